@@ -1,0 +1,24 @@
+"""Errors that a user can cause or meet: one line each, with the exit code of the command line.
+
+A message says what was expected, what came, where, and what to do. Anything else that escapes is a defect of ours.
+"""
+
+from __future__ import annotations
+
+
+class CommutantError(Exception):
+    """Base of all errors shown to a user as one line; `exit_code` is what the command line returns."""
+
+    exit_code = 3
+
+
+class UsageError(CommutantError):
+    """Bad use or bad input: an unknown name, a damaged file, a model that cannot be analysed (exit code 2)."""
+
+    exit_code = 2
+
+
+class RunError(CommutantError):
+    """The run itself failed: an emulator that died, a guest that panicked, a full disk (exit code 3)."""
+
+    exit_code = 3
