@@ -1,0 +1,81 @@
+"""What the checker asks of an implementation under test.
+
+A target is started once, then gives independent sessions (virtual machines, traced processes). A session takes jobs and
+returns one record per job. Everything that a record holds is already named and compared: nobody above this border sees
+an address that could still change its meaning, or a raw result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from commutant.mtrace.finding import Finding
+from commutant.testgen.testcase import TestCase
+
+Progress = Callable[[str], None]
+"""Told, in a few words, what a long start is doing ("booting Linux 6.1.0-32-amd64")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One window to run: a test case with its calls in one of its orders (an index into `test.orders`)."""
+
+    test: TestCase
+    order_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRecord:
+    """What one window showed.
+
+    `findings` are the conflicts that stay after the ignoring rules, one per identity; `ignored` counts, per rule, the
+    conflicting lines that were dropped. `wrong` is None if the outcome was acceptable, else a text that says which call
+    or observation returned what, and what was acceptable. `crashed` tells that the implementation died in this window:
+    then the other fields are empty and the session has restarted itself.
+    """
+
+    job: Job
+    findings: tuple[Finding, ...] = ()
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    wrong: str | None = None
+    crashed: str | None = None
+
+
+class Session(Protocol):
+    """One implementation that runs windows, one after the other."""
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[WindowRecord]:
+        """Runs the jobs in the order given and yields their records in that order.
+
+        Raises RunError if the session cannot go on at all (emulator gone and not restartable).
+        """
+
+    def close(self) -> None:
+        """Ends the session; no process or file of it stays. May be called twice and from a signal handler's unwind."""
+
+
+class Target(Protocol):
+    """An implementation under test, as named on the command line (`linux:fs=ramfs`)."""
+
+    argument: str
+    """The target argument as the user gave it."""
+
+    def implements(self, call: str) -> bool:
+        """Whether the target knows this call; tests with a call that it does not know are counted as skipped."""
+
+    def start(self, progress: Progress) -> None:
+        """Prepares everything that sessions share (boot and snapshot) and runs the self-test.
+
+        Raises RunError if the self-test misjudges its planted conflict or non-conflict, or the target cannot start.
+        """
+
+    def sessions(self, count: int) -> Sequence[Session]:
+        """Starts `count` sessions."""
+
+    def describe(self) -> Mapping[str, object]:
+        """What `run.json` records of the target: versions, kernel, command line, options; JSON values only."""
+
+    def close(self) -> None:
+        """Ends all sessions and removes what the target left on disk."""

@@ -1,0 +1,114 @@
+"""Test cases as data: the border between test generation and everything that runs or shows tests.
+
+The JSON form is described in docs/ARCHITECTURE.md ("Test case") and docs/schemas/corpus.schema.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Value = object
+"""A JSON value of the table "Values" in docs/ARCHITECTURE.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a set-up or an observation: its name, its arguments by name, and the process that makes it.
+
+    `result` is what a set-up step must return; it is None for the steps of an observation, whose results differ by
+    order and stand in the outcomes.
+    """
+
+    call: str
+    args: Mapping[str, Value]
+    process: int
+    result: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCall:
+    """One of the n calls under test, with the process, the thread of that process, and the core it runs on."""
+
+    call: str
+    args: Mapping[str, Value]
+    process: int
+    thread: int
+    core: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One acceptable outcome of one order: results in the order of `TestCase.calls`, then those of the observation."""
+
+    results: tuple[Value, ...]
+    observation: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The calls' indices in the order of execution, and every outcome that is acceptable for it."""
+
+    order: tuple[int, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """One test: a state to build, n calls that commute in it, and all that a caller may see in each of the n! orders."""
+
+    __test__ = False  # not a pytest class, whatever its name says
+
+    id: str
+    level: str
+    path: int
+    equivalence_class: str
+    calls: tuple[PlacedCall, ...]
+    setup: tuple[Step, ...]
+    observe: tuple[Step, ...]
+    orders: tuple[Order, ...]
+
+    @property
+    def set_name(self) -> str:
+        """The calls' names joined by `-`: the cell of the heat map that the test belongs to."""
+        return "-".join(call.call for call in self.calls)
+
+    def to_json(self) -> dict[str, object]:
+        """The test as the JSON object of one corpus line."""
+        return {"id": self.id, **self._content()}
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "level": self.level,
+            "path": self.path,
+            "class": self.equivalence_class,
+            "calls": [
+                {"call": c.call, "args": dict(c.args), "process": c.process, "thread": c.thread, "core": c.core}
+                for c in self.calls
+            ],
+            "setup": [
+                {"call": s.call, "args": dict(s.args), "process": s.process, "result": s.result} for s in self.setup
+            ],
+            "observe": [{"call": s.call, "args": dict(s.args), "process": s.process} for s in self.observe],
+            "orders": [
+                {
+                    "order": list(o.order),
+                    "outcomes": [{"results": list(u.results), "observation": list(u.observation)} for u in o.outcomes],
+                }
+                for o in self.orders
+            ],
+        }
+
+    def content_id(self) -> str:
+        """The id that the content calls for: set name and the first 12 digits of the SHA-256 of what a test does.
+
+        Level, path and class describe how a test was found, not what it is: they stay out, so that the ids of two
+        corpora can be compared.
+        """
+        content = self._content()
+        for description in ("level", "path", "class"):
+            del content[description]
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return f"{self.set_name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
