@@ -1,0 +1,38 @@
+# Every target is one line of work for a script in scripts/ or for the installed command; `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-long bench wheel lock clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@sed -nE 's/^([a-zA-Z%-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | sed 's/bench-%/bench-AREA/' | expand -t 18
+
+setup: ## install, build and download all that is needed; quick if nothing has changed
+	@$(PYTHON) scripts/setup.py
+
+demo: setup ## check the file-name calls on Linux: prints the heat map and the path of the HTML page
+	@$(BIN)/commutant check names --target linux
+
+test: setup ## linters, type checks and all tests that take seconds
+	@$(BIN)/python scripts/verify.py
+
+test-long: setup ## the tests that take minutes or need a download of their own
+	@$(BIN)/python scripts/verify.py --long
+
+bench: setup ## measure all areas and write docs/benchmarks.md
+	@$(BIN)/python -m bench
+
+bench-%: setup ## measure one area
+	@$(BIN)/python -m bench $*
+
+wheel: setup ## build the wheel into dist/
+	@$(BIN)/maturin --quiet build --release --offline --out dist && ls dist/*.whl
+
+lock: ## write the lock files anew from pyproject.toml and Cargo.toml (needs uv)
+	@$(PYTHON) scripts/lock.py
+
+clean: ## remove all that is built here; runs/ and the user's cache folder stay
+	rm -rf .venv target dist build src/commutant/_artifacts src/commutant/_native*.so
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find bench scripts src tests -name __pycache__ -type d -prune -exec rm -rf {} +

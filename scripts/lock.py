@@ -1,0 +1,44 @@
+"""`make lock`: writes the lock files anew from what pyproject.toml and the crates' manifests ask for.
+
+Python packages are pinned by version and hash for CPython 3.11 and newer on x86-64 Linux, wheels only, so that `make
+setup` runs no code of a package to install it. The files name no registry: pip takes the one that the user configured.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from steps import ROOT, StepFailed, run, timed
+
+HEADER = "# Made by `make lock` from pyproject.toml; do not edit.\n"
+
+
+def lock_python(name: str, *selection: str) -> None:
+    """Resolves the selected dependencies anew and writes them to the lock file of this name."""
+    uv = shutil.which("uv")
+    if uv is None:
+        raise StepFailed("uv is not on the path; it is needed to write lock files, not to use them")
+    resolved = run(
+        [uv, "pip", "compile", "--quiet", "--no-header", "--upgrade", "--generate-hashes", "--only-binary", ":all:"]
+        + ["--universal", "--python-version", "3.11", str(ROOT / "pyproject.toml"), *selection]  # noqa: RUF005
+    )
+    (ROOT / name).write_text(HEADER + resolved.replace(str(ROOT) + "/", ""))
+
+
+def main() -> int:
+    """Writes all lock files; returns the exit code."""
+    try:
+        with timed("Python packages", "locked"):
+            lock_python("requirements.lock")
+            lock_python("requirements-dev.lock", "--group", "dev")
+        with timed("Rust crates", "locked"):
+            run(["cargo", "update"])
+    except StepFailed as failure:
+        print(f"{failure}\nno lock file was written in this step", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""`make setup`: from a fresh clone to `.venv/bin/commutant`, and within a moment if nothing has changed.
+
+In order: the system's packages, the Rust toolchain, the virtual environment with packages of known hashes, the crates,
+the tracer plugin and the runner (copied into the package as files), the native module, and the kernel for the target
+`linux`. Everything that needs the network happens here; nothing afterwards does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.version_info < (3, 11):
+    sys.exit(
+        f"setup: Python 3.11 or newer is needed, this is {sys.version.split()[0]}; try `make setup PYTHON=python3.11`"
+    )
+
+import fcntl
+import shutil
+import time
+from pathlib import Path
+
+from rust import Toolchain
+from steps import ROOT, VENV, StepFailed, content_hash, files_below, is_current, record, run, say, timed
+from system_packages import install_missing
+
+PYTHON = VENV / "bin" / "python"
+COMMUTANT = VENV / "bin" / "commutant"
+WHEELS = VENV / "wheels"
+LOCK = ROOT / "requirements-dev.lock"
+ARTIFACTS = ROOT / "src" / "commutant" / "_artifacts"
+
+
+def virtual_environment() -> None:
+    """Makes `.venv` with exactly the packages of the lock file, each checked against its hash.
+
+    The wheels are kept beside them: the test that installs Commutant into an empty environment takes them from there.
+    """
+    key = content_hash([LOCK], sys.version)
+    if is_current("packages", key, [PYTHON, WHEELS]):
+        return
+    with timed("Python packages", "downloaded, checked and installed"):
+        if VENV.exists() and not is_current("interpreter", sys.version, [PYTHON]):
+            shutil.rmtree(VENV)
+        if not PYTHON.exists():
+            run([sys.executable, "-m", "venv", VENV])
+            record("interpreter", sys.version)
+        pip: list[str | Path] = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        checked: list[str | Path] = ["--require-hashes", "--only-binary", ":all:", "-r", LOCK]
+        run([*pip, "download", *checked, "--dest", WHEELS])
+        run([*pip, "install", "--no-index", "--find-links", WHEELS, *checked])
+    record("packages", key)
+
+
+def crates(toolchain: Toolchain) -> None:
+    """Downloads all crates of Cargo.lock, those of tests and linters too."""
+    key = content_hash(files_below("Cargo.lock"))
+    if is_current("crates", key):
+        return
+    with timed("Rust crates", "downloaded"):
+        run([toolchain.cargo, "fetch", "--locked", "--target", toolchain.host])
+    record("crates", key)
+
+
+def rust_sources() -> list[Path]:
+    """Everything that a Rust build reads."""
+    return files_below("Cargo.toml", "Cargo.lock", "crates")
+
+
+def artifacts(toolchain: Toolchain) -> None:
+    """Builds the tracer plugin and the runner and puts them into the package's `_artifacts`."""
+    plugin = ARTIFACTS / "libcommutant_mtrace_plugin.so"
+    runner = ARTIFACTS / "commutant-runner"
+    key = content_hash(rust_sources(), toolchain.version)
+    if is_current("artifacts", key, [plugin, runner]):
+        return
+    ARTIFACTS.mkdir(exist_ok=True)
+    with timed("tracer plugin", "built"):
+        install_file(toolchain.build("mtrace-plugin", "cdylib"), plugin)
+    with timed("runner", "built"):
+        # Static, since it is the only file in the guest's initial file system.
+        install_file(toolchain.build("runner", "bin", "-C", "target-feature=+crt-static"), runner)
+    record("artifacts", key)
+
+
+def install_file(built: Path, destination: Path) -> None:
+    """Replaces the destination in one step: an emulator that has the old file mapped keeps it."""
+    temporary = destination.with_name(destination.name + ".new")
+    shutil.copy2(built, temporary)
+    temporary.replace(destination)
+
+
+def native_module(toolchain: Toolchain) -> None:
+    """Builds `commutant._native` and installs the package so that the sources in `src` are what runs."""
+    key = content_hash([*rust_sources(), ROOT / "pyproject.toml"], toolchain.version, sys.version)
+    products = [COMMUTANT, *(ROOT / "src" / "commutant").glob("_native*.so")]
+    if is_current("native", key, products) and len(products) > 1:
+        return
+    with timed("native module", "built and installed"):
+        pip: list[str | Path] = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        offline = {"CARGO_NET_OFFLINE": "true"}
+        run([*pip, "install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT], env=offline)
+    record("native", key)
+
+
+def kernel() -> None:
+    """Downloads and unpacks Debian's kernel into the user's cache folder, once; it is not installed."""
+    started = time.monotonic()
+    output = run([PYTHON, "-m", "commutant.targets.linux.prepare"]).strip()
+    if time.monotonic() - started > 2:
+        say("kernel", output.splitlines()[-1] if output else "ready")
+
+
+def main() -> int:
+    """Runs all steps in order; returns the exit code."""
+    started = time.monotonic()
+    step = "setup"
+    try:
+        with (ROOT / "Makefile").open() as lock:  # two setups of one checkout take turns
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            step = "system packages"
+            install_missing()
+            step = "Rust toolchain"
+            toolchain = Toolchain.find()
+            step = "Python packages"
+            virtual_environment()
+            step = "Rust crates"
+            crates(toolchain)
+            step = "plugin and runner"
+            artifacts(toolchain)
+            step = "native module"
+            native_module(toolchain)
+            step = "kernel"
+            kernel()
+    except StepFailed as failure:
+        print(f"{failure}\nsetup failed in step `{step}`", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}\nsetup failed in step `{step}`", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\nsetup interrupted in step `{step}`; `make setup` goes on from there", file=sys.stderr)
+        return 130
+    say("setup", f"ready: {time.monotonic() - started:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

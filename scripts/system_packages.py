@@ -1,0 +1,73 @@
+"""The Debian packages that Commutant runs on, installed only where the file that is needed from them is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from steps import StepFailed, run, say, timed
+
+COMMANDS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-x86_64": "qemu-user",
+    "gcc": "gcc",
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
+    "xz": "xz-utils",
+}
+"""A command, and the package that brings it: the emulators, a compiler and linker, the browser of the page's test."""
+
+STATIC_C_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libc.a")
+
+
+def missing() -> list[str]:
+    """The packages to install, sorted."""
+    packages = {package for command, package in COMMANDS.items() if shutil.which(command) is None}
+    if not STATIC_C_LIBRARY.exists():
+        packages.add("libc6-dev")
+    if importlib.util.find_spec("ensurepip") is None:
+        packages.add("python3-venv")
+    return sorted(packages)
+
+
+def install_missing() -> None:
+    """Installs what is missing, with sudo if the user is not root, and says so first.
+
+    Raises StepFailed if that is impossible, with the command that an administrator has to run.
+    """
+    packages = missing()
+    lists_missing = _package_lists_missing()
+    if not packages and not lists_missing:
+        return
+    wanted = f"apt-get install --no-install-recommends {' '.join(packages)}" if packages else "apt-get update"
+    if shutil.which("apt-get") is None:
+        raise StepFailed(f"this is not Debian (no apt-get); what is needed is what `{wanted}` installs on Debian 12")
+    administrator: list[str] = []
+    if os.geteuid() != 0:
+        if shutil.which("sudo") is None:
+            raise StepFailed(f"packages are missing and there is no sudo; have an administrator run `{wanted}`")
+        administrator = ["sudo"]
+        say("system packages", f"sudo will be asked to run `{wanted}`")
+        if subprocess.run(["sudo", "-v"], check=False).returncode != 0:
+            raise StepFailed(f"sudo refused; have an administrator run `{wanted}`")
+    apt = [*administrator, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--yes"]
+    if lists_missing:
+        with timed("system packages", "package lists fetched"):
+            run([*apt, "update"])
+    if packages:
+        with timed("system packages", f"installed {', '.join(packages)}"):
+            install = [*apt, "install", "--no-install-recommends", *packages]
+            try:
+                run(install)
+            except StepFailed:  # lists that are older than the archive name versions that are gone
+                run([*apt, "update"])
+                run(install)
+
+
+def _package_lists_missing() -> bool:
+    """Whether apt knows no packages, as in a fresh container; without them the kernel cannot be found either."""
+    lists = Path("/var/lib/apt/lists")
+    return lists.is_dir() and not any("_Packages" in entry.name for entry in lists.iterdir())
