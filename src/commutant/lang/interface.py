@@ -1,0 +1,166 @@
+"""A model of an interface: a class whose annotated attributes are the state and whose `@call` methods are the calls.
+
+The class runs on ordinary values like any Python class, and symbolically under `commutant.analyzer`. What it may also
+define: `@well_formed` conditions on initial states, `equivalent` for states that no caller can tell apart, `setup` and
+`observe` that say how a test builds a state and reads it back.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from commutant.errors import UsageError
+from commutant.lang.types import Process, SortType, Type, describe_type, resolve_hints
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def call(function: F) -> F:
+    """Marks a method as a call of the interface. Its parameters are annotated; it returns a value or an `Errno`."""
+    function._commutant_role = "call"  # type: ignore[attr-defined]
+    return function
+
+
+def setup_call(function: F) -> F:
+    """Marks a method as a call that only set-ups and observations use; it is never analysed."""
+    function._commutant_role = "setup"  # type: ignore[attr-defined]
+    return function
+
+
+def well_formed(attribute: str) -> Callable[[F], F]:
+    """Marks a method that must hold for each entry (key, value) of a map attribute in every initial state.
+
+    It is asked for the entries that calls touch, with `self` being the initial state.
+    """
+
+    def mark(function: F) -> F:
+        function._commutant_well_formed = attribute  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call of a set-up or an observation: name, arguments, and the process that makes it (a value or 0)."""
+
+    call: str
+    arguments: Mapping[str, Any]
+
+
+def invoke(call_name: str, **arguments: Any) -> Invocation:
+    """An invocation, to be yielded by `setup` and `observe`: `invoke("link", old=first, new=name)`."""
+    return Invocation(call_name, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSignature:
+    """A call's name and its parameters with their types, in the order of the text."""
+
+    name: str
+    parameters: Mapping[str, Type]
+
+    @property
+    def process_parameter(self) -> str | None:
+        """The parameter that places the call in a process, if it has one."""
+        for name, type_ in self.parameters.items():
+            if isinstance(type_, SortType) and type_.sort is Process:
+                return name
+        return None
+
+
+class Interface:
+    """Base class of models."""
+
+    interface_name: ClassVar[str] = ""
+    """The name on the command line; the class's name in lower case unless given."""
+
+    def __init__(self) -> None:
+        for name, type_ in type(self).state_types().items():
+            setattr(self, name, type_.zero())
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "interface_name" not in cls.__dict__:
+            cls.interface_name = cls.__name__.lower()
+
+    @classmethod
+    def state_types(cls) -> dict[str, Type]:
+        """The annotated attributes, in the order of the text, with their types."""
+        cached = cls.__dict__.get("_commutant_state")
+        if cached is None:
+            cached = {
+                name: describe_type(hint, f"{cls.__name__}.{name}")
+                for name, hint in resolve_hints(cls).items()
+                if name not in Interface.__annotations__
+            }
+            cls._commutant_state = cached  # type: ignore[attr-defined]
+        return dict(cached)
+
+    @classmethod
+    def call_names(cls) -> tuple[str, ...]:
+        """The names of the calls, in the order of the text."""
+        return tuple(signature.name for signature in cls._signatures("call"))
+
+    @classmethod
+    def signature(cls, name: str) -> CallSignature:
+        """The signature of a call or set-up call; UsageError if there is none of this name."""
+        for role in ("call", "setup"):
+            for signature in cls._signatures(role):
+                if signature.name == name:
+                    return signature
+        raise UsageError(
+            f"{cls.interface_name} has no call {name!r}; it has {', '.join(cls.call_names()) or 'no calls at all'}"
+        )
+
+    @classmethod
+    def _signatures(cls, role: str) -> Sequence[CallSignature]:
+        cache: dict[str, tuple[CallSignature, ...]] = cls.__dict__.get("_commutant_signatures") or {}
+        if role not in cache:
+            functions = {
+                name: function
+                for base in reversed(cls.__mro__)
+                for name, function in base.__dict__.items()
+                if getattr(function, "_commutant_role", None) == role
+            }
+            cache[role] = tuple(_signature(cls, name, function) for name, function in functions.items())
+            cls._commutant_signatures = cache  # type: ignore[attr-defined]
+        return cache[role]
+
+    @classmethod
+    def well_formedness(cls, attribute: str) -> list[Callable[..., Any]]:
+        """The `@well_formed` methods of a map attribute, to be called as `method(initial_state, key, value)`."""
+        return [
+            function
+            for base in reversed(cls.__mro__)
+            for function in base.__dict__.values()
+            if getattr(function, "_commutant_well_formed", None) == attribute
+        ]
+
+    def equivalent(self, other: Any) -> Any:
+        """Whether no caller can tell the two states apart; unless overridden, whether all attributes are equal."""
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).state_types())
+
+    def setup(self) -> Iterable[Invocation] | None:
+        """The calls that build this (concrete) state from the empty one, or None if they cannot build it."""
+        return None
+
+    def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterable[Invocation]:
+        """The calls that read back all that a caller could tell; `values` holds, per sort, the values of the test."""
+        return ()
+
+
+def _signature(cls: type[Interface], name: str, function: Any) -> CallSignature:
+    hints = resolve_hints(function)
+    parameters: dict[str, Type] = {}
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        where = f"{cls.__name__}.{name}, parameter {parameter.name!r}"
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise UsageError(f"{where}: a call takes named parameters only, not *args or **kwargs")
+        if parameter.name not in hints:
+            raise UsageError(f"{where}: expected a type annotation, got none")
+        parameters[parameter.name] = describe_type(hints[parameter.name], where)
+    return CallSignature(name, parameters)
