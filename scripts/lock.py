@@ -19,10 +19,9 @@ def lock_python(name: str, *selection: str) -> None:
     uv = shutil.which("uv")
     if uv is None:
         raise StepFailed("uv is not on the path; it is needed to write lock files, not to use them")
-    resolved = run(
-        [uv, "pip", "compile", "--quiet", "--no-header", "--upgrade", "--generate-hashes", "--only-binary", ":all:"]
-        + ["--universal", "--python-version", "3.11", str(ROOT / "pyproject.toml"), *selection]  # noqa: RUF005
-    )
+    options = ["--quiet", "--no-header", "--upgrade", "--universal", "--python-version", "3.11"]
+    checked = ["--generate-hashes", "--only-binary", ":all:"]
+    resolved = run([uv, "pip", "compile", *options, *checked, ROOT / "pyproject.toml", *selection])
     (ROOT / name).write_text(HEADER + resolved.replace(str(ROOT) + "/", ""))
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import sys
 
-if sys.version_info < (3, 11):
-    sys.exit(
-        f"setup: Python 3.11 or newer is needed, this is {sys.version.split()[0]}; try `make setup PYTHON=python3.11`"
-    )
+if sys.version_info < (3, 11):  # noqa: UP036 - this runs with whatever `python3` is
+    sys.exit(f"setup: Python 3.11 or newer is needed, not {sys.version.split()[0]}; try `make setup PYTHON=python3.11`")
 
 import fcntl
 import shutil
