@@ -27,7 +27,7 @@ bench-%: setup ## measure one area
 	@$(BIN)/python -m bench $*
 
 wheel: setup ## build the wheel into dist/
-	@$(BIN)/maturin --quiet build --release --offline --out dist && ls dist/*.whl
+	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl
 
 lock: ## write the lock files anew from pyproject.toml and Cargo.toml (needs uv)
 	@$(PYTHON) scripts/lock.py

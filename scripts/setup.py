@@ -21,6 +21,7 @@ from rust import Toolchain
 from steps import ROOT, VENV, StepFailed, content_hash, files_below, is_current, record, run, say, timed
 from system_packages import install_missing
 
+THIS = Path(__file__).resolve()
 PYTHON = VENV / "bin" / "python"
 COMMUTANT = VENV / "bin" / "commutant"
 WHEELS = VENV / "wheels"
@@ -33,7 +34,7 @@ def virtual_environment() -> None:
 
     The wheels are kept beside them: the test that installs Commutant into an empty environment takes them from there.
     """
-    key = content_hash([LOCK], sys.version)
+    key = content_hash([LOCK, THIS], sys.version)
     if is_current("packages", key, [PYTHON, WHEELS]):
         return
     with timed("Python packages", "downloaded, checked and installed"):
@@ -50,13 +51,13 @@ def virtual_environment() -> None:
 
 
 def crates(toolchain: Toolchain) -> None:
-    """Downloads all crates of Cargo.lock, those of tests and linters too."""
-    key = content_hash(files_below("Cargo.lock"))
-    if is_current("crates", key):
-        return
-    with timed("Rust crates", "downloaded"):
-        run([toolchain.cargo, "fetch", "--locked", "--target", toolchain.host])
-    record("crates", key)
+    """Downloads what is missing of the crates of Cargo.lock, with those that only tests or other platforms use."""
+    fetch = [toolchain.cargo, "fetch", "--locked"]
+    try:
+        run([*fetch, "--offline"])
+    except StepFailed:
+        with timed("Rust crates", "downloaded"):
+            run(fetch)
 
 
 def rust_sources() -> list[Path]:
@@ -68,7 +69,7 @@ def artifacts(toolchain: Toolchain) -> None:
     """Builds the tracer plugin and the runner and puts them into the package's `_artifacts`."""
     plugin = ARTIFACTS / "libcommutant_mtrace_plugin.so"
     runner = ARTIFACTS / "commutant-runner"
-    key = content_hash(rust_sources(), toolchain.version)
+    key = content_hash([*rust_sources(), THIS], toolchain.version)
     if is_current("artifacts", key, [plugin, runner]):
         return
     ARTIFACTS.mkdir(exist_ok=True)
@@ -89,7 +90,7 @@ def install_file(built: Path, destination: Path) -> None:
 
 def native_module(toolchain: Toolchain) -> None:
     """Builds `commutant._native` and installs the package so that the sources in `src` are what runs."""
-    key = content_hash([*rust_sources(), ROOT / "pyproject.toml"], toolchain.version, sys.version)
+    key = content_hash([*rust_sources(), ROOT / "pyproject.toml", THIS], toolchain.version, sys.version)
     products = [COMMUTANT, *(ROOT / "src" / "commutant").glob("_native*.so")]
     if is_current("native", key, products) and len(products) > 1:
         return

@@ -23,7 +23,7 @@ def lints(cargo: str) -> list[tuple[str, str, list[str]]]:
         ("ruff", "no finding", ["ruff", "check", "--quiet", *PYTHON_FOLDERS]),
         ("ruff format", "all formatted", ["ruff", "format", "--check", "--quiet", *PYTHON_FOLDERS]),
         ("mypy", "no error", ["mypy", "--no-error-summary"]),
-        ("rustfmt", "all formatted", [cargo, "fmt", "--all", "--check"]),
+        ("rustfmt", "all formatted", [cargo, "fmt", "--all", "--check", "--", "--color=never"]),
         ("clippy", "no warning", [cargo, "clippy", "--quiet", *RUST, "--all-targets", "--", "-D", "warnings"]),
     ]
 
