@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,31 @@ class Access:
     size_bytes: int
     function: str
     stack: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The access as it stands in a run directory (docs/schemas/verdict.schema.json)."""
+        return {
+            "core": self.core,
+            "write": self.write,
+            "offset": self.offset,
+            "size": self.size_bytes,
+            "function": self.function,
+            "stack": list(self.stack),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Access:
+        """Reads what `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
+        stack = raw["stack"]
+        numbers = raw["core"], raw["offset"], raw["size"]
+        if any(type(number) is not int or number < 0 for number in numbers):
+            raise ValueError(f"core, offset and size are integers from 0, got {numbers!r}")
+        if type(raw["write"]) is not bool or type(raw["function"]) is not str:
+            raise ValueError("write is true or false and function a text")
+        if type(stack) is not list or any(type(frame) is not str for frame in stack):
+            raise ValueError("stack is a list of texts")
+        core, offset, size_bytes = numbers
+        return cls(core, raw["write"], offset, size_bytes, raw["function"], tuple(stack))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +76,25 @@ class Finding:
         """What makes two findings the same one: type and field or symbol, and the two functions (sorted)."""
         low, high = sorted((self.first.function, self.second.function))
         return self.name, low, high
+
+    def to_json(self) -> dict[str, object]:
+        """The finding as it stands in a run directory (docs/schemas/verdict.schema.json)."""
+        return {
+            "line": self.line_address,
+            "object": self.object,
+            "field": self.field,
+            "sharing": self.sharing,
+            "first": self.first.to_json(),
+            "second": self.second.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Finding:
+        """Reads what `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
+        line, sharing = raw["line"], raw["sharing"]
+        if type(line) is not int or not 0 <= line < 1 << 64:
+            raise ValueError(f"line is an address, got {line!r}")
+        if type(raw["object"]) is not str or type(raw["field"]) is not str or sharing not in ("true", "false"):
+            raise ValueError("object and field are texts, sharing is 'true' or 'false'")
+        first, second = Access.from_json(raw["first"]), Access.from_json(raw["second"])
+        return cls(line, raw["object"], raw["field"], sharing, first, second)

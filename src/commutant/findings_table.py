@@ -1,0 +1,102 @@
+"""`findings.parquet`: one row per test and standing finding, for DuckDB, Polars, Spark or pandas.
+
+    SELECT name, count(DISTINCT test_id) AS tests FROM 'runs/names-linux-1/findings.parquet' GROUP BY name ORDER BY 2 DESC
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from commutant.errors import RunError
+from commutant.mtrace.finding import Access, Finding
+from commutant.mtrace.verdict import Verdict
+from commutant.testgen.testcase import TestCase
+
+_ROWS_PER_GROUP = 10_000
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    access = [
+        ("core", pa.uint32()),
+        ("call", pa.string()),
+        ("write", pa.bool_()),
+        ("offset", pa.uint8()),
+        ("size", pa.uint16()),
+        ("function", pa.string()),
+        ("stack", pa.list_(pa.string())),
+    ]
+    fields: list[tuple[str, Any]] = [
+        ("test_id", pa.string()),
+        ("calls", pa.list_(pa.string())),
+        ("object", pa.string()),
+        ("field", pa.string()),
+        ("name", pa.string()),
+        ("sharing", pa.string()),
+        ("line", pa.uint64()),
+    ]
+    for side in ("first", "second"):
+        fields.extend((f"{side}_{name}", kind) for name, kind in access)
+    return pa.schema(fields)
+
+
+def _row(test: TestCase, finding: Finding) -> dict[str, object]:
+    calls = [call.call for call in test.calls]
+    row: dict[str, object] = {
+        "test_id": test.id,
+        "calls": calls,
+        "object": finding.object,
+        "field": finding.field,
+        "name": finding.name,
+        "sharing": finding.sharing,
+        "line": finding.line_address,
+    }
+    for side, access in (("first", finding.first), ("second", finding.second)):
+        row.update({f"{side}_{name}": value for name, value in _access(access, calls).items()})
+    return row
+
+
+def _access(access: Access, calls: list[str]) -> dict[str, object]:
+    return {
+        "core": access.core,
+        "call": calls[access.core] if access.core < len(calls) else None,
+        "write": access.write,
+        "offset": access.offset,
+        "size": access.size_bytes,
+        "function": access.function,
+        "stack": list(access.stack),
+    }
+
+
+def write_findings(path: Path, verdicts: Iterable[Verdict], tests: Mapping[str, TestCase]) -> None:
+    """Writes the table, row group by row group, all of it or nothing; raises RunError if that fails."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def rows() -> Iterator[dict[str, object]]:
+        for verdict in verdicts:
+            for finding in verdict.findings:
+                yield _row(tests[verdict.test_id], finding)
+
+    schema = _schema()
+    temporary: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=path.parent, delete=False) as file:
+            temporary = Path(file.name)
+            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+                remaining = rows()
+                while group := list(itertools.islice(remaining, _ROWS_PER_GROUP)):
+                    writer.write_table(pa.Table.from_pylist(group, schema=schema))
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        temporary = None
+    except (OSError, pa.ArrowInvalid, OverflowError) as error:
+        raise RunError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)

@@ -1,0 +1,183 @@
+"""The verdict on one test: a small state machine over the records of its windows.
+
+A kernel's memory traffic is not the same in every run, so one window that shared a line proves little. The rule
+(docs/ARCHITECTURE.md, "Verdict"):
+
+    round 1   one window for each order; all clean -> conflict-free
+    round 2   for each order as many more as make `repeats` (three) in all
+    then      a finding stands if it was in a majority (two of three) of the windows of *any* order
+              one stands -> conflicting
+              none, and at most one window had any finding -> conflict-free; else -> unstable
+
+A window whose outcome was not acceptable makes the test `wrong_result`, whatever else was seen; one in which the
+implementation died makes it `crashed`; both end the test with the round in which they happened. A test with a call that
+the target does not know is `skipped` and has no window. Nothing in here runs anything or knows of time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from commutant.mtrace.finding import Finding
+from commutant.targets.base import WindowRecord
+from commutant.testgen.testcase import TestCase
+
+DEFAULT_REPEATS = 3
+
+
+class Outcome(StrEnum):
+    """What a test can come to; every test of a campaign comes to exactly one."""
+
+    CONFLICT_FREE = "conflict_free"
+    CONFLICTING = "conflicting"
+    UNSTABLE = "unstable"
+    WRONG_RESULT = "wrong_result"
+    SKIPPED = "skipped"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a test came to.
+
+    `findings` are those that stand, sorted by identity, each as it was first seen; empty unless `conflicting`.
+    `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them. `detail` says what was
+    wrong, how the implementation died, or why the test was skipped; empty otherwise.
+    """
+
+    test_id: str
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    windows: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    detail: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json)."""
+        return {
+            "test": self.test_id,
+            "outcome": self.outcome.value,
+            "windows": self.windows,
+            "ignored": dict(self.ignored),
+            "detail": self.detail,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Verdict:
+        """Reads what `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
+        test_id, windows, ignored, detail, findings = (
+            raw[key] for key in ("test", "windows", "ignored", "detail", "findings")
+        )
+        if type(test_id) is not str or type(detail) is not str or type(windows) is not int or windows < 0:
+            raise ValueError("test and detail are texts, windows is an integer from 0")
+        if type(ignored) is not dict or any(type(count) is not int or count < 0 for count in ignored.values()):
+            raise ValueError("ignored gives a count per rule")
+        if type(findings) is not list:
+            raise ValueError("findings is a list")
+        read = tuple(Finding.from_json(finding) for finding in findings)
+        outcome = Outcome(raw["outcome"])
+        if bool(read) != (outcome is Outcome.CONFLICTING):
+            raise ValueError(f"{outcome} with {len(read)} findings: exactly a conflicting test has some")
+        return cls(test_id, outcome, read, windows, ignored, detail)
+
+
+def skipped(test: TestCase, reason: str) -> Verdict:
+    """The verdict on a test that the target cannot run."""
+    return Verdict(test.id, Outcome.SKIPPED, detail=reason)
+
+
+class Judge:
+    """Judges one test: ask `due` which windows to run, `add` their records, until `verdict` is not None.
+
+    `repeats` is the number of windows per order that decide; with 1, the first window of each order decides alone.
+    """
+
+    __slots__ = (
+        "_crashed",
+        "_due",
+        "_first_seen",
+        "_ignored",
+        "_repeats",
+        "_seen",
+        "_verdict",
+        "_windows",
+        "_with_findings",
+        "_wrong",
+        "test",
+    )
+
+    def __init__(self, test: TestCase, repeats: int = DEFAULT_REPEATS) -> None:
+        if repeats < 1:
+            raise ValueError(f"repeats must be at least 1, got {repeats}")
+        self.test = test
+        self._repeats = repeats
+        self._due: list[int] = list(range(len(test.orders)))
+        self._seen: list[Counter[tuple[str, str, str]]] = [Counter() for _ in test.orders]
+        self._first_seen: dict[tuple[str, str, str], Finding] = {}
+        self._ignored: Counter[str] = Counter()
+        self._windows = 0
+        self._with_findings = 0
+        self._wrong = ""
+        self._crashed = ""
+        self._verdict: Verdict | None = None
+
+    @property
+    def due(self) -> tuple[int, ...]:
+        """The order indices of the windows that this round still needs, in the order to run them; empty at the end."""
+        return tuple(self._due)
+
+    @property
+    def due_count(self) -> int:
+        """How many windows `due` holds."""
+        return len(self._due)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict, once enough windows were seen."""
+        return self._verdict
+
+    def add(self, record: WindowRecord) -> None:
+        """Takes the record of the next window that was due."""
+        order_index = self._due.pop(0)
+        if record.job.order_index != order_index:
+            raise ValueError(f"{self.test.id}: expected a window of order {order_index}, got {record.job.order_index}")
+        self._windows += 1
+        if record.ignored:
+            self._ignored.update(record.ignored)
+        if record.crashed is not None:
+            self._crashed = self._crashed or record.crashed or "the implementation died"
+        elif record.wrong is not None:
+            self._wrong = self._wrong or record.wrong or "an outcome that is not acceptable"
+        elif record.findings:
+            self._with_findings += 1
+            here = {finding.identity: finding for finding in record.findings}
+            self._seen[order_index].update(here.keys())
+            for identity, finding in here.items():
+                self._first_seen.setdefault(identity, finding)
+        if not self._due:
+            self._end_round()
+
+    def _end_round(self) -> None:
+        orders = len(self.test.orders)
+        if self._wrong:
+            self._decide(Outcome.WRONG_RESULT, detail=self._wrong)
+        elif self._crashed:
+            self._decide(Outcome.CRASHED, detail=self._crashed)
+        elif self._with_findings and self._windows < orders * self._repeats:
+            self._due = list(range(orders)) * (self._repeats - 1)
+        else:
+            majority = self._repeats // 2 + 1
+            standing = {identity for seen in self._seen for identity, count in seen.items() if count >= majority}
+            if standing:
+                findings = tuple(self._first_seen[identity] for identity in sorted(standing))
+                self._decide(Outcome.CONFLICTING, findings)
+            else:
+                self._decide(Outcome.CONFLICT_FREE if self._with_findings <= 1 else Outcome.UNSTABLE)
+
+    def _decide(self, outcome: Outcome, findings: tuple[Finding, ...] = (), detail: str = "") -> None:
+        self._verdict = Verdict(self.test.id, outcome, findings, self._windows, dict(self._ignored), detail)

@@ -1,0 +1,326 @@
+"""Run directories: everything that one campaign leaves, made so that nothing already judged can be lost.
+
+    run.json             what was run: versions, target, command, seed, machine (written once, at the start)
+    corpus.jsonl.gz      the tests
+    verdicts.jsonl       one line per judged test, appended while the campaign goes
+    findings.parquet     one row per test and standing finding (at the end)
+    summary.json         the figures (last of all: its presence says that the campaign is complete)
+    report.html          the page (see commutant.report)
+
+Each line of `verdicts.jsonl` goes to the file in one write, so an interrupted campaign leaves at most one partial line
+at its end, which reading skips and resuming cuts off. All other files appear under their name only when complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from commutant.errors import CommutantError, RunError, UsageError
+from commutant.mtrace.summary import Summary, Tally
+from commutant.mtrace.verdict import Verdict
+from commutant.testgen.corpus import Corpus, read_corpus, write_corpus
+from commutant.testgen.testcase import TestCase
+
+SCHEMA_VERSION = 1
+RUN_FILE = "run.json"
+CORPUS_FILE = "corpus.jsonl.gz"
+VERDICTS_FILE = "verdicts.jsonl"
+FINDINGS_FILE = "findings.parquet"
+SUMMARY_FILE = "summary.json"
+REPORT_FILE = "report.html"
+
+MAX_JSON_BYTES = 64 << 20
+MAX_VERDICT_LINE_BYTES = 64 << 20
+
+_Document = TypeVar("_Document")
+
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The content of `run.json` (docs/schemas/run.schema.json).
+
+    `target` is the target argument, `target_description` what the target says of itself (kernel, QEMU, options),
+    `started` a UTC time in ISO 8601, `machine` what the campaign ran on, `command` the command line.
+    """
+
+    commutant: str
+    python: str
+    command: list[str]
+    interface: str
+    level: str
+    model: str
+    tests: int
+    target: str
+    target_description: Mapping[str, object]
+    seed: int
+    repeats: int
+    jobs: int
+    started: str
+    machine: Mapping[str, object]
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON document."""
+        return {"schema_version": SCHEMA_VERSION, "kind": "run", **asdict(self)}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> RunInfo:
+        """Reads what `to_json` gave; raises KeyError, TypeError or ValueError for anything else."""
+        if raw["kind"] != "run" or raw["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"expected a run of schema_version {SCHEMA_VERSION}, got {raw['schema_version']!r}")
+        texts = ("commutant", "python", "interface", "level", "model", "target", "started")
+        for kind, keys in (
+            (str, texts),
+            (int, ("tests", "seed", "repeats", "jobs")),
+            (list, ("command",)),
+            (dict, ("target_description", "machine")),
+        ):
+            for key in keys:
+                if type(raw[key]) is not kind:
+                    raise ValueError(f"{key}: expected {kind.__name__}, got {type(raw[key]).__name__}")
+        return cls(**{key: raw[key] for key in cls.__slots__})
+
+
+def safe_folder_name(text: str) -> str:
+    """A target or interface argument as part of a folder's name: letters, digits, `.`, `_` and `-`, at most 60.
+
+    >>> safe_folder_name("linux:fs=ext4,kernel=/boot/x")
+    'linux-fs-ext4-kernel-boot-x'
+    """
+    name = re.sub(r"[^A-Za-z0-9_.]+", "-", text)[:60].strip("-.")
+    return name or "unnamed"
+
+
+def new_directory(wanted: Path | None, default_name: str) -> Path:
+    """Makes the directory of a run: `wanted`, or the first free `runs/<default_name>-<n>`.
+
+    Raises UsageError if `wanted` exists, RunError if it cannot be made.
+    """
+    try:
+        if wanted is not None:
+            wanted.parent.mkdir(parents=True, exist_ok=True)
+            wanted.mkdir()
+            return wanted
+        runs = Path("runs")
+        runs.mkdir(exist_ok=True)
+        number = 1
+        while True:
+            try:
+                directory = runs / f"{default_name}-{number}"
+                directory.mkdir()
+                return directory
+            except FileExistsError:
+                number += 1
+    except FileExistsError as error:
+        raise UsageError(f"{error.filename} exists already; -o takes the name of a new directory") from error
+    except (OSError, ValueError) as error:
+        raise RunError(f"cannot make the run directory {wanted or default_name}: {_reason(error)}") from error
+
+
+def write_json(path: Path, document: Mapping[str, object]) -> None:
+    """Writes a JSON document, all of it or nothing; raises RunError."""
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False).encode(errors="backslashreplace") + b"\n")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file so that it is never seen half written; raises RunError (full disk, missing permission)."""
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise RunError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+class RunWriter:
+    """Appends to a run directory. One writer at a time: the verdicts' file is locked while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path / VERDICTS_FILE
+        try:
+            self._descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise RunError(f"cannot write {self._file}: {_reason(error)}") from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise RunError(f"{path} is being written by another commutant; wait until that has ended") from error
+
+    @classmethod
+    def create(cls, path: Path, info: RunInfo, corpus: Corpus) -> RunWriter:
+        """Fills a new directory with run.json and the corpus and opens it for verdicts."""
+        write_corpus(corpus, path / CORPUS_FILE)
+        write_json(path / RUN_FILE, info.to_json())
+        return cls(path)
+
+    def cut_partial_line(self) -> None:
+        """Removes what an interrupted writer left behind the last complete line."""
+        try:
+            size = os.fstat(self._descriptor).st_size
+            keep = size
+            while keep:
+                block_start = max(0, keep - 65536)
+                newline = os.pread(self._descriptor, keep - block_start, block_start).rfind(b"\n")
+                if newline >= 0:
+                    keep = block_start + newline + 1
+                    break
+                keep = block_start
+            if keep != size:
+                os.ftruncate(self._descriptor, keep)
+        except OSError as error:
+            raise RunError(f"cannot go on writing {self._file}: {_reason(error)}") from error
+
+    def append(self, verdict: Verdict, seconds: float) -> None:
+        """Appends one verdict; `seconds` is how long the campaign has run by now. Raises RunError (full disk)."""
+        line = _encode({**verdict.to_json(), "seconds": round(seconds, 3)}).encode() + b"\n"
+        try:
+            written = os.write(self._descriptor, line)
+            while written < len(line):
+                written += os.write(self._descriptor, line[written:])
+        except OSError as error:
+            raise RunError(
+                f"cannot write {self._file}: {_reason(error)}; what was judged before is kept, "
+                f"go on with `commutant check --resume {self.path}`"
+            ) from error
+
+    def finish(self, summary: Summary) -> None:
+        """Writes findings.parquet and then summary.json."""
+        from commutant.findings_table import write_findings
+
+        run = load_run(self.path)
+        write_findings(run.path / FINDINGS_FILE, run.verdicts(), {test.id: test for test in run.corpus.tests})
+        write_json(self.path / SUMMARY_FILE, summary.to_json())
+
+    def close(self) -> None:
+        """Closes the file and lets go of the lock; may be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class Run:
+    """A run directory read back. `run.json` is read at once, everything else when asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.info = _read_document(path / RUN_FILE, RunInfo.from_json)
+        self.complete = (path / SUMMARY_FILE).exists()
+        """Whether the campaign ran to its end."""
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The tests; raises UsageError if the file is damaged."""
+        return read_corpus(self.path / CORPUS_FILE)
+
+    @cached_property
+    def tests(self) -> dict[str, TestCase]:
+        """The tests by id."""
+        return {test.id: test for test in self.corpus.tests}
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures; of an incomplete run those of what was judged, with `start_seconds` 0."""
+        if self.complete:
+            return _read_document(self.path / SUMMARY_FILE, Summary.from_json)
+        tally, seconds = self.tally()
+        return tally.summary(self.info.interface, self.info.target, self.info.level, seconds, 0.0)
+
+    def tally(self) -> tuple[Tally, float]:
+        """The verdicts counted, and the seconds that the campaign had run at the last of them."""
+        tally, last = Tally(), 0.0
+        for verdict, seconds in self.timed_verdicts():
+            tally.add(tuple(call.call for call in self.tests[verdict.test_id].calls), verdict)
+            last = max(last, seconds)
+        return tally, last
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """The verdicts in the order in which they came; raises UsageError at a damaged line."""
+        for verdict, _ in self.timed_verdicts():
+            yield verdict
+
+    def timed_verdicts(self) -> Iterator[tuple[Verdict, float]]:
+        """As `verdicts`, each with the seconds that the campaign had run when it came."""
+        path = self.path / VERDICTS_FILE
+        number = 0
+        seen: set[str] = set()
+        try:
+            with path.open("rb") as file:
+                while line := file.readline(MAX_VERDICT_LINE_BYTES):
+                    number += 1
+                    if not line.endswith(b"\n"):
+                        if len(line) == MAX_VERDICT_LINE_BYTES:
+                            raise ValueError("the line is too long")
+                        return  # the writer was interrupted within its last line
+                    raw = json.loads(line)
+                    verdict, seconds = Verdict.from_json(raw), raw["seconds"]
+                    if type(seconds) not in (int, float) or not seconds >= 0:
+                        raise ValueError(f"seconds is a number from 0, got {seconds!r}")
+                    if verdict.test_id not in self.tests or verdict.test_id in seen:
+                        raise ValueError(f"{verdict.test_id!r} is not in the corpus or judged twice")
+                    seen.add(verdict.test_id)
+                    yield verdict, float(seconds)
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {_reason(error)}; expected a run directory") from error
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise _damaged(path, error, number) from error
+
+
+def load_run(path: Path) -> Run:
+    """Opens a run directory; raises UsageError, one line, if it is none or damaged."""
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a directory; expected a run directory as `commutant check` makes it")
+    if not (path / RUN_FILE).exists():
+        raise UsageError(f"{path} has no {RUN_FILE}; expected a run directory as `commutant check` makes it")
+    return Run(path)
+
+
+def _read_document(path: Path, read: Callable[[Mapping[str, Any]], _Document]) -> _Document:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_JSON_BYTES + 1)
+        if len(content) > MAX_JSON_BYTES:
+            raise ValueError(f"larger than {MAX_JSON_BYTES} bytes")
+        raw = json.loads(content)
+        if type(raw) is not dict:
+            raise ValueError("not a JSON object")
+        return read(raw)
+    except CommutantError:
+        raise
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {_reason(error)}") from error
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception, line: int | None = None) -> UsageError:
+    reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
+    where = f"{path}, line {line}" if line else str(path)
+    return UsageError(f"{where} is damaged ({reason}); run the check again, or restore the file")

@@ -1,0 +1,197 @@
+"""Corpus files: test cases on disk, written the same way every time and read with suspicion.
+
+A corpus is a gzip-compressed JSON-lines file, a header and one test per line (docs/ARCHITECTURE.md, "Test case";
+docs/schemas/corpus.schema.json). Corpora are passed around, so a file is taken as hostile: line length, size after
+decompression and number of tests are bounded, every value is checked, and ids are computed again from the content.
+What is wrong is reported as one line with file and line number.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from commutant.errors import RunError, UsageError
+from commutant.testgen.corpus_checks import Malformed, read_header, read_test
+from commutant.testgen.testcase import TestCase
+
+if TYPE_CHECKING:
+    from commutant.analyzer import Analysis
+
+SCHEMA_VERSION = 1
+MAX_LINE_BYTES = 1 << 20
+MAX_TOTAL_BYTES = 1 << 31
+MAX_TESTS = 1_000_000
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Test cases of one interface at one level.
+
+    `model_hash` names the version of the model they come from. `without_setup` counts, per set of calls (names joined
+    by `-`), the classes for which no set-up could be found and which therefore have no test. `analysis` is what they
+    were generated from; None for a corpus read from a file.
+    """
+
+    interface: str
+    level: str
+    model_hash: str
+    tests: list[TestCase]
+    without_setup: Mapping[str, int] = field(default_factory=dict)
+    analysis: Analysis | None = field(default=None, compare=False, repr=False)
+
+    def header(self) -> dict[str, object]:
+        """The first line of the corpus file."""
+        header: dict[str, object] = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "corpus",
+            "interface": self.interface,
+            "level": self.level,
+            "model": self.model_hash,
+            "tests": len(self.tests),
+        }
+        if self.without_setup:
+            header["without_setup"] = dict(sorted(self.without_setup.items()))
+        return header
+
+
+def write_corpus(corpus: Corpus, path: Path) -> None:
+    """Writes the corpus to `path`, all of it or nothing; equal corpora give equal bytes.
+
+    Raises RunError if the file cannot be written (full disk, missing permission).
+    """
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        with (
+            os.fdopen(handle, "wb") as raw,
+            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
+        ):
+            encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+            packed.write(encode(corpus.header()).encode() + b"\n")
+            for test in corpus.tests:
+                packed.write(encode(test.to_json()).encode() + b"\n")
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise RunError(f"cannot write the corpus {path}: {error.strerror or error}") from error
+    except BaseException:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_corpus(path: Path) -> Corpus:
+    """Reads and checks a whole corpus file.
+
+    Raises UsageError, one line with file and line number, if there is no such file or anything in it is not as
+    docs/schemas/corpus.schema.json says.
+    """
+    with _Lines(path) as lines:
+        first = lines.next()
+        if first is None:
+            lines.fail("empty file: expected a corpus header")
+        header = lines.decode(first)
+        try:
+            interface, level, model_hash, count, without_setup = read_header(header, SCHEMA_VERSION, MAX_TESTS)
+            tests: list[TestCase] = []
+            seen: set[str] = set()
+            while (line := lines.next()) is not None:
+                test = read_test(lines.decode(line))
+                if test.id in seen:
+                    lines.fail(f"the test {test.id} stands in the corpus twice")
+                seen.add(test.id)
+                tests.append(test)
+                if len(tests) > count:
+                    lines.fail(f"more tests than the {count} that the header names")
+        except Malformed as error:
+            lines.fail(str(error))
+        if len(tests) != count:
+            lines.fail(f"the file ends after {len(tests)} of the {count} tests that the header names")
+    return Corpus(interface, level, model_hash, tests, without_setup)
+
+
+def looks_like_corpus(path: Path) -> bool:
+    """Whether a command-line argument means a corpus file rather than an interface: by its name, or by its content."""
+    if path.name.endswith((".jsonl.gz", ".jsonl")):
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == _GZIP_MAGIC
+    except (OSError, ValueError):
+        return False
+
+
+def select_tests(tests: Sequence[TestCase], calls: Sequence[str]) -> list[TestCase]:
+    """The tests whose calls are all among `calls`."""
+    wanted = set(calls)
+    return [test for test in tests if all(call.call in wanted for call in test.calls)]
+
+
+class _Lines:
+    """The lines of a gzip file, one after the other, within the limits; knows the number of the line for messages."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number = 0
+        self._left_bytes = MAX_TOTAL_BYTES
+        self._decoder = json.JSONDecoder(parse_float=_no_float, parse_constant=_no_float)
+        try:
+            self._file = gzip.open(path, "rb")  # noqa: SIM115  (closed by __exit__)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot read the corpus {path}: {getattr(error, 'strerror', None) or error}") from error
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def next(self) -> bytes | None:
+        """The next line, None at the end of the file."""
+        self._number += 1
+        try:
+            line = self._file.readline(MAX_LINE_BYTES + 1)
+        except gzip.BadGzipFile as error:
+            self.fail("not a gzip file" if self._number == 1 else f"damaged ({error})")
+        except EOFError:
+            self.fail("the file is cut off")
+        except (zlib.error, OSError) as error:
+            self.fail(f"damaged ({error})")
+        if not line:
+            return None
+        if len(line) > MAX_LINE_BYTES:
+            self.fail(f"a line longer than {MAX_LINE_BYTES} bytes")
+        self._left_bytes -= len(line)
+        if self._left_bytes < 0:
+            self.fail(f"more than {MAX_TOTAL_BYTES} bytes when unpacked")
+        return line
+
+    def decode(self, line: bytes) -> Any:
+        """The JSON value of a line."""
+        try:
+            return self._decoder.decode(line.decode())
+        except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError are ValueErrors
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            self.fail(f"not JSON ({reason})")
+
+    def fail(self, problem: str) -> NoReturn:
+        raise UsageError(
+            f"{self._path}, line {self._number}: {problem}; expected a corpus as `commutant generate` writes it"
+        )
+
+
+def _no_float(text: str) -> NoReturn:
+    raise ValueError(f"numbers are integers, got {text[:40]}")
