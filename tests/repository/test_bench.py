@@ -1,0 +1,58 @@
+"""The page of figures: made from its JSON file, and honest about goals that were missed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import document
+from bench.__main__ import main, names
+from bench.figure import Figure, Goal, number
+
+FIGURE = Figure(
+    "windows per second", "windows/s", (1510.0, 1490.0, 1600.0), "make bench-windows", Goal("at_least", 1500)
+)
+
+
+def test_figure_survives_its_json() -> None:
+    assert Figure.from_json(FIGURE.to_json()) == FIGURE
+
+
+def test_goal_is_held_against_the_median() -> None:
+    assert FIGURE.met is True
+    assert Figure("late", "s", (1.0, 7.0, 6.0), "make demo", Goal("at_most", 5)).met is False
+    assert Figure("plain", "s", (1.0,), "make demo").met is None
+
+
+def test_page_shows_median_spread_goal_command_and_machine() -> None:
+    area = {
+        "title": "Speed",
+        "date": "2026-01-31",
+        "machine": {"cores": "2", "commit": "abc"},
+        "figures": [FIGURE.to_json(), Figure("late", "s", (6.0,), "make demo", Goal("at_most", 5)).to_json()],
+    }
+    page = document.page({"speed": area})
+    assert "`make bench-speed`, 2026-01-31; cores 2, commit abc." in page
+    assert "| 1510 windows/s | 1490 to 1600 (3 samples) | ≥ 1500, reached | `make bench-windows` |" in page
+    assert "≤ 5, **missed**" in page
+
+
+def test_page_in_docs_is_the_one_that_its_json_gives() -> None:
+    areas = document.load()
+    assert document.PAGE.read_text() == document.page(areas)
+    assert set(areas) <= set(names())
+
+
+def test_unknown_area_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no-such-area"]) == 2
+    message = capsys.readouterr().err
+    assert "no-such-area" in message
+    assert all(name in message for name in names())
+
+
+@given(st.floats(min_value=1e-4, max_value=1e9))
+def test_numbers_keep_three_digits(value: float) -> None:
+    text = number(value)
+    assert "e" not in text
+    assert float(text) == pytest.approx(value, rel=0.006)

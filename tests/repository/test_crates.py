@@ -1,0 +1,55 @@
+"""Every crate keeps the workspace's rules: lints, licence, a description, and unsafe code only where it is named."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.repository.tree import ROOT, crates, toml, tracked
+
+GPL = {"mtrace-plugin"}
+"""Crates under the GPL: what includes QEMU's plugin header. Nothing links them."""
+
+
+@pytest.mark.parametrize("crate", crates())
+def test_manifest(crate: str) -> None:
+    manifest = toml(f"crates/{crate}/Cargo.toml")
+    assert manifest.get("lints") == {"workspace": True}
+    assert manifest["package"].get("description"), "no description"
+    licence = manifest["package"]["license"]
+    assert licence == ("GPL-2.0-or-later" if crate in GPL else {"workspace": True})
+    assert manifest["package"]["name"].startswith("commutant-")
+
+
+def test_workspace_and_package_carry_the_same_licence() -> None:
+    assert toml("Cargo.toml")["workspace"]["package"]["license"] == toml("pyproject.toml")["project"]["license"]
+    for licence in toml("pyproject.toml")["project"]["license-files"]:
+        assert (ROOT / licence).stat().st_size > 500
+
+
+def test_nothing_links_the_plugin() -> None:
+    for crate in crates():
+        manifest = toml(f"crates/{crate}/Cargo.toml")
+        for table in ("dependencies", "dev-dependencies", "build-dependencies"):
+            linked = {f"commutant-{name}" for name in GPL} & set(manifest.get(table, {}))
+            assert not linked, f"{crate}: {table}"
+
+
+@pytest.mark.parametrize("crate", crates())
+def test_a_crate_without_unsafe_code_forbids_it(crate: str) -> None:
+    sources = [
+        file for file in tracked() if file.suffix == ".rs" and file.is_relative_to(ROOT / "crates" / crate / "src")
+    ]
+    roots = [file for file in sources if file.name in ("lib.rs", "main.rs") and file.parent.name == "src"]
+    assert roots, "neither src/lib.rs nor src/main.rs"
+    uses_unsafe = any(
+        re.search(r"\bunsafe\s*(\{|fn|impl|extern)|#\[unsafe\(", _code(file.read_text())) for file in sources
+    )
+    if not uses_unsafe:
+        for file in roots:
+            assert "#![forbid(unsafe_code)]" in file.read_text(), file.relative_to(ROOT)
+
+
+def _code(text: str) -> str:
+    return re.sub(r"//[^\n]*", "", text)

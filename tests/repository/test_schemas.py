@@ -1,0 +1,37 @@
+"""The schemas in docs/schemas are schemas, have a name and a version, and hold what the command line prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.repository.tree import ROOT, command
+
+SCHEMAS = sorted((ROOT / "docs" / "schemas").glob("*.schema.json"))
+
+
+def test_there_is_a_schema_for_every_document() -> None:
+    names = {file.name.removesuffix(".schema.json") for file in SCHEMAS}
+    assert {"analyze", "generate", "corpus", "summary", "run"} <= names
+
+
+@pytest.mark.parametrize("file", SCHEMAS, ids=lambda file: file.name)
+def test_schema_is_valid_and_described(file: Path) -> None:
+    schema = json.loads(file.read_text())
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"]
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("verb", ["analyze", "generate"])
+def test_what_a_verb_prints_fits_its_schema(verb: str, tmp_path: Path) -> None:
+    arguments = [verb, "figure4", "--calls", "rename,rename", "--format", "json"]
+    if verb == "generate":
+        arguments += ["-o", str(tmp_path / "corpus")]
+    document = json.loads(command("commutant", *arguments))
+    schema = json.loads((ROOT / "docs" / "schemas" / f"{verb}.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert document["sets"][0]["calls"] == ["rename", "rename"]

@@ -1,0 +1,106 @@
+"""The scripts behind the Makefile: what is done again, and what a user reads when something is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import rust
+import steps
+import system_packages
+from tests.repository.tree import ROOT, command
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository for stamps and commands."""
+    monkeypatch.setattr(steps, "ROOT", tmp_path)
+    monkeypatch.setattr(steps, "STAMPS", tmp_path / "stamps")
+    return tmp_path
+
+
+def test_a_step_is_done_again_if_content_changes_and_not_if_only_times_do(repository: Path) -> None:
+    source = repository / "source"
+    source.write_text("one")
+    steps.record("step", steps.content_hash([source]))
+    source.touch()
+    assert steps.is_current("step", steps.content_hash([source]))
+    source.write_text("two")
+    assert not steps.is_current("step", steps.content_hash([source]))
+
+
+def test_a_step_is_done_again_if_its_product_is_gone(repository: Path) -> None:
+    product = repository / "product"
+    product.touch()
+    steps.record("step", "key")
+    assert steps.is_current("step", "key", [product])
+    product.unlink()
+    assert not steps.is_current("step", "key", [product])
+
+
+def test_moving_content_between_files_changes_the_hash(repository: Path) -> None:
+    (repository / "a").write_text("xy")
+    (repository / "b").write_text("")
+    before = steps.content_hash(steps.files_below("a", "b"))
+    (repository / "a").write_text("x")
+    (repository / "b").write_text("y")
+    assert steps.content_hash(steps.files_below("a", "b")) != before
+
+
+def test_a_failing_command_shows_what_it_printed_and_itself(repository: Path) -> None:
+    program = "import sys; print('to output'); print('to error', file=sys.stderr); sys.exit(7)"
+    with pytest.raises(steps.StepFailed) as failure:
+        steps.run([sys.executable, "-c", program])
+    for part in ("to output", "to error", "-c", "returned 7"):
+        assert part in str(failure.value)
+
+
+def test_a_missing_command_is_named(repository: Path) -> None:
+    with pytest.raises(steps.StepFailed, match="cannot start `no-such-command --version`"):
+        steps.run(["no-such-command", "--version"])
+
+
+def _toolchain(folder: Path, release: str, host: str = "x86_64-unknown-linux-gnu") -> None:
+    for name in ("cargo", "rustc"):
+        program = folder / name
+        program.write_text(f"#!/bin/sh\nprintf 'rustc {release}\\nhost: {host}\\nrelease: {release}\\n'\n")
+        program.chmod(0o755)
+
+
+def test_rust_that_is_missing_too_old_or_for_other_hardware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(steps, "VENV", tmp_path / "venv")
+    with pytest.raises(steps.StepFailed, match=r"not on the path.*rustup"):
+        rust.Toolchain.find()
+    _toolchain(tmp_path, "1.63.0")
+    with pytest.raises(steps.StepFailed, match=rf"rustc is 1\.63\. Rust {rust.minimum_version()} or newer is needed"):
+        rust.Toolchain.find()
+    _toolchain(tmp_path, "9.0.0", host="aarch64-unknown-linux-gnu")
+    with pytest.raises(steps.StepFailed, match=r"x86-64 Linux.*aarch64"):
+        rust.Toolchain.find()
+    _toolchain(tmp_path, "9.0.0")
+    assert rust.Toolchain.find().host == "x86_64-unknown-linux-gnu"
+
+
+def test_a_package_is_wanted_exactly_if_its_command_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {"qemu-x86_64", "chromedriver"}
+    monkeypatch.setattr(shutil, "which", lambda name: None if name in gone else f"/usr/bin/{name}")
+    monkeypatch.setattr(system_packages, "STATIC_C_LIBRARY", ROOT)
+    assert system_packages.missing() == ["chromium-driver", "qemu-user"]
+
+
+def test_without_sudo_the_administrators_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_packages, "missing", lambda: ["qemu-user"])
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "sudo" else f"/usr/bin/{name}")
+    with pytest.raises(steps.StepFailed, match="apt-get install --no-install-recommends qemu-user"):
+        system_packages.install_missing()
+
+
+def test_setting_up_again_does_nothing() -> None:
+    output = command("python", "scripts/setup.py").splitlines()
+    assert [line.split()[0] for line in output] == ["setup"]
