@@ -1,0 +1,235 @@
+//! A batch: tests to interpret, and the windows to run of them, in order.
+//!
+//! Binary form, version 1 (texts are references into the table at the end, see [`crate::bytes`]):
+//!
+//! ```text
+//! "CMTBATCH" version:u32 texts_offset:u32
+//! shapes:u32   { call:text parameters:u8 { name:text } }
+//! tests:u32    { calls:u8    { shape:u16 process:u8 thread:u8 core:u8 arguments }
+//!                set-up:u16  { shape:u16 process:u8 arguments expected:value }
+//!                observe:u16 { shape:u16 process:u8 arguments } }
+//! windows:u32  { test:u32 order: one u8 per call of the test }
+//! texts:u16    { length:u16 bytes }
+//! ```
+//! Arguments are as many values as the shape has parameters.
+
+use std::borrow::Cow;
+
+use crate::bytes::{Reader, WireError, Writer};
+use crate::value::Value;
+
+const MAGIC: [u8; 8] = *b"CMTBATCH";
+const VERSION: u32 = 1;
+
+/// A call's name with the names of the arguments that are given: resolved by a runner once per batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The call.
+    pub call: Cow<'static, str>,
+    /// The parameters that are given, in the order of the arguments.
+    pub parameters: Vec<Cow<'static, str>>,
+}
+
+/// One call of a set-up or an observation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Index into [`Batch::shapes`].
+    pub shape: usize,
+    /// The process that makes the call.
+    pub process: u8,
+    /// One value per parameter of the shape.
+    pub arguments: Vec<Value>,
+    /// What a set-up step must return, so that opaque values in later arguments can be bound to it; `Null` for the
+    /// steps of an observation.
+    pub expected: Value,
+}
+
+/// One of the calls under test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedCall {
+    /// Index into [`Batch::shapes`].
+    pub shape: usize,
+    /// The process that makes the call.
+    pub process: u8,
+    /// The thread of that process, as the test case numbers it.
+    pub thread: u8,
+    /// The core it runs on.
+    pub core: u8,
+    /// One value per parameter of the shape.
+    pub arguments: Vec<Value>,
+}
+
+/// What a runner has to do for one test, whatever the order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Test {
+    /// The calls under test.
+    pub calls: Vec<PlacedCall>,
+    /// The calls that build the initial state.
+    pub setup: Vec<Step>,
+    /// The calls that read the final state.
+    pub observe: Vec<Step>,
+}
+
+/// One run of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Index into [`Batch::tests`].
+    pub test: usize,
+    /// A permutation of the test's calls: the order of execution.
+    pub order: Vec<u8>,
+}
+
+/// Tests and windows, as sent to a runner.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// Shapes of all calls.
+    pub shapes: Vec<Shape>,
+    /// The tests that windows refer to.
+    pub tests: Vec<Test>,
+    /// The windows, in the order in which they are to be run.
+    pub windows: Vec<Window>,
+}
+
+impl Batch {
+    /// The index of a shape, which is added if it is new.
+    pub fn intern_shape(&mut self, shape: &Shape) -> usize {
+        self.shapes.iter().position(|known| known == shape).unwrap_or_else(|| {
+            self.shapes.push(shape.clone());
+            self.shapes.len() - 1
+        })
+    }
+
+    /// The binary form.
+    ///
+    /// # Errors
+    /// More calls, arguments or texts than their fields can count.
+    ///
+    /// # Panics
+    /// If indices or numbers of arguments do not fit together: a defect of the caller.
+    pub fn encode(&self) -> Result<Vec<u8>, WireError> {
+        let mut writer = Writer::start(Vec::new(), MAGIC, VERSION);
+        writer.u32(count(self.shapes.len())?);
+        for shape in &self.shapes {
+            writer.text(&shape.call)?;
+            writer.length_u8(shape.parameters.len(), "parameters")?;
+            for name in &shape.parameters {
+                writer.text(name)?;
+            }
+        }
+        writer.u32(count(self.tests.len())?);
+        for test in &self.tests {
+            writer.length_u8(test.calls.len(), "calls")?;
+            for call in &test.calls {
+                self.write_shape(&mut writer, call.shape)?;
+                writer.u8(call.process);
+                writer.u8(call.thread);
+                writer.u8(call.core);
+                self.write_arguments(&mut writer, call.shape, &call.arguments)?;
+            }
+            writer.length_u16(test.setup.len(), "set-up steps")?;
+            for step in &test.setup {
+                self.write_step(&mut writer, step)?;
+                step.expected.write(&mut writer)?;
+            }
+            writer.length_u16(test.observe.len(), "steps of the observation")?;
+            for step in &test.observe {
+                self.write_step(&mut writer, step)?;
+            }
+        }
+        writer.u32(count(self.windows.len())?);
+        for window in &self.windows {
+            assert_eq!(window.order.len(), self.tests[window.test].calls.len(), "an order names every call once");
+            writer.u32(count(window.test)?);
+            for index in &window.order {
+                writer.u8(*index);
+            }
+        }
+        writer.finish()
+    }
+
+    fn write_shape(&self, writer: &mut Writer, shape: usize) -> Result<(), WireError> {
+        assert!(shape < self.shapes.len(), "a call refers to a shape of its batch");
+        writer.length_u16(shape, "shapes of calls")
+    }
+
+    fn write_arguments(&self, writer: &mut Writer, shape: usize, arguments: &[Value]) -> Result<(), WireError> {
+        assert_eq!(arguments.len(), self.shapes[shape].parameters.len(), "one argument per parameter");
+        arguments.iter().try_for_each(|argument| argument.write(writer))
+    }
+
+    fn write_step(&self, writer: &mut Writer, step: &Step) -> Result<(), WireError> {
+        self.write_shape(writer, step.shape)?;
+        writer.u8(step.process);
+        self.write_arguments(writer, step.shape, &step.arguments)
+    }
+
+    /// Reads the binary form.
+    ///
+    /// # Errors
+    /// Anything that [`Batch::encode`] does not write.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::start(bytes, MAGIC, VERSION, "a batch")?;
+        let mut batch = Self::default();
+        for _ in 0..reader.count_u32(3)? {
+            let call = reader.text()?;
+            let parameters = (0..reader.u8()?).map(|_| reader.text()).collect::<Result<_, _>>()?;
+            batch.shapes.push(Shape { call, parameters });
+        }
+        for _ in 0..reader.count_u32(5)? {
+            let mut test = Test::default();
+            for _ in 0..reader.u8()? {
+                let shape = batch.read_shape(&mut reader)?;
+                let (process, thread, core) = (reader.u8()?, reader.u8()?, reader.u8()?);
+                let arguments = batch.read_arguments(&mut reader, shape)?;
+                test.calls.push(PlacedCall { shape, process, thread, core, arguments });
+            }
+            for _ in 0..reader.u16()? {
+                let mut step = batch.read_step(&mut reader)?;
+                step.expected = Value::read(&mut reader)?;
+                test.setup.push(step);
+            }
+            for _ in 0..reader.u16()? {
+                let step = batch.read_step(&mut reader)?;
+                test.observe.push(step);
+            }
+            batch.tests.push(test);
+        }
+        for _ in 0..reader.count_u32(4)? {
+            let test = reader.u32()? as usize;
+            let calls = batch.tests.get(test).ok_or_else(|| reader.error("a window of a test that is not there"))?;
+            let calls = calls.calls.len();
+            let order = (0..calls).map(|_| reader.u8()).collect::<Result<Vec<_>, _>>()?;
+            if !is_permutation(&order) {
+                return Err(reader.error("an order that is not a permutation of the calls"));
+            }
+            batch.windows.push(Window { test, order });
+        }
+        reader.finish()?;
+        Ok(batch)
+    }
+
+    fn read_shape(&self, reader: &mut Reader<'_>) -> Result<usize, WireError> {
+        let shape = usize::from(reader.u16()?);
+        if shape < self.shapes.len() { Ok(shape) } else { Err(reader.error("a call of a shape that is not there")) }
+    }
+
+    fn read_arguments(&self, reader: &mut Reader<'_>, shape: usize) -> Result<Vec<Value>, WireError> {
+        self.shapes[shape].parameters.iter().map(|_| Value::read(reader)).collect()
+    }
+
+    fn read_step(&self, reader: &mut Reader<'_>) -> Result<Step, WireError> {
+        let shape = self.read_shape(reader)?;
+        let process = reader.u8()?;
+        Ok(Step { shape, process, arguments: self.read_arguments(reader, shape)?, expected: Value::Null })
+    }
+}
+
+fn count(length: usize) -> Result<u32, WireError> {
+    u32::try_from(length).map_err(|_| WireError::new("more records than 32 bits can count"))
+}
+
+/// Whether `order` holds each of 0..len once.
+pub(crate) fn is_permutation(order: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    order.iter().all(|index| usize::from(*index) < order.len() && !std::mem::replace(&mut seen[usize::from(*index)], true))
+}

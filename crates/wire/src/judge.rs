@@ -1,0 +1,143 @@
+//! Compares what came with what is acceptable (`docs/ARCHITECTURE.md`, "Values").
+//!
+//! A window's values are read in one sequence: results of the set-up, of the calls in the order of the test, of the
+//! observation. Values that the implementation chooses are paired as they are met, and the pairs of each sort must form
+//! a bijection. Times are paired likewise; equal times must be equal, and an earlier one must not come later (clocks are
+//! coarse). Everything else is compared exactly. Where several outcomes are acceptable, one must fit as a whole.
+
+use std::collections::HashMap;
+
+use crate::case::{Case, Outcome};
+use crate::results::WindowResult;
+use crate::value::Value;
+
+/// Pairs of values met so far: expected against actual.
+#[derive(Default)]
+struct Pairing<'a> {
+    forth: HashMap<(&'a str, u64), u64>,
+    back: HashMap<(&'a str, u64), u64>,
+    times: Vec<(i64, i64)>,
+}
+
+impl<'a> Pairing<'a> {
+    /// `None` if `actual` fits `expected`, else why not.
+    fn mismatch(&mut self, expected: &'a Value, actual: &'a Value) -> Option<String> {
+        let differ = || Some(format!("returned {actual}, acceptable is {expected}"));
+        match (expected, actual) {
+            (Value::Opaque { sort, id }, Value::Opaque { sort: other, id: raw }) if sort == other => {
+                let known = *self.forth.entry((sort, *id)).or_insert(*raw);
+                if known != *raw {
+                    return Some(format!("returned {sort} {raw} where {sort} {known} was returned before"));
+                }
+                let owner = *self.back.entry((sort, *raw)).or_insert(*id);
+                if owner != *id {
+                    return Some(format!("returned {sort} {raw}, which stands for another {sort}"));
+                }
+                None
+            }
+            (Value::Time(time), Value::Time(raw)) => {
+                let broken = self.times.iter().find(|(other, other_raw)| match time.cmp(other) {
+                    std::cmp::Ordering::Equal => raw != other_raw,
+                    std::cmp::Ordering::Less => raw > other_raw,
+                    std::cmp::Ordering::Greater => raw < other_raw,
+                });
+                if let Some((other, other_raw)) = broken {
+                    let relation = match time.cmp(other) {
+                        std::cmp::Ordering::Equal => "the same as",
+                        std::cmp::Ordering::Less => "no later than",
+                        std::cmp::Ordering::Greater => "no earlier than",
+                    };
+                    return Some(format!("returned the time {raw} ns: acceptable is {relation} {other_raw} ns"));
+                }
+                self.times.push((*time, *raw));
+                None
+            }
+            (Value::Struct(fields), Value::Struct(others)) => {
+                if fields.len() != others.len() {
+                    return differ();
+                }
+                for (name, value) in fields {
+                    let Some((_, other)) = others.iter().find(|(other, _)| other == name) else {
+                        return Some(format!("returned no field {name}: {actual}"));
+                    };
+                    if let Some(why) = self.mismatch(value, other) {
+                        return Some(format!("{name}: {why}"));
+                    }
+                }
+                None
+            }
+            (Value::Seq(items), Value::Seq(others)) => {
+                if items.len() != others.len() {
+                    return differ();
+                }
+                items.iter().zip(others).enumerate().find_map(|(index, (item, other))| {
+                    self.mismatch(item, other).map(|why| format!("[{index}]: {why}"))
+                })
+            }
+            _ if expected == actual => None,
+            _ => differ(),
+        }
+    }
+}
+
+/// `None` if the window's values are acceptable, else which call or observation returned what, and what was acceptable
+/// (for the outcome that fits longest).
+#[must_use]
+pub fn wrong(case: &Case, order_index: usize, result: &WindowResult) -> Option<String> {
+    let (setup, calls, observation) = match result {
+        WindowResult::Ran { setup, calls, observation } => (setup, calls, observation),
+        WindowResult::Refused(why) => return Some(format!("not run: {why}")),
+    };
+    let Some(order) = case.orders.get(order_index) else {
+        return Some(format!("the test has no order number {order_index}"));
+    };
+    let mut best: Option<(usize, String)> = None;
+    for outcome in &order.outcomes {
+        match first_mismatch(case, outcome, setup, calls, observation) {
+            None => return None,
+            Some(found) => {
+                if best.as_ref().is_none_or(|(place, _)| found.0 > *place) {
+                    best = Some(found);
+                }
+            }
+        }
+    }
+    let order: Vec<String> = order.order.iter().map(u8::to_string).collect();
+    best.map(|(_, why)| format!("order {}: {why}", order.join(",")))
+}
+
+/// The place (number of values that fit) and description of the first value that does not fit `outcome`.
+fn first_mismatch(
+    case: &Case,
+    outcome: &Outcome,
+    setup: &[Value],
+    calls: &[Value],
+    observation: &[Value],
+) -> Option<(usize, String)> {
+    let expected_setup: Vec<&Value> = case.setup().iter().map(|step| &step.expected).collect();
+    let sizes = (expected_setup.len(), outcome.results.len(), outcome.observation.len());
+    if (setup.len(), calls.len(), observation.len()) != sizes {
+        return Some((0, "another number of results than calls".to_owned()));
+    }
+    let mut pairing = Pairing::default();
+    let mut place = 0;
+    for (index, (expected, actual)) in expected_setup.into_iter().zip(setup).enumerate() {
+        if let Some(why) = pairing.mismatch(expected, actual) {
+            return Some((place, format!("set-up {index}, {}: {why}", case.setup_text(index))));
+        }
+        place += 1;
+    }
+    for (index, (expected, actual)) in outcome.results.iter().zip(calls).enumerate() {
+        if let Some(why) = pairing.mismatch(expected, actual) {
+            return Some((place, format!("call {index}, {}: {why}", case.call_text(index))));
+        }
+        place += 1;
+    }
+    for (index, (expected, actual)) in outcome.observation.iter().zip(observation).enumerate() {
+        if let Some(why) = pairing.mismatch(expected, actual) {
+            return Some((place, format!("observation {index}, {}: {why}", case.observe_text(index))));
+        }
+        place += 1;
+    }
+    None
+}

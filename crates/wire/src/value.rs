@@ -1,0 +1,226 @@
+//! The values of arguments and results, and their binary and JSON forms.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use crate::bytes::{Reader, WireError, Writer};
+use crate::errno;
+
+/// Deepest nesting of structures and sequences that is accepted.
+const DEPTH_LIMIT: usize = 8;
+
+/// A value of a test case or of a result (the table "Values" in `docs/ARCHITECTURE.md`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A call without a result, or an argument that was not given.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A number that is compared exactly.
+    Int(i64),
+    /// A value of a sort that the target names freely, such as a file name; in arguments only.
+    Text(Cow<'static, str>),
+    /// The call failed with this Linux error number.
+    Errno(u16),
+    /// A value that the implementation chooses; in a result, `id` is what it chose (the inode number itself).
+    Opaque {
+        /// The sort in the model, such as `Inum`: identities of different sorts have nothing to do with each other.
+        sort: Cow<'static, str>,
+        /// In a test case a small number, in a result the implementation's own.
+        id: u64,
+    },
+    /// A point in time; in a result, nanoseconds.
+    Time(i64),
+    /// Several results of one call, by name.
+    Struct(Vec<(Cow<'static, str>, Value)>),
+    /// Several values in order.
+    Seq(Vec<Value>),
+}
+
+const NULL: u8 = 0;
+const FALSE: u8 = 1;
+const TRUE: u8 = 2;
+const INT: u8 = 3;
+const TEXT: u8 = 4;
+const ERRNO: u8 = 5;
+const OPAQUE: u8 = 6;
+const TIME: u8 = 7;
+const STRUCT: u8 = 8;
+const SEQ: u8 = 9;
+
+impl Value {
+    pub(crate) fn write(&self, writer: &mut Writer) -> Result<(), WireError> {
+        match self {
+            Self::Null => writer.u8(NULL),
+            Self::Bool(false) => writer.u8(FALSE),
+            Self::Bool(true) => writer.u8(TRUE),
+            Self::Int(number) => {
+                writer.u8(INT);
+                writer.i64(*number);
+            }
+            Self::Text(text) => {
+                writer.u8(TEXT);
+                writer.text(text)?;
+            }
+            Self::Errno(number) => {
+                writer.u8(ERRNO);
+                writer.u16(*number);
+            }
+            Self::Opaque { sort, id } => {
+                writer.u8(OPAQUE);
+                writer.text(sort)?;
+                writer.u64(*id);
+            }
+            Self::Time(nanoseconds) => {
+                writer.u8(TIME);
+                writer.i64(*nanoseconds);
+            }
+            Self::Struct(fields) => {
+                writer.u8(STRUCT);
+                writer.length_u8(fields.len(), "fields")?;
+                for (name, value) in fields {
+                    writer.text(name)?;
+                    value.write(writer)?;
+                }
+            }
+            Self::Seq(items) => {
+                writer.u8(SEQ);
+                writer.length_u16(items.len(), "items")?;
+                for item in items {
+                    item.write(writer)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        Self::read_nested(reader, 0)
+    }
+
+    fn read_nested(reader: &mut Reader<'_>, depth: usize) -> Result<Self, WireError> {
+        if depth > DEPTH_LIMIT {
+            return Err(reader.error("a value nested too deeply"));
+        }
+        Ok(match reader.u8()? {
+            NULL => Self::Null,
+            FALSE => Self::Bool(false),
+            TRUE => Self::Bool(true),
+            INT => Self::Int(reader.i64()?),
+            TEXT => Self::Text(reader.text()?),
+            ERRNO => Self::Errno(reader.u16()?),
+            OPAQUE => Self::Opaque { sort: reader.text()?, id: reader.u64()? },
+            TIME => Self::Time(reader.i64()?),
+            STRUCT => {
+                let count = reader.u8()?;
+                let mut fields = Vec::with_capacity(usize::from(count));
+                for _ in 0..count {
+                    fields.push((reader.text()?, Self::read_nested(reader, depth + 1)?));
+                }
+                Self::Struct(fields)
+            }
+            SEQ => {
+                let count = reader.u16()?;
+                let mut items = Vec::new();
+                for _ in 0..count {
+                    items.push(Self::read_nested(reader, depth + 1)?);
+                }
+                Self::Seq(items)
+            }
+            tag => return Err(reader.error(format!("a value of unknown kind {tag}"))),
+        })
+    }
+
+    /// Reads a value of a test case.
+    ///
+    /// # Errors
+    /// A value that the table "Values" does not have; the message shows it.
+    pub fn from_json(json: &Json) -> Result<Self, WireError> {
+        Self::from_json_nested(json, 0)
+    }
+
+    fn from_json_nested(json: &Json, depth: usize) -> Result<Self, WireError> {
+        if depth > DEPTH_LIMIT {
+            return Err(WireError::new("a value nested too deeply"));
+        }
+        match json {
+            Json::Null => Ok(Self::Null),
+            Json::Bool(value) => Ok(Self::Bool(*value)),
+            Json::Number(number) => number
+                .as_i64()
+                .map(Self::Int)
+                .ok_or_else(|| WireError::new(format!("the number {number}: expected an integer of 64 bits"))),
+            Json::String(text) => Ok(Self::Text(Cow::Owned(text.clone()))),
+            Json::Array(_) => Err(WireError::new("a list where a value is expected: write {\"seq\": [...]}")),
+            Json::Object(fields) => {
+                let field = |name: &str| fields.get(name);
+                match (fields.len(), field("errno"), field("time"), field("struct"), field("seq")) {
+                    (1, Some(Json::String(name)), ..) => errno::number(name)
+                        .map(Self::Errno)
+                        .ok_or_else(|| WireError::new(format!("the error {name:?}: not a name of a Linux error"))),
+                    (1, _, Some(time), ..) if time.is_i64() => Ok(Self::Time(time.as_i64().unwrap_or_default())),
+                    (1, _, _, Some(Json::Object(members)), _) => members
+                        .iter()
+                        .map(|(name, value)| {
+                            Ok((Cow::Owned(name.clone()), Self::from_json_nested(value, depth + 1)?))
+                        })
+                        .collect::<Result<_, _>>()
+                        .map(Self::Struct),
+                    (1, _, _, _, Some(Json::Array(items))) => items
+                        .iter()
+                        .map(|item| Self::from_json_nested(item, depth + 1))
+                        .collect::<Result<_, _>>()
+                        .map(Self::Seq),
+                    (2, ..) => match (field("sort"), field("id").and_then(Json::as_u64)) {
+                        (Some(Json::String(sort)), Some(id)) => {
+                            Ok(Self::Opaque { sort: Cow::Owned(sort.clone()), id })
+                        }
+                        _ => Err(unknown_object(json)),
+                    },
+                    _ => Err(unknown_object(json)),
+                }
+            }
+        }
+    }
+}
+
+fn unknown_object(json: &Json) -> WireError {
+    let mut text = json.to_string();
+    if text.chars().count() > 80 {
+        text = text.chars().take(77).chain("...".chars()).collect();
+    }
+    WireError::new(format!("the value {text}: expected one of errno, sort and id, time, struct, seq"))
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => formatter.write_str("nothing"),
+            Self::Bool(value) => write!(formatter, "{value}"),
+            Self::Int(number) => write!(formatter, "{number}"),
+            Self::Text(text) => write!(formatter, "{text:?}"),
+            Self::Errno(number) => match errno::name(*number) {
+                Some(name) => formatter.write_str(name),
+                None => write!(formatter, "error {number}"),
+            },
+            Self::Opaque { sort, id } => write!(formatter, "{sort} {id}"),
+            Self::Time(time) => write!(formatter, "time {time}"),
+            Self::Struct(fields) => {
+                formatter.write_str("{")?;
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    write!(formatter, "{}{name}: {value}", if index == 0 { "" } else { ", " })?;
+                }
+                formatter.write_str("}")
+            }
+            Self::Seq(items) => {
+                formatter.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(formatter, "{}{item}", if index == 0 { "" } else { ", " })?;
+                }
+                formatter.write_str("]")
+            }
+        }
+    }
+}
