@@ -1,12 +1,67 @@
-"""Error results of calls: `Errno.ENOENT` and its like, by name, so that a model never depends on a platform's numbers."""
+"""Error results of calls, by name, so that a model never depends on a platform's numbers."""
 
 from __future__ import annotations
 
-import errno as _errno
-from enum import Enum
+from enum import Enum, auto
 
-_BY_NAME = {name: name for name in sorted(_errno.errorcode.values())}
 
-Errno = Enum("Errno", _BY_NAME, module=__name__)  # type: ignore[misc]
-"""Every error name that POSIX and Linux define. A call that fails returns a member; equality is by name."""
-Errno.__doc__ = "Error results of calls, by name; a call that fails returns one of these."
+class Errno(Enum):
+    """What a call that fails returns: `return Errno.ENOENT` (POSIX.1-2017, `<errno.h>`, and Linux)."""
+
+    EPERM = auto()
+    ENOENT = auto()
+    EINTR = auto()
+    EIO = auto()
+    ENXIO = auto()
+    E2BIG = auto()
+    EBADF = auto()
+    ECHILD = auto()
+    EAGAIN = auto()
+    ENOMEM = auto()
+    EACCES = auto()
+    EFAULT = auto()
+    EBUSY = auto()
+    EEXIST = auto()
+    EXDEV = auto()
+    ENODEV = auto()
+    ENOTDIR = auto()
+    EISDIR = auto()
+    EINVAL = auto()
+    ENFILE = auto()
+    EMFILE = auto()
+    ENOTTY = auto()
+    ETXTBSY = auto()
+    EFBIG = auto()
+    ENOSPC = auto()
+    ESPIPE = auto()
+    EROFS = auto()
+    EMLINK = auto()
+    EPIPE = auto()
+    EDOM = auto()
+    ERANGE = auto()
+    EDEADLK = auto()
+    ENAMETOOLONG = auto()
+    ENOLCK = auto()
+    ENOSYS = auto()
+    ENOTEMPTY = auto()
+    ELOOP = auto()
+    ENODATA = auto()
+    EOVERFLOW = auto()
+    EILSEQ = auto()
+    ENOTSOCK = auto()
+    EMSGSIZE = auto()
+    EOPNOTSUPP = auto()
+    EADDRINUSE = auto()
+    ENOBUFS = auto()
+    EISCONN = auto()
+    ENOTCONN = auto()
+    ETIMEDOUT = auto()
+    ECONNREFUSED = auto()
+    EALREADY = auto()
+    EINPROGRESS = auto()
+    ESTALE = auto()
+    EDQUOT = auto()
+    ECANCELED = auto()
+
+    def __repr__(self) -> str:
+        return self.name

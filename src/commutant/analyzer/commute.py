@@ -1,0 +1,270 @@
+"""One path through a set of calls: run every order of them over one unknown state and compare.
+
+SIM commutativity (paper, sections 3.2 and 5.1): each call returns the same in every order, and every subset of the calls
+reaches equivalent states whatever its order. The subsets form a cube; each call is run once from each corner, results
+and states are compared at every join, and the first difference ends the path. For a pair that is both orders; for more
+calls it is also every prefix of every permutation, which is what makes the property monotonic.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from commutant.errors import UsageError
+from commutant.lang.errno import Errno
+from commutant.lang.interface import CallSignature, Interface
+from commutant.lang.nondeterminism import answered_by
+from commutant.lang.types import MapType, SortType, Struct, Type, struct_fields
+from commutant.symbolic import (
+    BoolValue,
+    Context,
+    Infeasible,
+    IntValue,
+    SortValue,
+    SymbolicMap,
+    clone,
+    current,
+    unknown,
+)
+
+SECONDS_PER_PATH = 10.0
+"""How long one path may take before the model counts as looping."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a path showed. `difference` is None if the calls commute on it, else says what a caller could tell apart."""
+
+    difference: str | None
+    decision_count: int
+    initial: Interface
+    arguments: tuple[dict[str, Any], ...]
+
+    @property
+    def commutes(self) -> bool:
+        """Whether the calls commute on this path."""
+        return self.difference is None
+
+
+class ChoiceRefused(Exception):
+    """The value chosen in one order is not allowed in another, so no common choice exists on this path."""
+
+
+class SymbolicOracle:
+    """Answers a model's open questions with one unknown per call and question, the same in every order."""
+
+    def __init__(self, label: str, answers: dict[str, Any]) -> None:
+        self._label = label
+        self._answers = answers
+        self._asked = 0
+
+    def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
+        """The call's unknown; ChoiceRefused where it is not allowed."""
+        name = self._name("choice")
+        if name not in self._answers:
+            self._answers[name] = unknown(type_, name)
+        value = self._answers[name]
+        if not allowed(value):
+            raise ChoiceRefused
+        return value
+
+    def unused(self, type_: SortType) -> SortValue:
+        """A value that differs from every other."""
+        name = self._name("new")
+        if name not in self._answers:
+            sort = type_.sort.__name__
+            self._answers[name] = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
+        value: SortValue = self._answers[name]
+        return value
+
+    def _name(self, kind: str) -> str:
+        self._asked += 1
+        return f"{self._label}.{kind}.{self._asked - 1}"
+
+
+class CallSet:
+    """A set of calls of one interface, ready to be explored."""
+
+    def __init__(self, interface: type[Interface], calls: tuple[str, ...]) -> None:
+        self.interface = interface
+        self.calls = calls
+        self.signatures: tuple[CallSignature, ...] = tuple(interface.signature(name) for name in calls)
+        self._functions = tuple(getattr(interface, name) for name in calls)
+        self._state_types = interface.state_types()
+        self._hooks = {name: interface.well_formedness(name) for name in self._state_types}
+        for name, hooks in self._hooks.items():
+            if hooks and not isinstance(self._state_types[name], MapType):
+                raise UsageError(f"{interface.__name__}: @well_formed({name!r}) expects the name of a Map attribute")
+
+    def run(self, context: Context) -> Outcome:
+        """Runs all orders on the path that the context prescribes, and compares."""
+        _runs.count += 1
+        initial = self._unknown_state()
+        arguments = tuple(
+            {
+                parameter: unknown(type_, f"{signature.name}.{index}.{parameter}")
+                for parameter, type_ in signature.parameters.items()
+            }
+            for index, signature in enumerate(self.signatures)
+        )
+        try:
+            difference = self._difference(initial, arguments)
+        except ChoiceRefused:
+            difference = "no choice is allowed in every order"
+        return Outcome(difference, len(context.trail), initial, arguments)
+
+    def _difference(self, initial: Interface, arguments: tuple[dict[str, Any], ...]) -> str | None:
+        answers: dict[str, Any] = {}
+        states: dict[tuple[int, ...], Interface] = {(): initial}
+        results: dict[int, Any] = {}
+        everyone = range(len(self.calls))
+        for size in range(1, len(self.calls) + 1):
+            for subset in combinations(everyone, size):
+                for last in reversed(subset):
+                    before = tuple(index for index in subset if index != last)
+                    state = copy_state(states[before])
+                    result = self._perform(last, state, arguments[last], answers)
+                    if last not in results:
+                        results[last] = result
+                    elif not same_result(results[last], result):
+                        return f"result of {self.calls[last]}.{last}"
+                    if subset not in states:
+                        states[subset] = state
+                    elif not states[subset].equivalent(state):
+                        return "state after " + " and ".join(f"{self.calls[i]}.{i}" for i in subset)
+        return None
+
+    def _perform(self, index: int, state: Interface, arguments: dict[str, Any], answers: dict[str, Any]) -> Any:
+        oracle = SymbolicOracle(f"{self.calls[index]}.{index}", answers)
+        with answered_by(oracle):
+            try:
+                result = self._functions[index](state, **arguments)
+            except (UsageError, Infeasible, ChoiceRefused):
+                raise
+            except RecursionError:
+                raise UsageError(
+                    f"{self.interface.__name__}.{self.calls[index]}: the model recurses without bound: expected an end"
+                ) from None
+            except Exception as error:
+                raise model_error(self.interface, self.calls[index], error) from None
+        kind_of_result(result, self.interface, self.calls[index])
+        return result
+
+    def _unknown_state(self) -> Interface:
+        initial = object.__new__(self.interface)
+        for name, type_ in self._state_types.items():
+            hook = self._hook(initial, self._hooks[name]) if self._hooks[name] else None
+            value = unknown(type_, name, hook=hook)
+            setattr(initial, name, value)
+        return initial
+
+    def _hook(self, initial: Interface, hooks: list[Callable[..., Any]]) -> Callable[[Any, Any], bool]:
+        def holds(key: Any, value: Any) -> bool:
+            return all(bool(hook(initial, key, value)) for hook in hooks)
+
+        return holds
+
+
+def copy_state(state: Interface) -> Interface:
+    """A copy of a state that changes alone."""
+    copy = object.__new__(type(state))
+    for name, value in vars(state).items():
+        setattr(copy, name, clone(value))
+    return copy
+
+
+def same_result(left: Any, right: Any) -> bool:
+    """Whether a caller cannot tell two results apart; open equalities are decided on the way."""
+    if left is right:
+        return True
+    if isinstance(left, Errno) or isinstance(right, Errno) or left is None or right is None:
+        return left is right
+    if isinstance(left, tuple | list) and isinstance(right, tuple | list):
+        return len(left) == len(right) and all(same_result(a, b) for a, b in zip(left, right, strict=True))
+    return bool(left == right)
+
+
+def kind_of_result(result: Any, interface: type[Interface], call: str) -> str:
+    """The kind of a result, in words; UsageError for what no call can return."""
+    if isinstance(result, Errno):
+        return "error"
+    if result is None:
+        return "nothing"
+    if isinstance(result, bool | BoolValue):
+        return "bool"
+    if isinstance(result, int | IntValue):
+        return "int"
+    if isinstance(result, SortValue):
+        return result.sort
+    if isinstance(result, Struct):
+        for field in struct_fields(type(result)):
+            kind_of_result(getattr(result, field), interface, call)
+        return type(result).__name__
+    if isinstance(result, tuple | list):
+        return "(" + ", ".join(kind_of_result(item, interface, call) for item in result) + ")"
+    shown = "a map of the state" if isinstance(result, SymbolicMap) else f"{type(result).__name__} {result!r}"
+    raise UsageError(
+        f"{interface.__name__}.{call} returned {shown}: expected an Errno, a number, a bool, a value of a sort, "
+        "a Struct or a sequence of these"
+    )
+
+
+def model_error(interface: type[Interface], call: str, error: Exception) -> UsageError:
+    """The one line for an exception that a model raised: which, in which call, on which line of the model."""
+    frames = traceback.extract_tb(error.__traceback__)
+    package = __name__.rpartition(".analyzer")[0]
+    own = [frame for frame in frames if f"/{package}/symbolic/" not in frame.filename]
+    where = own[-1] if own else frames[-1]
+    text = " ".join(str(error).split()) or "no message"
+    hint = ""
+    if isinstance(error, KeyError):
+        hint = " (test with `in` before reading, or declare the state @well_formed)"
+    elif isinstance(error, AttributeError):
+        hint = " (annotate every attribute of the state in the class body)"
+    return UsageError(
+        f"{where.filename}:{where.lineno}: {interface.__name__}.{call} raised {type(error).__name__}: {text}{hint}"
+    )
+
+
+@contextmanager
+def time_limit(interface: type[Interface], calls: tuple[str, ...]) -> Iterator[None]:
+    """Ends calls that do not end by themselves: a watch bites when no path has been finished for SECONDS_PER_PATH.
+
+    Only a process's main thread can be interrupted so; elsewhere the limit on decisions per path has to do.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        if _runs.count == watched.count:
+            raise UsageError(
+                f"{interface.__name__}: {', '.join(calls)} ran for {SECONDS_PER_PATH:.0f} s without returning: "
+                "expected calls that end"
+            )
+        watched.count = _runs.count
+
+    watched = _Runs()
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_PATH, SECONDS_PER_PATH)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _Runs:
+    """How many paths were begun."""
+
+    count = 0
+
+
+_runs = _Runs()

@@ -1,0 +1,186 @@
+"""Conditions in the model's own names: literals over terms, cubes (conjunctions), and what contradicts what.
+
+Paths speak of numbered unknowns, and the same unknown has another number on another path. A `Fact` speaks of terms such
+as `names_has(rename.0.src)`, so facts of different paths can be compared. `contradictory` decides conjunctions by
+congruence closure and linear integer arithmetic. It may miss a contradiction that follows only from a case split over
+integers; nothing relies on finding all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from commutant.symbolic import integers
+from commutant.symbolic.context import Context, Decision, Literal, Term
+
+
+class Fact(NamedTuple):
+    """A literal over terms. `kind`: `bool` (`left` is a term), `same` (two terms of one sort), `<=` or `==` (`left` is a
+    tuple of (integer term, coefficient), `right` a constant: their sum against 0). `holds` is its side."""
+
+    kind: str
+    left: Any
+    right: Any
+    holds: bool
+
+    def negated(self) -> Fact:
+        """The opposite fact."""
+        return Fact(self.kind, self.left, self.right, not self.holds)
+
+
+Cube = tuple[Fact, ...]
+"""A conjunction of facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One explored path: its facts in the order decided, whether the model's restrictions admit it, and, where the calls
+    do not commute on it, what a caller could tell apart."""
+
+    facts: Cube
+    feasible: bool
+    difference: str | None
+
+    @property
+    def commutes(self) -> bool:
+        """Whether the calls commute on this path."""
+        return self.feasible and self.difference is None
+
+
+def facts_of(context: Context, decisions: Sequence[Decision]) -> Cube:
+    """The decisions of a path as facts."""
+    return tuple(_fact(context, literal, holds) for literal, holds in decisions)
+
+
+def _fact(context: Context, literal: Literal, holds: bool) -> Fact:
+    if literal.kind == "bool":
+        return Fact("bool", resolve(context, context.bool_terms[literal.left]), None, holds)
+    if literal.kind == "same":
+        left = resolve(context, context.sort_terms[literal.left])
+        right = resolve(context, context.sort_terms[literal.right])
+        return Fact("same", left, right, holds)
+    coefficients, constant = literal.left
+    terms = tuple((resolve(context, context.int_terms[v]), c) for v, c in coefficients)
+    return Fact(literal.kind, terms, constant, holds)
+
+
+def resolve(context: Context, term: Term) -> Term:
+    """The term with numbered integer unknowns replaced by the terms that they stand for."""
+    if term[0] == "apply":
+        return ("apply", term[1], tuple(resolve(context, argument) for argument in term[2]))
+    if term[0] == "linear":
+        coefficients, constant = term[1]
+        terms = tuple((resolve(context, context.int_terms[v]), c) for v, c in coefficients)
+        return terms[0][0] if terms and len(terms) == 1 and terms[0][1] == 1 and not constant else ("sum", terms, constant)
+    return term
+
+
+def mentions_choice(fact: Fact) -> bool:
+    """Whether the fact speaks of a value that the specification leaves open."""
+    return any(".choice." in name for name in constants_of(fact))
+
+
+def constants_of(fact: Fact) -> Iterable[str]:
+    """The names of all constants (arguments, plain attributes, choices) in the fact."""
+    for term in _terms_of(fact):
+        yield from _constants(term)
+
+
+def _terms_of(fact: Fact) -> list[Term]:
+    if fact.kind == "bool":
+        return [fact.left]
+    if fact.kind == "same":
+        return [fact.left, fact.right]
+    return [term for term, _ in fact.left]
+
+
+def _constants(term: Term) -> Iterable[str]:
+    if term[0] == "constant":
+        yield term[1]
+    elif term[0] == "apply":
+        for argument in term[2]:
+            yield from _constants(argument)
+    elif term[0] == "sum":
+        for inner, _ in term[1]:
+            yield from _constants(inner)
+
+
+def contradictory(facts: Iterable[Fact]) -> bool:
+    """Whether the facts cannot hold together (False may also mean that this was not found out)."""
+    facts = list(facts)
+    classes = _Congruence()
+    for fact in facts:
+        for term in _terms_of(fact):
+            classes.add(term)
+    for fact in facts:
+        if fact.kind == "same" and fact.holds:
+            classes.merge(fact.left, fact.right)
+    classes.close()
+    truth: dict[int, bool] = {}
+    for fact in facts:
+        if fact.kind == "same" and not fact.holds and classes.find(fact.left) == classes.find(fact.right):
+            return True
+        if fact.kind == "bool":
+            representative = classes.find(fact.left)
+            if truth.setdefault(representative, fact.holds) != fact.holds:
+                return True
+    return _integers_contradict(facts, classes)
+
+
+def _integers_contradict(facts: list[Fact], classes: _Congruence) -> bool:
+    constraints: list[integers.Constraint] = []
+    for fact in facts:
+        if fact.kind in ("<=", "=="):
+            linear: integers.Linear = ((), fact.right)
+            for term, coefficient in fact.left:
+                linear = integers.add(linear, (((classes.find(term), coefficient),), 0))
+            if fact.kind == "<=":
+                constraints.append(("<=", linear if fact.holds else integers.add(((), 1), linear, -1)))
+            else:
+                constraints.append(("==" if fact.holds else "!=", linear))
+    return bool(constraints) and integers.solve(constraints) is None
+
+
+class _Congruence:
+    """Congruence closure over terms: equal arguments give equal results."""
+
+    def __init__(self) -> None:
+        self._number: dict[Term, int] = {}
+        self._terms: list[Term] = []
+        self._parent: list[int] = []
+
+    def add(self, term: Term) -> int:
+        number = self._number.get(term)
+        if number is None:
+            if term[0] == "apply":
+                for argument in term[2]:
+                    self.add(argument)
+            number = self._number[term] = len(self._terms)
+            self._terms.append(term)
+            self._parent.append(number)
+        return number
+
+    def find(self, term: Term) -> int:
+        number = self._number[term]
+        while self._parent[number] != number:
+            number = self._parent[number]
+        return number
+
+    def merge(self, left: Term, right: Term) -> None:
+        low, high = sorted((self.find(left), self.find(right)))
+        self._parent[high] = low
+
+    def close(self) -> None:
+        applications = [term for term in self._terms if term[0] == "apply"]
+        changed = True
+        while changed:
+            changed = False
+            seen: dict[tuple[Any, ...], Term] = {}
+            for term in applications:
+                signature = (term[1], *(self.find(argument) for argument in term[2]))
+                other = seen.setdefault(signature, term)
+                if other is not term and self.find(other) != self.find(term):
+                    self.merge(other, term)
+                    changed = True

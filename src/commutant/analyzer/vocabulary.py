@@ -1,0 +1,134 @@
+"""How terms are called: in sentences (`names[src.0]`) and in SMT-LIB (`(names_value rename.0.src)`).
+
+A map is a presence function `<map>_has` and one function per field of its value (`<map>_value` for a value without
+fields); a plain attribute is a constant; an argument is the constant `<call>.<index>.<parameter>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commutant.lang.interface import CallSignature, Interface
+from commutant.lang.types import BoolType, IntType, MapType, SeqType, SortType, StructType, TupleType, Type, struct_fields
+from commutant.symbolic import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or constant over the model's state: its SMT-LIB sorts, and how a sentence writes it (`{0}` is the first
+    key; empty for presence functions, which sentences write as `key in map`)."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    pattern: str
+    presence_of: str = ""
+
+
+class Vocabulary:
+    """The names of one model and one set of its calls."""
+
+    def __init__(self, interface: type[Interface], signatures: tuple[CallSignature, ...]) -> None:
+        self.functions: dict[str, Function] = {}
+        for attribute, type_ in interface.state_types().items():
+            self._declare(attribute, attribute, type_, ())
+        self.parameters: dict[str, str] = {}
+        self.short: dict[str, str] = {}
+        for index, signature in enumerate(signatures):
+            for parameter, type_ in signature.parameters.items():
+                for suffix, scalar in _scalars(type_):
+                    name = f"{signature.name}.{index}.{parameter}{suffix}"
+                    self.parameters[name] = scalar
+                    self.short[name] = f"{parameter}{suffix}.{index}"
+
+    def _declare(self, name: str, pattern: str, type_: Type, keys: tuple[str, ...]) -> None:
+        if isinstance(type_, MapType):
+            key_sorts = tuple(scalar for _, scalar in _scalars(type_.key))
+            places = ", ".join(f"{{{len(keys) + i}}}" for i in range(len(key_sorts)))
+            inner = (*keys, *key_sorts)
+            self.functions[f"{name}_has"] = Function(f"{name}_has", inner, "Bool", f"{places} in {pattern}", pattern)
+            suffix = "" if isinstance(type_.value, StructType | MapType | SeqType | TupleType) else "_value"
+            self._declare(name + suffix, f"{pattern}[{places}]", type_.value, inner)
+        elif isinstance(type_, StructType):
+            for field, field_type in struct_fields(type_.struct).items():
+                self._declare(f"{name}_{field}", f"{pattern}.{field}", field_type, keys)
+        elif isinstance(type_, TupleType):
+            for position, item in enumerate(type_.items):
+                self._declare(f"{name}_{position}", f"{pattern}[{position}]", item, keys)
+        elif isinstance(type_, SeqType):
+            self.functions[f"{name}_length"] = Function(f"{name}_length", keys, "Int", f"len({pattern})")
+            for position in range(type_.capacity):
+                self._declare(f"{name}_{position}", f"{pattern}[{position}]", type_.item, keys)
+        else:
+            self.functions[name] = Function(name, keys, smt_sort(type_), pattern)
+
+    def sentence_term(self, term: Term) -> str:
+        """A term as people write it."""
+        if term[0] == "constant":
+            name = term[1]
+            if name in self.short:
+                return self.short[name]
+            return self.functions[name].pattern if name in self.functions else name
+        if term[0] == "apply":
+            return self.functions[term[1]].pattern.format(*(self.sentence_term(argument) for argument in term[2]))
+        if term[0] == "sum":
+            return self.sentence_sum(term[1], term[2])
+        return str(term[1])
+
+    def sentence_sum(self, terms: tuple[tuple[Term, int], ...], constant: int) -> str:
+        """A sum as people write it."""
+        parts = [
+            ("-" if coefficient < 0 else "+", ("" if abs(coefficient) == 1 else f"{abs(coefficient)}·") + self.sentence_term(t))
+            for t, coefficient in terms
+        ]
+        if constant or not parts:
+            parts.append(("-" if constant < 0 else "+", str(abs(constant))))
+        first_sign, first = parts[0]
+        return ("-" if first_sign == "-" else "") + first + "".join(f" {sign} {text}" for sign, text in parts[1:])
+
+    def smt_term(self, term: Term) -> str:
+        """A term in SMT-LIB."""
+        if term[0] == "constant":
+            return str(term[1])
+        if term[0] == "apply":
+            return f"({term[1]} {' '.join(self.smt_term(argument) for argument in term[2])})"
+        if term[0] == "sum":
+            return self.smt_sum(term[1], term[2])
+        value = term[1]
+        return str(value).lower() if isinstance(value, bool) else smt_int(value)
+
+    def smt_sum(self, terms: tuple[tuple[Term, int], ...], constant: int) -> str:
+        """A sum in SMT-LIB."""
+        parts = [
+            self.smt_term(term) if coefficient == 1 else f"(* {smt_int(coefficient)} {self.smt_term(term)})"
+            for term, coefficient in terms
+        ]
+        if constant or not parts:
+            parts.append(smt_int(constant))
+        return parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})"
+
+
+def smt_sort(type_: Type) -> str:
+    """The SMT-LIB sort of a scalar type."""
+    if isinstance(type_, SortType):
+        return type_.sort.__name__
+    return "Bool" if isinstance(type_, BoolType) else "Int"
+
+
+def smt_int(value: int) -> str:
+    """An integer literal in SMT-LIB, which has no negative ones."""
+    return str(value) if value >= 0 else f"(- {-value})"
+
+
+def _scalars(type_: Type, suffix: str = "") -> list[tuple[str, str]]:
+    """The scalars that a parameter or key consists of: suffix of the name, and SMT-LIB sort."""
+    if isinstance(type_, SortType | BoolType | IntType):
+        return [(suffix, smt_sort(type_))]
+    if isinstance(type_, TupleType):
+        return [pair for i, item in enumerate(type_.items) for pair in _scalars(item, f"{suffix}_{i}")]
+    if isinstance(type_, StructType):
+        return [pair for f, t in struct_fields(type_.struct).items() for pair in _scalars(t, f"{suffix}_{f}")]
+    if isinstance(type_, SeqType):
+        items = [pair for i in range(type_.capacity) for pair in _scalars(type_.item, f"{suffix}_{i}")]
+        return [(f"{suffix}_length", "Int"), *items]
+    return []

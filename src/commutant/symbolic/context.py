@@ -1,0 +1,243 @@
+"""One run of a program over unknown values: what has been decided on the way, and what follows from it.
+
+A branch on an unknown asks `Context.decide` for one literal: a boolean unknown, an equality of two values of a sort, or a
+linear comparison of integers. If the literal or its negation follows from what was decided before, that is the answer
+and no branch. Otherwise both sides are possible, and the context takes the side that its prefix prescribes, or the true
+side if the prefix is used up. So a path is a conjunction of literals, and no solver is needed to follow it: booleans are
+looked up, sorts are a union-find with disequalities, integers ask `integers.solve` about the constraints they are
+connected with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from commutant.errors import UsageError
+from commutant.symbolic import integers
+from commutant.symbolic.integers import Constraint, Linear
+
+Term = tuple[Any, ...]
+"""What an unknown stands for, in the model's own names: `("constant", name)` or `("apply", function, arguments)` with
+arguments that are terms, integers or booleans."""
+
+MAX_DECISIONS_PER_PATH = 5_000
+
+
+class Literal(NamedTuple):
+    """An atomic statement: kind `bool` (an unknown), `same` (two values of a sort) or `<=`, `==` (a linear expression
+    against 0). Operands are indices of unknowns, or a `Linear`."""
+
+    kind: str
+    left: Any
+    right: Any
+
+
+class Decision(NamedTuple):
+    """A literal and the side taken."""
+
+    literal: Literal
+    holds: bool
+
+
+class Infeasible(Exception):
+    """The path contradicts a restriction that the model puts on its states: it says nothing about commutativity."""
+
+
+class Context:
+    """The unknowns, decisions and consequences of one run; `prefix` prescribes its first decisions."""
+
+    def __init__(self, prefix: tuple[Decision, ...] = ()) -> None:
+        self.prefix = prefix
+        self.trail: list[Decision] = []
+        self.restrictions: list[Decision] = []
+        self.choices: set[tuple[str, int]] = set()
+        self.bool_terms: list[Term] = []
+        self.int_terms: list[Term] = []
+        self.sort_terms: list[Term] = []
+        self.sort_names: list[str] = []
+        self.fresh: set[int] = set()
+        self.bool_values: dict[int, bool] = {}
+        self._parent: list[int] = []
+        self._distinct: list[set[int]] = []
+        self._constraints: list[Constraint] = []
+        self._constraints_of: dict[int, list[Constraint]] = {}
+
+    # -- unknowns
+
+    def new_bool(self, term: Term) -> int:
+        """The index of a new boolean unknown."""
+        self.bool_terms.append(term)
+        return len(self.bool_terms) - 1
+
+    def new_int(self, term: Term, low: int | None, high: int | None) -> int:
+        """The index of a new integer unknown with inclusive bounds (None: unbounded)."""
+        self.int_terms.append(term)
+        index = len(self.int_terms) - 1
+        if low is not None:
+            self._constrain(("<=", (((index, -1),), low)))
+        if high is not None:
+            self._constrain(("<=", (((index, 1),), -high)))
+        return index
+
+    def new_sort_value(self, sort: str, term: Term, *, fresh: bool = False) -> int:
+        """The index of a new value of a sort; a fresh one differs from every other value."""
+        self.sort_terms.append(term)
+        self.sort_names.append(sort)
+        index = len(self.sort_terms) - 1
+        self._parent.append(index)
+        self._distinct.append(set())
+        if fresh:
+            self.fresh.add(index)
+        return index
+
+    # -- decisions
+
+    def decide(self, literal: Literal) -> bool:
+        """Whether the literal holds on this path."""
+        known = self.implied(literal)
+        if known is not None:
+            return known
+        position = len(self.trail)
+        if position < len(self.prefix):
+            recorded, holds = self.prefix[position]
+            if recorded != literal:
+                raise UsageError(
+                    "the model is not deterministic: run again with the same values, it asked something else; "
+                    "use choose() for what the specification leaves open"
+                )
+        else:
+            if position >= MAX_DECISIONS_PER_PATH:
+                raise UsageError(
+                    f"the model took more than {MAX_DECISIONS_PER_PATH} decisions on one path: "
+                    "expected calls that end; is a loop without bound?"
+                )
+            holds = True
+        self.trail.append(Decision(literal, holds))
+        self._assert(literal, holds)
+        return holds
+
+    def restrict(self, literal: Literal) -> None:
+        """Excludes states in which the literal does not hold; Infeasible if this path needs such a state."""
+        known = self.implied(literal)
+        if known is None:
+            self.restrictions.append(Decision(literal, True))
+            self._assert(literal, True)
+        elif not known:
+            raise Infeasible
+
+    def implied(self, literal: Literal) -> bool | None:
+        """The truth of the literal if what was decided settles it, else None."""
+        if literal.kind == "bool":
+            return self.bool_values.get(literal.left)
+        if literal.kind == "same":
+            return self._implied_same(literal.left, literal.right)
+        return self._implied_linear(literal.kind, literal.left)
+
+    def _assert(self, literal: Literal, holds: bool) -> None:
+        if literal.kind == "bool":
+            self.bool_values[literal.left] = holds
+        elif literal.kind == "same":
+            self._assert_same(literal.left, literal.right, holds)
+        else:
+            self._constrain(_constraint(literal.kind, literal.left, holds))
+
+    # -- sorts
+
+    def find(self, index: int) -> int:
+        """The representative of the values that are known to equal this one."""
+        parent = self._parent
+        while parent[index] != index:
+            index = parent[index]
+        return index
+
+    def _implied_same(self, left: int, right: int) -> bool | None:
+        left, right = self.find(left), self.find(right)
+        if left == right:
+            return True
+        if left in self.fresh or right in self.fresh or right in self._distinct[left]:
+            return False
+        return None
+
+    def _assert_same(self, left: int, right: int, holds: bool) -> None:
+        left, right = self.find(left), self.find(right)
+        if not holds:
+            self._distinct[left].add(right)
+            self._distinct[right].add(left)
+            return
+        low, high = min(left, right), max(left, right)
+        self._parent[high] = low
+        for other in self._distinct[high]:
+            self._distinct[other].discard(high)
+            self._distinct[other].add(low)
+            self._distinct[low].add(other)
+
+    # -- integers
+
+    def _constrain(self, constraint: Constraint) -> None:
+        self._constraints.append(constraint)
+        for variable, _ in constraint[1][0]:
+            self._constraints_of.setdefault(variable, []).append(constraint)
+
+    def _connected(self, linear: Linear) -> set[Constraint]:
+        found: set[Constraint] = set()
+        seen: set[int] = set()
+        queue = [variable for variable, _ in linear[0]]
+        while queue:
+            variable = queue.pop()
+            if variable in seen:
+                continue
+            seen.add(variable)
+            for constraint in self._constraints_of.get(variable, ()):
+                if constraint not in found:
+                    found.add(constraint)
+                    queue.extend(other for other, _ in constraint[1][0])
+        return found
+
+    def _implied_linear(self, kind: str, linear: Linear) -> bool | None:
+        if not linear[0]:
+            return linear[1] <= 0 if kind == "<=" else linear[1] == 0
+        connected = self._connected(linear)
+        if integers.solve(connected | {_constraint(kind, linear, True)}) is None:
+            return False
+        if integers.solve(connected | {_constraint(kind, linear, False)}) is None:
+            return True
+        return None
+
+    def int_solution(self) -> dict[int, int]:
+        """Small values for all integer unknowns that satisfy every decision."""
+        solution = dict.fromkeys(range(len(self.int_terms)), 0)
+        done: set[int] = set()
+        for variable in range(len(self.int_terms)):
+            if variable not in done:
+                connected = self._connected((((variable, 1),), 0))
+                found = integers.solve(connected) or {}
+                solution.update(found)
+                done.update(found)
+        return solution
+
+    def constrained_ints(self) -> set[int]:
+        """The integer unknowns that some decision or restriction (bounds apart) mentions."""
+        decided = [*self.trail, *self.restrictions]
+        return {v for d in decided if d.literal.kind in ("<=", "==") for v, _ in d.literal.left[0]}
+
+
+def _constraint(kind: str, linear: Linear, holds: bool) -> Constraint:
+    if kind == "==":
+        return ("==" if holds else "!=", linear)
+    return ("<=", linear if holds else integers.add(((), 1), linear, -1))
+
+
+_current: Context | None = None
+
+
+def current() -> Context:
+    """The context of the run under way."""
+    assert _current is not None, "an unknown value was used outside of symbolic exploration"
+    return _current
+
+
+def install(context: Context | None) -> Context | None:
+    """Makes a context the current one and returns the one before."""
+    global _current
+    before, _current = _current, context
+    return before
