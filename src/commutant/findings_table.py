@@ -1,6 +1,9 @@
 """`findings.parquet`: one row per test and standing finding, for DuckDB, Polars, Spark or pandas.
 
-    SELECT name, count(DISTINCT test_id) AS tests FROM 'runs/names-linux-1/findings.parquet' GROUP BY name ORDER BY 2 DESC
+In DuckDB, the variables that break most tests:
+
+    SELECT name, count(DISTINCT test_id) AS tests
+    FROM 'runs/names-linux-1/findings.parquet' GROUP BY name ORDER BY tests DESC LIMIT 10;
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 from commutant.errors import RunError
 from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.verdict import Verdict
+from commutant.mtrace.verdict import Outcome, Verdict
 from commutant.testgen.testcase import TestCase
 
 _ROWS_PER_GROUP = 10_000
@@ -80,6 +83,8 @@ def write_findings(path: Path, verdicts: Iterable[Verdict], tests: Mapping[str, 
 
     def rows() -> Iterator[dict[str, object]]:
         for verdict in verdicts:
+            if verdict.outcome is not Outcome.CONFLICTING:
+                continue
             for finding in verdict.findings:
                 yield _row(tests[verdict.test_id], finding)
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from commutant.errors import CommutantError, RunError, UsageError
 from commutant.mtrace.summary import Summary, Tally
@@ -200,17 +200,14 @@ class RunWriter:
             while written < len(line):
                 written += os.write(self._descriptor, line[written:])
         except OSError as error:
-            raise RunError(
-                f"cannot write {self._file}: {_reason(error)}; what was judged before is kept, "
-                f"go on with `commutant check --resume {self.path}`"
-            ) from error
+            raise RunError(f"cannot write {self._file}: {_reason(error)}") from error
 
     def finish(self, summary: Summary) -> None:
         """Writes findings.parquet and then summary.json."""
         from commutant.findings_table import write_findings
 
         run = load_run(self.path)
-        write_findings(run.path / FINDINGS_FILE, run.verdicts(), {test.id: test for test in run.corpus.tests})
+        write_findings(run.path / FINDINGS_FILE, run.verdicts(), run.tests)
         write_json(self.path / SUMMARY_FILE, summary.to_json())
 
     def close(self) -> None:
@@ -255,9 +252,9 @@ class Run:
 
     def tally(self) -> tuple[Tally, float]:
         """The verdicts counted, and the seconds that the campaign had run at the last of them."""
-        tally, last = Tally(), 0.0
+        tally, last = Tally(self.corpus.tests), 0.0
         for verdict, seconds in self.timed_verdicts():
-            tally.add(tuple(call.call for call in self.tests[verdict.test_id].calls), verdict)
+            tally.add(self.tests[verdict.test_id], verdict)
             last = max(last, seconds)
         return tally, last
 
@@ -279,7 +276,7 @@ class Run:
                         if len(line) == MAX_VERDICT_LINE_BYTES:
                             raise ValueError("the line is too long")
                         return  # the writer was interrupted within its last line
-                    raw = json.loads(line)
+                    raw = json.loads(line, parse_constant=_no_constant)
                     verdict, seconds = Verdict.from_json(raw), raw["seconds"]
                     if type(seconds) not in (int, float) or not seconds >= 0:
                         raise ValueError(f"seconds is a number from 0, got {seconds!r}")
@@ -302,13 +299,17 @@ def load_run(path: Path) -> Run:
     return Run(path)
 
 
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")
+
+
 def _read_document(path: Path, read: Callable[[Mapping[str, Any]], _Document]) -> _Document:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_JSON_BYTES + 1)
         if len(content) > MAX_JSON_BYTES:
             raise ValueError(f"larger than {MAX_JSON_BYTES} bytes")
-        raw = json.loads(content)
+        raw = json.loads(content, parse_constant=_no_constant)
         if type(raw) is not dict:
             raise ValueError("not a JSON object")
         return read(raw)

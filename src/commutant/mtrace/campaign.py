@@ -33,6 +33,7 @@ MAX_CRASHES_IN_A_ROW = 25
 """So many windows one after the other, over all sessions, in which the implementation died end the campaign."""
 
 _PROGRESS_INTERVAL_SECONDS = 0.1
+_CLOSING_SECONDS = 10.0  # a closed session lets go of its thread long before; a defect there must not hang the program
 
 
 @dataclass(slots=True)
@@ -62,7 +63,9 @@ class Campaign:
         judges = [Judge(test, repeats) for test in tests]
         random.Random(seed).shuffle(judges)
         self._sink = sink
-        self._condition = threading.Condition()  # guards everything below
+        self._lock = threading.Lock()  # guards everything below
+        self._work_left = threading.Condition(self._lock)  # sessions' threads wait here while the queue is empty
+        self._changed = threading.Condition(self._lock)  # the caller of run waits here
         self._queue: deque[Judge] = deque(judges)
         self._queued_windows = sum(judge.due_count for judge in judges)
         self._tests = len(judges)
@@ -90,9 +93,9 @@ class Campaign:
         try:
             for thread in threads:
                 thread.start()
-            with self._condition:
+            with self._lock:
                 while self._error is None and self._judged < self._tests:
-                    self._condition.wait(_PROGRESS_INTERVAL_SECONDS)
+                    self._changed.wait(_PROGRESS_INTERVAL_SECONDS)
                     if on_progress is not None:
                         on_progress(Progress(self._judged, self._tests, self._windows))
                 if self._error is not None:
@@ -103,13 +106,13 @@ class Campaign:
         finally:
             for thread in threads:
                 if thread.ident is not None:
-                    thread.join()
+                    thread.join(_CLOSING_SECONDS)
         return time.monotonic() - self._started
 
     def _stop(self, sessions: Sequence[Session]) -> None:
-        with self._condition:
+        with self._lock:
             self._stopping = True
-            self._condition.notify_all()
+            self._work_left.notify_all()
         for session in sessions:
             session.close()
 
@@ -118,21 +121,22 @@ class Campaign:
             while batch := self._take():
                 self._run_batch(session, batch)
         except BaseException as error:  # handed to the caller of run, whatever it is
-            with self._condition:
+            with self._lock:
                 if self._error is None and not self._stopping:
                     self._error = error
                 self._stopping = True
-                self._condition.notify_all()
+                self._work_left.notify_all()
+                self._changed.notify_all()
 
     def _take(self) -> list[Judge]:
         """Judges whose windows make the next batch; empty when there is nothing left to do."""
-        with self._condition:
+        with self._lock:
             while True:
                 if self._stopping or (not self._queue and not self._out):
                     return []
                 if self._queue:
                     break
-                self._condition.wait()
+                self._work_left.wait()
             fair_share = self._queued_windows // (2 * self._session_count)
             wanted = min(MAX_BATCH_WINDOWS, max(MIN_BATCH_WINDOWS, fair_share))
             batch: list[Judge] = []
@@ -167,19 +171,20 @@ class Campaign:
     def _end_round(self, judge: Judge, windows: int, crashes: int) -> None:
         """Books the windows of a judge's round and hands on its verdict, or queues it for the next round."""
         verdict = judge.verdict
-        with self._condition:
+        with self._lock:
             self._windows += windows
             self._out -= 1
             self._crashes_in_a_row = self._crashes_in_a_row + crashes if crashes == windows else 0
             if verdict is None:
                 self._queue.append(judge)
                 self._queued_windows += judge.due_count
-                self._condition.notify()
+                self._work_left.notify()
             else:
                 self._sink(judge.test, verdict, time.monotonic() - self._started)
                 self._judged += 1
                 if self._judged == self._tests:
-                    self._condition.notify_all()
+                    self._work_left.notify_all()
+                    self._changed.notify_all()
             if self._crashes_in_a_row >= MAX_CRASHES_IN_A_ROW:
                 raise RunError(
                     f"the target died in {self._crashes_in_a_row} windows in a row, last in {judge.test.id} "

@@ -7,11 +7,12 @@ verdicts one by one, so that a campaign's size does not matter, or read back fro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from commutant.mtrace.verdict import Outcome, Verdict
+from commutant.testgen.testcase import TestCase
 
 SCHEMA_VERSION = 1
 
@@ -107,7 +108,7 @@ class Summary:
         seconds = raw["seconds"], raw["start_seconds"]
         if any(type(value) not in (int, float) or value < 0 for value in seconds):
             raise ValueError("seconds and start_seconds are numbers from 0")
-        sets = tuple(SetSummary(tuple(str(call) for call in one["calls"]), Counts.from_json(one)) for one in raw["sets"])
+        sets = tuple(SetSummary(tuple(map(str, one["calls"])), Counts.from_json(one)) for one in raw["sets"])
         ignored = {str(rule): _count(raw["ignored"], rule) for rule in raw["ignored"]}
         counts = Counts.from_json(raw)
         if counts.tests != sum(one.counts.tests for one in sets):
@@ -122,23 +123,24 @@ def _count(raw: Mapping[str, Any], key: str) -> int:
     return value
 
 
-class Tally:
-    """Counts verdicts as they come."""
+def _calls(test: TestCase) -> tuple[str, ...]:
+    return tuple(call.call for call in test.calls)
 
-    def __init__(self) -> None:
+
+class Tally:
+    """Counts verdicts as they come. The sets stand in the order in which they first appear among `tests`."""
+
+    def __init__(self, tests: Iterable[TestCase]) -> None:
         self.windows = 0
         self.tests = 0
-        self._outcomes: dict[tuple[str, ...], Counter[Outcome]] = {}
+        self._outcomes: dict[tuple[str, ...], Counter[Outcome]] = {_calls(test): Counter() for test in tests}
         self._ignored: Counter[str] = Counter()
 
-    def add(self, calls: tuple[str, ...], verdict: Verdict) -> None:
-        """Counts the verdict on a test of this set of calls."""
+    def add(self, test: TestCase, verdict: Verdict) -> None:
+        """Counts the verdict on one of the tests."""
         self.tests += 1
         self.windows += verdict.windows
-        counter = self._outcomes.get(calls)
-        if counter is None:
-            counter = self._outcomes[calls] = Counter()
-        counter[verdict.outcome] += 1
+        self._outcomes[_calls(test)][verdict.outcome] += 1
         if verdict.ignored:
             self._ignored.update(verdict.ignored)
 
@@ -147,7 +149,7 @@ class Tally:
         return sum(counter[outcome] for counter in self._outcomes.values())
 
     def summary(self, interface: str, target: str, level: str, seconds: float, start_seconds: float) -> Summary:
-        """The summary of what was counted so far, sets in the order of their calls' names."""
+        """The summary of what was counted so far; sets of which no test was judged yet are left out."""
         return Summary(
             interface=interface,
             target=target,
@@ -156,6 +158,6 @@ class Tally:
             windows=self.windows,
             seconds=seconds,
             start_seconds=start_seconds,
-            sets=tuple(SetSummary(calls, Counts.of(counter)) for calls, counter in sorted(self._outcomes.items())),
+            sets=tuple(SetSummary(calls, Counts.of(counter)) for calls, counter in self._outcomes.items() if counter),
             ignored=dict(self._ignored),
         )

@@ -17,7 +17,7 @@ the target does not know is `skipped` and has no window. Nothing in here runs an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -44,7 +44,8 @@ class Outcome(StrEnum):
 class Verdict:
     """What a test came to.
 
-    `findings` are those that stand, sorted by identity, each as it was first seen; empty unless `conflicting`.
+    `findings` are, of a conflicting test, those that stand; of an unstable one, all that were seen; of any other, none.
+    They are sorted by identity, each as it was first seen.
     `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them. `detail` says what was
     wrong, how the implementation died, or why the test was skipped; empty otherwise.
     """
@@ -81,8 +82,10 @@ class Verdict:
             raise ValueError("findings is a list")
         read = tuple(Finding.from_json(finding) for finding in findings)
         outcome = Outcome(raw["outcome"])
-        if bool(read) != (outcome is Outcome.CONFLICTING):
-            raise ValueError(f"{outcome} with {len(read)} findings: exactly a conflicting test has some")
+        if bool(read) != (outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE)):
+            raise ValueError(
+                f"{outcome} with {len(read)} findings: conflicting and unstable tests have some, no others"
+            )
         return cls(test_id, outcome, read, windows, ignored, detail)
 
 
@@ -174,10 +177,12 @@ class Judge:
             majority = self._repeats // 2 + 1
             standing = {identity for seen in self._seen for identity, count in seen.items() if count >= majority}
             if standing:
-                findings = tuple(self._first_seen[identity] for identity in sorted(standing))
-                self._decide(Outcome.CONFLICTING, findings)
+                self._decide(Outcome.CONFLICTING, standing)
+            elif self._with_findings <= 1:
+                self._decide(Outcome.CONFLICT_FREE)
             else:
-                self._decide(Outcome.CONFLICT_FREE if self._with_findings <= 1 else Outcome.UNSTABLE)
+                self._decide(Outcome.UNSTABLE, self._first_seen.keys())
 
-    def _decide(self, outcome: Outcome, findings: tuple[Finding, ...] = (), detail: str = "") -> None:
+    def _decide(self, outcome: Outcome, identities: Iterable[tuple[str, str, str]] = (), detail: str = "") -> None:
+        findings = tuple(self._first_seen[identity] for identity in sorted(identities))
         self._verdict = Verdict(self.test.id, outcome, findings, self._windows, dict(self._ignored), detail)

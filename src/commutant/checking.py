@@ -1,0 +1,220 @@
+"""A check from corpus to run directory: start the target, run the campaign, keep what it finds, close everything.
+
+    with new(corpus, load_target("linux:fs=ramfs"), jobs=2) as check:    # or resume(Path("runs/names-linux-1"), jobs=2)
+        check.start(print)
+        run = check.run()
+
+The run directory is made only once the target has started and passed its self-test; from then on every verdict is in it
+as soon as it is known, and `resume` goes on from there. Leaving the `with` closes the target, however it is left.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from commutant import __version__
+from commutant.errors import CommutantError, RunError, UsageError
+from commutant.mtrace.campaign import Campaign, Progress
+from commutant.mtrace.summary import Tally
+from commutant.mtrace.verdict import DEFAULT_REPEATS, Verdict, skipped
+from commutant.rundir import REPORT_FILE, Run, RunInfo, RunWriter, load_run, new_directory, safe_folder_name
+from commutant.targets.base import Session, Target
+from commutant.targets.registry import load_target
+from commutant.testgen.corpus import Corpus
+from commutant.testgen.testcase import TestCase
+
+ShowProgress = Callable[[Progress, float], None]
+"""Told how far the campaign is, and the windows per second so far."""
+
+
+class Interrupted(CommutantError):
+    """The user interrupted a campaign; what was judged stays in the run directory."""
+
+    exit_code = 130
+
+
+def new(
+    corpus: Corpus,
+    target: Target,
+    *,
+    jobs: int,
+    repeats: int = DEFAULT_REPEATS,
+    seed: int = 0,
+    directory: Path | None = None,
+) -> Check:
+    """A check of a corpus on a target, into a new run directory (default: see `rundir.new_directory`).
+
+    Raises UsageError if the corpus has no tests.
+    """
+    if not corpus.tests:
+        raise UsageError(f"no tests of {corpus.interface} to run: expected a set of calls with at least one test")
+    return Check(corpus, target, jobs=jobs, repeats=repeats, seed=seed, directory=directory, resumed=None)
+
+
+def resume(path: Path, jobs: int) -> Check:
+    """The rest of an interrupted check; raises UsageError if `path` is no run directory or the run is complete."""
+    run = load_run(path)
+    if run.complete:
+        raise UsageError(f"{path} is complete, nothing is left to run; `commutant report {path}` shows it")
+    target = load_target(run.info.target)
+    return Check(
+        run.corpus, target, jobs=jobs, repeats=run.info.repeats, seed=run.info.seed, directory=path, resumed=run
+    )
+
+
+class Check:
+    """One check; made by `new` or `resume`, then `start`, then `run`, each once."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        target: Target,
+        *,
+        jobs: int,
+        repeats: int,
+        seed: int,
+        directory: Path | None,
+        resumed: Run | None,
+    ) -> None:
+        self.target = target
+        self._corpus = corpus
+        self._jobs = jobs
+        self._repeats = repeats
+        self._seed = seed
+        self._directory = directory
+        self._resumed = resumed
+        self._sessions: Sequence[Session] = ()
+        self._start_seconds = 0.0
+
+    def __enter__(self) -> Check:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.target.close()
+
+    def start(self, progress: Callable[[str], None]) -> None:
+        """Starts the target, which runs its self-test, and its sessions; raises RunError if either fails."""
+        started = time.monotonic()
+        self.target.start(progress)
+        self._sessions = self.target.sessions(min(self._jobs, len(self._corpus.tests)))
+        self._start_seconds = time.monotonic() - started
+
+    def run(self, show: ShowProgress | None = None) -> Run:
+        """Runs and judges what is left to judge, closes the target, and writes findings, summary and page.
+
+        Raises RunError if the run fails and Interrupted on Ctrl-C; both say how to go on.
+        """
+        with self._open() as writer:
+            tally, seconds = self._judge(writer, show)
+            self.target.close()
+            info = load_run(writer.path).info
+            writer.finish(tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds))
+        run = load_run(writer.path)
+        from commutant.report import write_html
+        from commutant.run_report import report_of
+
+        write_html(report_of(run), run.path / REPORT_FILE)
+        return run
+
+    def _open(self) -> RunWriter:
+        if self._resumed is not None:
+            writer = RunWriter(self._resumed.path)
+            writer.cut_partial_line()
+            return writer
+        corpus = self._corpus
+        default_name = f"{safe_folder_name(corpus.interface)}-{safe_folder_name(self.target.argument)}"
+        description = dict(self.target.describe())
+        path = new_directory(self._directory, default_name)
+        info = RunInfo(
+            commutant=__version__,
+            python=platform.python_version(),
+            command=["commutant", *sys.argv[1:]],
+            interface=corpus.interface,
+            level=corpus.level,
+            model=corpus.model_hash,
+            tests=len(corpus.tests),
+            target=self.target.argument,
+            target_description=description,
+            seed=self._seed,
+            repeats=self._repeats,
+            jobs=self._jobs,
+            started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            machine=_machine(),
+        )
+        try:
+            return RunWriter.create(path, info, corpus)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)  # nothing is in it that could be lost
+            raise
+
+    def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[Tally, float]:
+        """Judges all tests that have no verdict yet; gives all verdicts, counted, and the seconds of the campaign."""
+        tally, seconds_before = Tally(self._corpus.tests), 0.0
+        judged: set[str] = set()
+        if self._resumed is not None:
+            for verdict, seconds in self._resumed.timed_verdicts():
+                tally.add(self._resumed.tests[verdict.test_id], verdict)
+                judged.add(verdict.test_id)
+                seconds_before = max(seconds_before, seconds)
+
+        def keep(test: TestCase, verdict: Verdict, seconds: float) -> None:
+            writer.append(verdict, seconds_before + seconds)
+            tally.add(test, verdict)
+
+        started = time.monotonic()
+        done_before = tally.tests
+
+        def tell(progress: Progress) -> None:
+            if show is not None:
+                rate = progress.windows / max(time.monotonic() - started, 1e-3)
+                show(Progress(progress.judged + done_before, len(self._corpus.tests), progress.windows), rate)
+
+        try:
+            runnable = []
+            for test in self._corpus.tests:
+                if test.id in judged:
+                    continue
+                unknown = self._unknown_call(test)
+                if unknown is None:
+                    runnable.append(test)
+                else:
+                    keep(test, skipped(test, f"{self.target.argument} does not know the call {unknown}"), 0.0)
+            done_before = tally.tests
+            campaign = Campaign(runnable, keep, repeats=self._repeats, seed=self._seed)
+            return tally, seconds_before + campaign.run(self._sessions, tell)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(f"interrupted{self._so_far(tally, writer.path)}") from interrupt
+        except RunError as error:
+            raise RunError(f"{error}{self._so_far(tally, writer.path)}") from error
+
+    def _unknown_call(self, test: TestCase) -> str | None:
+        names = (
+            *(call.call for call in test.calls),
+            *(step.call for step in test.setup),
+            *(step.call for step in test.observe),
+        )
+        return next((name for name in names if not self.target.implements(name)), None)
+
+    def _so_far(self, tally: Tally, path: Path) -> str:
+        return (
+            f"; {tally.tests} of {len(self._corpus.tests)} tests are judged and kept: "
+            f"`commutant report {path}` shows them, `commutant check --resume {path}` goes on"
+        )
+
+
+def _machine() -> dict[str, object]:
+    """What a campaign runs on, without its name."""
+    return {
+        "system": platform.system(),
+        "release": platform.release(),
+        "machine": platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+    }

@@ -1,0 +1,162 @@
+"""`commutant check`: run the tests of an interface or corpus on a target and show which of them share memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commutant.cli import console, options
+from commutant.errors import UsageError
+from commutant.mtrace.verdict import DEFAULT_REPEATS
+
+if TYPE_CHECKING:
+    from commutant.checking import Check
+    from commutant.mtrace.campaign import Progress
+    from commutant.rundir import Run
+
+
+@click.command(
+    "check",
+    short_help="Run tests on a target and find what they share.",
+    epilog=options.examples(
+        "commutant check names",
+        "commutant check names --target linux:fs=ramfs --calls open,link --repeats 1",
+        "commutant check tests/open-link.jsonl.gz --target linux -o runs/today --fail-on findings",
+        "commutant check --resume runs/names-linux-1",
+        "commutant check names --format json | jq .conflict_free",
+    ),
+)
+@click.argument("what", metavar="INTERFACE|CORPUS", type=options.InterfaceArgument(), required=False)
+@click.option(
+    "--target",
+    type=options.TargetArgument(),
+    default="linux",
+    show_default=True,
+    metavar="NAME[:KEY=VALUE,...]",
+    help="The implementation to run on.",
+)
+@options.calls
+@options.size
+@options.level
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 99),
+    default=DEFAULT_REPEATS,
+    show_default=True,
+    help="Windows per order for a test that shared memory; with 1, one window decides.",
+)
+@options.jobs
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Order of the tests.")
+@options.no_cache
+@options.executor
+@click.option("--fail-on", type=click.Choice(["findings"]), help="Exit with 1 if a test has a finding that stands.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="Go on with an interrupted run, as it was started.",
+)
+@options.output("New run directory.  [default: runs/<interface>-<target>-<n>]")
+@options.output_format("text", "json")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    what: str | None,
+    target: str,
+    calls: tuple[str, ...] | None,
+    size: int,
+    level: str,
+    repeats: int,
+    jobs: int,
+    seed: int,
+    no_cache: bool,
+    executor: str,
+    fail_on: str | None,
+    resume: Path | None,
+    output: Path | None,
+    format_: str,
+) -> int:
+    """Runs the tests of INTERFACE or CORPUS on a target and judges which of them share memory although they commute.
+
+    CORPUS is a file of `commutant generate`, or a directory that holds one. Prints the heat map of sets of calls and
+    the most shared variables, and leaves a run directory with the findings and an HTML page.
+
+    Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
+    """
+    from commutant import checking
+    from commutant.targets.registry import load_target
+    from commutant.testgen.corpus import looks_like_corpus, read_corpus, select_tests
+
+    if resume is not None:
+        _refuse(ctx, "--resume takes everything from the run", "what", "target", "calls", "size", "level", "repeats")
+        _refuse(ctx, "--resume takes everything from the run", "seed", "no_cache", "output")
+        check = checking.resume(resume, jobs)
+    else:
+        if what is None:
+            raise click.UsageError("expected an interface or a corpus, or --resume RUN", ctx)
+        if output is not None and output.exists():
+            raise UsageError(f"{output} exists already; -o takes the name of a new directory")
+        implementation = load_target(target)
+        path = _corpus_in(Path(what))
+        if looks_like_corpus(path):
+            _refuse(ctx, f"{what} is a corpus", "size", "level", "no_cache")
+            corpus = read_corpus(path)
+            if calls is not None:
+                corpus.tests[:] = select_tests(corpus.tests, calls)
+        else:
+            from commutant.cli.generate import make_corpus
+
+            corpus = make_corpus(what, calls, size, level, jobs=jobs, cache=not no_cache)
+        check = checking.new(corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output)
+    run = _run(check)
+    if format_ == "json":
+        console.write_json(run.summary.to_json())
+        console.message(f"run: {run.path}")
+    else:
+        _show(run)
+    if run.summary.counts.wrong_result:
+        wrong = run.summary.counts.wrong_result
+        console.error(
+            f"wrong results in {wrong} test{'' if wrong == 1 else 's'}: model and target disagree; "
+            f"`commutant report {run.path}` lists them"
+        )
+        return 3
+    return 1 if fail_on == "findings" and run.summary.counts.conflicting else 0
+
+
+def _refuse(ctx: click.Context, reason: str, *names: str) -> None:
+    for name in names:
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            shown = "an interface or corpus" if name == "what" else f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{reason}: {shown} cannot be given", ctx)
+
+
+def _corpus_in(path: Path) -> Path:
+    """The corpus file in a directory given instead of it."""
+    from commutant.rundir import CORPUS_FILE
+
+    inside = path / CORPUS_FILE
+    return inside if inside.is_file() else path
+
+
+def _run(check: Check) -> Run:
+    with check:
+        with console.ProgressBar(f"starting {check.target.argument}") as bar:
+            check.start(bar.say)
+        with console.ProgressBar("checking") as bar:
+
+            def show(state: Progress, rate: float) -> None:
+                bar(state.judged, state.tests, f"{rate:,.0f} windows/s")
+
+            return check.run(show)
+
+
+def _show(run: Run) -> None:
+    from commutant import report
+    from commutant.run_report import report_of
+    from commutant.rundir import REPORT_FILE
+
+    report.print_run(report_of(run), console.results())
+    console.write(f"\n{run.path / REPORT_FILE}\n")

@@ -1,0 +1,180 @@
+"""What the verbs print: results on standard output, messages and progress on standard error.
+
+A reader that goes away (`commutant report RUN | head`) is not an error: what it does not want is dropped, the verb runs
+to its end and the exit code says what the verb found. A full disk behind standard output is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as RichProgress
+
+_SHOW_AFTER_SECONDS = 0.4
+_REFRESH_SECONDS = 0.1
+
+
+class OutputError(Exception):
+    """Standard output cannot be written."""
+
+
+class _GuardedStream:
+    """A text stream that swallows the end of its reader and names every other failure."""
+
+    def __init__(self, stream: TextIO | None, name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def isatty(self) -> bool:
+        return self._stream is not None and self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        if self._stream is None:  # closed by the parent, as with `>&-`
+            return len(text)
+        try:
+            return self._stream.write(text)
+        except UnicodeEncodeError:
+            encoding = self._stream.encoding or "ascii"
+            return self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        except OSError as error:
+            self._failed(error)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._stream is None:
+            return
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        if self._stream is not None:
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, self._stream.fileno())  # so that what is buffered does not fail again at exit
+            os.close(devnull)
+        if not isinstance(error, BrokenPipeError):
+            raise OutputError(f"cannot write {self._name}: {error.strerror or error}") from error
+
+
+def guard_streams() -> None:
+    """Puts the guard around this process's standard streams; a second call changes nothing."""
+    if not isinstance(sys.stdout, _GuardedStream):
+        sys.stdout = _GuardedStream(sys.stdout, "standard output")
+    if not isinstance(sys.stderr, _GuardedStream):
+        sys.stderr = _GuardedStream(sys.stderr, "standard error")
+
+
+def write(text: str) -> None:
+    """Writes a result to standard output."""
+    sys.stdout.write(text)
+
+
+def write_json(document: Mapping[str, object]) -> None:
+    """Writes one JSON document to standard output; plain ASCII, so that any terminal and pipe takes it."""
+    sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+def flush() -> None:
+    """Makes sure that what was written has gone out; raises OutputError if it cannot."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def message(text: str) -> None:
+    """Tells the user something on standard error, on one line."""
+    sys.stderr.write(one_line(text) + "\n")
+    sys.stderr.flush()
+
+
+def error(text: str) -> None:
+    """Tells the user on standard error what is wrong, on one line."""
+    with contextlib.suppress(OutputError):  # then there is nowhere left to say it; the exit code still does
+        message(f"commutant: {text}")
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with control characters (which foreign names may hold) shown as escapes."""
+    joined = " ".join(text.split("\n"))
+    return "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in joined)
+
+
+def results() -> Console:
+    """A rich console on standard output, for the report functions."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False)
+
+
+class ProgressBar:
+    """A progress bar on standard error: only on a terminal, and only for what takes longer than a moment.
+
+    Use as a context manager; call it with `(done, total)` (total 0: not known yet) and, if wanted, a text that stands
+    behind the bar.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._started = time.monotonic()
+        self._last = 0.0
+        self._wanted = sys.stderr.isatty()
+        self._bar: RichProgress | None = None
+        self._task: Any = None
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        """Shows that `done` of `total` are done."""
+        now = time.monotonic()
+        if not self._wanted or now - self._started < _SHOW_AFTER_SECONDS:
+            return
+        if now - self._last < _REFRESH_SECONDS and done != total:
+            return
+        self._last = now
+        if self._bar is None:
+            self._start()
+        assert self._bar is not None
+        self._bar.update(self._task, completed=done, total=total or None, detail=text)
+
+    def say(self, text: str) -> None:
+        """Shows at once what a step of unknown length is doing."""
+        if self._wanted:
+            if self._bar is None:
+                self._start()
+            assert self._bar is not None
+            self._bar.update(self._task, detail=text)
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[detail]}", markup=False),
+            console=Console(file=sys.stderr),
+            transient=True,
+        )
+        self._task = self._bar.add_task(self._title, total=None, detail="")
+        self._bar.start()

@@ -1,0 +1,101 @@
+"""`commutant generate`: one test for each class of states and arguments in which the calls commute."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commutant.cli import console, options
+from commutant.errors import UsageError
+
+if TYPE_CHECKING:
+    from commutant.testgen.corpus import Corpus
+
+
+@click.command(
+    "generate",
+    short_help="Make test cases and keep them as a corpus.",
+    epilog=options.examples(
+        "commutant generate names",
+        "commutant generate names --calls open,link --level path -o tests/open-link.jsonl.gz",
+        "commutant generate names --format json | jq '.sets[] | {calls, tests}'",
+    ),
+)
+@click.argument("interface", type=options.InterfaceArgument())
+@options.calls
+@options.size
+@options.level
+@options.jobs
+@options.no_cache
+@options.executor
+@options.output("New directory for corpus.jsonl.gz, or a new FILE.jsonl.gz.  [default: runs/<interface>-corpus-<n>]")
+@options.output_format("text", "json")
+def command(
+    interface: str,
+    calls: tuple[str, ...] | None,
+    size: int,
+    level: str,
+    jobs: int,
+    no_cache: bool,
+    executor: str,
+    output: Path | None,
+    format_: str,
+) -> int:
+    """Analyses INTERFACE and writes a corpus: test cases as data, which `commutant check` runs on any target."""
+    from commutant.rundir import CORPUS_FILE, new_directory, safe_folder_name
+    from commutant.testgen.corpus import write_corpus
+
+    if output is not None and output.exists():
+        raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
+    started = time.monotonic()
+    corpus = make_corpus(interface, calls, size, level, jobs=jobs, cache=not no_cache)
+    if output is not None and output.name.endswith(".jsonl.gz"):
+        path = output
+    else:
+        path = new_directory(output, f"{safe_folder_name(corpus.interface)}-corpus") / CORPUS_FILE
+    write_corpus(corpus, path)
+    tests = Counter(tuple(call.call for call in test.calls) for test in corpus.tests)
+    if format_ == "json":
+        console.write_json(_document(corpus, tests, time.monotonic() - started, path))
+        return 0
+    for calls_of_set, count in tests.items():
+        console.write(f"{', '.join(calls_of_set):40} {count:6} test{'' if count == 1 else 's'}\n")
+    for name, count in corpus.without_setup.items():
+        console.message(
+            f"{name}: no calls build the state of {count} class{'' if count == 1 else 'es'}; no test for it"
+        )
+    console.write(f"{len(corpus.tests)} tests of {corpus.interface}, level {corpus.level}: {path}\n")
+    return 0
+
+
+def make_corpus(
+    interface: str, calls: tuple[str, ...] | None, size: int, level: str, *, jobs: int, cache: bool
+) -> Corpus:
+    """The corpus of an interface argument, with a progress bar."""
+    from commutant.lang import load_interface
+    from commutant.testgen import generate
+
+    model = load_interface(interface)
+    with console.ProgressBar("generating tests") as bar:
+        return generate(model, calls, size, level=level, jobs=jobs, progress=bar, cache=cache)
+
+
+def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, path: Path) -> dict[str, object]:
+    """The analysis with the number of tests per set (docs/schemas/generation.schema.json)."""
+    assert corpus.analysis is not None
+    analysis = corpus.analysis.to_json()
+    sets = analysis["sets"]
+    assert isinstance(sets, list)
+    return {
+        **analysis,
+        "seconds": round(seconds, 3),
+        "level": corpus.level,
+        "corpus": str(path),
+        "tests": len(corpus.tests),
+        "without_setup": dict(corpus.without_setup),
+        "sets": [{**one, "tests": tests.get(tuple(one["calls"]), 0)} for one in sets],
+    }

@@ -1,0 +1,139 @@
+"""The command `commutant`: finds the verb, runs it, and turns whatever happens into one line and an exit code.
+
+0 ok; 1 a gate failed (`--fail-on`); 2 bad use or bad input; 3 the run itself failed, or there were wrong results;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+
+from commutant import __version__
+from commutant.cli import console
+from commutant.errors import CommutantError
+
+EXIT_OK = 0
+EXIT_GATE = 1
+EXIT_USAGE = 2
+EXIT_FAILED = 3
+EXIT_INTERRUPTED = 130
+
+PROGRAM = "commutant"
+COMPLETE_VARIABLE = "_COMMUTANT_COMPLETE"
+
+VERBS = ("analyze", "generate", "check", "report", "show", "doctor", "completion")
+"""Each is a module of this package with a click command named `command`."""
+
+
+class VerbGroup(click.Group):
+    """The verbs, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs in the order of use."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a verb; None if there is no such verb."""
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"commutant.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=VerbGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> int:
+    """Finds the cache lines that commuting calls of an interface share without need.
+
+    From a model of an interface to the variables in the Linux kernel that keep it from scaling:
+
+    \b
+      commutant check names --target linux      # analyse, generate tests, run them, show the heat map
+      commutant analyze figure4                 # only: when do the calls commute?
+      commutant doctor                          # is everything there that a check needs?
+    """
+    if ctx.invoked_subcommand is None:
+        console.write(ctx.get_help() + "\n")
+        return EXIT_USAGE
+    return EXIT_OK
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line (default: this process's) and returns the exit code; never raises."""
+    console.guard_streams()
+    _set_signals()
+    try:
+        code = _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        console.flush()
+        return code
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else PROGRAM
+        console.error(f"{error.format_message()} (see `{path} --help`)")
+        return EXIT_USAGE
+    except click.ClickException as error:
+        console.error(error.format_message())
+        return EXIT_USAGE
+    except CommutantError as error:
+        _traceback_if_wanted()
+        console.error(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        console.error("interrupted")
+        return EXIT_INTERRUPTED
+    except console.OutputError as error:
+        console.error(str(error))
+        return EXIT_FAILED
+    except Exception as error:
+        _traceback_if_wanted()
+        hint = "please report this, with what COMMUTANT_TRACEBACK=1 prints (CONTRIBUTING.md says where)"
+        console.error(f"internal error, a defect of commutant: {type(error).__name__}: {error}; {hint}")
+        return EXIT_FAILED
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if COMPLETE_VARIABLE in os.environ:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, PROGRAM, COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
+    try:
+        with cli.make_context(PROGRAM, arguments) as context:
+            code = cli.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    return code if isinstance(code, int) else EXIT_OK
+
+
+def _traceback_if_wanted() -> None:
+    if os.environ.get("COMMUTANT_TRACEBACK") == "1":
+        import traceback
+
+        traceback.print_exc()
+
+
+def _set_signals() -> None:
+    """The first Ctrl-C (or termination, or hang-up) interrupts; later ones do not disturb the closing of the target."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup, or in the background of a script
+                signal.signal(number, interrupt)
+    except ValueError:
+        pass  # not the main thread: whoever embeds us handles signals

@@ -1,0 +1,160 @@
+"""The flags that several verbs share, so that each means the same everywhere, and their shell completion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from commutant.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:  # generic from click 8.3 on, and only for type checkers
+    _Text = click.ParamType[str]
+    _Calls = click.ParamType[tuple[str, ...]]
+else:
+    _Text = _Calls = click.ParamType
+
+LEVELS = ("path", "conflict", "full")
+MAX_SET_SIZE = 6
+
+
+def available_cpus() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _interfaces(incomplete: str) -> list[CompletionItem]:
+    from commutant.lang import SHIPPED
+
+    shipped = [CompletionItem(name) for name in SHIPPED if name.startswith(incomplete)]
+    return [*shipped, *_files(incomplete)]
+
+
+def _files(incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
+class InterfaceArgument(_Text):
+    """An interface; completes to the shipped names and to files."""
+
+    name = "interface"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The shipped interfaces that begin so, and files."""
+        return _interfaces(incomplete)
+
+
+class TargetArgument(_Text):
+    """A target; completes to the known names."""
+
+    name = "target"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The targets that begin so."""
+        from commutant.targets.registry import TARGETS
+
+        return [CompletionItem(name) for name in TARGETS if name.startswith(incomplete)]
+
+
+class CallsArgument(_Calls):
+    """A comma-separated list of calls; completes to the calls of the interface given before."""
+
+    name = "calls"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names between the commas."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(name.strip() for name in str(value).split(","))
+        if not all(names):
+            self.fail(f"expected names of calls with a comma between them, got {value!r}", param, ctx)
+        return names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The calls that may stand behind the last comma."""
+        argument = ctx.params.get("interface") or ctx.params.get("what")
+        if not argument:
+            return []
+        from commutant.lang import load_interface
+
+        try:
+            names = load_interface(argument).call_names()
+        except UsageError:
+            return []
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
+
+
+def calls(function: F) -> F:
+    """`--calls a,b`: only sets of these calls."""
+    return click.option(
+        "--calls", type=CallsArgument(), metavar="A,B,...", help="Only sets that are made of these calls."
+    )(function)
+
+
+def size(function: F) -> F:
+    """`--size N`: calls per set."""
+    return click.option(
+        "--size", type=click.IntRange(1, MAX_SET_SIZE), default=2, show_default=True, help="Calls per set."
+    )(function)
+
+
+def level(function: F) -> F:
+    """`--level`: how many tests are made."""
+    return click.option(
+        "--level",
+        type=click.Choice(LEVELS),
+        default="conflict",
+        show_default=True,
+        help="One test per path; per pattern of equal and distinct values; or with flags and contents too.",
+    )(function)
+
+
+def jobs(function: F) -> F:
+    """`--jobs N`: how much runs side by side."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(1, 1024),
+        default=available_cpus,
+        show_default="the processors",
+        help="Processes for analysis, virtual machines for checking.",
+    )(function)
+
+
+def no_cache(function: F) -> F:
+    """`--no-cache`: compute again."""
+    return click.option("--no-cache", is_flag=True, help="Neither use nor keep cached analyses.")(function)
+
+
+def executor(function: F) -> F:
+    """`--executor`: where analysis runs."""
+    return click.option(
+        "--executor",
+        type=click.Choice(["local"]),
+        default="local",
+        show_default=True,
+        help="Where analysis runs: in a pool of processes on this machine.",
+    )(function)
+
+
+def output_format(*formats: str) -> Callable[[F], F]:
+    """`--format`: the first is the default."""
+    return click.option(
+        "--format", "format_", type=click.Choice(formats), default=formats[0], show_default=True, help="Output format."
+    )
+
+
+def output(help_text: str) -> Callable[[F], F]:
+    """`-o`: where the result goes; never an existing path."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help=help_text)
+
+
+def examples(*lines: str) -> str:
+    """An epilog for `--help` with one example per line."""
+    return "\n\n".join(["Examples:", "\b\n" + "\n".join(f"  {line}" for line in lines)])

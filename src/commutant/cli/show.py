@@ -1,0 +1,100 @@
+"""`commutant show`: one test in full, as text, as a C program, or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commutant.cli import console, options
+from commutant.errors import UsageError
+
+if TYPE_CHECKING:
+    from commutant.report.data import JudgedTest
+    from commutant.rundir import Run
+    from commutant.testgen.testcase import TestCase
+
+_SHOWN_MATCHES = 5
+
+
+@click.command(
+    "show",
+    short_help="Show one test: what it does, what it shared, as a C program.",
+    epilog=options.examples(
+        "commutant show link-rename-1f0c55aa90b2",
+        "commutant show link-rename-1f0c --from runs/names-linux-1",
+        "commutant show link-rename-1f0c --as c > test.c && cc -pthread test.c && ./a.out",
+    ),
+)
+@click.argument("test")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path),
+    metavar="RUN|CORPUS",
+    help="Where the test is.  [default: the newest folder in runs/ that has it]",
+)
+@click.option(
+    "--as", "as_", type=click.Choice(["text", "c", "json"]), default="text", show_default=True, help="What to print."
+)
+def command(test: str, source: Path | None, as_: str) -> int:
+    """Shows TEST, an id or the beginning of one: its set-up, its calls, what they may return, and what they shared."""
+    from commutant import report
+
+    found, judged = _find(test, source)
+    if as_ == "c":
+        console.write(report.c_program(found))
+    elif as_ == "json":
+        console.write(report.test_json(found, judged).rstrip("\n") + "\n")
+    else:
+        report.print_test(found, console.results(), judged)
+    return 0
+
+
+def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None]:
+    """The test whose id begins with `wanted`, with its verdict if it stands in a run that has judged it."""
+    from commutant.rundir import RUN_FILE, load_run
+    from commutant.testgen.corpus import read_corpus
+
+    places = [source] if source is not None else list(_newest_first(Path("runs")))
+    for place in places:
+        path = _corpus_of(place)
+        matches = [test for test in read_corpus(path).tests if test.id.startswith(wanted)]
+        exact = [test for test in matches if test.id == wanted]
+        if len(exact or matches) > 1:
+            shown = ", ".join(test.id for test in matches[:_SHOWN_MATCHES])
+            raise UsageError(
+                f"{len(matches)} tests in {place} begin with {wanted!r}: {shown}, ...; give more of the id"
+            )
+        for test in exact or matches:
+            if not (place / RUN_FILE).is_file():
+                return test, None
+            return test, _judged(load_run(place), test)
+    where = str(source) if source is not None else "any folder in runs/"
+    raise UsageError(f"no test in {where} begins with {wanted!r}; --from RUN or --from CORPUS says where to look")
+
+
+def _judged(run: Run, test: TestCase) -> JudgedTest | None:
+    from commutant.report.data import JudgedTest
+
+    for verdict in run.verdicts():
+        if verdict.test_id == test.id:
+            return JudgedTest(test, verdict.outcome, verdict.findings, verdict.detail)
+    return None
+
+
+def _corpus_of(place: Path) -> Path:
+    from commutant.rundir import CORPUS_FILE
+
+    return place / CORPUS_FILE if place.is_dir() else place
+
+
+def _newest_first(runs: Path) -> Iterator[Path]:
+    """The folders in `runs` that hold a corpus."""
+    from commutant.rundir import CORPUS_FILE
+
+    if runs.is_dir():
+        corpora = sorted(runs.glob(f"*/{CORPUS_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        yield from (path.parent for path in corpora)

@@ -1,0 +1,230 @@
+"""Is everything there that a check needs? One `Check` per question, each with what to do if the answer is no.
+
+The checks look at the same files and programs that a campaign uses, so that what fails there is found here first. A
+target adds its own by a function `checks()` in its package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from commutant import artifacts
+from commutant.errors import CommutantError
+from commutant.targets.registry import TARGETS
+
+MIN_PYTHON = (3, 11)
+MEMORY_PER_MACHINE_BYTES = 700 << 20
+"""What one virtual machine takes: 512 MiB of guest memory, and QEMU's own."""
+
+_VERSION = re.compile(r"version (\d+)\.(\d+)(?:\.(\d+))?")
+_TIMEOUT_SECONDS = 20.0
+
+
+class State(StrEnum):
+    """What a check found; only `PROBLEM` keeps a campaign from running."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The answer to one question: what was found, and what to do about it (empty if all is well)."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """One entry of `checks` (docs/schemas/doctor.schema.json)."""
+        return {"name": self.name, "state": self.state.value, "found": self.found, "advice": self.advice}
+
+
+def run_checks(jobs: int) -> Iterator[Check]:
+    """All checks, one after the other; `jobs` is how many virtual machines a campaign would start."""
+    questions: list[tuple[str, Callable[[], Check]]] = [
+        ("python", check_python),
+        ("native module", check_native_module),
+        ("qemu", check_qemu),
+        ("tracer plugin", check_plugin),
+        ("runner", check_runner),
+        ("cache folder", check_cache_folder),
+        ("memory", lambda: check_memory(jobs)),
+        ("shared memory", lambda: check_shared_memory(jobs)),
+    ]
+    for name, question in questions:
+        try:
+            yield question()
+        except CommutantError as error:
+            yield Check(name, State.PROBLEM, str(error))
+    yield from _checks_of_targets()
+
+
+def _checks_of_targets() -> Iterator[Check]:
+    for name, place in TARGETS.items():
+        try:
+            module = importlib.import_module(place.partition(":")[0])
+            yield from getattr(module, "checks", tuple)()
+        except CommutantError as error:
+            yield Check(f"target {name}", State.PROBLEM, str(error))
+        except ImportError as error:
+            yield Check(f"target {name}", State.PROBLEM, str(error), "run `make setup`, or install the wheel again")
+
+
+def check_python() -> Check:
+    """Python is new enough."""
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info >= MIN_PYTHON:
+        return Check("python", State.OK, found)
+    return Check("python", State.PROBLEM, found, "use Python 3.11 or newer")
+
+
+def check_native_module() -> Check:
+    """The native module can be imported."""
+    try:
+        importlib.import_module("commutant._native")
+    except ImportError as error:
+        advice = "run `make setup` in a clone, or install the wheel again"
+        return Check("native module", State.PROBLEM, str(error), advice)
+    return Check("native module", State.OK, "commutant._native")
+
+
+def judge_qemu_version(text: str) -> Check:
+    """Whether a QEMU whose `--version` says this can trace: docs/tracing.md tells what was measured with which."""
+    match = _VERSION.search(text)
+    if match is None:
+        first = text.strip().split("\n")[0][:80]
+        return Check("qemu", State.PROBLEM, f"no version in {first!r}", "install Debian's qemu-system-x86")
+    major, minor = int(match[1]), int(match[2])
+    found = f"{match[0].removeprefix('version ')}"
+    if (major, minor) < (7, 2):
+        return Check("qemu", State.PROBLEM, f"{found} is too old", "install 7.2 (Debian 12's qemu-system-x86)")
+    if major >= 9:
+        advice = "use 7.2 (Debian 12's qemu-system-x86)"
+        reason = "its plugin interface is another, and with one thread it names the wrong virtual CPUs"
+        return Check("qemu", State.PROBLEM, f"{found}: {reason}", advice)
+    if major == 8:
+        advice = "7.2 is what is measured; every campaign's self-test decides whether this one traces rightly"
+        return Check("qemu", State.WARNING, f"{found}, not measured", advice)
+    return Check("qemu", State.OK, f"{found}, plugin interface 1, one thread for all virtual CPUs")
+
+
+def check_qemu() -> Check:
+    """QEMU is there, starts, and is of a version that names the right virtual CPU for each access."""
+    program = shutil.which("qemu-system-x86_64")
+    if program is None:
+        advice = "run `make setup`, or install the package qemu-system-x86"
+        return Check("qemu", State.PROBLEM, "no qemu-system-x86_64 in PATH", advice)
+    try:
+        answer = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check("qemu", State.PROBLEM, f"{program} does not start: {error}", "install qemu-system-x86 again")
+    return judge_qemu_version(answer.stdout)
+
+
+def check_plugin() -> Check:
+    """QEMU loads the tracer plugin (a machine without CPUs is started with it, and ended)."""
+    plugin = artifacts.plugin_path()
+    program = shutil.which("qemu-system-x86_64")
+    if program is None:
+        return Check("tracer plugin", State.WARNING, f"{plugin}, not tried without QEMU")
+    command = [program, "-M", "none", "-display", "none", "-nodefaults", "-monitor", "stdio"]
+    command += ["-plugin", f"{plugin},out=/dev/null"]
+    try:
+        answer = subprocess.run(
+            command, input="quit\n", capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check("tracer plugin", State.PROBLEM, f"{plugin}: {error}", "run `make setup` again")
+    if answer.returncode != 0:
+        reason = " ".join(answer.stderr.split())[:200] or f"exit code {answer.returncode}"
+        advice = "run `make setup` again; QEMU and plugin must be of one interface version"
+        return Check("tracer plugin", State.PROBLEM, f"QEMU does not load {plugin}: {reason}", advice)
+    return Check("tracer plugin", State.OK, "loaded by QEMU")
+
+
+def check_runner() -> Check:
+    """The runner is there and a program for x86-64."""
+    runner = artifacts.runner_path()
+    try:
+        with runner.open("rb") as file:
+            header = file.read(20)
+    except OSError as error:
+        return Check("runner", State.PROBLEM, f"{runner}: {error.strerror}", "run `make setup` again")
+    if header[:5] != b"\x7fELF\x02" or header[18:20] != b"\x3e\x00":
+        return Check("runner", State.PROBLEM, f"{runner} is no x86-64 program", "run `make setup` again")
+    return Check("runner", State.OK, f"{runner.stat().st_size >> 10} KiB")
+
+
+def cache_folder() -> Path:
+    """Where the prepared kernel and cached analyses lie."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("commutant")
+
+
+def check_cache_folder() -> Check:
+    """Files can be made in the cache folder."""
+    folder = cache_folder()
+    probe = folder / f".doctor-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"probe")
+        probe.unlink()
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError as error:
+        advice = "make it writable, or name another place in XDG_CACHE_HOME"
+        return Check("cache folder", State.PROBLEM, f"{folder}: {error.strerror}", advice)
+    if free_bytes < 1 << 30:
+        return Check("cache folder", State.WARNING, f"{folder}: {_mib(free_bytes)} free", "free 1 GiB there")
+    return Check("cache folder", State.OK, f"{folder}, {_mib(free_bytes)} free")
+
+
+def check_memory(jobs: int) -> Check:
+    """There is memory for as many virtual machines as a campaign would start."""
+    available_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                available_bytes = int(line.split()[1]) << 10
+    except (OSError, ValueError, IndexError):
+        pass  # then what the system library says must do
+    wanted_bytes = jobs * MEMORY_PER_MACHINE_BYTES
+    found = f"{_mib(available_bytes)} available, {_mib(wanted_bytes)} wanted for {jobs} virtual machines"
+    if available_bytes >= wanted_bytes:
+        return Check("memory", State.OK, found)
+    fewer = max(1, available_bytes // MEMORY_PER_MACHINE_BYTES)
+    return Check("memory", State.PROBLEM, found, f"free some, or use --jobs {fewer}")
+
+
+def check_shared_memory(jobs: int) -> Check:
+    """Memory can be shared between the virtual machines and this program."""
+    try:
+        descriptor = os.memfd_create("commutant-doctor")
+    except OSError as error:
+        advice = "allow memfd_create (a sandbox or an old kernel forbids it)"
+        return Check("shared memory", State.PROBLEM, f"{error.strerror}", advice)
+    try:
+        os.ftruncate(descriptor, jobs * MEMORY_PER_MACHINE_BYTES)
+    except OSError as error:
+        return Check("shared memory", State.PROBLEM, f"{error.strerror}", "raise the limit on file sizes (ulimit -f)")
+    finally:
+        os.close(descriptor)
+    return Check("shared memory", State.OK, "memfd_create works")
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes >> 20} MiB"

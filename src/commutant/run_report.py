@@ -1,0 +1,37 @@
+"""From a run directory to the plain values that `commutant.report` shows."""
+
+from __future__ import annotations
+
+from commutant.report.data import JudgedTest, RunReport
+from commutant.rundir import Run
+
+
+def report_of(run: Run) -> RunReport:
+    """The run as the report functions take it; raises UsageError if a file of it is damaged."""
+    tests = [
+        JudgedTest(run.tests[verdict.test_id], verdict.outcome, verdict.findings, verdict.detail)
+        for verdict in run.verdicts()
+    ]
+    return RunReport(run.summary.to_json(), tests, facts(run))
+
+
+def facts(run: Run) -> dict[str, str]:
+    """What the head of a page says about a run, label to text."""
+    info = run.info
+    lines = {"command": " ".join(info.command), "started": info.started}
+    if not run.complete:
+        lines["incomplete"] = f"interrupted after {run.summary.counts.tests} of {info.tests} tests"
+    for label, value in info.target_description.items():
+        lines[label.replace("_", " ")] = value if isinstance(value, str) else _plain(value)
+    lines["seed"] = str(info.seed)
+    lines["windows per order"] = str(info.repeats)
+    lines["commutant"] = info.commutant
+    return lines
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_plain(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(_plain(item) for item in value)
+    return str(value)

@@ -1,0 +1,50 @@
+"""From a target argument (`linux:fs=ramfs,kernel=PATH`) to the target that it names."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from commutant.errors import UsageError
+from commutant.targets.base import Target
+
+Factory = Callable[[str, Mapping[str, str]], Target]
+"""Makes a target from the argument as given and its options; cheap, raises UsageError for options it does not know."""
+
+TARGETS: dict[str, str] = {
+    "linux": "commutant.targets.linux:create",
+}
+"""The targets by name, each as `module:factory`; the module is imported when the target is asked for."""
+
+_MAX_ARGUMENT_CHARACTERS = 4096
+
+
+def parse_target(argument: str) -> tuple[str, dict[str, str]]:
+    """Splits `NAME[:key=value,...]` into the name and the options; raises UsageError.
+
+    >>> parse_target("linux:fs=ext4,cores=4")
+    ('linux', {'fs': 'ext4', 'cores': '4'})
+    """
+    name, _, rest = argument.partition(":")
+    if len(argument) > _MAX_ARGUMENT_CHARACTERS or "\0" in argument:
+        raise UsageError(f"a target is at most {_MAX_ARGUMENT_CHARACTERS} characters, without NUL")
+    if name not in TARGETS:
+        raise UsageError(f"unknown target {name!r}; expected one of {', '.join(sorted(TARGETS))}, as in linux:fs=ramfs")
+    options: dict[str, str] = {}
+    for item in rest.split(",") if rest else ():
+        key, equals, value = item.partition("=")
+        if not equals or not key or not value:
+            raise UsageError(f"target {argument!r}: expected {name}:key=value,..., got {item!r}")
+        if key in options:
+            raise UsageError(f"target {argument!r}: {key!r} is given twice")
+        options[key] = value
+    return name, options
+
+
+def load_target(argument: str) -> Target:
+    """The target that the argument names, not started yet; raises UsageError."""
+    name, options = parse_target(argument)
+    module_name, _, factory_name = TARGETS[name].partition(":")
+    factory = cast(Factory, getattr(importlib.import_module(module_name), factory_name))
+    return factory(argument, options)
