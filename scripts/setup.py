@@ -13,6 +13,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - this runs with whatever `python3
     sys.exit(f"setup: Python 3.11 or newer is needed, not {sys.version.split()[0]}; try `make setup PYTHON=python3.11`")
 
 import fcntl
+import os
 import shutil
 import time
 from pathlib import Path
@@ -117,7 +118,9 @@ def main() -> int:
         with (ROOT / "Makefile").open() as lock:  # two setups of one checkout take turns
             fcntl.flock(lock, fcntl.LOCK_EX)
             step = "system packages"
-            install_missing()
+            if install_missing():
+                # They may have brought another build of Python: the rest belongs to the one that is there from now on.
+                os.execv(sys.executable, [sys.executable, str(THIS)])
             step = "Rust toolchain"
             toolchain = Toolchain.find()
             step = "Python packages"

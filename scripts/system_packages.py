@@ -33,15 +33,15 @@ def missing() -> list[str]:
     return sorted(packages)
 
 
-def install_missing() -> None:
-    """Installs what is missing, with sudo if the user is not root, and says so first.
+def install_missing() -> bool:
+    """Installs what is missing, with sudo if the user is not root, and says so first; returns whether it did anything.
 
     Raises StepFailed if that is impossible, with the command that an administrator has to run.
     """
     packages = missing()
     lists_missing = _package_lists_missing()
     if not packages and not lists_missing:
-        return
+        return False
     wanted = f"apt-get install --no-install-recommends {' '.join(packages)}" if packages else "apt-get update"
     if shutil.which("apt-get") is None:
         raise StepFailed(f"this is not Debian (no apt-get); what is needed is what `{wanted}` installs on Debian 12")
@@ -65,6 +65,7 @@ def install_missing() -> None:
             except StepFailed:  # lists that are older than the archive name versions that are gone
                 run([*apt, "update"])
                 run(install)
+    return True
 
 
 def _package_lists_missing() -> bool:
