@@ -65,6 +65,11 @@ def install_missing() -> bool:
             except StepFailed:  # lists that are older than the archive name versions that are gone
                 run([*apt, "update"])
                 run(install)
+    importlib.invalidate_caches()
+    if still := missing():
+        raise StepFailed(f"installed, yet what is needed of {', '.join(still)} is not found; is /usr/bin on the path?")
+    if _package_lists_missing():
+        raise StepFailed("apt knows no packages, even after `apt-get update`; are there sources in /etc/apt?")
     return True
 
 

@@ -101,6 +101,16 @@ def test_without_sudo_the_administrators_command_is_told(monkeypatch: pytest.Mon
         system_packages.install_missing()
 
 
+def test_what_is_missing_even_after_the_installation_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(system_packages, "missing", lambda: ["qemu-user"])
+    monkeypatch.setattr(system_packages, "run", lambda argv: ran.append(argv[-1]))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(steps.StepFailed, match="installed, yet .* qemu-user is not found"):
+        system_packages.install_missing()
+    assert ran[-1] == "qemu-user"
+
+
 def test_setting_up_again_does_nothing() -> None:
     output = command("python", "scripts/setup.py").splitlines()
     assert [line.split()[0] for line in output] == ["setup"]
