@@ -106,7 +106,7 @@ def test_what_is_missing_even_after_the_installation_is_named(monkeypatch: pytes
     monkeypatch.setattr(system_packages, "missing", lambda: ["qemu-user"])
     monkeypatch.setattr(system_packages, "run", lambda argv: ran.append(argv[-1]))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(steps.StepFailed, match="installed, yet .* qemu-user is not found"):
+    with pytest.raises(steps.StepFailed, match=r"installed, yet .* qemu-user is not found"):
         system_packages.install_missing()
     assert ran[-1] == "qemu-user"
 
