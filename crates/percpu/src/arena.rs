@@ -1,0 +1,261 @@
+//! The arena: one region of memory that holds every structure, and may be mapped by several processes at one address.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::core_handle::CoreIndex;
+use crate::region::HeapRegion;
+use crate::slab::CoreSlabs;
+use crate::{LINE_BYTES, MAX_CORES, OutOfMemory};
+
+const MAGIC: u64 = 0x0061_6e65_7261_5f31;
+/// Raised whenever the layout of anything in an arena changes.
+const LAYOUT_VERSION: u64 = 1;
+
+/// How an arena is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct ArenaConfig {
+    /// Number of cores, 1 to 256.
+    pub core_count: usize,
+    /// Bytes that a core takes from the arena at once for small objects: a power of two, at least 4 KiB.
+    pub chunk_bytes: usize,
+}
+
+impl ArenaConfig {
+    /// The configuration for `core_count` cores with chunks of 64 KiB.
+    pub fn new(core_count: usize) -> ArenaConfig {
+        ArenaConfig {
+            core_count,
+            chunk_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Why an arena could not be created or attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreateError {
+    /// The number of cores is not between 1 and 256.
+    CoreCount(usize),
+    /// The chunk size is not a power of two of at least 4 KiB.
+    ChunkBytes(usize),
+    /// The base is not aligned to 4 KiB.
+    Misaligned,
+    /// The region cannot even hold the header and the records of all cores.
+    TooSmall {
+        /// Bytes that were given.
+        size_bytes: usize,
+    },
+    /// There is no arena of this layout version at the base, or it was created at another address.
+    NotAnArena,
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CreateError::CoreCount(count) => write!(formatter, "expected 1 to {MAX_CORES} cores, got {count}"),
+            CreateError::ChunkBytes(bytes) => {
+                write!(formatter, "expected a chunk size that is a power of two of at least 4096 bytes, got {bytes}")
+            }
+            CreateError::Misaligned => formatter.write_str("expected memory aligned to 4096 bytes"),
+            CreateError::TooSmall { size_bytes } => {
+                write!(formatter, "{size_bytes} bytes do not hold the records of the cores; give the arena more")
+            }
+            CreateError::NotAnArena => formatter
+                .write_str("expected an arena of this version at the address at which it was created, found none"),
+        }
+    }
+}
+
+impl core::error::Error for CreateError {}
+
+/// The header of an arena, at the start of its region.
+#[repr(C, align(64))]
+pub struct Arena {
+    // Immutable after creation.
+    magic: u64,
+    layout_version: u64,
+    base: *mut u8,
+    size_bytes: usize,
+    chunk_bytes: usize,
+    core_count: usize,
+    records: *mut CoreRecord,
+    // Atomic, on lines of their own.
+    next_offset: OwnLine<AtomicUsize>,
+    core_limit: OwnLine<AtomicU32>,
+}
+
+#[repr(align(64))]
+struct OwnLine<T>(T);
+
+/// What the arena keeps for one core.
+#[repr(C, align(64))]
+pub(crate) struct CoreRecord {
+    /// Atomic: free, in maintenance by somebody, or claimed by an owner.
+    pub(crate) state: AtomicU64,
+    /// Mostly owned by whoever is the core; see there.
+    pub(crate) slabs: CoreSlabs,
+}
+
+// SAFETY: the header is immutable but for atomics; records are reached through `&Core`, which one thread at a time has.
+unsafe impl Sync for Arena {}
+// SAFETY: as above; nothing in an arena belongs to a particular thread.
+unsafe impl Send for Arena {}
+
+impl Arena {
+    /// Lays out an arena in memory of the global allocator.
+    pub fn create(region: &mut HeapRegion, config: ArenaConfig) -> Result<&Arena, CreateError> {
+        let size_bytes = region.size_bytes();
+        // SAFETY: the region is zeroed or was an arena whose borrow ended, is aligned, and stays borrowed.
+        unsafe { Arena::create_at(region.base(), size_bytes, config) }
+    }
+
+    /// Lays out an arena at `base`.
+    ///
+    /// # Safety
+    /// `base` is valid for reads and writes of `size_bytes` bytes for all of `'a`, and nothing else uses them meanwhile
+    /// but arenas attached to the same mapping.
+    pub unsafe fn create_at<'a>(
+        base: NonNull<u8>,
+        size_bytes: usize,
+        config: ArenaConfig,
+    ) -> Result<&'a Arena, CreateError> {
+        let ArenaConfig {
+            core_count,
+            chunk_bytes,
+        } = config;
+        if !(1..=MAX_CORES).contains(&core_count) {
+            return Err(CreateError::CoreCount(core_count));
+        }
+        if !chunk_bytes.is_power_of_two() || chunk_bytes < 4096 {
+            return Err(CreateError::ChunkBytes(chunk_bytes));
+        }
+        if !(base.as_ptr() as usize).is_multiple_of(4096) {
+            return Err(CreateError::Misaligned);
+        }
+        let records_offset = size_of::<Arena>();
+        let first_free = records_offset + core_count * size_of::<CoreRecord>();
+        if first_free > size_bytes {
+            return Err(CreateError::TooSmall { size_bytes });
+        }
+        // SAFETY: records_offset..first_free lies in the region, and both types are aligned to at most 64 bytes.
+        unsafe {
+            let records = base.as_ptr().add(records_offset).cast::<CoreRecord>();
+            for number in 0..core_count {
+                records.add(number).write(CoreRecord {
+                    state: AtomicU64::new(0),
+                    slabs: CoreSlabs::new(),
+                });
+            }
+            let header = base.as_ptr().cast::<Arena>();
+            header.write(Arena {
+                magic: MAGIC,
+                layout_version: LAYOUT_VERSION,
+                base: base.as_ptr(),
+                size_bytes,
+                chunk_bytes,
+                core_count,
+                records,
+                next_offset: OwnLine(AtomicUsize::new(first_free)),
+                core_limit: OwnLine(AtomicU32::new(0)),
+            });
+            Ok(&*header)
+        }
+    }
+
+    /// Uses an arena that another process created in memory that both map at one address.
+    ///
+    /// # Safety
+    /// `base` is valid for reads and writes of the arena's whole size for all of `'a`, and a creation there, if any,
+    /// has finished.
+    pub unsafe fn attach_at<'a>(base: NonNull<u8>) -> Result<&'a Arena, CreateError> {
+        if !(base.as_ptr() as usize).is_multiple_of(4096) {
+            return Err(CreateError::Misaligned);
+        }
+        // SAFETY: readable and aligned by the caller's promise; all fields before the check are plain integers.
+        let arena = unsafe { base.cast::<Arena>().as_ref() };
+        let matches = arena.magic == MAGIC
+            && arena.layout_version == LAYOUT_VERSION
+            && arena.base == base.as_ptr();
+        if matches {
+            Ok(arena)
+        } else {
+            Err(CreateError::NotAnArena)
+        }
+    }
+
+    /// Number of cores that the arena was created for.
+    #[inline]
+    pub fn core_count(&self) -> usize {
+        self.core_count
+    }
+
+    /// All core indices of the arena.
+    pub fn cores(&self) -> impl Iterator<Item = CoreIndex> + use<> {
+        (0..self.core_count as u16).map(CoreIndex)
+    }
+
+    /// Bytes that no chunk and no permanent allocation has taken yet.
+    pub fn untouched_bytes(&self) -> usize {
+        self.size_bytes
+            .saturating_sub(self.next_offset.0.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of the whole arena.
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    /// Memory that is never given back, aligned to lines at least: for tables made when a structure is created.
+    pub fn allocate_permanent(&self, layout: Layout) -> Result<NonNull<u8>, OutOfMemory> {
+        let align = layout.align().max(LINE_BYTES);
+        let mut current = self.next_offset.0.load(Ordering::Relaxed);
+        loop {
+            // Offsets are aligned as addresses are up to 4 KiB, the alignment of the base.
+            debug_assert!(align <= 4096);
+            let start = current.checked_next_multiple_of(align).ok_or(OutOfMemory)?;
+            let end = start.checked_add(layout.size()).ok_or(OutOfMemory)?;
+            if end > self.size_bytes {
+                return Err(OutOfMemory);
+            }
+            // Relaxed: the word only divides memory; who publishes an object there orders its contents.
+            match self.next_offset.0.compare_exchange_weak(
+                current,
+                end,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                // SAFETY: start..end lies in the region and now belongs to the caller.
+                Ok(_) => return Ok(unsafe { NonNull::new_unchecked(self.base.add(start)) }),
+                Err(seen) => current = seen,
+            }
+        }
+    }
+
+    /// Writes `value` to memory that is never given back.
+    pub fn place<T>(&self, value: T) -> Result<&T, OutOfMemory> {
+        let place = self.allocate_permanent(Layout::new::<T>())?.cast::<T>();
+        // SAFETY: fresh memory of the right layout, alive as long as the arena.
+        unsafe {
+            place.write(value);
+            Ok(place.as_ref())
+        }
+    }
+
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        self.chunk_bytes
+    }
+
+    pub(crate) fn limit_word(&self) -> &AtomicU32 {
+        &self.core_limit.0
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, index: CoreIndex) -> &CoreRecord {
+        assert!(index.get() < self.core_count);
+        // SAFETY: in bounds; records are written at creation and shared from then on.
+        unsafe { &*self.records.add(index.get()) }
+    }
+}

@@ -1,0 +1,99 @@
+//! One value per core, each on lines of its own.
+
+use core::alloc::Layout;
+use core::ops::Deref;
+
+use crate::arena::Arena;
+use crate::core_handle::{Core, CoreIndex};
+use crate::{LINE_BYTES, OutOfMemory};
+
+/// A value that starts a cache line and shares it with nothing.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct CacheLine<T>(pub T);
+
+const _: () = assert!(align_of::<CacheLine<u8>>() == LINE_BYTES);
+
+impl<T> Deref for CacheLine<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// An array in an arena with one `T` per core. The array itself never changes, so reaching a value writes nothing.
+///
+/// Cost: one comparison and one multiplication per access; memory `core_count` times `T`, rounded up to lines.
+pub struct PerCore<T> {
+    // Immutable; both point into the arena.
+    arena: *const Arena,
+    values: *const CacheLine<T>,
+}
+
+// SAFETY: a core's value is reached through `&Core`, which one thread at a time has (claiming hands memory over with
+// acquire and release), or through `all`, which asks for `T: Sync`.
+unsafe impl<T: Send> Sync for PerCore<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for PerCore<T> {}
+
+impl<T> PerCore<T> {
+    /// Makes one value for each core of the arena, in memory that is never given back.
+    pub fn create(
+        arena: &Arena,
+        mut make: impl FnMut(CoreIndex) -> T,
+    ) -> Result<PerCore<T>, OutOfMemory> {
+        let layout = Layout::array::<CacheLine<T>>(arena.core_count()).map_err(|_| OutOfMemory)?;
+        let values = arena.allocate_permanent(layout)?.cast::<CacheLine<T>>();
+        for index in arena.cores() {
+            // SAFETY: in bounds of the fresh array.
+            unsafe { values.add(index.get()).write(CacheLine(make(index))) };
+        }
+        Ok(PerCore {
+            arena,
+            values: values.as_ptr(),
+        })
+    }
+
+    /// The value of the caller's core.
+    ///
+    /// # Panics
+    /// If the core belongs to another arena: a defect of the caller, never a consequence of input.
+    #[inline]
+    pub fn get<'s>(&'s self, core: &'s Core<'_>) -> &'s T {
+        assert!(
+            core::ptr::eq(self.arena, core.arena()),
+            "the core belongs to another arena"
+        );
+        // SAFETY: the index is in bounds in its own arena; the caller is the only one to act as this core.
+        unsafe { &(*self.values.add(core.index().get())).0 }
+    }
+
+    /// The value of any core, for what other cores may look at.
+    #[inline]
+    pub fn of(&self, index: CoreIndex) -> &T
+    where
+        T: Sync,
+    {
+        // SAFETY: the arena outlives what is placed in it; the index is checked; `T: Sync` allows the sharing.
+        unsafe {
+            assert!(index.get() < (*self.arena).core_count());
+            &(*self.values.add(index.get())).0
+        }
+    }
+
+    /// The values of all cores that were ever on-line. Cores that come on-line later are ordered after the scan, see
+    /// [`Arena::core_limit`].
+    pub fn all(&self) -> impl Iterator<Item = (CoreIndex, &T)>
+    where
+        T: Sync,
+    {
+        // SAFETY: the arena outlives what is placed in it.
+        let limit = unsafe { (*self.arena).core_limit() };
+        (0..limit).map(|number| {
+            let index = CoreIndex(number as u16);
+            (index, self.of(index))
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Memory for an arena from the global allocator: for tests, benchmarks, and users within one process.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::OutOfMemory;
+
+/// A zeroed, page-aligned block from the global allocator; an [`Arena`](crate::Arena) borrows it.
+pub struct HeapRegion {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the block is plain memory that the region alone owns.
+unsafe impl Send for HeapRegion {}
+// SAFETY: a shared `HeapRegion` gives no access to its memory; `Arena::create` borrows it exclusively.
+unsafe impl Sync for HeapRegion {}
+
+impl HeapRegion {
+    /// Allocates `size_bytes`, rounded up to pages of 4 KiB. Large regions cost memory only where they are touched.
+    pub fn new(size_bytes: usize) -> Result<HeapRegion, OutOfMemory> {
+        let layout = Layout::from_size_align(size_bytes.max(1), 4096)
+            .map_err(|_| OutOfMemory)?
+            .pad_to_align();
+        // SAFETY: the size is not zero.
+        let base =
+            NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
+        Ok(HeapRegion { base, layout })
+    }
+
+    pub(crate) fn base(&mut self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Size in bytes, a multiple of 4 KiB.
+    pub fn size_bytes(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+impl Drop for HeapRegion {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; an arena in it borrowed the region and is gone.
+        unsafe { alloc::alloc::dealloc(self.base.as_ptr(), self.layout) }
+    }
+}

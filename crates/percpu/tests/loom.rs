@@ -1,0 +1,139 @@
+//! Models of the lock and of taking another core's depot: `RUSTFLAGS="--cfg loom" cargo test -p percpu --release --test
+//! loom`.
+#![cfg(loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use percpu::{Arena, ArenaConfig, Core, CoreLock, HeapRegion, LockRank, OwnerId, SizeClass};
+
+/// An arena that lives as long as one execution of a model: loom's threads want `'static`.
+struct Model {
+    arena: &'static Arena,
+    region: *mut HeapRegion,
+}
+
+// SAFETY: the pointer is used by `drop` alone.
+unsafe impl Send for Model {}
+// SAFETY: as above.
+unsafe impl Sync for Model {}
+
+impl Model {
+    fn new() -> Model {
+        let region = Box::into_raw(Box::new(HeapRegion::new(256 << 10).unwrap()));
+        // SAFETY: freed in `drop`, after the model's threads have been joined.
+        let arena = unsafe { &mut *region };
+        Model {
+            arena: Arena::create(
+                arena,
+                ArenaConfig {
+                    core_count: 2,
+                    chunk_bytes: 4096,
+                },
+            )
+            .unwrap(),
+            region,
+        }
+    }
+
+    fn core(&self, number: usize) -> Core<'static> {
+        self.arena.claim(number, OwnerId::new(1).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw` in `new`; no core is left.
+        drop(unsafe { Box::from_raw(self.region) });
+    }
+}
+
+fn lock_excludes(first: usize) {
+    let model = Arc::new(Model::new());
+    let lock: &'static CoreLock = model.arena.place(CoreLock::new()).unwrap();
+    let inside = Arc::new(AtomicUsize::new(0));
+    let run = |core: Core<'static>, inside: Arc<AtomicUsize>| {
+        move || {
+            for _ in 0..2 {
+                let guard = lock.lock(&core, LockRank(1), &sync::Spin);
+                assert_eq!(
+                    inside.fetch_add(1, Ordering::Relaxed),
+                    0,
+                    "two cores hold the lock"
+                );
+                loom::thread::yield_now();
+                inside.fetch_sub(1, Ordering::Relaxed);
+                drop(guard);
+            }
+        }
+    };
+    let cores = [model.core(first), model.core(1 - first)];
+    let threads = cores.map(|core| loom::thread::spawn(run(core, Arc::clone(&inside))));
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Both cores take the depot of core 0, which frees meanwhile: no object may come out twice.
+fn depots_hand_out_once(freeing_first: bool) {
+    let model = Arc::new(Model::new());
+    let class = SizeClass::of_type::<[u8; 16 << 10]>(); // batches of one object
+    let (zero, one) = (model.core(0), model.core(1));
+    let mut objects = Vec::new();
+    while let Ok(object) = zero.allocate(class) {
+        objects.push(object.as_ptr() as usize);
+    }
+    let (free, held) = (objects.split_off(objects.len() - 2), objects);
+    for address in free {
+        // SAFETY: allocated above, used by nobody.
+        unsafe { zero.free(std::ptr::NonNull::new(address as *mut u8).unwrap(), class) };
+    }
+    let last = held[0];
+    let freeing = move || {
+        // SAFETY: allocated above, used by nobody.
+        unsafe { zero.free(std::ptr::NonNull::new(last as *mut u8).unwrap(), class) };
+        let mine: Vec<usize> = (0..3)
+            .filter_map(|_| zero.allocate(class).ok())
+            .map(|o| o.as_ptr() as usize)
+            .collect();
+        mine
+    };
+    let taking = move || {
+        let mine: Vec<usize> = (0..2)
+            .filter_map(|_| one.allocate(class).ok())
+            .map(|o| o.as_ptr() as usize)
+            .collect();
+        mine
+    };
+    let mut all = if freeing_first {
+        let (a, b) = (loom::thread::spawn(freeing), loom::thread::spawn(taking));
+        [a.join().unwrap(), b.join().unwrap()].concat()
+    } else {
+        let (b, a) = (loom::thread::spawn(taking), loom::thread::spawn(freeing));
+        [a.join().unwrap(), b.join().unwrap()].concat()
+    };
+    all.sort_unstable();
+    let count = all.len();
+    all.dedup();
+    assert_eq!(all.len(), count, "an object was handed out twice");
+    assert!(count >= 2, "objects were lost");
+}
+
+#[test]
+fn lock() {
+    for first in 0..2 {
+        assert!(sync::model::explore(2, move || lock_excludes(first)) > 20);
+        sync::model::must_catch("percpu: lock in two steps", 2, move || lock_excludes(first));
+    }
+}
+
+#[test]
+fn depot() {
+    for freeing_first in [false, true] {
+        let executions = sync::model::explore(3, move || depots_hand_out_once(freeing_first));
+        assert!(executions > 20, "{executions}");
+        sync::model::must_catch("percpu: take-all in two steps", 3, move || {
+            depots_hand_out_once(freeing_first)
+        });
+    }
+}

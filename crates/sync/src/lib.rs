@@ -1,0 +1,44 @@
+//! The one place where the concurrent structures get their atomics, their way to wait, and their planted faults.
+//!
+//! **Idea.** A structure that is written against this crate runs unchanged in three worlds: ordinary builds (`core`'s
+//! atomics, `no_std`), model checking (`--cfg loom`: loom's atomics, every access a scheduling point), and sanitizers.
+//!
+//! **Planted faults.** A model that cannot fail proves nothing. A structure asks [`mutant::planted`] at the places
+//! where a fence, a recheck or an ordering is essential; the answer is the constant `false` outside loom, and inside it
+//! a model switches one fault on and must then fail.
+//!
+//! Models run with `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test loom`.
+#![cfg_attr(not(loom), no_std)]
+#![forbid(unsafe_code)]
+
+mod wait;
+
+#[cfg(loom)]
+pub mod model;
+
+pub use wait::{Spin, Wait, WaitReason};
+
+/// Atomic types and fences: `core`'s, or loom's in a model.
+pub mod atomic {
+    #[cfg(not(loom))]
+    pub use core::sync::atomic::{
+        AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    #[cfg(loom)]
+    pub use loom::sync::atomic::{
+        AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+/// Faults that models plant to prove that they would be caught.
+pub mod mutant {
+    /// Whether the running model planted the fault `name`; always `false` outside loom.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub const fn planted(_name: &str) -> bool {
+        false
+    }
+
+    #[cfg(loom)]
+    pub use crate::model::planted;
+}

@@ -1,0 +1,39 @@
+//! Waiting through a trait: the structures never decide by themselves how a thread spends its time.
+//!
+//! In a library the caller yields to the operating system, in a kernel it may halt, under the tracer it executes
+//! `pause`, and in a model it must tell the scheduler that another thread has to run.
+
+/// What a waiter waits for: told to [`Wait::wait`], so that a caller can choose how, and a debugger can say why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// A lock held by the core with this index.
+    Lock {
+        /// Index of the core that held the lock when it was looked at.
+        holder: u16,
+    },
+    /// An operation of another core that is past its point of no return, or about to be undone.
+    Operation,
+}
+
+/// How a caller waits for another core.
+///
+/// `round` counts from 0 within one wait, so that an implementation can spin first and yield or sleep later. Returning
+/// is always right: the structure looks again.
+pub trait Wait {
+    /// Spends a little time, so that the other core gets on.
+    fn wait(&self, reason: WaitReason, round: u32);
+}
+
+/// Spins with the processor's hint; in a model, yields to the other threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spin;
+
+impl Wait for Spin {
+    #[inline]
+    fn wait(&self, _reason: WaitReason, _round: u32) {
+        #[cfg(not(loom))]
+        core::hint::spin_loop();
+        #[cfg(loom)]
+        loom::thread::yield_now();
+    }
+}
