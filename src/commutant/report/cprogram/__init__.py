@@ -1,0 +1,9 @@
+"""Test cases as stand-alone C programs, for people who want to run or read one without Commutant.
+
+`calls` is the table of calls that have a C form; `program` puts a program together from it and the fixed parts in
+`templates/c`; `literal` writes text that a C compiler reads as meant, whatever it holds.
+"""
+
+from commutant.report.cprogram.program import c_program, c_program_parts, expected_text
+
+__all__ = ["c_program", "c_program_parts", "expected_text"]

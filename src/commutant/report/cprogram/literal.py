@@ -1,0 +1,50 @@
+"""Text in C: string literals and comments that hold any characters and still mean what they say.
+
+The compiler's warnings count too (`-Wall -Wextra -Werror`): trigraphs, comment marks within comments and characters
+that turn the direction of writing never reach it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import textwrap
+from collections.abc import Iterator
+
+from commutant.report.text import safe_text
+
+_PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_COMMENT_WIDTH = 112
+
+
+def string_literal(text: str) -> str:
+    """The text as a C string literal of its UTF-8 bytes."""
+    return '"' + "".join(_literal_byte(byte) for byte in text.encode("utf-8", "backslashreplace")) + '"'
+
+
+def comment_lines(text: str) -> Iterator[str]:
+    """The text as lines of the inside of a `/* */` comment, each behind ` * `."""
+    shown = safe_text(text).encode("ascii", "backslashreplace").decode()
+    shown = shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    for line in textwrap.wrap(shown, _COMMENT_WIDTH, break_long_words=True) or [""]:
+        yield f" * {line}".rstrip()
+
+
+def file_name(name: str) -> str:
+    """The name that a program gives a file: the test's own where that is plain, else one made from its hash.
+
+    Names in tests are values of a sort that whoever runs the test names freely; only which are equal matters.
+    """
+    if _PLAIN_FILE_NAME.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"name-{digest[:12]}"
+
+
+def _literal_byte(byte: int) -> str:
+    character = chr(byte)
+    if character in '"\\?':
+        return "\\" + character
+    if character == "\n":
+        return "\\n"
+    return character if 0x20 <= byte < 0x7F else f"\\{byte:03o}"

@@ -1,0 +1,199 @@
+"""A run as the tables that the page holds: every text, list, stack, access and finding once, tests as columns.
+
+    strings     texts, safe to show; everything below refers to them by index
+    parts       pieces of C programs
+    lists       lists of strings (the calls of a test, a set-up)
+    orders      [[order, [[results, observation], ...]], ...]: lists of strings in each acceptable outcome
+    stacks      lists of strings, innermost frame first
+    accesses    [core, 1 if write, first byte, bytes, function, stack, sentence]
+    findings    [variable, 1 if true sharing, access, access, field, field]
+    variables   names, in the order of the ranking
+    sets        [[calls], tests]; calls as strings
+    tests       one column per property, each as long as there are tests
+
+All texts are made here, by `commutant.report.describe`, so that the page's scripts arrange and never phrase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+from commutant.errors import UsageError
+from commutant.mtrace.finding import Access, Finding
+from commutant.mtrace.verdict import Outcome
+from commutant.report.cprogram import c_program_parts
+from commutant.report.data import OUTCOME_WORDS, JudgedTest
+from commutant.report.describe import (
+    access_fields,
+    access_text,
+    call_text,
+    headline,
+    order_text,
+    outcome_texts,
+    place_text,
+    process_count,
+    same_in_every_order,
+    sentence,
+    step_texts,
+)
+from commutant.report.ranking import SharedVariable
+from commutant.report.text import safe_lines, safe_text
+from commutant.testgen.testcase import TestCase
+
+SCHEMA_VERSION = 1
+
+_OUTCOMES = tuple(Outcome)
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class Table(Generic[Item]):
+    """Distinct items in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self._index: dict[Item, int] = {}
+
+    def add(self, item: Item) -> int:
+        """The item's index; the same for equal items."""
+        return self._index.setdefault(item, len(self._index))
+
+    def items(self) -> list[Item]:
+        """All items by index."""
+        return list(self._index)
+
+
+class Pack:
+    """Collects tests and gives the tables."""
+
+    def __init__(self, ranking: Sequence[SharedVariable]) -> None:
+        self._strings: Table[str] = Table()
+        self._parts: Table[str] = Table()
+        self._lists: Table[tuple[int, ...]] = Table()
+        self._orders: Table[tuple[object, ...]] = Table()
+        self._stacks: Table[tuple[int, ...]] = Table()
+        self._accesses: Table[tuple[int, ...]] = Table()
+        self._findings: Table[tuple[int, ...]] = Table()
+        self._sets: dict[tuple[str, ...], int] = {}
+        self._variable_names = unique_names([variable.name for variable in ranking])
+        self._variables = {variable.name: index for index, variable in enumerate(ranking)}
+        self._columns: dict[str, list[object]] = {name: [] for name in _COLUMNS}
+
+    def add(self, judged: JudgedTest) -> None:
+        """Adds one test."""
+        test = judged.test
+        program, refusal = self._program(test)
+        row: dict[str, object] = {
+            "id": safe_text(test.id),
+            "set": self._set(tuple(call.call for call in test.calls)),
+            "outcome": _OUTCOMES.index(judged.outcome),
+            "class": self._string(test.equivalence_class),
+            "headline": self._strings.add(headline(test)),
+            "sentence": self._strings.add(sentence(test)),
+            "detail": self._strings.add(safe_lines(judged.detail)),
+            "calls": self._list([call_text(call) for call in test.calls]),
+            "places": self._list([place_text(call) for call in test.calls]),
+            "setup": self._list(step_texts(test.setup, process_count(test))),
+            "orders": self._order(test),
+            "program": program,
+            "refusal": self._string(refusal),
+            "findings": [self._finding(finding) for finding in judged.findings],
+        }
+        for name, column in self._columns.items():
+            column.append(row[name])
+
+    def tables(self) -> dict[str, object]:
+        """The tables as JSON values."""
+        counts = [0] * len(self._sets)
+        for index in self._columns["set"]:
+            assert isinstance(index, int)
+            counts[index] += 1
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "outcomes": [[outcome.value, OUTCOME_WORDS[outcome]] for outcome in Outcome],
+            "strings": self._strings.items(),
+            "parts": self._parts.items(),
+            "lists": self._lists.items(),
+            "orders": self._orders.items(),
+            "stacks": self._stacks.items(),
+            "accesses": self._accesses.items(),
+            "findings": self._findings.items(),
+            "variables": self._variable_names,
+            "sets": [
+                [[safe_text(call) for call in calls], count]
+                for (calls, _), count in zip(self._sets.items(), counts, strict=True)
+            ],
+            "tests": self._columns,
+        }
+
+    def _string(self, text: str) -> int:
+        return self._strings.add(safe_text(text))
+
+    def _list(self, texts: Sequence[str]) -> int:
+        return self._lists.add(tuple(map(self._strings.add, texts)))
+
+    def _set(self, calls: tuple[str, ...]) -> int:
+        return self._sets.setdefault(calls, len(self._sets))
+
+    def _order(self, test: TestCase) -> int:
+        same = same_in_every_order(test)
+        return self._orders.add(
+            tuple(
+                (
+                    self._strings.add("in every order" if same and len(test.orders) > 1 else order_text(test, order)),
+                    tuple(
+                        (self._list(results), self._list(observation))
+                        for results, observation in outcome_texts(test, order)
+                    ),
+                )
+                for order in (test.orders[:1] if same else test.orders)
+            )
+        )
+
+    def _program(self, test: TestCase) -> tuple[list[int], str]:
+        try:
+            return [self._parts.add(part) for part in c_program_parts(test)], ""
+        except UsageError as error:
+            return [], str(error)
+
+    def _finding(self, finding: Finding) -> int:
+        fields = access_fields(finding)
+        return self._findings.add(
+            (
+                self._variables[finding.name],
+                int(finding.sharing == "true"),
+                self._access(finding.first),
+                self._access(finding.second),
+                self._strings.add(fields[0]),
+                self._strings.add(fields[1]),
+            )
+        )
+
+    def _access(self, access: Access) -> int:
+        return self._accesses.add(
+            (
+                access.core,
+                int(access.write),
+                access.offset,
+                access.size_bytes,
+                self._string(access.function),
+                self._stacks.add(tuple(map(self._string, access.stack))),
+                self._strings.add(access_text(access)),
+            )
+        )
+
+
+_COLUMNS = (
+    *("id", "set", "outcome", "class", "headline", "sentence", "detail", "calls", "places", "setup", "orders"),
+    *("program", "refusal", "findings"),
+)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names as they are shown, told apart by a number where two of them are shown alike."""
+    shown: dict[str, int] = {}
+    unique = []
+    for name in map(safe_text, names):
+        shown[name] = shown.get(name, 0) + 1
+        unique.append(name if shown[name] == 1 else f"{name} ({shown[name]})")
+    return unique

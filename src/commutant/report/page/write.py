@@ -1,0 +1,131 @@
+"""Renders the page of a run and writes it.
+
+The page asks the browser to refuse everything that is not its own: a content security policy allows exactly this script
+and this style, by their hashes, and no request at all; the script may not turn text into HTML (trusted types).
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
+from markupsafe import Markup
+
+from commutant.errors import RunError
+from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
+from commutant.report.heat import LEVELS, heat_map, level, sorted_sets
+from commutant.report.page.bundle import page_template, script, style
+from commutant.report.page.pack import Pack, unique_names
+from commutant.report.ranking import FUNCTIONS_SHOWN, rank_shared
+from commutant.report.text import percent, plural, safe_text
+
+RANKING_AT_FIRST = 10
+"""Variables that the ranking shows before it is asked for all."""
+
+_COMPACT_CALLS = 9
+"""From this many calls on, the cells of the heat map are small."""
+
+
+def write_html(run: RunReport, path: Path) -> None:
+    """Writes the page to `path`, which appears complete or not at all. Raises RunError if it cannot be written."""
+    text = render_html(run)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(partial, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise RunError(
+            f"expected to write the page {path}, got: {error.strerror or error}; "
+            "free some space or choose another folder"
+        ) from error
+
+
+def render_html(run: RunReport) -> str:
+    """The page as text. Raises UsageError if the run's summary is not one."""
+    sets = read_sets(run.summary)
+    ranking = rank_shared(run.tests)
+    pack = Pack(ranking)
+    for judged in run.tests:
+        pack.add(judged)
+    pairs = heat_map(sets)
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        policy=content_security_policy(),
+        style=Markup(style()),  # our own files, checked by bundle
+        script=Markup(script()),
+        data=embedded_json(pack.tables()),
+        subject=f"{run.summary.get('interface', 'interface')} on {run.summary.get('target', 'target')}",
+        facts=[(label, text) for label, text in run.facts.items() if text],
+        total=total_counts(sets),
+        pairs=pairs,
+        sets=sorted_sets(sets) if pairs is None else [],
+        set_key=_set_key,
+        compact=pairs is not None and len(pairs.calls) >= _COMPACT_CALLS,
+        level=level,
+        levels=range(1, LEVELS),
+        ranking=list(zip(unique_names([variable.name for variable in ranking]), ranking, strict=True)),
+        ranking_at_first=RANKING_AT_FIRST,
+        functions_shown=FUNCTIONS_SHOWN,
+        ignored=run.summary.get("ignored") or {},
+    )
+
+
+def content_security_policy() -> str:
+    """The policy: nothing from anywhere, and of scripts and styles the page's own alone."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_hash(script())}'",
+            f"style-src '{_hash(style())}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+
+
+def embedded_json(value: object) -> Markup:
+    """JSON that may stand in a script element: no `<`, `>` or `&`, and nothing outside ASCII."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # holds no character that HTML reads as anything but text
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _set_key(counts: SetCounts) -> str:
+    """What names a set in an address of the page; the scripts build the same from the packed sets."""
+    return ",".join(sorted(map(safe_text, counts.calls)))
+
+
+class _PackageLoader(BaseLoader):
+    """Reads templates from the package, wherever it is installed."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, None]:
+        try:
+            return page_template(template), template, None
+        except FileNotFoundError:
+            raise TemplateNotFound(template) from None
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=_PackageLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["safe_text"] = safe_text
+    environment.filters["percent"] = percent
+    environment.filters["plural"] = plural
+    environment.filters["thousands"] = lambda number: f"{number:,}"
+    return environment

@@ -1,0 +1,85 @@
+"""Which variables are shared most: the list to read first, since one field often spoils hundreds of tests.
+
+The paper finds its causes the same way (section 6.2: "a common source of access conflicts is shared reference counts").
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from commutant.report.data import JudgedTest
+
+FUNCTIONS_SHOWN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SharedVariable:
+    """One variable or field, and what its sharing costs.
+
+    `tests` counts tests that it keeps from being conflict-free (each once, however often the variable was touched),
+    `only` those of them in which nothing else was shared, so that a repair of this variable alone would free them.
+    `sets` counts sets of calls with such a test. `functions` are the functions that touched it, most frequent first.
+    """
+
+    name: str
+    object: str
+    field: str
+    tests: int
+    only: int
+    sets: int
+    sharing: Literal["true", "false", "both"]
+    functions: tuple[str, ...]
+
+
+def rank_shared(tests: Iterable[JudgedTest]) -> list[SharedVariable]:
+    """All variables that some test's findings name, by falling number of tests, then by name."""
+    parts: dict[str, tuple[str, str]] = {}
+    broken: Counter[str] = Counter()
+    alone: Counter[str] = Counter()
+    sets: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+    kinds: defaultdict[str, set[Literal["true", "false"]]] = defaultdict(set)
+    functions: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for judged in tests:
+        calls = tuple(call.call for call in judged.test.calls)
+        touched: defaultdict[str, set[str]] = defaultdict(set)
+        for finding in judged.findings:
+            parts.setdefault(finding.name, (finding.object, finding.field))
+            kinds[finding.name].add(finding.sharing)
+            touched[finding.name] |= {finding.first.function, finding.second.function}
+        for name, touching in touched.items():
+            broken[name] += 1
+            sets[name].add(calls)
+            functions[name].update(touching)
+            if len(touched) == 1:
+                alone[name] += 1
+    ranked = sorted(broken, key=lambda name: (-broken[name], name))
+    return [
+        SharedVariable(
+            name,
+            *parts[name],
+            tests=broken[name],
+            only=alone[name],
+            sets=len(sets[name]),
+            sharing="both" if len(kinds[name]) == 2 else next(iter(kinds[name])),
+            functions=tuple(sorted(functions[name], key=lambda function: (-functions[name][function], function))),
+        )
+        for name in ranked
+    ]
+
+
+def ranking_json(ranking: Sequence[SharedVariable], limit: int) -> list[dict[str, object]]:
+    """The first `limit` variables as JSON objects, as they stand under `most_shared` in a report."""
+    return [
+        {
+            "name": variable.name,
+            "tests": variable.tests,
+            "only": variable.only,
+            "sets": variable.sets,
+            "sharing": variable.sharing,
+            "functions": list(variable.functions[:FUNCTIONS_SHOWN]),
+        }
+        for variable in ranking[:limit]
+    ]

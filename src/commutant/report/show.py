@@ -1,0 +1,118 @@
+"""One test in the terminal: what it does, what it expects, and what a run found in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from commutant.mtrace.finding import Access, Finding
+from commutant.report.data import OUTCOME_WORDS, JudgedTest
+from commutant.report.describe import (
+    access_text,
+    call_text,
+    order_text,
+    outcome_texts,
+    place_text,
+    process_count,
+    same_in_every_order,
+    sentence,
+    step_texts,
+)
+from commutant.report.text import safe_lines, safe_text
+from commutant.testgen.testcase import TestCase
+
+SCHEMA_VERSION = 1
+
+_SIDE_BY_SIDE_WIDTH = 110
+
+
+def print_test(test: TestCase, console: Console, judged: JudgedTest | None = None) -> None:
+    """Prints the test; with `judged` also its verdict and the lines that its calls shared."""
+    _print(console, Text(safe_text(test.id), style="bold"))
+    _print(console, Text(sentence(test)))
+    _print(console, Text(f"Class: {safe_text(test.equivalence_class)}"))
+    _print(console, Text(f"Level {safe_text(test.level)}, path {test.path}", style="dim"))
+    if test.setup:
+        _heading(console, "Set-up")
+        for index, step in enumerate(step_texts(test.setup, process_count(test))):
+            _print(console, Text(f"  {index}  {step}"))
+    _heading(console, "Calls")
+    for index, call in enumerate(test.calls):
+        _print(console, Text(f"  {index}  {call_text(call)}").append(f"   {place_text(call)}", style="dim"))
+    _heading(console, "Expected")
+    for line in _expected(test):
+        _print(console, line)
+    if judged is not None:
+        _print_judgement(judged, console)
+
+
+def test_json(test: TestCase, judged: JudgedTest | None = None) -> str:
+    """The test as an indented JSON document in ASCII; with `judged` also its outcome and findings."""
+    document: dict[str, object] = {"schema_version": SCHEMA_VERSION, **test.to_json()}
+    if judged is not None:
+        document["outcome"] = judged.outcome.value
+        document["detail"] = judged.detail
+        document["findings"] = [finding.to_json() for finding in judged.findings]
+    return json.dumps(document, indent=2, ensure_ascii=True)
+
+
+test_json.__test__ = False  # type: ignore[attr-defined]  # not a test, whatever its name says
+
+
+def _expected(test: TestCase) -> Iterator[Text]:
+    orders = test.orders[:1] if same_in_every_order(test) else test.orders
+    for order in orders:
+        heading = "in every order" if len(orders) < len(test.orders) else order_text(test, order)
+        for number, (results, observation) in enumerate(outcome_texts(test, order)):
+            yield Text(f"  {heading if number == 0 else 'or'}", style="italic")
+            for call, result in zip(test.calls, results, strict=True):
+                yield Text(f"    {call_text(call)} → {result}")
+            for line in observation:
+                yield Text(f"    then {line}", style="dim")
+
+
+def _print_judgement(judged: JudgedTest, console: Console) -> None:
+    _heading(console, f"Verdict: {OUTCOME_WORDS[judged.outcome]}")
+    if judged.detail:
+        _print(console, Text(f"  {safe_lines(judged.detail)}"))
+    for finding in judged.findings:
+        console.print()
+        line = Text("  ").append(safe_text(finding.name), style="bold")
+        _print(console, line.append(f"   {finding.sharing} sharing", style="dim"))
+        _print_accesses(finding, console)
+
+
+def _print_accesses(finding: Finding, console: Console) -> None:
+    accesses = (finding.first, finding.second)
+    side_by_side = console.width >= _SIDE_BY_SIDE_WIDTH
+    table = Table.grid(padding=(0, 4, 0, 0), expand=False)
+    for _ in accesses if side_by_side else (0,):
+        table.add_column(overflow="fold")
+    cells = [_access_text(access) for access in accesses]
+    if side_by_side:
+        table.add_row(*cells)
+    else:
+        for cell in cells:
+            table.add_row(cell)
+    console.print(Padding(table, (0, 0, 0, 4)))
+
+
+def _access_text(access: Access) -> Text:
+    text = Text(access_text(access), style="italic")
+    for frame in access.stack:
+        text.append(f"\n  {safe_text(frame)}", style="not italic")
+    return text
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print()
+    _print(console, Text(text, style="bold"))
+
+
+def _print(console: Console, text: Text) -> None:
+    console.print(text, soft_wrap=True)

@@ -1,0 +1,108 @@
+// The list of selected tests, in pages: a real table, quick however many tests there are.
+
+import { addressWith, go, readState, replace } from "./address.js";
+import { byId, element } from "./dom.js";
+import { Roving } from "./roving.js";
+import { outcomes, testCount, testIndex, testSummary } from "./run.js";
+import { selectTests } from "./search.js";
+
+const PAGE_SIZE = 25;
+
+const body = byId("tests").tBodies[0];
+const find = byId("find");
+const verdict = byId("outcome");
+const listRoving = new Roving(body, (step) => turnPage(step, true));
+let selected = [];
+let page = 0;
+let shownFor = null;
+
+for (const [value, words] of outcomes) verdict.append(element("option", { value }, words));
+byId("controls").addEventListener("submit", (event) => event.preventDefault());
+verdict.addEventListener("change", () => go({ outcome: verdict.value, test: "" }));
+byId("previous").addEventListener("click", () => turnPage(-1, false));
+byId("next").addEventListener("click", () => turnPage(1, false));
+
+// `onChange` is called after the words to find have changed.
+export function watchFind(onChange) {
+  find.addEventListener("input", () => {
+    replace({ find: find.value, test: "" });
+    onChange();
+  });
+}
+
+export function showList(state) {
+  const key = JSON.stringify([state.calls, state.variable, state.outcome, state.find]);
+  if (key !== shownFor) {
+    selected = selectTests(state);
+    page = 0;
+    shownFor = key;
+  }
+  const chosen = selected.indexOf(testIndex(state.test));
+  if (chosen >= 0) page = Math.floor(chosen / PAGE_SIZE);
+  if (find.value !== state.find) find.value = state.find;
+  verdict.value = state.outcome;
+  showFilters(state);
+  showPage();
+}
+
+export function focusList() {
+  listRoving.focusCurrent();
+}
+
+export function focusFind() {
+  find.focus();
+  find.select();
+}
+
+function showFilters(state) {
+  const chips = ["calls", "variable"].filter((key) => state[key]).map((key) => {
+    const shown = key === "calls" ? state.calls.replaceAll(",", ", ") : state[key];
+    const chip = element("button", { type: "button", "aria-label": `Remove the filter ${shown}` }, `${shown}  ×`);
+    chip.addEventListener("click", () => go({ [key]: "", test: "" }));
+    return chip;
+  });
+  byId("filters").replaceChildren(...chips);
+  byId("count").textContent = `${selected.length.toLocaleString("en")} of ${testCount.toLocaleString("en")} tests`;
+}
+
+function showPage() {
+  const chosen = readState().test;
+  const start = page * PAGE_SIZE;
+  body.replaceChildren(...selected.slice(start, start + PAGE_SIZE).map((test, row) => listRow(test, row, chosen)));
+  const pages = Math.max(1, Math.ceil(selected.length / PAGE_SIZE));
+  byId("page").textContent = `page ${page + 1} of ${pages}`;
+  byId("previous").disabled = page === 0;
+  byId("next").disabled = page >= pages - 1;
+  listRoving.refresh();
+}
+
+function listRow(test, row, chosen) {
+  const { id, outcome, outcomeWords, words, headline, lines } = testSummary(test);
+  const isChosen = id === chosen;
+  const link = element(
+    "a",
+    {
+      href: addressWith({ test: id }), "data-row": row, "data-column": 0, "data-test": id, tabindex: -1,
+      "aria-current": isChosen ? "true" : null,
+    },
+    element("span", { class: "words" }, words || id),
+    element("span", { class: "shown-calls" }, headline),
+  );
+  return element(
+    "tr",
+    { class: isChosen ? "current" : null },
+    element("td", null, element("span", { class: `outcome outcome-${outcome}` }, outcomeWords)),
+    element("td", null, link),
+    element("td", { class: "number" }, lines ? String(lines) : ""),
+  );
+}
+
+function turnPage(step, movesFocus) {
+  const next = page + step;
+  if (next < 0 || next * PAGE_SIZE >= selected.length) return false;
+  page = next;
+  showPage();
+  if (movesFocus && step > 0) listRoving.focusFirst();
+  else if (movesFocus) listRoving.focusLast();
+  return true;
+}

@@ -1,0 +1,116 @@
+// The packed tables of the run (see commutant/report/page/pack.py), and plain objects made from them on demand.
+
+import { byId } from "./dom.js";
+
+const tables = JSON.parse(byId("data").textContent);
+const columns = tables.tests;
+const indexOfId = new Map(columns.id.map((id, index) => [id, index]));
+
+export const testCount = columns.id.length;
+export const outcomes = tables.outcomes;
+export const variables = tables.variables;
+export const strings = tables.strings;
+export const setKeys = tables.sets.map(([calls]) => [...calls].sort(compareCodePoints).join(","));
+
+// Sorts as Python does, so that both sides give a set of calls the same key.
+function compareCodePoints(one, other) {
+  const [a, b] = [[...one], [...other]].map((text) => text.map((character) => character.codePointAt(0)));
+  for (let index = 0; index < Math.min(a.length, b.length); index++) {
+    if (a[index] !== b[index]) return a[index] - b[index];
+  }
+  return a.length - b.length;
+}
+
+export function testIndex(id) {
+  return indexOfId.get(id) ?? -1;
+}
+
+export function setOf(index) {
+  return columns.set[index];
+}
+
+export function outcomeOf(index) {
+  return columns.outcome[index];
+}
+
+export function findingsOf(index) {
+  return columns.findings[index];
+}
+
+// The variable of each finding, by finding.
+export const variableOfFinding = tables.findings.map(([variable]) => variable);
+
+// What a list shows of a test.
+export function testSummary(index) {
+  const [outcome, words] = outcomes[columns.outcome[index]];
+  return {
+    id: columns.id[index],
+    outcome,
+    outcomeWords: words,
+    words: strings[columns.class[index]],
+    headline: strings[columns.headline[index]],
+    lines: columns.findings[index].length,
+  };
+}
+
+// All there is to a test.
+export function testDetail(index) {
+  return {
+    ...testSummary(index),
+    sentence: strings[columns.sentence[index]],
+    detail: strings[columns.detail[index]],
+    calls: list(columns.calls[index]),
+    places: list(columns.places[index]),
+    setup: list(columns.setup[index]),
+    orders: tables.orders[columns.orders[index]].map(([order, accepted]) => ({
+      order: strings[order],
+      accepted: accepted.map(([results, observation]) => ({ results: list(results), observation: list(observation) })),
+    })),
+    refusal: strings[columns.refusal[index]],
+    findings: columns.findings[index].map(findingDetail),
+  };
+}
+
+export function programText(index) {
+  return columns.program[index].map((part) => tables.parts[part]).join("");
+}
+
+// The strings by which a test is found, besides those of its findings.
+export function stringsOfTest(index) {
+  return [columns.class[index], columns.headline[index], columns.detail[index]];
+}
+
+// For each finding, whether one of the strings flagged in `matches`, or a variable flagged in `matchesVariable`, is in it.
+export function matchFindings(matches, matchesVariable) {
+  const stacks = tables.stacks.map((stack) => stack.some((frame) => matches[frame]));
+  const accesses = tables.accesses.map(([, , , , fun, stack]) => matches[fun] || stacks[stack]);
+  return tables.findings.map(
+    ([variable, , first, second]) => matchesVariable[variable] || accesses[first] || accesses[second],
+  );
+}
+
+function findingDetail(index) {
+  const [variable, isTrue, first, second, firstField, secondField] = tables.findings[index];
+  return {
+    name: variables[variable],
+    isTrue: isTrue === 1,
+    accesses: [access(first, firstField), access(second, secondField)],
+  };
+}
+
+function access(index, field) {
+  const [core, write, offset, size, , stack, sentence] = tables.accesses[index];
+  return {
+    core,
+    isWrite: write === 1,
+    offset,
+    size,
+    field: strings[field],
+    sentence: strings[sentence],
+    stack: tables.stacks[stack].map((frame) => strings[frame]),
+  };
+}
+
+function list(index) {
+  return tables.lists[index].map((item) => strings[item]);
+}

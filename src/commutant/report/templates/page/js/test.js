@@ -1,0 +1,117 @@
+// One test: what it does, what it expects, and the lines that its calls shared.
+
+import { addressWith } from "./address.js";
+import { byId, element } from "./dom.js";
+import { linePicture } from "./line.js";
+import { programView } from "./program.js";
+import { testDetail, testIndex } from "./run.js";
+
+const panel = byId("test");
+let shownTest = "";
+
+export function showTest(state) {
+  const index = testIndex(state.test);
+  if (index < 0) {
+    shownTest = "";
+    panel.replaceChildren(...(state.test ? [element("p", { class: "bad" }, `No test ${state.test} in this run.`)] : []));
+    return;
+  }
+  if (state.test !== shownTest) {
+    shownTest = state.test;
+    panel.replaceChildren(...testView(index));
+  }
+  panel.querySelector(".close").href = addressWith({ test: "" });
+}
+
+export function focusTest() {
+  panel.focus({ preventScroll: true });
+  panel.scrollIntoView({ block: "nearest" });
+}
+
+addEventListener("beforeprint", () => {
+  for (const details of panel.querySelectorAll("details")) details.open = true;
+});
+
+function testView(index) {
+  const test = testDetail(index);
+  panel.setAttribute("aria-label", `Test ${test.id}`);
+  return [
+    element("div", { class: "test-head" }, element("h2", null, test.headline), element("a", { class: "close", href: "#" }, "Close")),
+    element(
+      "p",
+      null,
+      element("span", { class: `outcome outcome-${test.outcome}` }, test.outcomeWords),
+      element("span", { class: "quiet" }, ` ${test.words} `),
+      element("code", { class: "quiet" }, test.id),
+    ),
+    test.detail ? element("p", { class: "bad" }, test.detail) : null,
+    element("p", null, test.sentence),
+    element(
+      "div",
+      { class: "two" },
+      element("div", null, element("h3", null, "Set-up"), steps(test.setup), element("h3", null, "Calls"), calls(test)),
+      element("div", null, element("h3", null, "Expected"), test.orders.map((order) => expected(order, test.calls))),
+    ),
+    programView(index, test.refusal),
+    element("h3", null, test.findings.length ? `Shared lines (${test.findings.length})` : "No shared lines"),
+    ...test.findings.map(sharedLine),
+  ].filter(Boolean);
+}
+
+function steps(texts) {
+  return texts.length ? element("ol", { start: 0 }, texts.map((text) => element("li", null, text)))
+    : element("p", { class: "quiet" }, "none");
+}
+
+function calls(test) {
+  return element(
+    "ol",
+    { start: 0 },
+    test.calls.map((call, index) => element("li", null, call, element("span", { class: "place" }, test.places[index]))),
+  );
+}
+
+function expected({ order, accepted }, called) {
+  return accepted.map(({ results, observation }, index) => [
+    element("p", { class: "quiet" }, index ? "or" : order),
+    element(
+      "ul",
+      null,
+      results.map((result, call) => element("li", null, `${called[call]} → ${result}`)),
+      observation.map((line) => element("li", { class: "quiet" }, `then ${line}`)),
+    ),
+  ]);
+}
+
+function sharedLine(finding, index) {
+  return element(
+    "section",
+    { class: "shared", "data-finding": finding.name },
+    element(
+      "h4",
+      null,
+      element("a", { href: addressWith({ variable: finding.name }) }, finding.name),
+      " ",
+      element("span", { class: "kind" }, finding.isTrue ? "true sharing: the same bytes" : "false sharing: different bytes of one line"),
+    ),
+    linePicture(finding),
+    element(
+      "details",
+      index === 0 ? { open: "" } : null,
+      element("summary", null, "Call stacks"),
+      element("div", { class: "stacks" }, finding.accesses.map(stackView)),
+    ),
+  );
+}
+
+function stackView(access) {
+  return element(
+    "div",
+    { class: `stack core-${access.core % 2}` },
+    element("p", null, access.sentence),
+    element("ol", { start: 0 }, access.stack.map((frame) => {
+      const [, name, rest] = /^([^+\s]*)(.*)$/s.exec(frame);
+      return element("li", null, name, element("span", null, rest));
+    })),
+  );
+}

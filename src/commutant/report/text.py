@@ -1,0 +1,52 @@
+"""Text that is safe to show: whatever a corpus or a kernel calls things, a reader sees it and nothing else happens.
+
+Names come from files that others may have written. A control character could move a terminal's cursor, a line separator
+could break a line of a report, a bidirectional override could show a name backwards, and a name of 10,000 characters
+could drown a page. Such characters are shown as escapes, and long text is cut with its length said.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST_TEXT = 400
+"""Characters of one name, class or argument that a report shows."""
+
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def safe_text(text: str, limit: int = LONGEST_TEXT) -> str:
+    """The text on one line, invisible and unassigned characters as escapes, cut after `limit` characters."""
+    shown = text if len(text) <= limit else text[:limit]
+    if not shown.isascii() or not shown.isprintable():
+        shown = "".join(map(_safe_character, shown))
+    return shown if len(text) <= limit else f"{shown}… ({len(text):,} characters)"
+
+
+def safe_lines(text: str, limit: int = LONGEST_TEXT) -> str:
+    """The same for text that may have lines of its own: line feeds stay, every line is made safe."""
+    return "\n".join(safe_text(line, limit) for line in text.split("\n"))
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """`1 test`, `2 tests`, `1,234 tests`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def percent(fraction: float) -> str:
+    """A fraction in whole per cent, in which only nothing is 0 % and only everything is 100 %."""
+    if 0 < fraction < 0.01:
+        return "<1 %"
+    if 0.99 < fraction < 1:
+        return ">99 %"
+    return f"{fraction:.0%}".replace("%", " %")
+
+
+def _safe_character(character: str) -> str:
+    if unicodedata.category(character) not in _UNSAFE_CATEGORIES:
+        return character
+    code = ord(character)
+    simple = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character)
+    if simple:
+        return simple
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
