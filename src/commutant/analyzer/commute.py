@@ -27,6 +27,7 @@ from commutant.symbolic import (
     Context,
     Infeasible,
     IntValue,
+    Literal,
     SortValue,
     SymbolicMap,
     clone,
@@ -58,16 +59,21 @@ class ChoiceRefused(Exception):
 
 
 class SymbolicOracle:
-    """Answers a model's open questions with one unknown per call and question, the same in every order."""
+    """Answers a model's open questions with one unknown per call and question, the same in every order.
 
-    def __init__(self, label: str, answers: dict[str, Any]) -> None:
+    Values handed out as unused to two calls may be the same one as long as no order needs both at once: an
+    implementation may give the number to whoever comes first.
+    """
+
+    def __init__(self, label: str, answers: dict[str, Any], state: Interface) -> None:
         self._label = label
         self._answers = answers
+        self._state = state
         self._asked = 0
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
         """The call's unknown; ChoiceRefused where it is not allowed."""
-        name = self._name("choice")
+        name = self._name()
         if name not in self._answers:
             self._answers[name] = unknown(type_, name)
         value = self._answers[name]
@@ -76,17 +82,29 @@ class SymbolicOracle:
         return value
 
     def unused(self, type_: SortType) -> SortValue:
-        """A value that differs from every other."""
-        name = self._name("new")
+        """A value that differs from every value of the initial state and from those in use on this order."""
+        name, sort = self._name(), type_.sort.__name__
         if name not in self._answers:
-            sort = type_.sort.__name__
             self._answers[name] = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
         value: SortValue = self._answers[name]
+        in_use: tuple[SortValue, ...] = getattr(self._state, IN_USE, ())
+        for other in in_use:
+            if other.sort == sort:
+                low, high = sorted((other.index, value.index))
+                same = Literal("same", low, high)
+                if low == high or current().implied(same):
+                    raise ChoiceRefused
+                current().restrict(same, False)
+        setattr(self._state, IN_USE, (*in_use, value))
         return value
 
-    def _name(self, kind: str) -> str:
+    def _name(self) -> str:
         self._asked += 1
-        return f"{self._label}.{kind}.{self._asked - 1}"
+        return f"{self._label}.choice.{self._asked - 1}"
+
+
+IN_USE = "_commutant_in_use"
+"""The attribute of a state that holds the unused values handed out on the way to it."""
 
 
 class CallSet:
@@ -142,7 +160,7 @@ class CallSet:
         return None
 
     def _perform(self, index: int, state: Interface, arguments: dict[str, Any], answers: dict[str, Any]) -> Any:
-        oracle = SymbolicOracle(f"{self.calls[index]}.{index}", answers)
+        oracle = SymbolicOracle(f"{self.calls[index]}.{index}", answers, state)
         with answered_by(oracle):
             try:
                 result = self._functions[index](state, **arguments)

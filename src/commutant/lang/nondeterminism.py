@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from commutant.lang.types import IntType, Sort, SortType, Type, describe_type
+from commutant.lang.types import BoolType, IntType, OpaqueValue, Sort, SortType, Type, describe_type
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Sort)
@@ -41,10 +41,10 @@ class ConcreteOracle:
                 return value
         raise LookupError("choose: no value of the type is allowed here")
 
-    def unused(self, type_: SortType) -> Any:
-        """A new value, printed as `<Sort>#<number>`."""
+    def unused(self, type_: SortType) -> OpaqueValue:
+        """A new value."""
         self._next += 1
-        return f"{type_.sort.__name__}#{self._next}"
+        return OpaqueValue(type_.sort.__name__, f"new.{self._next}")
 
 
 _oracle: ContextVar[Oracle | None] = ContextVar("commutant_oracle", default=None)
@@ -73,7 +73,7 @@ def choose(annotation: type[T], allowed: Callable[[T], Any] = lambda _: True) ->
 def unused(sort: type[S]) -> S:
     """Any value of an opaque sort that is in use nowhere: a new inode number, a new pipe.
 
-    It differs from every value of the initial state and from every other new one, so it is free in every order.
+    It differs from every value of the initial state and from those handed out before it in the same order of the calls.
     """
     described = describe_type(sort, "unused")
     assert isinstance(described, SortType), "unused() takes a Sort"
@@ -83,8 +83,6 @@ def unused(sort: type[S]) -> S:
 
 def finite_values(type_: Type) -> list[Any]:
     """All values of a bool or bounded int; LookupError for a type with too many."""
-    from commutant.lang.types import BoolType
-
     if isinstance(type_, BoolType):
         return [False, True]
     if isinstance(type_, IntType) and type_.low is not None and type_.high is not None:

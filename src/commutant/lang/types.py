@@ -33,6 +33,17 @@ class Sort:
         cls.opaque = opaque
 
 
+@dataclass(frozen=True, slots=True)
+class OpaqueValue:
+    """A concrete value of an opaque sort: two are the same one if their labels are."""
+
+    sort: str
+    label: str
+
+    def __repr__(self) -> str:
+        return f"{self.sort}:{self.label}"
+
+
 class Process(Sort):
     """The process that makes a call. A parameter of this sort is no argument: it places the call."""
 

@@ -44,13 +44,19 @@ class Infeasible(Exception):
 
 
 class Context:
-    """The unknowns, decisions and consequences of one run; `prefix` prescribes its first decisions."""
+    """The unknowns, decisions and consequences of one run; `prefix` prescribes its first decisions.
+
+    `trail` holds the branches taken. `restrictions` holds what was taken for granted without a branch. While
+    `in_restriction`, branches ask what the model demands of its states; `restricted` are the positions in the trail of
+    those about presence and flags, which a reader need not be told.
+    """
 
     def __init__(self, prefix: tuple[Decision, ...] = ()) -> None:
         self.prefix = prefix
         self.trail: list[Decision] = []
         self.restrictions: list[Decision] = []
-        self.choices: set[tuple[str, int]] = set()
+        self.in_restriction = False
+        self.restricted: set[int] = set()
         self.bool_terms: list[Term] = []
         self.int_terms: list[Term] = []
         self.sort_terms: list[Term] = []
@@ -80,7 +86,7 @@ class Context:
         return index
 
     def new_sort_value(self, sort: str, term: Term, *, fresh: bool = False) -> int:
-        """The index of a new value of a sort; a fresh one differs from every other value."""
+        """The index of a new value of a sort; a fresh one differs from every value that is not fresh."""
         self.sort_terms.append(term)
         self.sort_names.append(sort)
         index = len(self.sort_terms) - 1
@@ -112,17 +118,19 @@ class Context:
                     "expected calls that end; is a loop without bound?"
                 )
             holds = True
+        if self.in_restriction and literal.kind == "bool":
+            self.restricted.add(position)
         self.trail.append(Decision(literal, holds))
         self._assert(literal, holds)
         return holds
 
-    def restrict(self, literal: Literal) -> None:
-        """Excludes states in which the literal does not hold; Infeasible if this path needs such a state."""
+    def restrict(self, literal: Literal, holds: bool = True) -> None:
+        """Excludes states in which the literal is not as said; Infeasible if this path needs such a state."""
         known = self.implied(literal)
         if known is None:
-            self.restrictions.append(Decision(literal, True))
-            self._assert(literal, True)
-        elif not known:
+            self.restrictions.append(Decision(literal, holds))
+            self._assert(literal, holds)
+        elif known != holds:
             raise Infeasible
 
     def implied(self, literal: Literal) -> bool | None:
@@ -154,7 +162,9 @@ class Context:
         left, right = self.find(left), self.find(right)
         if left == right:
             return True
-        if left in self.fresh or right in self.fresh or right in self._distinct[left]:
+        if right in self._distinct[left]:
+            return False
+        if (left in self.fresh) != (right in self.fresh):
             return False
         return None
 

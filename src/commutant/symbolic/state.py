@@ -160,8 +160,15 @@ class MapContent:
             self._became_present(entry)
 
     def _became_present(self, entry: Entry) -> None:
-        if self.hook is not None and not self.hook(entry.key, entry.value):
-            raise Infeasible
+        if self.hook is None:
+            return
+        context = current()
+        outer, context.in_restriction = context.in_restriction, True
+        try:
+            if not self.hook(entry.key, entry.value):
+                raise Infeasible
+        finally:
+            context.in_restriction = outer
 
 
 class SymbolicMap:

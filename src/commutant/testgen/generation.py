@@ -1,0 +1,103 @@
+"""Generates the corpus of an interface: per set of calls, per commutative path, per class, one test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commutant.analyzer import Analysis, CallSet, Outcome, SetAnalysis, sets_of_calls
+from commutant.analyzer.commute import time_limit
+from commutant.analyzer.condition import facts_of
+from commutant.analyzer.parallel import Progress, map_in_processes
+from commutant.analyzer.sentences import sentence
+from commutant.analyzer.vocabulary import Vocabulary
+from commutant.errors import UsageError
+from commutant.lang.interface import Interface
+from commutant.lang.load import model_hash
+from commutant.symbolic import Context, explore
+from commutant.testgen.classes import LEVELS, Level, refine
+from commutant.testgen.corpus import Corpus
+from commutant.testgen.materialize import Materializer, NoSetup
+from commutant.testgen.testcase import TestCase
+
+
+def generate(
+    interface: type[Interface],
+    calls: Sequence[str] | None = None,
+    size: int = 2,
+    *,
+    level: str = "conflict",
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Corpus:
+    """The tests of every set of `size` calls at a coverage level (see `classes`), with the analysis behind them.
+
+    Tests come in the order of the sets and their paths; ids are content hashes, so equal models give equal corpora.
+    Raises UsageError as `analyze` does, and for an unknown level.
+    """
+    if level not in LEVELS:
+        raise UsageError(f"unknown level {level!r}: expected one of {', '.join(LEVELS)}")
+    started = time.perf_counter()
+    chosen = sets_of_calls(interface, calls, size)
+    found = map_in_processes(_generate_set, [(interface, one, level) for one in chosen], jobs, progress)
+    tests: dict[str, TestCase] = {}
+    without_setup: dict[str, int] = {}
+    for one, generated in zip(chosen, found, strict=True):
+        for test in generated.tests:
+            tests.setdefault(test.id, test)
+        if generated.without_setup:
+            without_setup["-".join(one)] = generated.without_setup
+    sets = tuple(
+        SetAnalysis(interface, one, generated.paths, generated.commutative_paths)
+        for one, generated in zip(chosen, found, strict=True)
+    )
+    analysis = Analysis(interface, size, time.perf_counter() - started, sets)
+    return Corpus(
+        interface.interface_name, level, model_hash(interface), list(tests.values()), without_setup, analysis
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSet:
+    """The tests of one set, and how many of its classes have no set-up."""
+
+    tests: tuple[TestCase, ...]
+    paths: int
+    commutative_paths: int
+    without_setup: int
+
+
+def _generate_set(work: tuple[type[Interface], tuple[str, ...], Level]) -> GeneratedSet:
+    interface, calls, level = work
+    call_set = CallSet(interface, calls)
+    materializer = Materializer(interface, calls, level)
+    vocabulary = Vocabulary(interface, call_set.signatures)
+    tests: list[TestCase] = []
+    paths: set[tuple[object, ...]] = set()
+    commutative: dict[tuple[object, ...], int] = {}
+    without_setup = 0
+
+    def program(context: Context) -> Outcome:
+        outcome = call_set.run(context)
+        if outcome.commutes:
+            refine(outcome, level)
+        return outcome
+
+    with time_limit(interface, calls):
+        for found in explore(program):
+            outcome = found.result
+            if outcome is None:
+                continue
+            path = found.decisions[: outcome.decision_count]
+            paths.add(path)
+            if not outcome.commutes:
+                continue
+            number = commutative.setdefault(path, len(commutative))
+            told = [d for position, d in enumerate(found.decisions) if position not in found.context.restricted]
+            description = sentence(facts_of(found.context, told), vocabulary)
+            try:
+                tests += materializer.tests(found.context, outcome, number, description)
+            except NoSetup:
+                without_setup += 1
+    return GeneratedSet(tuple(tests), len(paths), len(commutative), without_setup)

@@ -1,0 +1,247 @@
+"""From one class of states to a test: concrete values, the set-up that builds them, and what each order must show.
+
+The state is made of ordinary values, the model's `setup` says how to build it, and the model itself replays that. Only
+if the replay reaches the wanted state, up to the values an implementation picks, is there a test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+from commutant.analyzer.commute import Outcome
+from commutant.errors import UsageError
+from commutant.lang.interface import CallSignature, Interface, Invocation
+from commutant.lang.types import Map, OpaqueValue, Process, Seq, Sort, SortType, Struct, struct_fields
+from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap
+from commutant.symbolic.integers import value_of
+from commutant.testgen.concrete import Anything, Canonical, agree, outcomes, replay
+from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase
+from commutant.testgen.testcase import Outcome as AcceptableOutcome
+
+
+class NoSetup(Exception):
+    """The model has no set-up for this state."""
+
+
+class Valuation:
+    """Concrete values for the unknowns of a path: values that may differ do, integers are small, open flags are false."""
+
+    def __init__(self, context: Context, sorts: Mapping[str, type[Sort]]) -> None:
+        self._context = context
+        self._sorts = sorts
+        self._ints: dict[int, int] = defaultdict(int, context.int_solution())
+        self._constrained = context.constrained_ints()
+        self._named: dict[int, Any] = {}
+        self._count: dict[str, int] = {}
+
+    def __call__(self, value: Any) -> Any:
+        """The concrete value of a part of an unknown state."""
+        if isinstance(value, SortValue):
+            return self._sort_value(value)
+        if isinstance(value, BoolValue):
+            return self._context.bool_values.get(value.index, False)
+        if isinstance(value, IntValue):
+            number = value_of(value.linear, self._ints)
+            free = all(variable not in self._constrained for variable, _ in value.linear[0])
+            return Anything(number) if free else number
+        if isinstance(value, tuple):
+            return tuple(self(item) for item in value)
+        if isinstance(value, Seq):
+            return Seq(self(item) for item in value)
+        if isinstance(value, Struct):
+            return type(value)(**{field: self(getattr(value, field)) for field in struct_fields(type(value))})
+        if isinstance(value, SymbolicMap):
+            content = value.content
+            return Map(
+                (self(entry.key), self(entry.value))
+                for entry in content.entries
+                if not isinstance(entry.presence, bool) and self._context.bool_values.get(entry.presence.index, False)
+            )
+        return value
+
+    def _sort_value(self, value: SortValue) -> Any:
+        root = self._context.find(value.index)
+        if root not in self._named:
+            number = self._count.get(value.sort, 0)
+            self._count[value.sort] = number + 1
+            sort = self._sorts[value.sort]
+            if sort is Process:
+                self._named[root] = number
+            elif sort.opaque:
+                self._named[root] = OpaqueValue(value.sort, f"initial.{number}")
+            else:
+                self._named[root] = f"{value.sort[0].lower()}{number}"
+        return self._named[root]
+
+    def of_sorts(self) -> dict[type[Sort], list[Any]]:
+        """The values handed out so far, per sort, in the order of their first use."""
+        by_sort: dict[type[Sort], list[Any]] = {sort: [] for sort in self._sorts.values()}
+        for root, value in self._named.items():
+            by_sort[self._sorts[self._context.sort_names[root]]].append(value)
+        return by_sort
+
+
+class Materializer:
+    """Makes tests of one set of calls."""
+
+    def __init__(self, interface: type[Interface], calls: tuple[str, ...], level: str) -> None:
+        self.interface = interface
+        self.calls = calls
+        self.level = level
+        self.signatures: tuple[CallSignature, ...] = tuple(interface.signature(call) for call in calls)
+        self.sorts = {sort.__name__: sort for sort in _sorts(interface)}
+        indices = range(len(calls))
+        self._symmetries = [o for o in permutations(indices) if all(calls[o[i]] == calls[i] for i in indices)]
+        self._seen: set[str] = set()
+
+    def tests(self, context: Context, outcome: Outcome, path: int, description: str) -> list[TestCase]:
+        """The tests for the class of the path under way, one per placement in processes; NoSetup if there is none."""
+        valuation = Valuation(context, self.sorts)
+        arguments = [{name: valuation(value) for name, value in given.items()} for given in outcome.arguments]
+        wanted = object.__new__(self.interface)
+        for attribute in self.interface.state_types():
+            setattr(wanted, attribute, valuation(getattr(outcome.initial, attribute)))
+        invocations = self._setup_of(wanted)
+        reached, setup_results = replay(self.interface, invocations)
+        if not agree(Canonical().state(wanted), Canonical().state(reached)):
+            raise NoSetup
+        observe = list(reached.observe(valuation.of_sorts()))
+        orders = self._orders(reached, setup_results, arguments, observe)
+        setup = tuple(
+            Step(i.call, self._plain(i), self._process(i), result)
+            for i, result in zip(invocations, _canonical(setup_results), strict=True)
+        )
+        observation = tuple(Step(i.call, self._plain(i), self._process(i)) for i in observe)
+        tests = []
+        for processes in self._placements(arguments):
+            if self._is_mirror_image(context, outcome, processes):
+                continue
+            placed = self._place(arguments, processes)
+            test = TestCase("", self.level, path, description, placed, setup, observation, orders)
+            tests.append(replace(test, id=test.content_id()))
+        return tests
+
+    def _is_mirror_image(self, context: Context, outcome: Outcome, processes: Sequence[int]) -> bool:
+        """Whether exchanging calls of the same name gives a class that has been seen (values renamed in its order)."""
+        keys = set()
+        for order in self._symmetries:
+            valuation = Valuation(context, self.sorts)
+            arguments = [valuation(tuple(outcome.arguments[index].values())) for index in order]
+            state = object.__new__(self.interface)
+            for attribute in self.interface.state_types():
+                setattr(state, attribute, valuation(getattr(outcome.initial, attribute)))
+            renamed: dict[int, int] = {}
+            places = [renamed.setdefault(processes[index], len(renamed)) for index in order]
+            keys.add(repr((arguments, places, Canonical().state(state))))
+        if keys & self._seen:
+            return True
+        self._seen |= keys
+        return False
+
+    def _setup_of(self, wanted: Interface) -> list[Invocation]:
+        given = wanted.setup()
+        if given is None:
+            raise NoSetup
+        return list(given)
+
+    def _orders(
+        self,
+        start: Interface,
+        setup_results: Sequence[Any],
+        arguments: Sequence[Mapping[str, Any]],
+        observe: Sequence[Invocation],
+    ) -> tuple[Order, ...]:
+        calls = list(zip(self.calls, arguments, strict=True))
+        orders = []
+        for order in permutations(range(len(calls))):
+            acceptable = [
+                AcceptableOutcome(results, observation)
+                for results, observation in outcomes(self.interface, start, setup_results, calls, order, observe)
+            ]
+            orders.append(Order(order, tuple(acceptable)))
+        common = {json.dumps((o.results, o.observation)) for o in orders[0].outcomes}
+        for order in orders[1:]:
+            common &= {json.dumps((o.results, o.observation)) for o in order.outcomes}
+        if not common:
+            shown = ", ".join(f"{call}({', '.join(f'{k}={v!r}' for k, v in given.items())})" for call, given in calls)
+            raise UsageError(
+                f"{self.interface.__name__}: {shown} was found to commute, but concrete runs of the model differ by order: "
+                "does a call depend on something outside the state, or does `equivalent` hide what `observe` shows?"
+            )
+        return tuple(orders)
+
+    def _placements(self, arguments: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
+        """The process of each call: what the model says, or else every way to share processes."""
+        parameters = [signature.process_parameter for signature in self.signatures]
+        if all(parameter is None for parameter in parameters):
+            return _growth_strings(len(self.calls))
+        return [tuple(int(a[p]) if p else 0 for a, p in zip(arguments, parameters, strict=True))]
+
+    def _place(self, arguments: Sequence[Mapping[str, Any]], processes: Sequence[int]) -> tuple[PlacedCall, ...]:
+        placed = []
+        for core, (signature, given, process) in enumerate(zip(self.signatures, arguments, processes, strict=True)):
+            shown = {name: value for name, value in given.items() if name != signature.process_parameter}
+            placed.append(PlacedCall(signature.name, shown, process, list(processes[:core]).count(process), core))
+        return tuple(placed)
+
+    def _plain(self, invocation: Invocation) -> dict[str, Any]:
+        process = self.interface.signature(invocation.call).process_parameter
+        plain = {name: value for name, value in invocation.arguments.items() if name != process}
+        for name, value in plain.items():
+            if isinstance(value, OpaqueValue):
+                raise UsageError(
+                    f"{self.interface.__name__}: {invocation.call} was given the {value.sort} of the state as {name!r}: "
+                    "expected set-up and observation to use values that the test picks"
+                )
+        return plain
+
+    def _process(self, invocation: Invocation) -> int:
+        parameter = self.interface.signature(invocation.call).process_parameter
+        return int(invocation.arguments[parameter]) if parameter else 0
+
+
+def _canonical(results: Sequence[Any]) -> list[Any]:
+    canonical = Canonical()
+    return [canonical.json(result) for result in results]
+
+
+def _growth_strings(length: int) -> list[tuple[int, ...]]:
+    """Every way to put `length` calls into processes, processes numbered by first use."""
+    strings: list[tuple[int, ...]] = [(0,)]
+    for _ in range(length - 1):
+        strings = [(*s, process) for s in strings for process in range(max(s) + 2)]
+    return strings
+
+
+def _sorts(interface: type[Interface]) -> list[type[Sort]]:
+    from commutant.lang.types import MapType, SeqType, StructType, TupleType, Type
+
+    found: list[type[Sort]] = []
+
+    def visit(type_: Type) -> None:
+        if isinstance(type_, SortType):
+            if type_.sort not in found:
+                found.append(type_.sort)
+        elif isinstance(type_, MapType):
+            visit(type_.key)
+            visit(type_.value)
+        elif isinstance(type_, SeqType):
+            visit(type_.item)
+        elif isinstance(type_, TupleType):
+            for item in type_.items:
+                visit(item)
+        elif isinstance(type_, StructType):
+            for field in struct_fields(type_.struct).values():
+                visit(field)
+
+    for type_ in interface.state_types().values():
+        visit(type_)
+    for call in interface.call_names():
+        for type_ in interface.signature(call).parameters.values():
+            visit(type_)
+    return found
