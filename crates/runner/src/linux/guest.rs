@@ -1,0 +1,187 @@
+//! The life of the guest's init: mounts, hands the kernel's symbols to the host, starts the actors, and runs batches.
+//!
+//! The kernel's command line says what to do: `commutant.region=ADDRESS,SIZE` (see [`super::region`]) and
+//! `commutant.fs=tmpfs|ramfs`. Whatever goes wrong is written to the console, and then init exits: the kernel panics, the
+//! virtual machine ends, and the host reports the console's last lines.
+
+use std::ffi::CString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::time::Duration;
+
+use commutant_wire::batch::Batch;
+
+use super::directory::Linux;
+use super::processes;
+use super::region::Region;
+use crate::crew::Crew;
+use crate::window::Interpreter;
+
+/// Where the file system under test is mounted.
+const ROOT: &str = "/w";
+
+/// Shortest and longest sleep of the coordinator while there is nothing to do.
+const IDLE_SLEEP: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(5));
+
+/// What the kernel's command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    region_address: u64,
+    region_bytes: usize,
+    file_system: String,
+}
+
+/// Runs as init of the guest. Returns why it cannot go on.
+pub fn run() -> String {
+    std::panic::set_hook(Box::new(|panic| complain(&panic.to_string())));
+    match start() {
+        Ok(why) => why,
+        Err(error) => error.to_string(),
+    }
+}
+
+fn start() -> io::Result<String> {
+    mount("devtmpfs", "/dev", "devtmpfs")?;
+    mount("proc", "/proc", "proc")?;
+    let options = parse(&fs::read_to_string("/proc/cmdline")?).map_err(io::Error::other)?;
+    mount("windows", ROOT, &options.file_system)?;
+    let mut region = Region::map(options.region_address, options.region_bytes)?;
+    fs::write("/proc/sys/kernel/kptr_restrict", "0")?;
+    region.export(&fs::read("/proc/kallsyms")?)?;
+    // SAFETY: closes descriptors of which nothing holds an owner: init was started with the console on 0 to 2.
+    if unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: sets this process's mask of permissions, and its children's.
+    unsafe { libc::umask(0) };
+    let slots = processes::shared_slots()?;
+    Ok(processes::run(slots, move |crew| coordinate(crew, region)))
+}
+
+/// Runs batches for ever; returns after a complaint.
+fn coordinate(crew: Crew<Linux>, mut region: Region) {
+    let mut interpreter = Interpreter::new(Linux::new(ROOT), crew);
+    let mut buffer = Vec::new();
+    interpreter.warm_up();
+    region.ready();
+    let mut idle = IDLE_SLEEP.0;
+    loop {
+        if !region.pending() {
+            std::thread::sleep(idle);
+            idle = (idle * 2).min(IDLE_SLEEP.1);
+            continue;
+        }
+        idle = IDLE_SLEEP.0;
+        let run = region.batch().and_then(|bytes| {
+            let batch = Batch::decode(bytes).map_err(io::Error::other)?;
+            let buffer = std::mem::take(&mut buffer);
+            interpreter
+                .run(&batch, buffer, |window| region.starting(window))
+                .map_err(io::Error::other)
+        });
+        match run.and_then(|results| region.complete(&results).map(|()| results)) {
+            Ok(results) => buffer = results,
+            Err(error) => return complain(&error.to_string()),
+        }
+    }
+}
+
+/// Writes a line to the console, which the host keeps.
+pub fn complain(text: &str) {
+    if let Ok(mut console) = OpenOptions::new().write(true).open("/dev/console") {
+        // Nothing is left to do if the console does not work.
+        let _ = writeln!(console, "commutant-runner: {text}");
+    }
+}
+
+fn mount(source: &str, directory: &str, kind: &str) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let (source, target, kind_text) = (
+        CString::new(source)?,
+        CString::new(directory)?,
+        CString::new(kind)?,
+    );
+    // SAFETY: three live texts, no data.
+    let result = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind_text.as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(io::Error::other(format!(
+        "mounting {kind} on {directory}: {error}"
+    )))
+}
+
+fn parse(command_line: &str) -> Result<Options, String> {
+    let option = |name: &str| {
+        command_line
+            .split_whitespace()
+            .find_map(|word| {
+                word.strip_prefix("commutant.")?
+                    .strip_prefix(name)?
+                    .strip_prefix('=')
+            })
+            .ok_or_else(|| {
+                format!("the kernel's command line has no commutant.{name}=: {command_line}")
+            })
+    };
+    let region = option("region")?;
+    let number = |text: &str| {
+        text.strip_prefix("0x")
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .ok_or_else(|| format!("commutant.region={region}: expected two hexadecimal numbers"))
+    };
+    let (address, size) = region
+        .split_once(',')
+        .ok_or_else(|| format!("commutant.region={region}: expected ADDRESS,SIZE"))?;
+    Ok(Options {
+        region_address: number(address)?,
+        region_bytes: usize::try_from(number(size)?).map_err(|error| error.to_string())?,
+        file_system: option("fs")?.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_says_where_and_what() {
+        let options =
+            parse("quiet commutant.region=0x10000000,0x1000000 commutant.fs=ramfs panic=-1")
+                .unwrap();
+        let expected = Options {
+            region_address: 0x1000_0000,
+            region_bytes: 0x100_0000,
+            file_system: "ramfs".to_owned(),
+        };
+        assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn a_bad_command_line_is_named() {
+        for bad in [
+            "",
+            "commutant.region=1,2 commutant.fs=x",
+            "commutant.region=0x1 commutant.fs=x",
+        ] {
+            assert!(
+                parse(bad).unwrap_err().contains("commutant.region"),
+                "{bad}"
+            );
+        }
+        assert!(
+            parse("commutant.region=0x1,0x2")
+                .unwrap_err()
+                .contains("commutant.fs")
+        );
+    }
+}

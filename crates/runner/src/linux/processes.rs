@@ -1,0 +1,138 @@
+//! Starts the actors: per process a home and one thread per core, each pinned to its virtual CPU.
+//!
+//! A process is forked from init, so it has a memory map, descriptors, working directory and credentials of its own (fork
+//! copies credentials, but not the list of groups behind them, which is therefore set anew). Its home is a task that
+//! shares descriptors and working directory with it, but not the memory map: what a call under test does to memory maps
+//! on other processors does not reach the home that spins there. The home of process 0 is the coordinator.
+//!
+//! ```text
+//! init ─fork─ process 0 ─clone(FILES, FS)─ home 0 = coordinator
+//!   │            └─ threads: worker of core 0, 1, ...
+//!   └──fork─ process 1 ─clone(FILES, FS)─ home 1 ...
+//! ```
+
+use std::{io, mem, process, ptr, thread};
+
+use super::directory::Linux;
+use super::operation::Operation;
+use crate::crew::{Crew, Slots};
+use crate::place::{CORE_LIMIT, PROCESS_LIMIT, Place};
+
+/// Memory for all slots, shared by processes that are forked later.
+///
+/// # Errors
+/// No memory.
+pub fn shared_slots() -> io::Result<&'static Slots<Operation>> {
+    let size_bytes = mem::size_of::<Slots<Operation>>();
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let base = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            size_bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+            -1,
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let slots = base.cast::<Slots<Operation>>();
+    // SAFETY: the mapping is large enough, page-aligned, nobody else's, and never unmapped.
+    unsafe {
+        for index in 0..crate::place::ACTOR_COUNT {
+            (*slots)
+                .as_mut_ptr()
+                .add(index)
+                .write(crate::slot::Slot::default());
+        }
+        Ok(&*slots)
+    }
+}
+
+/// Starts all actors and runs `coordinate` in the home of process 0. Returns, with a description, when any of them ends:
+/// the guest is of no use any more.
+pub fn run(slots: &'static Slots<Operation>, coordinate: impl FnOnce(Crew<Linux>)) -> String {
+    let mut coordinate = Some(coordinate);
+    for number in 0..PROCESS_LIMIT {
+        // SAFETY: init has one thread, so the child may do everything.
+        match unsafe { libc::fork() } {
+            -1 => return format!("starting a process: {}", io::Error::last_os_error()),
+            0 => {
+                let why = process_main(slots, number, &mut coordinate);
+                super::guest::complain(&format!("process {number}: {why}"));
+                process::exit(1);
+            }
+            _ => {}
+        }
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a live integer.
+    let child = unsafe { libc::wait(&raw mut status) };
+    format!("process with id {child} ended with status {status:#x}")
+}
+
+/// The life of process `number`; returns only if something goes wrong.
+fn process_main(
+    slots: &'static Slots<Operation>,
+    number: usize,
+    coordinate: &mut Option<impl FnOnce(Crew<Linux>)>,
+) -> String {
+    let home = Place::Home { process: number };
+    let flags = libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
+    // SAFETY: like fork, from a process with one thread; the child keeps to its own copy of memory.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
+        -1 => return format!("starting its home: {}", io::Error::last_os_error()),
+        0 => {
+            pin(home.cpu());
+            if number > 0 {
+                slots[home.index()].serve::<Linux>();
+            }
+            if let Some(coordinate) = coordinate.take() {
+                // SAFETY: only the home of process 0 comes here, and once.
+                coordinate(unsafe { Crew::new(slots) });
+            }
+            process::exit(1);
+        }
+        _ => {}
+    }
+    let groups = [libc::gid_t::try_from(number).unwrap_or_default() + 1];
+    // SAFETY: `groups` is a list of one number.
+    if unsafe { libc::setgroups(groups.len(), groups.as_ptr()) } != 0 {
+        return format!("setting its groups: {}", io::Error::last_os_error());
+    }
+    for core in 0..CORE_LIMIT {
+        let place = Place::Worker {
+            process: number,
+            core,
+        };
+        let started = thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            pin(place.cpu());
+            slots[place.index()].serve::<Linux>();
+        });
+        if let Err(error) = started {
+            return format!("starting the worker of core {core}: {error}");
+        }
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a live integer.
+    unsafe { libc::wait(&raw mut status) };
+    format!("its home ended with status {status:#x}")
+}
+
+/// Keeps the calling thread on one virtual CPU.
+fn pin(cpu: usize) {
+    // SAFETY: a set of CPUs is plain bits; the size given is the set's.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set)
+    };
+    assert_eq!(
+        result,
+        0,
+        "virtual CPU {cpu}: {}",
+        io::Error::last_os_error()
+    );
+}

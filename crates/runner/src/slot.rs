@@ -1,0 +1,169 @@
+//! The slot of an actor: one operation at a time, handed over by spinning.
+//!
+//! The coordinator writes the operation, then raises `command`; the actor executes, writes `result`, then sets `done` to
+//! the same number. Both wait with `pause`, which under a single-threaded emulator passes the processor on at once, so no
+//! wake-up, interrupt or scheduling falls into a window. Actors that are not needed sleep on `command` as a futex.
+//!
+//! ```text
+//! coordinator                              actor
+//! write operation                          spin while command == last
+//! command := n | what          (release) → (acquire) execute operation
+//! spin while done != n | what  (acquire) ← done := n | what   (release)
+//! read operation, result
+//! ```
+
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+use crate::marker;
+use crate::target::{Marks, Target};
+
+/// What the two low bits of a command ask for; the rest counts.
+const RUN: u32 = 0;
+const RUN_MARKED: u32 = 1;
+const ATTEND: u32 = 2;
+const SLEEP: u32 = 3;
+const STEP: u32 = 4;
+
+/// Hand-over between the coordinator and one actor; lies in memory that both map at the same address.
+#[repr(C, align(4096))]
+pub struct Slot<Operation> {
+    /// Atomic, written by the coordinator.
+    command: AtomicU32,
+    /// Atomic, written by the actor; on a line of its own, since both sides spin.
+    done: Padded,
+    /// Atomic, written by the actor before `done`.
+    result: AtomicI64,
+    /// Guarded by the hand-over: the coordinator's while `done == command`, the actor's otherwise.
+    operation: UnsafeCell<Operation>,
+}
+
+#[repr(C, align(64))]
+struct Padded(AtomicU32);
+
+// SAFETY: `operation` is only touched by the side that the hand-over gives it to; the acquire and release orderings of
+// `command` and `done` make each side's writes visible to the other.
+unsafe impl<Operation: Send> Sync for Slot<Operation> {}
+
+impl<Operation: Default> Default for Slot<Operation> {
+    fn default() -> Self {
+        Self {
+            command: AtomicU32::new(0),
+            done: Padded(AtomicU32::new(0)),
+            result: AtomicI64::new(0),
+            operation: UnsafeCell::new(Operation::default()),
+        }
+    }
+}
+
+impl<Operation> Slot<Operation> {
+    /// The operation, for the coordinator to prepare or to read.
+    ///
+    /// # Safety
+    /// The caller is the coordinator, no command is under way (every method below has returned), and no other reference
+    /// from this method is alive.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn operation(&self) -> &mut Operation {
+        debug_assert_eq!(
+            self.command.load(Ordering::Relaxed),
+            self.done.0.load(Ordering::Relaxed)
+        );
+        // SAFETY: `done == command`, so the actor does not touch the operation; the caller keeps other references away.
+        unsafe { &mut *self.operation.get() }
+    }
+
+    /// Has the actor execute its operation, and waits for the result. It must be awake.
+    pub fn run(&self, marks: Marks) -> i64 {
+        self.command(
+            if marks == Marks::Around {
+                RUN_MARKED
+            } else {
+                RUN
+            },
+            false,
+        );
+        self.result.load(Ordering::Relaxed)
+    }
+
+    /// Wakes the actor, and returns once it spins.
+    pub fn attend(&self) {
+        self.command(ATTEND, true);
+    }
+
+    /// Sends the actor to sleep; returns when it is on its way.
+    pub fn sleep(&self) {
+        self.command(SLEEP, false);
+    }
+
+    fn command(&self, what: u32, wake: bool) {
+        let last = self.command.load(Ordering::Relaxed);
+        let next = (last & !(STEP - 1)).wrapping_add(STEP) | what;
+        // Release: pairs with the actor's acquire in `serve`; it must see the operation.
+        self.command.store(next, Ordering::Release);
+        if wake {
+            futex_wake(&self.command);
+        }
+        // Acquire: pairs with the release of `done` in `serve`; we must see operation and result.
+        while self.done.0.load(Ordering::Acquire) != next {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The life of an actor: executes what its slot brings, for ever. Starts asleep.
+    pub fn serve<T: Target<Operation = Operation>>(&self) -> ! {
+        marker::thread();
+        let mut last = self.done.0.load(Ordering::Relaxed);
+        let mut awake = false;
+        loop {
+            // Acquire: pairs with the release of `command`; we must see the operation.
+            let next = self.command.load(Ordering::Acquire);
+            if next == last {
+                if awake {
+                    std::hint::spin_loop();
+                } else {
+                    futex_wait(&self.command, last);
+                }
+                continue;
+            }
+            match next & (STEP - 1) {
+                ATTEND => awake = true,
+                SLEEP => awake = false,
+                what => {
+                    let marks = if what == RUN_MARKED {
+                        Marks::Around
+                    } else {
+                        Marks::None
+                    };
+                    // SAFETY: `command != done`, so the coordinator does not touch the operation.
+                    let operation = unsafe { &mut *self.operation.get() };
+                    self.result
+                        .store(T::execute(operation, marks), Ordering::Relaxed);
+                }
+            }
+            last = next;
+            // Release: pairs with the coordinator's acquire in `command`.
+            self.done.0.store(next, Ordering::Release);
+        }
+    }
+}
+
+/// Sleeps while `*word == value`; may return early. Works between processes (not a private futex).
+fn futex_wait(word: &AtomicU32, value: u32) {
+    // SAFETY: the word is a live, aligned u32; without a time-out the kernel reads nothing else.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            value,
+            ptr::null::<libc::timespec>(),
+        )
+    };
+}
+
+/// Wakes whoever sleeps on `word`.
+fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word is a live, aligned u32, which the kernel only uses as a key.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}

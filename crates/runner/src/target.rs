@@ -1,0 +1,94 @@
+//! What a system under test brings to the interpreter.
+
+use commutant_wire::value::Value;
+
+use crate::arguments::Arguments;
+use crate::crew::Crew;
+use crate::place::Place;
+
+/// Whether a call is one of those under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// Set-up, observation, clean-up: not recorded.
+    None,
+    /// A call under test: executed between [`crate::marker::call_begin`] and [`crate::marker::call_end`], as close around
+    /// it as can be.
+    Around,
+}
+
+/// A call that a target knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// The name, as in the interface.
+    pub name: &'static str,
+    /// Names of the parameters.
+    pub parameters: &'static [&'static str],
+}
+
+/// Which processes take part in a window: a set of numbers below `PROCESS_LIMIT`, as bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Processes(pub u32);
+
+impl Processes {
+    /// Adds a process.
+    pub fn add(&mut self, process: usize) {
+        self.0 |= 1 << process;
+    }
+
+    /// The processes, in order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..32).filter(move |process| self.0 & (1 << process) != 0)
+    }
+}
+
+/// A system under test. Errors are texts for people: the window is then reported as not run.
+pub trait Target: Sized {
+    /// What an actor executes: plain data with room for what comes back. It stays in the actor's slot, so pointers into
+    /// it are good until the slot is prepared again.
+    type Operation: Default + Send + 'static;
+
+    /// The calls that the target knows; an index into this list names a call below.
+    fn signatures(&self) -> &[Signature];
+
+    /// Makes a fresh, empty state, which shares nothing with earlier windows that a caller could tell.
+    ///
+    /// # Errors
+    /// The state cannot be made.
+    fn fresh(&mut self, crew: &mut Crew<Self>, processes: Processes) -> Result<(), String>;
+
+    /// Who makes a call of the set-up or observation; `worker` is a worker of the same process.
+    fn place(&self, call: usize, home: Place, worker: Place) -> Place;
+
+    /// Turns a call into an operation. Remembers what [`Target::clean`] needs.
+    ///
+    /// # Errors
+    /// An argument of the wrong kind or out of range.
+    fn prepare(
+        &mut self,
+        operation: &mut Self::Operation,
+        call: usize,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), String>;
+
+    /// Executes an operation; runs on the actor, with `marks` as close around the call as possible. The number is the
+    /// target's own, for [`Target::finish`].
+    fn execute(operation: &mut Self::Operation, marks: Marks) -> i64;
+
+    /// Turns what came back into the call's result, and does what belongs to the call but not into the window.
+    ///
+    /// # Errors
+    /// The target did what it never should.
+    fn finish(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        call: usize,
+        result: i64,
+    ) -> Result<Value, String>;
+
+    /// Removes the state.
+    ///
+    /// # Errors
+    /// The state cannot be removed.
+    fn clean(&mut self, crew: &mut Crew<Self>, processes: Processes) -> Result<(), String>;
+}

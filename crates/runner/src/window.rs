@@ -1,0 +1,258 @@
+//! The interpreter: runs the windows of a batch, one after the other.
+
+use commutant_wire::WireError;
+use commutant_wire::batch::{Batch, PlacedCall, Shape, Step, Test, Window};
+use commutant_wire::results::{ResultsWriter, WindowResult};
+use commutant_wire::value::Value;
+
+use crate::arguments::{Arguments, Bindings};
+use crate::crew::Crew;
+use crate::marker;
+use crate::place::{CORE_LIMIT, PROCESS_LIMIT, Place};
+use crate::target::{Marks, Processes, Signature, Target};
+
+/// A shape of the batch in terms of the target.
+struct Resolved {
+    call: usize,
+    signature: Signature,
+    /// Per parameter of the target, the position of its argument.
+    positions: Vec<Option<usize>>,
+}
+
+/// Runs windows over a target.
+pub struct Interpreter<T: Target> {
+    target: T,
+    crew: Crew<T>,
+    bindings: Bindings,
+}
+
+impl<T: Target> Interpreter<T> {
+    /// An interpreter over `target` with `crew`.
+    pub fn new(target: T, crew: Crew<T>) -> Self {
+        Self {
+            target,
+            crew,
+            bindings: Bindings::default(),
+        }
+    }
+
+    /// Wakes every actor once, so that all of them have started and touched what they need.
+    pub fn warm_up(&mut self) {
+        for place in Place::all() {
+            self.crew.attend(place);
+        }
+        self.crew.rest();
+    }
+
+    /// Runs all windows of a batch and returns the encoded results, in the memory of `buffer`. Before each window,
+    /// `starting` is told its index. Afterwards all actors sleep.
+    ///
+    /// # Errors
+    /// The results cannot be encoded.
+    pub fn run(
+        &mut self,
+        batch: &Batch,
+        buffer: Vec<u8>,
+        mut starting: impl FnMut(usize),
+    ) -> Result<Vec<u8>, WireError> {
+        let shapes: Vec<Result<Resolved, String>> = batch
+            .shapes
+            .iter()
+            .map(|shape| resolve(self.target.signatures(), shape))
+            .collect();
+        let mut results = ResultsWriter::start(buffer, batch.windows.len());
+        for (index, window) in batch.windows.iter().enumerate() {
+            starting(index);
+            let result = self.run_window(&shapes, &batch.tests[window.test], window);
+            results.push(&result.unwrap_or_else(WindowResult::Refused))?;
+        }
+        self.crew.rest();
+        marker::flush();
+        results.finish()
+    }
+
+    /// Runs one window. It is marked as a window even if it is refused, so that windows of trace and batch correspond.
+    fn run_window(
+        &mut self,
+        shapes: &[Result<Resolved, String>],
+        test: &Test,
+        window: &Window,
+    ) -> Result<WindowResult, String> {
+        let mut closed = false;
+        let result = self.run_window_marked(shapes, test, window, &mut closed);
+        if !closed {
+            marker::window_open();
+            marker::window_close();
+        }
+        result
+    }
+
+    fn run_window_marked(
+        &mut self,
+        shapes: &[Result<Resolved, String>],
+        test: &Test,
+        window: &Window,
+        closed: &mut bool,
+    ) -> Result<WindowResult, String> {
+        let processes = check_places(test)?;
+        self.bindings.clear();
+        self.target.fresh(&mut self.crew, processes)?;
+        let ran = self.run_in_fresh_state(shapes, test, window, closed);
+        self.target.clean(&mut self.crew, processes)?;
+        ran
+    }
+
+    fn run_in_fresh_state(
+        &mut self,
+        shapes: &[Result<Resolved, String>],
+        test: &Test,
+        window: &Window,
+        closed: &mut bool,
+    ) -> Result<WindowResult, String> {
+        let mut setup = Vec::with_capacity(test.setup.len());
+        for step in &test.setup {
+            let result = self.run_step(shapes, test, step)?;
+            self.bindings.learn(&step.expected, &result);
+            setup.push(result);
+        }
+        for call in &test.calls {
+            let place = place_of(call);
+            self.crew.attend(place);
+            self.prepare(shapes, call.shape, place, &call.arguments)?;
+        }
+        let mut raw = [0; CORE_LIMIT];
+        marker::window_open();
+        for index in &window.order {
+            let index = usize::from(*index);
+            raw[index] = self.crew.run(place_of(&test.calls[index]), Marks::Around);
+        }
+        marker::window_close();
+        *closed = true;
+        let mut calls = vec![Value::Null; test.calls.len()];
+        for index in &window.order {
+            let index = usize::from(*index);
+            let call = &test.calls[index];
+            let definition = shapes[call.shape].as_ref().map_err(Clone::clone)?;
+            calls[index] =
+                self.target
+                    .finish(&mut self.crew, place_of(call), definition.call, raw[index])?;
+        }
+        let mut observation = Vec::with_capacity(test.observe.len());
+        for step in &test.observe {
+            observation.push(self.run_step(shapes, test, step)?);
+        }
+        Ok(WindowResult::Ran {
+            setup,
+            calls,
+            observation,
+        })
+    }
+
+    /// Makes one call of the set-up or observation.
+    fn run_step(
+        &mut self,
+        shapes: &[Result<Resolved, String>],
+        test: &Test,
+        step: &Step,
+    ) -> Result<Value, String> {
+        let process = usize::from(step.process);
+        let call = shapes[step.shape].as_ref().map_err(Clone::clone)?.call;
+        let core = test
+            .calls
+            .iter()
+            .find(|call| call.process == step.process)
+            .map_or(0, |call| usize::from(call.core));
+        let place = self.target.place(
+            call,
+            Place::Home { process },
+            Place::Worker { process, core },
+        );
+        self.prepare(shapes, step.shape, place, &step.arguments)?;
+        let result = self.crew.run(place, Marks::None);
+        self.target.finish(&mut self.crew, place, call, result)
+    }
+
+    fn prepare(
+        &mut self,
+        shapes: &[Result<Resolved, String>],
+        shape: usize,
+        place: Place,
+        values: &[Value],
+    ) -> Result<(), String> {
+        let definition = shapes[shape].as_ref().map_err(Clone::clone)?;
+        let arguments = Arguments::new(
+            definition.signature.parameters,
+            &definition.positions,
+            values,
+            &self.bindings,
+        );
+        self.target
+            .prepare(self.crew.operation(place), definition.call, &arguments)
+            .map_err(|why| format!("{}: {why}", definition.signature.name))
+    }
+}
+
+fn place_of(call: &PlacedCall) -> Place {
+    Place::Worker {
+        process: usize::from(call.process),
+        core: usize::from(call.core),
+    }
+}
+
+/// Checks that all processes and cores of a test exist, each core once, and returns its processes.
+fn check_places(test: &Test) -> Result<Processes, String> {
+    let mut processes = Processes::default();
+    let steps = test
+        .setup
+        .iter()
+        .chain(&test.observe)
+        .map(|step| step.process);
+    for process in test.calls.iter().map(|call| call.process).chain(steps) {
+        if usize::from(process) >= PROCESS_LIMIT {
+            return Err(format!(
+                "process {process}: this runner has {PROCESS_LIMIT}, numbered from 0"
+            ));
+        }
+        processes.add(usize::from(process));
+    }
+    let mut taken = [false; CORE_LIMIT];
+    for call in &test.calls {
+        match taken.get_mut(usize::from(call.core)) {
+            Some(taken) if !*taken => *taken = true,
+            Some(_) => return Err(format!("core {}: two calls on one core", call.core)),
+            None => {
+                return Err(format!(
+                    "core {}: this runner has {CORE_LIMIT}, numbered from 0",
+                    call.core
+                ));
+            }
+        }
+    }
+    Ok(processes)
+}
+
+/// Finds a shape's call and parameters in the target.
+fn resolve(signatures: &[Signature], shape: &Shape) -> Result<Resolved, String> {
+    let call = signatures
+        .iter()
+        .position(|signature| signature.name == shape.call)
+        .ok_or_else(|| format!("unknown call {}", shape.call))?;
+    let signature = signatures[call];
+    if let Some(unknown) = shape
+        .parameters
+        .iter()
+        .find(|name| !signature.parameters.contains(&name.as_ref()))
+    {
+        return Err(format!("{}: unknown argument {unknown}", shape.call));
+    }
+    let positions = signature
+        .parameters
+        .iter()
+        .map(|parameter| shape.parameters.iter().position(|name| name == parameter))
+        .collect();
+    Ok(Resolved {
+        call,
+        signature,
+        positions,
+    })
+}
