@@ -65,7 +65,7 @@ def test_every_rust_module_opens_with_its_idea() -> None:
 
 
 def test_every_module_of_the_package_is_used() -> None:
-    """A module is used if another one imports it or names it in a string, or if it is an entry point."""
+    """A module is used if another one imports it, or names it or its package (`f"package.{module}"`) in a string."""
     package = ROOT / "src" / "commutant"
     modules = {_dotted(file): file for file in python_files("src/commutant")}
     users = {file: _mentions(file) for file in [*modules.values(), *python_files("scripts")]}
@@ -75,9 +75,13 @@ def test_every_module_of_the_package_is_used() -> None:
         for name, file in modules.items()
         if file.name != "__init__.py"
         and name not in entry_points
-        and not any(name in mentioned for user, mentioned in users.items() if user != file)
+        and not any(_is_named(name, mentioned) for user, mentioned in users.items() if user != file)
     ]
     assert not orphans, f"nothing in {package.name} uses {', '.join(orphans)}"
+
+
+def _is_named(module: str, mentioned: set[str]) -> bool:
+    return module in mentioned or f"{module.rpartition('.')[0]}." in mentioned
 
 
 def _dotted(file: Path) -> str:
