@@ -1,0 +1,123 @@
+//! Pages and slab objects: from an address in the direct map to what its page is used for.
+//!
+//! Every page of RAM has a `struct page`, in an array that `vmemmap` points to; the pages of a slab share a first one that
+//! names the cache, and objects lie in it at equal distances (`nearest_obj` in `include/linux/slub_def.h`).
+
+use super::record::{CaptureKind, ObjectCapture, PageKind};
+use super::space::{PAGE_BYTES, Space};
+
+/// A slab object's distance from the next is at most so much: larger allocations are pages.
+const OBJECT_LIMIT_BYTES: u64 = 1 << 20;
+
+/// Flags in the low bits of `page.mapping` (`include/linux/page-flags.h`).
+const MAPPING_ANONYMOUS: u64 = 1;
+const MAPPING_FLAGS: u64 = 3;
+
+/// A page's first `struct page` and the page frame number that it stands for.
+pub(super) struct Head {
+    pub page: u64,
+    pub frame: u64,
+    pub kind: PageKind,
+}
+
+impl Space<'_> {
+    fn marked(&self, page: u64, offset: u64, mask: u64, value: u64) -> bool {
+        self.field_u32(page, offset).is_some_and(|word| u64::from(word) & mask == value)
+    }
+
+    /// The head of the (possibly compound) page with that frame number. `None` where `vmemmap` has no entry.
+    pub fn head_page(&self, frame: u64) -> Option<Head> {
+        let numbers = &self.layout.numbers;
+        let page = self.vmemmap.checked_add(frame.checked_mul(numbers.page_size)?)?;
+        let link = self.field(page, numbers.page_compound_head)?;
+        let head = if link & 1 == 1 { link - 1 } else { page };
+        let distance = head.checked_sub(self.vmemmap)?;
+        if distance % numbers.page_size != 0 || head > page {
+            return Some(Head { page, frame, kind: PageKind::Other });
+        }
+        Some(Head { page: head, frame: distance / numbers.page_size, kind: self.page_kind(head)? })
+    }
+
+    fn page_kind(&self, head: u64) -> Option<PageKind> {
+        let numbers = &self.layout.numbers;
+        if self.marked(head, numbers.slab_mark_offset, numbers.slab_mark_mask, numbers.slab_mark_value) {
+            return Some(PageKind::Slab);
+        }
+        if self.marked(head, numbers.table_mark_offset, numbers.table_mark_mask, numbers.table_mark_value) {
+            return Some(PageKind::PageTable);
+        }
+        if self.field(head, numbers.page_flags)? >> numbers.page_reserved_bit & 1 == 1 {
+            return Some(PageKind::Reserved);
+        }
+        let mapping = self.field(head, numbers.page_mapping)?;
+        Some(if mapping & MAPPING_ANONYMOUS != 0 && mapping >> 63 == 1 {
+            PageKind::Anonymous
+        } else if mapping & MAPPING_FLAGS == 0 && self.is_file_mapping(mapping) {
+            PageKind::PageCache
+        } else {
+            PageKind::Other
+        })
+    }
+
+    /// Whether a value is an `address_space`: its `host` is an inode, so at least an address that can be read. In pages of
+    /// other use the field may hold anything.
+    fn is_file_mapping(&self, mapping: u64) -> bool {
+        let host = if mapping >> 63 == 1 { self.field(mapping, self.layout.numbers.mapping_host) } else { None };
+        host.is_some_and(|host| host >> 63 == 1 && self.read_u64(host).is_some())
+    }
+
+    /// Fills in what the direct map has at the capture's address.
+    pub fn capture_page(&self, capture: &mut ObjectCapture, physical: u64) {
+        let Some(head) = self.head_page(physical / PAGE_BYTES) else { return };
+        let numbers = &self.layout.numbers;
+        capture.page_kind = head.kind as u32;
+        if head.kind == PageKind::Slab && self.capture_slab_object(capture, &head).is_some() {
+            return;
+        }
+        let image = Self::image_address(physical);
+        let image = image.filter(|image| (numbers.image_start..numbers.image_end).contains(image));
+        if let (PageKind::Reserved, Some(image)) = (head.kind, image) {
+            capture.kind = CaptureKind::KernelImage as u32;
+            capture.object = image;
+            return;
+        }
+        capture.kind = CaptureKind::Page as u32;
+        capture.object = capture.address & !(PAGE_BYTES - 1);
+        capture.object_size = PAGE_BYTES;
+        if head.kind == PageKind::PageCache {
+            let mapping = self.field(head.page, numbers.page_mapping);
+            capture.owner = mapping.and_then(|mapping| self.field(mapping, numbers.mapping_host)).unwrap_or(0);
+        }
+    }
+
+    fn capture_slab_object(&self, capture: &mut ObjectCapture, head: &Head) -> Option<()> {
+        let numbers = &self.layout.numbers;
+        let cache = self.field(head.page, numbers.slab_cache)?;
+        let distance = u64::from(self.field_u32(cache, numbers.cache_size)?);
+        let object_size = u64::from(self.field_u32(cache, numbers.cache_object_size)?);
+        let padding = u64::from(self.field_u32(cache, numbers.cache_red_left_pad)?);
+        if distance == 0 || distance > OBJECT_LIMIT_BYTES || object_size > distance || padding >= distance {
+            return None;
+        }
+        let slab_start = self.direct_map.checked_add(head.frame.checked_mul(PAGE_BYTES)?)?;
+        let within = capture.address.checked_sub(slab_start)?;
+        capture.kind = CaptureKind::Slab as u32;
+        capture.object = slab_start + within / distance * distance + padding;
+        capture.object_size = object_size;
+        capture.owner = cache;
+        let name = self.field(cache, numbers.cache_name)?;
+        self.copy_text(name, &mut capture.cache_name);
+        Some(())
+    }
+
+    /// Fills in a capture of a `struct page`.
+    pub fn capture_page_structure(&self, capture: &mut ObjectCapture, distance: u64) {
+        let size_bytes = self.layout.numbers.page_size;
+        let frame = distance / size_bytes;
+        capture.kind = CaptureKind::StructPage as u32;
+        capture.object = self.vmemmap + frame * size_bytes;
+        capture.object_size = size_bytes;
+        capture.owner = frame;
+        capture.page_kind = self.head_page(frame).map_or(PageKind::Other, |head| head.kind) as u32;
+    }
+}
