@@ -25,6 +25,8 @@ extern crate alloc;
 mod arena;
 mod core_handle;
 mod lock;
+#[cfg(loom)]
+pub mod model;
 mod per_core;
 mod region;
 mod slab;

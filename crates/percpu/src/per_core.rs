@@ -70,6 +70,15 @@ impl<T> PerCore<T> {
         unsafe { &(*self.values.add(core.index().get())).0 }
     }
 
+    /// Where the value of a core lies, for structures that keep pointers to parts of it that all cores may look at.
+    pub fn as_ptr(&self, index: CoreIndex) -> *mut T {
+        // SAFETY: the arena outlives what is placed in it; the index is checked.
+        unsafe {
+            assert!(index.get() < (*self.arena).core_count());
+            self.values.add(index.get()).cast_mut().cast::<T>()
+        }
+    }
+
     /// The value of any core, for what other cores may look at.
     #[inline]
     pub fn of(&self, index: CoreIndex) -> &T

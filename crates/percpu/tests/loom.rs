@@ -5,52 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use percpu::{Arena, ArenaConfig, Core, CoreLock, HeapRegion, LockRank, OwnerId, SizeClass};
-
-/// An arena that lives as long as one execution of a model: loom's threads want `'static`.
-struct Model {
-    arena: &'static Arena,
-    region: *mut HeapRegion,
-}
-
-// SAFETY: the pointer is used by `drop` alone.
-unsafe impl Send for Model {}
-// SAFETY: as above.
-unsafe impl Sync for Model {}
-
-impl Model {
-    fn new() -> Model {
-        let region = Box::into_raw(Box::new(HeapRegion::new(256 << 10).unwrap()));
-        // SAFETY: freed in `drop`, after the model's threads have been joined.
-        let arena = unsafe { &mut *region };
-        Model {
-            arena: Arena::create(
-                arena,
-                ArenaConfig {
-                    core_count: 2,
-                    chunk_bytes: 4096,
-                },
-            )
-            .unwrap(),
-            region,
-        }
-    }
-
-    fn core(&self, number: usize) -> Core<'static> {
-        self.arena.claim(number, OwnerId::new(1).unwrap()).unwrap()
-    }
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        // SAFETY: made by `Box::into_raw` in `new`; no core is left.
-        drop(unsafe { Box::from_raw(self.region) });
-    }
-}
+use percpu::model::ModelArena;
+use percpu::{Core, CoreLock, LockRank, SizeClass};
 
 fn lock_excludes(first: usize) {
-    let model = Arc::new(Model::new());
-    let lock: &'static CoreLock = model.arena.place(CoreLock::new()).unwrap();
+    let model = ModelArena::new(2, 256 << 10);
+    let lock: &'static CoreLock = model.arena().place(CoreLock::new()).unwrap();
     let inside = Arc::new(AtomicUsize::new(0));
     let run = |core: Core<'static>, inside: Arc<AtomicUsize>| {
         move || {
@@ -76,7 +36,7 @@ fn lock_excludes(first: usize) {
 
 /// Both cores take the depot of core 0, which frees meanwhile: no object may come out twice.
 fn depots_hand_out_once(freeing_first: bool) {
-    let model = Arc::new(Model::new());
+    let model = ModelArena::new(2, 256 << 10);
     let class = SizeClass::of_type::<[u8; 16 << 10]>(); // batches of one object
     let (zero, one) = (model.core(0), model.core(1));
     let mut objects = Vec::new();

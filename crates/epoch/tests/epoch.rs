@@ -1,0 +1,187 @@
+//! Epochs in ordinary builds: order of freeing, off-line and dead cores, nothing lost, many threads.
+#![cfg(not(loom))]
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use epoch::{Epochs, Retired, RetiredKind};
+use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId, SizeClass};
+
+const KIND: RetiredKind = RetiredKind(3);
+const POISON: u64 = 0xdead;
+
+#[repr(C)]
+struct Node {
+    link: Retired,
+    value: AtomicU64,
+}
+
+fn owner() -> OwnerId {
+    OwnerId::new(1).unwrap()
+}
+
+fn node(core: &Core, value: u64) -> NonNull<Node> {
+    core.allocate_value(Node {
+        link: Retired::new(),
+        value: AtomicU64::new(value),
+    })
+    .unwrap()
+}
+
+fn free(core: &Core, kind: RetiredKind, object: NonNull<Retired>) {
+    assert_eq!(kind, KIND);
+    let node = object.cast::<Node>();
+    // SAFETY: the link is the first field of a `Node` that nobody uses any more.
+    unsafe {
+        node.as_ref().value.store(POISON, Ordering::Relaxed);
+        core.free(node.cast(), SizeClass::of_type::<Node>());
+    }
+}
+
+fn with_epochs(core_count: usize, test: impl FnOnce(&Arena, &Epochs)) {
+    let mut region = HeapRegion::new(8 << 20).unwrap();
+    let arena = Arena::create(
+        &mut region,
+        ArenaConfig {
+            core_count,
+            chunk_bytes: 4096,
+        },
+    )
+    .unwrap();
+    test(arena, Epochs::create(arena).unwrap());
+}
+
+#[test]
+fn an_object_stays_while_a_core_that_could_see_it_is_pinned() {
+    with_epochs(2, |arena, epochs| {
+        let (reader, writer) = (
+            arena.claim(0, owner()).unwrap(),
+            arena.claim(1, owner()).unwrap(),
+        );
+        let pinned = epochs.pin(&reader);
+        let nested = epochs.pin(&reader);
+        // SAFETY: the node is retired once.
+        unsafe { epochs.pin(&writer).retire(node(&writer, 1).cast(), KIND) };
+        let freed = |times| {
+            (0..times)
+                .map(|_| epochs.maintain(&writer, free).freed)
+                .sum::<usize>()
+        };
+        assert_eq!(freed(10), 0);
+        drop(pinned);
+        assert_eq!(freed(10), 0, "still pinned by the nested guard");
+        drop(nested);
+        assert_eq!(freed(3), 1);
+        assert!(!epochs.maintain(&writer, free).pending);
+        assert_eq!(arena.live_objects(SizeClass::of_type::<Node>()), 0);
+    });
+}
+
+#[test]
+fn what_an_offline_core_left_is_freed_by_others() {
+    with_epochs(3, |arena, epochs| {
+        let gone = arena.claim(2, owner()).unwrap();
+        for value in 0..100 {
+            // SAFETY: the node is retired once.
+            unsafe { epochs.pin(&gone).retire(node(&gone, value).cast(), KIND) };
+        }
+        drop(gone);
+        let core = arena.claim(0, owner()).unwrap();
+        let mut freed = 0;
+        for _ in 0..4 {
+            freed += epochs.maintain(&core, free).freed;
+            arena.for_each_idle_core(|idle| freed += epochs.maintain(idle, free).freed);
+        }
+        assert_eq!(freed, 100);
+        assert_eq!(arena.live_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_core_that_died_pinned_is_taken_over() {
+    with_epochs(2, |arena, epochs| {
+        let core = arena.claim(0, owner()).unwrap();
+        let dead = Box::leak(Box::new(arena.claim(1, owner()).unwrap()));
+        std::mem::forget(epochs.pin(dead));
+        // SAFETY: the node is retired once.
+        unsafe { epochs.pin(&core).retire(node(&core, 1).cast(), KIND) };
+        assert_eq!(
+            (0..10)
+                .map(|_| epochs.maintain(&core, free).freed)
+                .sum::<usize>(),
+            0
+        );
+        // SAFETY: the leaked handle and guard are never used again.
+        unsafe {
+            let heir = arena
+                .take_over(1, owner(), OwnerId::new(2).unwrap())
+                .unwrap();
+            epochs.unpin_taken_over(&heir);
+        }
+        assert_eq!(
+            (0..3)
+                .map(|_| epochs.maintain(&core, free).freed)
+                .sum::<usize>(),
+            1
+        );
+    });
+}
+
+#[test]
+#[should_panic(expected = "while the core is pinned")]
+fn maintaining_while_pinned_is_refused() {
+    with_epochs(1, |arena, epochs| {
+        let core = arena.claim(0, owner()).unwrap();
+        let _guard = epochs.pin(&core);
+        epochs.maintain(&core, free);
+    });
+}
+
+#[test]
+fn readers_never_see_freed_memory_under_threads() {
+    const ROUNDS: u64 = 3_000;
+    with_epochs(4, |arena, epochs| {
+        let shared = AtomicPtr::new(std::ptr::null_mut::<Node>());
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let shared = &shared;
+                scope.spawn(move || {
+                    let core = arena.claim(number, owner()).unwrap();
+                    for round in 0..ROUNDS {
+                        let guard = epochs.pin(&core);
+                        if number < 2 {
+                            let old = shared.swap(node(&core, round).as_ptr(), Ordering::AcqRel);
+                            if let Some(old) = NonNull::new(old) {
+                                // SAFETY: unlinked by this exchange, so retired once.
+                                unsafe { guard.retire(old.cast(), KIND) };
+                            }
+                        } else if let Some(seen) = NonNull::new(shared.load(Ordering::Acquire)) {
+                            // SAFETY: reached while pinned.
+                            let seen = unsafe { seen.as_ref() };
+                            for _ in 0..20 {
+                                assert_ne!(seen.value.load(Ordering::Relaxed), POISON);
+                            }
+                        }
+                        drop(guard);
+                        if round % 8 == 0 {
+                            epochs.maintain(&core, free);
+                        }
+                    }
+                });
+            }
+        });
+        let core = arena.claim(0, owner()).unwrap();
+        free(
+            &core,
+            KIND,
+            NonNull::new(shared.load(Ordering::Relaxed)).unwrap().cast(),
+        );
+        for _ in 0..4 {
+            epochs.maintain(&core, free);
+            arena.for_each_idle_core(|idle| {
+                epochs.maintain(idle, free);
+            });
+        }
+        assert_eq!(arena.live_bytes(), 0, "nothing is lost");
+    });
+}
