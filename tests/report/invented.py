@@ -167,3 +167,56 @@ def _pair(generator: random.Random, call: str, other: str, count: int) -> Iterat
         elif chance > 0.996:
             outcome, detail, found = Judgement.SKIPPED, f"the target does not know {other}", ()
         yield JudgedTest(test, outcome, found, detail)
+
+
+HOSTILE_NAMES = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<!--<script>",
+    "]]>--><img src=x onerror=alert(3)>",
+    '" onmouseover="alert(4)" x=\'',
+    "*/ int main(void) { return 0; } /*",
+    "??/ trigraph %s %n \\",
+    "two\nlines\r\nand\ttabs",
+    "\u2028line\u2029paragraph",
+    "\u202eright to left",
+    "\x1b]0;title\x07\x1b[2J",
+    "{{ 7 * 7 }}{% raw %}[bold red]markup[/]",
+    "nul\x00byte",
+    "lone \ud800 surrogate",
+    "x" * 10_000,
+    "calls=a&test=b#c%20",
+)
+"""Names that try to be more than names, in HTML, scripts, C, terminals, templates or addresses."""
+
+
+def hostile_test(name: str) -> TestCase:
+    """A test in which everything that a file may name freely is called `name`."""
+    value: Value = {"struct": {"ino": {"sort": "Inum", "id": 0}, "nlink": 1}}
+    outcomes = (Outcome((0, 0), (value,)),)
+    return with_id(
+        TestCase(
+            id="",
+            level="conflict",
+            path=0,
+            equivalence_class=name,
+            calls=(
+                PlacedCall("open", {"name": name, "creat": True, "excl": False}, 0, 0, 0),
+                PlacedCall("stat", {"name": name + "2"}, 1, 0, 1),
+            ),
+            setup=(Step("open", {"name": name, "creat": True, "excl": True}, 0, 0),),
+            observe=(Step("stat", {"name": name}, 0),),
+            orders=(Order((0, 1), outcomes), Order((1, 0), outcomes)),
+        )
+    )
+
+
+def hostile_run(names: Sequence[str] = HOSTILE_NAMES) -> RunReport:
+    """A run in which tests, types, fields, functions, frames and facts have hostile names."""
+    tests = []
+    for name in names:
+        accesses = [Access(core, True, 8 * core, 8, name, (name, f"{name}+0x1 {name}:1")) for core in (0, 1)]
+        finding = Finding(0, f"struct {name}", name, "false", *accesses)
+        tests.append(JudgedTest(hostile_test(name), Judgement.CONFLICTING, (finding,), name))
+    summary = summary_of(tests, interface=names[0], target=names[1])
+    return RunReport(summary, tests, dict(zip(names, names, strict=True)))

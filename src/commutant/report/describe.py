@@ -63,6 +63,14 @@ def headline(test: TestCase) -> str:
     return " ∥ ".join(map(call_text, test.calls))
 
 
+def placement_text(test: TestCase) -> str:
+    """Who makes the calls, in a word or two: `threads`, `processes`, `threads of 2 processes`."""
+    processes = len({call.process for call in test.calls})
+    if processes == 1:
+        return "threads" if len(test.calls) > 1 else "one thread"
+    return "processes" if processes == len(test.calls) else f"threads of {processes} processes"
+
+
 def sentence(test: TestCase) -> str:
     """What the test does, as one sentence."""
     count = len(test.calls)

@@ -15,6 +15,7 @@ from commutant.report.text import safe_text
 
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _COMMENT_WIDTH = 112
+_ASCII_FORMS = str.maketrans({"≠": "!=", "≤": "<=", "≥": ">=", "∥": "||", "→": "->", "…": "..."})
 
 
 def string_literal(text: str) -> str:
@@ -24,7 +25,7 @@ def string_literal(text: str) -> str:
 
 def comment_lines(text: str) -> Iterator[str]:
     """The text as lines of the inside of a `/* */` comment, each behind ` * `."""
-    shown = safe_text(text).encode("ascii", "backslashreplace").decode()
+    shown = safe_text(text).translate(_ASCII_FORMS).encode("ascii", "backslashreplace").decode()
     shown = shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
     for line in textwrap.wrap(shown, _COMMENT_WIDTH, break_long_words=True) or [""]:
         yield f" * {line}".rstrip()

@@ -1,6 +1,6 @@
 """Puts the C program of a test together.
 
-A program is a sequence of parts: fixed ones (`templates/c`) and lines that belong to the test. It builds the set-up in
+A program is a sequence of fixed parts (`templates/c`) and lines that belong to the test. It builds the set-up in
 a fresh directory, runs the calls one after the other in the order that its argument picks, each in the process and
 thread that the test asks for and on a core of its own where there are enough, observes, and prints everything as text
 in which values of the kernel's own choice are numbered by first appearance. Two lists of such values are equal up to a
@@ -9,7 +9,7 @@ bijection exactly if their numbered texts are equal, so the acceptable outcomes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from commutant.errors import UsageError
@@ -21,21 +21,25 @@ from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCas
 
 def c_program(test: TestCase) -> str:
     """The whole program. Raises UsageError for a test with a call, an argument or a result that has no C form."""
-    return "".join(c_program_parts(test))
+    return "".join(chain.from_iterable(c_program_blocks(test)))
 
 
-def c_program_parts(test: TestCase) -> list[str]:
-    """The program in parts that recur from test to test, so that many programs can be kept in little space."""
-    return list(
-        chain(
-            _header(test),
-            [template("prologue.c")],
-            _definitions(test),
-            _steps(test),
-            _orders(test),
-            [template("harness.c")],
-        )
-    )
+def c_program_blocks(test: TestCase) -> list[tuple[str, ...]]:
+    """The program as blocks of parts.
+
+    Parts recur from test to test, and so do whole blocks: that is how many programs are kept in little space.
+    """
+    return [
+        ("/*\n", *_lines(comment_lines(test.id))),
+        tuple(_header(test)),
+        (template("prologue.c"),),
+        tuple(_definitions(test)),
+        tuple(_step_functions(test)),
+        tuple(_step_table(test)),
+        tuple(_orders(test)),
+        tuple(_outcomes(test)),
+        (template("harness.c"),),
+    ]
 
 
 def expected_text(test: TestCase, order: Order, outcome: Outcome) -> str:
@@ -61,18 +65,17 @@ def _named_steps(test: TestCase) -> Iterator[tuple[str, Step | PlacedCall]]:
         yield f"observe {index} {step.call}", step
 
 
+def _lines(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield text + "\n"
+
+
 def _header(test: TestCase) -> Iterator[str]:
-    yield "/*\n"
-    for line in chain(
-        comment_lines(test.id),
-        comment_lines(headline(test).replace("∥", "||")),
-        comment_lines(f"Class: {test.equivalence_class}"),
-        [" *", " * Build: cc -pthread -o test test.c        Run: ./test [ORDER]"],
-    ):
-        yield line + "\n"
+    yield from _lines(comment_lines(headline(test)))
+    yield from _lines(comment_lines(f"Class: {test.equivalence_class}"))
+    yield " *\n * Build: cc -pthread -o test test.c        Run: ./test [ORDER]\n"
     for index, order in enumerate(test.orders):
-        for line in comment_lines(f"Order {index}: {order_text(test, order)}"):
-            yield line + "\n"
+        yield from _lines(comment_lines(f"Order {index}: {order_text(test, order)}"))
     yield " * Exit code: 0 the outcome is acceptable, 1 it is not, 2 wrong use, 3 the program itself failed.\n"
     yield " * The files are made in a new directory in $TMPDIR or /tmp.\n"
     yield " */\n"
@@ -93,20 +96,20 @@ def _definitions(test: TestCase) -> Iterator[str]:
         yield definition(call, values)
 
 
-def _steps(test: TestCase) -> Iterator[str]:
-    processes = sorted({step.process for _, step in _named_steps(test)})
-    number = {process: index for index, process in enumerate(processes)}
-    names = [*(f"setup_{index}" for index in range(len(test.setup)))]
-    names += [f"call_{index}" for index in range(len(test.calls))]
-    names += [f"observe_{index}" for index in range(len(test.observe))]
-    steps = list(_named_steps(test))
+def _step_functions(test: TestCase) -> Iterator[str]:
     yield "\n/* ---- This test: set-up, calls, observation. ---- */\n\n"
-    for name, (_, step) in zip(names, steps, strict=True):
+    for name, (_, step) in zip(_function_names(test), _named_steps(test), strict=True):
         yield f"static void {name}(struct result *result) {{ {invocation(step.call, step.args)}; }}\n"
+
+
+def _step_table(test: TestCase) -> Iterator[str]:
+    steps = list(_named_steps(test))
+    processes = sorted({step.process for _, step in steps})
+    number = {process: index for index, process in enumerate(processes)}
     yield "\nstruct step {\n    const char *what;\n    void (*run)(struct result *result);\n    int process;\n"
     yield "    int core; /* -1 for set-up and observation, which run anywhere */\n};\n\n"
     yield "static const struct step steps[] = {\n"
-    for name, (what, step) in zip(names, steps, strict=True):
+    for name, (what, step) in zip(_function_names(test), steps, strict=True):
         core = step.core if isinstance(step, PlacedCall) else -1
         yield f"    {{{string_literal(what)}, {name}, {number[step.process]}, {core}}},\n"
     yield "};\n\n"
@@ -116,28 +119,36 @@ def _steps(test: TestCase) -> Iterator[str]:
     )
 
 
+def _function_names(test: TestCase) -> list[str]:
+    return [
+        *(f"setup_{index}" for index in range(len(test.setup))),
+        *(f"call_{index}" for index in range(len(test.calls))),
+        *(f"observe_{index}" for index in range(len(test.observe))),
+    ]
+
+
 def _orders(test: TestCase) -> Iterator[str]:
     yield "\n/* For each order: the calls as they are run, and every acceptable outcome as text. */\n\n"
     yield "static const int orders[ORDER_COUNT][CALL_COUNT] = {\n"
     for order in test.orders:
         yield f"    {{{', '.join(map(str, order.order))}}},\n"
     yield "};\n"
-    numbers: dict[tuple[str, ...], int] = {}
-    for order in test.orders:
-        texts = tuple(expected_text(test, order, outcome) for outcome in order.outcomes)
-        if texts in numbers:
-            continue
-        numbers[texts] = len(numbers)
-        yield f"\nstatic const char *const outcomes_{numbers[texts]}[] = {{\n"
+
+
+def _outcomes(test: TestCase) -> Iterator[str]:
+    accepted = [tuple(expected_text(test, order, outcome) for outcome in order.outcomes) for order in test.orders]
+    distinct = list(dict.fromkeys(accepted))
+    for index, texts in enumerate(distinct):
+        yield f"\nstatic const char *const outcomes_{index}[] = {{\n"
         for text in texts:
             lines = text.splitlines(keepends=True)
-            for line in lines:
-                yield f"    {string_literal(line)}{',' if line is lines[-1] else ''}\n"
+            for line in lines[:-1]:
+                yield f"    {string_literal(line)}\n"
+            yield f"    {string_literal(lines[-1])},\n"
         yield "    NULL,\n};\n"
     yield "\nstatic const char *const *const outcomes[ORDER_COUNT] = {\n"
-    for order in test.orders:
-        texts = tuple(expected_text(test, order, outcome) for outcome in order.outcomes)
-        yield f"    outcomes_{numbers[texts]},\n"
+    for texts in accepted:
+        yield f"    outcomes_{distinct.index(texts)},\n"
     yield "};\n"
 
 

@@ -2,6 +2,7 @@
 
     strings     texts, safe to show; everything below refers to them by index
     parts       pieces of C programs
+    blocks      lists of parts; a program is a list of blocks
     lists       lists of strings (the calls of a test, a set-up)
     orders      [[order, [[results, observation], ...]], ...]: lists of strings in each acceptable outcome
     stacks      lists of strings, innermost frame first
@@ -22,7 +23,7 @@ from typing import Generic, TypeVar
 from commutant.errors import UsageError
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.verdict import Outcome
-from commutant.report.cprogram import c_program_parts
+from commutant.report.cprogram import c_program_blocks
 from commutant.report.data import OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import (
     access_fields,
@@ -32,6 +33,7 @@ from commutant.report.describe import (
     order_text,
     outcome_texts,
     place_text,
+    placement_text,
     process_count,
     same_in_every_order,
     sentence,
@@ -69,6 +71,7 @@ class Pack:
     def __init__(self, ranking: Sequence[SharedVariable]) -> None:
         self._strings: Table[str] = Table()
         self._parts: Table[str] = Table()
+        self._blocks: Table[tuple[int, ...]] = Table()
         self._lists: Table[tuple[int, ...]] = Table()
         self._orders: Table[tuple[object, ...]] = Table()
         self._stacks: Table[tuple[int, ...]] = Table()
@@ -89,6 +92,7 @@ class Pack:
             "outcome": _OUTCOMES.index(judged.outcome),
             "class": self._string(test.equivalence_class),
             "headline": self._strings.add(headline(test)),
+            "placement": self._strings.add(placement_text(test)),
             "sentence": self._strings.add(sentence(test)),
             "detail": self._strings.add(safe_lines(judged.detail)),
             "calls": self._list([call_text(call) for call in test.calls]),
@@ -113,6 +117,7 @@ class Pack:
             "outcomes": [[outcome.value, OUTCOME_WORDS[outcome]] for outcome in Outcome],
             "strings": self._strings.items(),
             "parts": self._parts.items(),
+            "blocks": self._blocks.items(),
             "lists": self._lists.items(),
             "orders": self._orders.items(),
             "stacks": self._stacks.items(),
@@ -152,7 +157,7 @@ class Pack:
 
     def _program(self, test: TestCase) -> tuple[list[int], str]:
         try:
-            return [self._parts.add(part) for part in c_program_parts(test)], ""
+            return [self._blocks.add(tuple(map(self._parts.add, block))) for block in c_program_blocks(test)], ""
         except UsageError as error:
             return [], str(error)
 
@@ -184,7 +189,20 @@ class Pack:
 
 
 _COLUMNS = (
-    *("id", "set", "outcome", "class", "headline", "sentence", "detail", "calls", "places", "setup", "orders"),
+    *(
+        "id",
+        "set",
+        "outcome",
+        "class",
+        "headline",
+        "placement",
+        "sentence",
+        "detail",
+        "calls",
+        "places",
+        "setup",
+        "orders",
+    ),
     *("program", "refusal", "findings"),
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gzip
 import hashlib
 import json
 import os
@@ -60,7 +61,7 @@ def render_html(run: RunReport) -> str:
         policy=content_security_policy(),
         style=Markup(style()),  # our own files, checked by bundle
         script=Markup(script()),
-        data=embedded_json(pack.tables()),
+        data=embedded_data(pack.tables()),
         subject=f"{run.summary.get('interface', 'interface')} on {run.summary.get('target', 'target')}",
         facts=[(label, text) for label, text in run.facts.items() if text],
         total=total_counts(sets),
@@ -93,12 +94,10 @@ def content_security_policy() -> str:
     )
 
 
-def embedded_json(value: object) -> Markup:
-    """JSON that may stand in a script element: no `<`, `>` or `&`, and nothing outside ASCII."""
+def embedded_data(value: object) -> str:
+    """JSON, compressed, as Base64: an eighth of its size, and nothing in it that HTML could read as a mark."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # holds no character that HTML reads as anything but text
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode()
 
 
 def _hash(text: str) -> str:

@@ -36,12 +36,13 @@ struct result {
     struct item items[MOST_ITEMS];
 };
 
-static void add_item(struct result *result, enum kind kind, const char *name, const char *sort, long long value)
+__attribute__((unused)) static void add_item(struct result *result, enum kind kind, const char *name, const char *sort,
+                                             long long value)
 {
     result->items[result->count++] = (struct item){kind, name, sort, value};
 }
 
-static void give_status(struct result *result, long long status)
+__attribute__((unused)) static void give_status(struct result *result, long long status)
 {
     if (status < 0)
         result->error = errno;

@@ -77,7 +77,7 @@ function showPage() {
 }
 
 function listRow(test, row, chosen) {
-  const { id, outcome, outcomeWords, words, headline, lines } = testSummary(test);
+  const { id, outcome, outcomeWords, words, headline, placement, lines } = testSummary(test);
   const isChosen = id === chosen;
   const link = element(
     "a",
@@ -85,14 +85,15 @@ function listRow(test, row, chosen) {
       href: addressWith({ test: id }), "data-row": row, "data-column": 0, "data-test": id, tabindex: -1,
       "aria-current": isChosen ? "true" : null,
     },
-    element("span", { class: "words" }, words || id),
     element("span", { class: "shown-calls" }, headline),
+    element("span", { class: "words", title: words }, words),
   );
   return element(
     "tr",
     { class: isChosen ? "current" : null },
     element("td", null, element("span", { class: `outcome outcome-${outcome}` }, outcomeWords)),
     element("td", null, link),
+    element("td", { class: "quiet" }, placement),
     element("td", { class: "number" }, lines ? String(lines) : ""),
   );
 }

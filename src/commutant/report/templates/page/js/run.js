@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 
-const tables = JSON.parse(byId("data").textContent);
+const tables = await unpack(byId("data").textContent);
 const columns = tables.tests;
 const indexOfId = new Map(columns.id.map((id, index) => [id, index]));
 
@@ -11,6 +11,13 @@ export const outcomes = tables.outcomes;
 export const variables = tables.variables;
 export const strings = tables.strings;
 export const setKeys = tables.sets.map(([calls]) => [...calls].sort(compareCodePoints).join(","));
+
+// The tables stand in the page as Base64 of compressed JSON.
+async function unpack(text) {
+  const compressed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
 
 // Sorts as Python does, so that both sides give a set of calls the same key.
 function compareCodePoints(one, other) {
@@ -49,6 +56,7 @@ export function testSummary(index) {
     outcomeWords: words,
     words: strings[columns.class[index]],
     headline: strings[columns.headline[index]],
+    placement: strings[columns.placement[index]],
     lines: columns.findings[index].length,
   };
 }
@@ -72,12 +80,12 @@ export function testDetail(index) {
 }
 
 export function programText(index) {
-  return columns.program[index].map((part) => tables.parts[part]).join("");
+  return columns.program[index].flatMap((block) => tables.blocks[block].map((part) => tables.parts[part])).join("");
 }
 
 // The strings by which a test is found, besides those of its findings.
 export function stringsOfTest(index) {
-  return [columns.class[index], columns.headline[index], columns.detail[index]];
+  return [columns.class[index], columns.headline[index], columns.placement[index], columns.detail[index]];
 }
 
 // For each finding, whether one of the strings flagged in `matches`, or a variable flagged in `matchesVariable`, is in it.

@@ -41,11 +41,12 @@ function testView(index) {
       "p",
       null,
       element("span", { class: `outcome outcome-${test.outcome}` }, test.outcomeWords),
-      element("span", { class: "quiet" }, ` ${test.words} `),
+      " ",
       element("code", { class: "quiet" }, test.id),
     ),
     test.detail ? element("p", { class: "bad" }, test.detail) : null,
     element("p", null, test.sentence),
+    test.words ? element("p", { class: "quiet" }, `Class: ${test.words}`) : null,
     element(
       "div",
       { class: "two" },
