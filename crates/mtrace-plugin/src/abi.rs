@@ -1,0 +1,95 @@
+//! The part of QEMU's plugin interface, version 1, that the tracer uses.
+//!
+//! Declared here by hand: it is fifteen functions, and the interface of one version never changes. The functions are
+//! found in the QEMU executable when the plugin is loaded. QEMU refuses a plugin whose [`qemu_plugin_version`] it does
+//! not offer, so that a newer interface, whose structures differ, is never called by mistake.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// Version of the plugin interface that this plugin is built for; QEMU reads it before it calls anything.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static qemu_plugin_version: c_int = API_VERSION;
+
+/// QEMU 4.2 to 8.x offer version 1; 9.0 and later do not.
+pub const API_VERSION: c_int = 1;
+
+/// `qemu_plugin_id_t`.
+pub type PluginId = u64;
+/// `qemu_plugin_meminfo_t`.
+pub type MemoryInfo = u32;
+
+/// `struct qemu_plugin_tb`: a block of instructions that is being translated.
+#[repr(C)]
+pub struct TranslationBlock {
+    _opaque: [u8; 0],
+}
+
+/// `struct qemu_plugin_insn`: one instruction of such a block.
+#[repr(C)]
+pub struct Instruction {
+    _opaque: [u8; 0],
+}
+
+/// `struct qemu_plugin_hwaddr`: what a virtual address was translated to; valid within a memory callback only.
+#[repr(C)]
+pub struct HardwareAddress {
+    _opaque: [u8; 0],
+}
+
+/// `qemu_info_t`: what QEMU tells a plugin about itself.
+#[repr(C)]
+pub struct Info {
+    /// Architecture, such as `x86_64`.
+    pub target_name: *const c_char,
+    /// Oldest plugin interface that this QEMU offers.
+    pub version_min: c_int,
+    /// Newest plugin interface that this QEMU offers.
+    pub version_cur: c_int,
+    /// Whether a whole machine is emulated (else one program).
+    pub system_emulation: bool,
+    /// Virtual CPUs at the start; with `system_emulation` only.
+    pub smp_vcpus: c_int,
+    /// Virtual CPUs there can ever be; with `system_emulation` only.
+    pub max_vcpus: c_int,
+}
+
+/// `QEMU_PLUGIN_CB_NO_REGS`: the callback looks at no register.
+pub const CALLBACK_NO_REGISTERS: c_int = 0;
+/// `QEMU_PLUGIN_MEM_RW`: call back for loads and for stores. (Callbacks for one of the two miss half of an atomic access.)
+pub const MEMORY_READ_WRITE: c_int = 3;
+
+pub type VcpuCallback = extern "C" fn(PluginId, c_uint);
+pub type TranslationCallback = extern "C" fn(PluginId, *mut TranslationBlock);
+pub type ExecutionCallback = extern "C" fn(c_uint, *mut c_void);
+pub type MemoryCallback = extern "C" fn(c_uint, MemoryInfo, u64, *mut c_void);
+pub type ExitCallback = extern "C" fn(PluginId, *mut c_void);
+
+unsafe extern "C" {
+    pub fn qemu_plugin_register_vcpu_init_cb(id: PluginId, callback: VcpuCallback);
+    pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: PluginId, callback: TranslationCallback);
+    pub fn qemu_plugin_register_atexit_cb(id: PluginId, callback: ExitCallback, data: *mut c_void);
+    pub fn qemu_plugin_register_vcpu_insn_exec_cb(
+        instruction: *mut Instruction,
+        callback: ExecutionCallback,
+        flags: c_int,
+        data: *mut c_void,
+    );
+    pub fn qemu_plugin_register_vcpu_mem_cb(
+        instruction: *mut Instruction,
+        callback: MemoryCallback,
+        flags: c_int,
+        direction: c_int,
+        data: *mut c_void,
+    );
+    pub fn qemu_plugin_tb_n_insns(block: *const TranslationBlock) -> usize;
+    pub fn qemu_plugin_tb_get_insn(block: *const TranslationBlock, index: usize) -> *mut Instruction;
+    pub fn qemu_plugin_insn_data(instruction: *const Instruction) -> *const c_void;
+    pub fn qemu_plugin_insn_size(instruction: *const Instruction) -> usize;
+    pub fn qemu_plugin_insn_vaddr(instruction: *const Instruction) -> u64;
+    pub fn qemu_plugin_mem_size_shift(info: MemoryInfo) -> c_uint;
+    pub fn qemu_plugin_mem_is_store(info: MemoryInfo) -> bool;
+    pub fn qemu_plugin_get_hwaddr(info: MemoryInfo, address: u64) -> *mut HardwareAddress;
+    pub fn qemu_plugin_hwaddr_is_io(address: *const HardwareAddress) -> bool;
+    pub fn qemu_plugin_hwaddr_phys_addr(address: *const HardwareAddress) -> u64;
+}

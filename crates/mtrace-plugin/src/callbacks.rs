@@ -1,0 +1,270 @@
+//! What QEMU calls: at each translated block once, then at each memory access and at the few instructions that matter.
+//!
+//! Memory callbacks are registered on every instruction, for good: QEMU 7.2 aborts now and then when instrumentation is
+//! taken away again. Outside of a traced call they return after one load.
+
+use std::ffi::{c_uint, c_void};
+use std::sync::atomic::Ordering;
+
+use mtrace::layout::{EntryPoint, RangeKind};
+use mtrace::record::Mode;
+use mtrace::rules::Rule;
+
+use crate::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
+use crate::context::Level;
+use crate::instruction::{Kind, Marker, classify};
+use crate::tracer::{CALL_EPOCH, RECORDING, Tracer, tracer, with_recording_vcpu_of_program, with_vcpu_of_machine};
+use crate::vcpu::{Site, Vcpu};
+
+/// Registers the callbacks that do not depend on an instruction.
+pub fn register(id: PluginId) {
+    // SAFETY: QEMU's functions, called during installation as its interface demands.
+    unsafe {
+        abi::qemu_plugin_register_vcpu_init_cb(id, on_vcpu_start);
+        abi::qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+        abi::qemu_plugin_register_atexit_cb(id, on_exit, std::ptr::null_mut());
+    }
+}
+
+extern "C" fn on_vcpu_start(_id: PluginId, vcpu: c_uint) {
+    if let Some(tracer) = tracer() {
+        tracer.add_vcpu(vcpu);
+    }
+}
+
+extern "C" fn on_exit(_id: PluginId, _data: *mut c_void) {
+    if let Some(tracer) = tracer() {
+        tracer.central().end();
+    }
+}
+
+extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
+    let Some(tracer) = tracer() else { return };
+    // SAFETY: the block is valid during this callback, as QEMU's interface says.
+    let count = unsafe { abi::qemu_plugin_tb_n_insns(block) };
+    for index in 0..count {
+        // SAFETY: the index is below the block's number of instructions; their bytes are valid during this callback.
+        let (instruction, address, bytes) = unsafe {
+            let instruction = abi::qemu_plugin_tb_get_insn(block, index);
+            let data = abi::qemu_plugin_insn_data(instruction).cast::<u8>();
+            let size = abi::qemu_plugin_insn_size(instruction);
+            (instruction, abi::qemu_plugin_insn_vaddr(instruction), std::slice::from_raw_parts(data, size))
+        };
+        instrument(tracer, instruction, address, classify(bytes));
+    }
+}
+
+/// Registers what one instruction needs.
+fn instrument(tracer: &Tracer, instruction: *mut Instruction, address: u64, kind: Kind) {
+    let on_execution = |callback: abi::ExecutionCallback, data: u64| {
+        // SAFETY: the instruction is valid during the translation callback; `data` is a number, not a pointer.
+        unsafe {
+            let data = data as *mut c_void;
+            abi::qemu_plugin_register_vcpu_insn_exec_cb(instruction, callback, abi::CALLBACK_NO_REGISTERS, data);
+        }
+    };
+    if let Kind::Marker(marker) = kind {
+        on_execution(on_marker, marker as u64);
+        return;
+    }
+    if !tracer.record {
+        return;
+    }
+    let mut memory: MemoryCallback = match (tracer.mode, kind) {
+        (Mode::System, Kind::Call) => on_call_of_machine,
+        (Mode::System, Kind::Return) => on_return_of_machine,
+        (Mode::System, _) => on_access_of_machine,
+        (Mode::User, Kind::Call) => on_call_of_program,
+        (Mode::User, Kind::Return) => on_return_of_program,
+        (Mode::User, _) => on_access_of_program,
+    };
+    if tracer.mode == Mode::System {
+        match kind {
+            Kind::InterruptReturn | Kind::SystemCallReturn => on_execution(on_kernel_exit, 0),
+            Kind::SaveStackPointer if tracer.layout.is_in(RangeKind::TaskSwitch, address) => memory = on_task_leaves,
+            Kind::LoadStackPointer if tracer.layout.is_in(RangeKind::TaskSwitch, address) => memory = on_task_enters,
+            _ => {}
+        }
+        if let Some(entry) = tracer.layout.entry_at(address) {
+            match entry.point {
+                EntryPoint::SystemCall => on_execution(on_system_call, address),
+                EntryPoint::Exception => on_execution(on_exception, address),
+                EntryPoint::Interrupt => on_execution(on_interrupt, address),
+                EntryPoint::InterProcessorInterrupt => on_execution(on_inter_processor_interrupt, address),
+                EntryPoint::Softirq => on_execution(on_softirq, address),
+                EntryPoint::TaskStart => on_execution(on_task_start, address),
+            }
+        }
+    }
+    let flag = |kind, flag| if tracer.layout.is_in(kind, address) { flag } else { 0 };
+    let flags = flag(RangeKind::Clear, Site::CLEAR) | flag(RangeKind::Allocator, Site::ALLOCATOR);
+    // SAFETY: as above; the site is a number that travels as a pointer.
+    unsafe {
+        let site = Site::new(address, flags).0 as *mut c_void;
+        abi::qemu_plugin_register_vcpu_mem_cb(
+            instruction,
+            memory,
+            abi::CALLBACK_NO_REGISTERS,
+            abi::MEMORY_READ_WRITE,
+            site,
+        );
+    }
+}
+
+extern "C" fn on_marker(vcpu: c_uint, code: *mut c_void) {
+    if let (Some(tracer), Some(marker)) = (tracer(), Marker::from_code(code as u8)) {
+        tracer.mark(vcpu, marker);
+    }
+}
+
+fn begin(vcpu: c_uint, level: Level, entry: *mut c_void) {
+    with_vcpu_of_machine(vcpu, |vcpu| {
+        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+        vcpu.begin(level, entry as u64);
+    });
+}
+
+extern "C" fn on_system_call(vcpu: c_uint, entry: *mut c_void) {
+    begin(vcpu, Level::SystemCall, entry);
+}
+
+extern "C" fn on_exception(vcpu: c_uint, entry: *mut c_void) {
+    begin(vcpu, Level::Exception, entry);
+}
+
+extern "C" fn on_interrupt(vcpu: c_uint, entry: *mut c_void) {
+    begin(vcpu, Level::Interrupt, entry);
+}
+
+extern "C" fn on_inter_processor_interrupt(vcpu: c_uint, entry: *mut c_void) {
+    begin(vcpu, Level::InterProcessorInterrupt, entry);
+}
+
+extern "C" fn on_softirq(vcpu: c_uint, entry: *mut c_void) {
+    begin(vcpu, Level::Softirq, entry);
+}
+
+extern "C" fn on_kernel_exit(vcpu: c_uint, _data: *mut c_void) {
+    with_vcpu_of_machine(vcpu, Vcpu::end);
+}
+
+extern "C" fn on_task_start(vcpu: c_uint, _data: *mut c_void) {
+    let Some(tracer) = tracer() else { return };
+    let mut central = tracer.central();
+    with_vcpu_of_machine(vcpu, |vcpu| vcpu.begin_task(&mut central.tasks));
+}
+
+extern "C" fn on_task_leaves(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_access_of_machine(vcpu, info, address, site);
+    with_vcpu_of_machine(vcpu, |vcpu| vcpu.leave_task(address));
+}
+
+extern "C" fn on_task_enters(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_access_of_machine(vcpu, info, address, site);
+    let Some(tracer) = tracer() else { return };
+    let mut central = tracer.central();
+    with_vcpu_of_machine(vcpu, |vcpu| vcpu.enter_task(address, &mut central.tasks));
+}
+
+/// Size in bytes and direction of an access.
+#[inline]
+fn size_and_direction(info: MemoryInfo) -> (u8, bool) {
+    // SAFETY: `info` is what QEMU handed to the running memory callback.
+    unsafe { (1 << abi::qemu_plugin_mem_size_shift(info).min(6), abi::qemu_plugin_mem_is_store(info)) }
+}
+
+/// First address of the kernel's half of the address space.
+const KERNEL_HALF: u64 = 1 << 63;
+/// Lowest address of the kernel's fixed mappings, among them the registers of the interrupt controllers.
+const FIXED_MAPPINGS: u64 = 0xffff_ffff_ff00_0000;
+
+#[inline]
+fn log_of_machine(vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site) {
+    let (size_bytes, write) = size_and_direction(info);
+    let (mut key, mut rule) = (address, None);
+    if !(KERNEL_HALF..FIXED_MAPPINGS).contains(&address) {
+        // SAFETY: called within a memory callback, for its own access.
+        unsafe {
+            let hardware = abi::qemu_plugin_get_hwaddr(info, address);
+            if !hardware.is_null() && abi::qemu_plugin_hwaddr_is_io(hardware) {
+                rule = Some(Rule::DeviceMemory);
+            } else if address < KERNEL_HALF {
+                // Two processes have different memory at one address, or the same at two.
+                if !hardware.is_null() {
+                    key = abi::qemu_plugin_hwaddr_phys_addr(hardware);
+                }
+                if !tracer().is_some_and(|tracer| tracer.user_window.contains(&address)) {
+                    rule = Some(Rule::Runner);
+                }
+            }
+        }
+    }
+    vcpu.record(address, key, site, size_bytes, write, rule);
+}
+
+extern "C" fn on_access_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    if RECORDING.load(Ordering::Relaxed) {
+        with_vcpu_of_machine(vcpu, |vcpu| {
+            vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+            log_of_machine(vcpu, info, address, Site(site as u64));
+        });
+    }
+}
+
+extern "C" fn on_call_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    let (recording, site) = (RECORDING.load(Ordering::Relaxed), Site(site as u64));
+    with_vcpu_of_machine(vcpu, |vcpu| {
+        if recording {
+            vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+            log_of_machine(vcpu, info, address, site);
+        }
+        // An indirect call also loads its target.
+        // SAFETY: `info` is what QEMU handed to this callback.
+        if unsafe { abi::qemu_plugin_mem_is_store(info) } {
+            vcpu.call(address, site, recording);
+        }
+    });
+}
+
+extern "C" fn on_return_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    let recording = RECORDING.load(Ordering::Relaxed);
+    with_vcpu_of_machine(vcpu, |vcpu| {
+        if recording {
+            vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+            log_of_machine(vcpu, info, address, Site(site as u64));
+        }
+        vcpu.ret(address, recording);
+    });
+}
+
+/// Logs an access of a program, then does what the instruction calls for.
+#[inline]
+fn log_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: Site, then: impl FnOnce(&mut Vcpu, bool)) {
+    if !RECORDING.load(Ordering::Relaxed) {
+        return;
+    }
+    with_recording_vcpu_of_program(vcpu, |vcpu| {
+        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+        let (size_bytes, write) = size_and_direction(info);
+        let runner = tracer().is_some_and(|tracer| tracer.layout.is_in(RangeKind::RunnerData, address));
+        vcpu.record(address, address, site, size_bytes, write, runner.then_some(Rule::Runner));
+        then(vcpu, write);
+    });
+}
+
+extern "C" fn on_access_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    log_of_program(vcpu, info, address, Site(site as u64), |_, _| {});
+}
+
+extern "C" fn on_call_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    let site = Site(site as u64);
+    log_of_program(vcpu, info, address, site, |vcpu, write| {
+        if write {
+            vcpu.call(address, site, true);
+        }
+    });
+}
+
+extern "C" fn on_return_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    log_of_program(vcpu, info, address, Site(site as u64), |vcpu, _| vcpu.ret(address, true));
+}

@@ -1,0 +1,111 @@
+//! Installation: arguments, layout and files are checked before QEMU starts; a mistake is one line on standard error.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+use mtrace::encode;
+use mtrace::layout::{Layout, MAX_LAYOUT_BYTES};
+use mtrace::record::{Header, MAX_CORES, Mode};
+
+use crate::abi::{API_VERSION, Info, PluginId};
+use crate::arguments::Arguments;
+use crate::callbacks;
+use crate::objects::{CAPTURE_BYTES, Objects};
+use crate::output::Output;
+use crate::ram::Ram;
+use crate::tracer::{self, Setup};
+
+/// QEMU's call after loading the plugin. Returns 0, or -1 to refuse.
+///
+/// # Safety
+/// QEMU passes a valid `info` and `argc` valid, NUL-terminated arguments, which live until this function returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: PluginId,
+    info: *const Info,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    // SAFETY: as this function demands.
+    let (info, target, texts) = unsafe {
+        let texts = (0..argc.max(0) as usize).map(|index| CStr::from_ptr(*argv.add(index)).to_str());
+        (&*info, CStr::from_ptr((*info).target_name), texts.collect::<Result<Vec<_>, _>>())
+    };
+    let result = match texts {
+        Ok(texts) => prepare(info, target.to_str().unwrap_or("?"), &texts),
+        Err(_) => Err("expected arguments in UTF-8".to_owned()),
+    };
+    match result {
+        Ok(setup) => {
+            tracer::install(setup);
+            callbacks::register(id);
+            0
+        }
+        Err(problem) => {
+            eprintln!("commutant tracer: {problem}");
+            -1
+        }
+    }
+}
+
+fn prepare(info: &Info, target: &str, texts: &[&str]) -> Result<Setup, String> {
+    if !(info.version_min..=info.version_cur).contains(&API_VERSION) {
+        let (min, cur) = (info.version_min, info.version_cur);
+        return Err(format!("expected a QEMU with plugin interface {API_VERSION}, got one with {min} to {cur}"));
+    }
+    if target != "x86_64" {
+        return Err(format!("expected QEMU for x86_64, got one for {target}"));
+    }
+    let mode = if info.system_emulation { Mode::System } else { Mode::User };
+    let arguments = Arguments::parse(texts.iter().copied())?;
+    if let Some(expected) = arguments.mode.filter(|&expected| expected != mode) {
+        return Err(format!("expected a QEMU for mode {expected:?}, got one for mode {mode:?}").to_lowercase());
+    }
+    if mode == Mode::System && info.max_vcpus > MAX_CORES as c_int {
+        return Err(format!("expected at most {MAX_CORES} virtual CPUs, got maxcpus={}", info.max_vcpus));
+    }
+    let layout = match &arguments.layout {
+        Some(path) => read_layout(path)?,
+        None if mode == Mode::User || !arguments.record => Layout::default(),
+        None => return Err("expected layout=PATH in system mode, got no such argument".to_owned()),
+    };
+    let objects = match &arguments.ram {
+        Some(path) if mode == Mode::System && arguments.record => Some(Objects::new(Ram::open(path)?)),
+        _ => None,
+    };
+    let file = open_output(&arguments.out)?;
+    let mut output = Output::new(file);
+    let capture_bytes = if objects.is_some() { CAPTURE_BYTES as u32 } else { 0 };
+    output.buffer.extend_from_slice(&encode::header(&Header { mode, capture_bytes }));
+    output.write();
+    Ok(Setup {
+        mode,
+        layout,
+        user_window: arguments.user_base..arguments.user_base + arguments.user_bytes,
+        record: arguments.record,
+        rules: arguments.rules,
+        output,
+        objects,
+    })
+}
+
+fn read_layout(path: &Path) -> Result<Layout, String> {
+    let shown = path.display();
+    let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if length > MAX_LAYOUT_BYTES as u64 {
+        return Err(format!("expected a layout file of at most {MAX_LAYOUT_BYTES} bytes at '{shown}', got {length}"));
+    }
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("expected a layout file at '{shown}': {error}"))?;
+    Layout::parse(&text).map_err(|error| format!("'{shown}': {error}"))
+}
+
+fn open_output(path: &Path) -> Result<File, String> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .map_err(|error| format!("cannot open the trace '{}' for writing: {error}", path.display()))
+}

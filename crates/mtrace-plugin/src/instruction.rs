@@ -1,0 +1,119 @@
+//! Which x86-64 instructions the tracer must know: those that mark windows, call and return, leave the kernel, and
+//! exchange the stack pointer in the kernel's task switch. Everything else is plain.
+
+/// What an instruction means to the tracer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing special.
+    Plain,
+    /// A near call: its store is the return address, so the store's address is the new stack pointer.
+    Call,
+    /// A near return: its load is the return address.
+    Return,
+    /// `iretq`: the innermost exception or interrupt ends.
+    InterruptReturn,
+    /// `sysretq`: the system call ends.
+    SystemCallReturn,
+    /// A marker with its code.
+    Marker(Marker),
+    /// `mov %rsp, disp(%rdi)`: in the task switch, the old task's stack pointer is saved.
+    SaveStackPointer,
+    /// `mov disp(%rsi), %rsp`: in the task switch, the new task's stack pointer is loaded.
+    LoadStackPointer,
+}
+
+/// The markers by which the program that runs the tests tells what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Marker {
+    /// A window begins: forget what was recorded.
+    WindowOpen = 0x10,
+    /// One of the window's calls begins on this core: record on all cores.
+    CallBegin = 0x11,
+    /// The call ended: stop recording.
+    CallEnd = 0x12,
+    /// The window ended: analyse and write.
+    WindowClose = 0x13,
+    /// A batch ended: everything written must be readable.
+    Flush = 0x14,
+    /// The executing task is one of the test's.
+    Thread = 0x15,
+}
+
+impl Marker {
+    const ALL: [Marker; 6] =
+        [Marker::WindowOpen, Marker::CallBegin, Marker::CallEnd, Marker::WindowClose, Marker::Flush, Marker::Thread];
+
+    /// The marker of that code.
+    pub fn from_code(code: u8) -> Option<Marker> {
+        Self::ALL.into_iter().find(|marker| *marker as u8 == code)
+    }
+}
+
+/// Recognises an instruction by its bytes.
+pub fn classify(bytes: &[u8]) -> Kind {
+    if let [0x0f, 0x1f, 0x84, 0x00, code, 0x52, 0x54, 0x4d] = *bytes {
+        return Marker::from_code(code).map_or(Kind::Plain, Kind::Marker);
+    }
+    // Legacy prefixes (segment: padding of `call` in Linux; f2: MPX; f3: `rep ret`; 3e: notrack), then one REX prefix.
+    let legacy = bytes.iter().take_while(|byte| matches!(byte, 0x2e | 0x36 | 0x3e | 0x26 | 0x64..=0x67 | 0xf2 | 0xf3));
+    let mut opcode = &bytes[legacy.count()..];
+    let mut rex = 0;
+    if let [prefix @ 0x40..=0x4f, rest @ ..] = opcode {
+        rex = *prefix;
+        opcode = rest;
+    }
+    let wide = rex & 0x08 != 0;
+    match *opcode {
+        [0xe8, ..] => Kind::Call,
+        [0xff, modrm, ..] if (modrm >> 3) & 7 == 2 => Kind::Call,
+        [0xc3, ..] | [0xc2, ..] => Kind::Return,
+        [0xcf, ..] if wide => Kind::InterruptReturn,
+        [0x0f, 0x07, ..] if wide => Kind::SystemCallReturn,
+        [0x89, 0x67 | 0xa7, ..] if rex == 0x48 => Kind::SaveStackPointer,
+        [0x8b, 0x66 | 0xa6, ..] if rex == 0x48 => Kind::LoadStackPointer,
+        _ => Kind::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn instructions_are_recognised_by_their_encoding() {
+        for (bytes, kind) in [
+            (&[0xe8, 1, 2, 3, 4][..], Kind::Call),
+            (&[0x2e, 0xe8, 1, 2, 3, 4], Kind::Call), // cs call: a patched indirect call
+            (&[0xff, 0xd0], Kind::Call),             // call *%rax
+            (&[0x41, 0xff, 0xd3], Kind::Call),       // call *%r11
+            (&[0x3e, 0xff, 0x55, 0x08], Kind::Call), // notrack call *8(%rbp)
+            (&[0xff, 0x25, 0, 0, 0, 0], Kind::Plain), // jmp *0(%rip)
+            (&[0xff, 0xc0], Kind::Plain),            // inc %eax
+            (&[0xff, 0x1c, 0x24], Kind::Plain),      // far call
+            (&[0xc3], Kind::Return),
+            (&[0xf3, 0xc3], Kind::Return),
+            (&[0xc2, 8, 0], Kind::Return),
+            (&[0x48, 0xcf], Kind::InterruptReturn),
+            (&[0xcf], Kind::Plain), // iret of 32-bit code
+            (&[0x48, 0x0f, 0x07], Kind::SystemCallReturn),
+            (&[0x48, 0x89, 0xa7, 0x18, 0x14, 0, 0], Kind::SaveStackPointer),
+            (&[0x48, 0x8b, 0xa6, 0x18, 0x14, 0, 0], Kind::LoadStackPointer),
+            (&[0x4c, 0x8b, 0xa6, 0x18, 0x14, 0, 0], Kind::Plain), // mov disp(%rsi), %r12
+            (&[0x0f, 0x1f, 0x84, 0x00, 0x13, 0x52, 0x54, 0x4d], Kind::Marker(Marker::WindowClose)),
+            (&[0x0f, 0x1f, 0x84, 0x00, 0x99, 0x52, 0x54, 0x4d], Kind::Plain),
+            (&[0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0], Kind::Plain), // an ordinary long nop
+            (&[], Kind::Plain),
+        ] {
+            assert_eq!(classify(bytes), kind, "{bytes:02x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_some_instruction(bytes in proptest::collection::vec(any::<u8>(), 0..16)) {
+            let _ = classify(&bytes);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The tracer as a whole: which windows there are, and what each marker does.
+//!
+//! ```text
+//! WINDOW_OPEN  ─►  CALL_BEGIN ─ recording ─ CALL_END  ─►  CALL_BEGIN ─ recording ─ CALL_END  ─►  WINDOW_CLOSE
+//! (coordinator)    (worker 0)                             (worker 1)                             (coordinator)
+//! ```
+//!
+//! **Threads.** A machine must run with `-accel tcg,thread=single`: then every callback comes from one thread, which is
+//! checked at each marker. A program's threads call concurrently, each with its own virtual CPU. Each virtual CPU's
+//! state belongs to the thread that runs it, except at WINDOW_OPEN and WINDOW_CLOSE, when the coordinator's thread takes
+//! all of them. For that it clears [`RECORDING`], then waits until no [`VcpuCell`] is busy; a callback makes its cell
+//! busy, then looks at [`RECORDING`] again (both sequentially consistent: one of the two sees the other). In a machine
+//! there is nothing to wait for, and callbacks skip the hand-shake.
+//!
+//! [`Central`] is guarded by a mutex that only markers, task switches and the exit take, never a memory access.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use mtrace::encode;
+use mtrace::layout::Layout;
+use mtrace::record::{MAX_CORES, Mode};
+use mtrace::rules::RuleSet;
+
+use crate::context::Tasks;
+use crate::instruction::Marker;
+use crate::objects::Objects;
+use crate::output::Output;
+use crate::trace_stacks::TraceStacks;
+use crate::vcpu::{KERNEL_STACK_BYTES, Vcpu};
+use crate::window::{self, DirectMap, WindowAnalysis};
+
+/// Whether a traced call runs.
+pub static RECORDING: AtomicBool = AtomicBool::new(false);
+/// Number of the traced call that runs.
+pub static CALL_EPOCH: AtomicU32 = AtomicU32::new(0);
+/// The virtual CPUs seen so far, by index; never freed, since QEMU may call back until the process ends.
+static VCPUS: [AtomicPtr<VcpuCell>; MAX_CORES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_CORES];
+static TRACER: OnceLock<Tracer> = OnceLock::new();
+
+/// One virtual CPU's state and who may touch it.
+pub struct VcpuCell {
+    /// The owning thread is inside (user mode only).
+    busy: AtomicBool,
+    state: UnsafeCell<Vcpu>,
+}
+
+// SAFETY: the state is touched by one thread at a time: see "Threads" in this module's description.
+unsafe impl Sync for VcpuCell {}
+// SAFETY: nothing in a `Vcpu` is bound to a thread.
+unsafe impl Send for VcpuCell {}
+
+/// What never changes after installation.
+pub struct Tracer {
+    /// What is traced.
+    pub mode: Mode,
+    /// Where things lie in the traced system.
+    pub layout: Layout,
+    /// User addresses that count.
+    pub user_window: std::ops::Range<u64>,
+    /// Whether accesses are recorded.
+    pub record: bool,
+    rules: RuleSet,
+    central: Mutex<Central>,
+    /// Guards the other half of "one thread only" in a machine: the thread of the first marker, 0 before.
+    machine_thread: AtomicUsize,
+    /// Virtual CPUs beyond [`MAX_CORES`] that were asked for; they are not recorded.
+    too_many_vcpus: AtomicU64,
+}
+
+/// What markers work on.
+pub struct Central {
+    output: Output,
+    analysis: WindowAnalysis,
+    stacks: TraceStacks,
+    objects: Option<Objects>,
+    direct_map: Option<DirectMap>,
+    /// What is known of the machine's tasks.
+    pub tasks: Tasks,
+    window_count: u64,
+    ended: bool,
+}
+
+/// What installation found out.
+pub struct Setup {
+    /// What is traced.
+    pub mode: Mode,
+    /// Where things lie in the traced system.
+    pub layout: Layout,
+    /// User addresses that count.
+    pub user_window: std::ops::Range<u64>,
+    /// Whether accesses are recorded.
+    pub record: bool,
+    /// Rules that are switched on.
+    pub rules: RuleSet,
+    /// Where the trace goes, with its header in the buffer.
+    pub output: Output,
+    /// The look into the guest's memory, if its RAM is given.
+    pub objects: Option<Objects>,
+}
+
+/// Installs the tracer; only the first call has an effect.
+pub fn install(setup: Setup) -> &'static Tracer {
+    TRACER.get_or_init(|| Tracer {
+        mode: setup.mode,
+        layout: setup.layout,
+        user_window: setup.user_window,
+        record: setup.record,
+        rules: setup.rules,
+        central: Mutex::new(Central {
+            output: setup.output,
+            analysis: WindowAnalysis::default(),
+            stacks: TraceStacks::default(),
+            objects: setup.objects,
+            direct_map: None,
+            tasks: Tasks::default(),
+            window_count: 0,
+            ended: false,
+        }),
+        machine_thread: AtomicUsize::new(0),
+        too_many_vcpus: AtomicU64::new(0),
+    })
+}
+
+/// The tracer, once installed.
+pub fn tracer() -> Option<&'static Tracer> {
+    TRACER.get()
+}
+
+/// Runs `action` on a virtual CPU's state in the thread that runs it, with no hand-shake (machines).
+#[inline]
+pub fn with_vcpu_of_machine(index: u32, action: impl FnOnce(&mut Vcpu)) {
+    let Some(slot) = VCPUS.get(index as usize) else { return };
+    // SAFETY: a non-null pointer in `VCPUS` was leaked by `add_vcpu` and is valid for ever.
+    let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { return };
+    // SAFETY: all callbacks of a machine come from one thread (checked at each marker, before state of another virtual
+    // CPU is touched), callbacks do not nest, and `action` cannot reach this function again.
+    action(unsafe { &mut *cell.state.get() });
+}
+
+/// Runs `action` on the state of the calling thread's virtual CPU if a call is traced (programs).
+#[inline]
+pub fn with_recording_vcpu_of_program(index: u32, action: impl FnOnce(&mut Vcpu)) {
+    let Some(slot) = VCPUS.get(index as usize) else { return };
+    // SAFETY: as above.
+    let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { return };
+    // SeqCst, pairs with `quiesce`: either that sees this store, or the load below sees RECORDING cleared.
+    cell.busy.store(true, Ordering::SeqCst);
+    if RECORDING.load(Ordering::SeqCst) {
+        // SAFETY: only this thread runs the virtual CPU `index`, and no other takes its state while `busy` is set and
+        // RECORDING was seen set behind it.
+        action(unsafe { &mut *cell.state.get() });
+    }
+    // Release, pairs with the load in `quiesce`: what `action` wrote is seen there.
+    cell.busy.store(false, Ordering::Release);
+}
+
+impl Tracer {
+    /// A virtual CPU starts. Its index may have belonged to a thread that is gone.
+    pub fn add_vcpu(&self, index: u32) {
+        let Some(slot) = VCPUS.get(index as usize) else {
+            if self.too_many_vcpus.fetch_add(1, Ordering::Relaxed) == 0 {
+                eprintln!("commutant tracer: expected at most {MAX_CORES} virtual CPUs, got number {index}");
+            }
+            return;
+        };
+        if slot.load(Ordering::Acquire).is_null() {
+            let stack_bytes = if self.mode == Mode::System { KERNEL_STACK_BYTES } else { u64::MAX };
+            let state = UnsafeCell::new(Vcpu::new(stack_bytes, self.mode == Mode::User, self.rules));
+            let cell = Box::into_raw(Box::new(VcpuCell { busy: AtomicBool::new(false), state }));
+            // Release, pairs with the loads of `VCPUS`. QEMU starts virtual CPUs one after the other.
+            slot.store(cell, Ordering::Release);
+        }
+    }
+
+    /// The state that markers and task switches share.
+    pub fn central(&self) -> MutexGuard<'_, Central> {
+        self.central.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A virtual CPU executes a marker.
+    pub fn mark(&self, index: u32, marker: Marker) {
+        if self.mode == Mode::System && !self.on_machine_thread() {
+            return;
+        }
+        match marker {
+            Marker::CallBegin if self.record => {
+                let epoch = CALL_EPOCH.load(Ordering::Relaxed).wrapping_add(1);
+                CALL_EPOCH.store(epoch, Ordering::Relaxed);
+                self.adopt_task(index);
+                // SeqCst: the store of the epoch is seen by whoever sees RECORDING set.
+                RECORDING.store(true, Ordering::SeqCst);
+            }
+            Marker::CallBegin => {}
+            Marker::CallEnd => RECORDING.store(false, Ordering::SeqCst),
+            Marker::Thread => self.adopt_task(index),
+            Marker::WindowOpen => self.quiesce(|vcpus| vcpus.iter_mut().for_each(|(_, vcpu)| vcpu.open_window())),
+            Marker::WindowClose => self.quiesce(|vcpus| self.central().close_window(vcpus, self)),
+            Marker::Flush => {
+                let mut central = self.central();
+                let count = central.window_count;
+                encode::flush(&mut central.output.buffer, count);
+                central.output.write();
+            }
+        }
+    }
+
+    /// The executing task belongs to the test.
+    fn adopt_task(&self, index: u32) {
+        if self.mode == Mode::System {
+            let mut central = self.central();
+            with_vcpu_of_machine(index, |vcpu| vcpu.marked(&mut central.tasks));
+        }
+    }
+
+    /// Stops recording and runs `action` on all virtual CPUs' states.
+    fn quiesce(&self, action: impl FnOnce(&mut [(u8, &mut Vcpu)])) {
+        // SeqCst, pairs with `with_recording_vcpu_of_program`.
+        RECORDING.store(false, Ordering::SeqCst);
+        let mut vcpus = Vec::with_capacity(MAX_CORES);
+        for (core, slot) in VCPUS.iter().enumerate() {
+            // SAFETY: as in `with_vcpu_of_machine`.
+            let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { continue };
+            // SeqCst and acquire: see `with_recording_vcpu_of_program`.
+            while cell.busy.load(Ordering::SeqCst) {
+                std::hint::spin_loop();
+            }
+            // SAFETY: RECORDING is clear and the cell is not busy, so its thread does not touch the state until the
+            // next CALL_BEGIN, which the program executes behind this marker. In a machine this is the only thread.
+            vcpus.push((core as u8, unsafe { &mut *cell.state.get() }));
+        }
+        action(&mut vcpus);
+    }
+
+    /// Whether this is the machine's only thread. If not, says so once and ends the process: what was recorded by
+    /// several threads without a hand-shake is worth nothing.
+    fn on_machine_thread(&self) -> bool {
+        thread_local!(static HERE: u8 = const { 0 });
+        let here = HERE.with(|here| std::ptr::from_ref(here) as usize);
+        let first = self.machine_thread.load(Ordering::Relaxed);
+        if first == 0 {
+            let result = self.machine_thread.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed);
+            return result.is_ok_and(|_| true) || self.on_machine_thread();
+        }
+        if first != here {
+            let mut central = self.central();
+            if !central.ended {
+                let text = "expected -accel tcg,thread=single, got virtual CPUs in several threads";
+                eprintln!("commutant tracer: {text}");
+                encode::message(&mut central.output.buffer, text);
+                central.end();
+            }
+        }
+        first == here
+    }
+}
+
+impl Central {
+    fn close_window(&mut self, vcpus: &mut [(u8, &mut Vcpu)], tracer: &Tracer) {
+        let sequence = self.window_count;
+        self.window_count += 1;
+        if !tracer.record {
+            window::write_empty(sequence, &mut self.output.buffer);
+            self.output.write_if_large();
+            return;
+        }
+        let direct_map = *self.direct_map.get_or_insert_with(|| {
+            let address = tracer.layout.page_offset_base;
+            self.objects.as_mut().and_then(|objects| objects.direct_map(address?)).unwrap_or_default()
+        });
+        if tracer.too_many_vcpus.load(Ordering::Relaxed) > 0
+            && let Some((_, vcpu)) = vcpus.first_mut()
+        {
+            vcpu.lost += 1; // the window cannot be trusted: a thread was not recorded
+        }
+        let core_count = vcpus.last().map_or(0, |(core, _)| usize::from(*core) + 1);
+        let Self { analysis, stacks, objects, output, .. } = self;
+        let logs = window::Logs { vcpus, core_count, direct_map };
+        match objects.as_mut().and_then(Objects::view) {
+            Some(mut view) => analysis.close(sequence, logs, stacks, Some(&mut view), &mut output.buffer),
+            None => analysis.close::<crate::objects::View<'_>>(sequence, logs, stacks, None, &mut output.buffer),
+        }
+        output.write_if_large();
+    }
+
+    /// The traced system ends.
+    pub fn end(&mut self) {
+        if !self.ended {
+            self.ended = true;
+            let count = self.window_count;
+            encode::end(&mut self.output.buffer, count);
+            self.output.write();
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What the tracer keeps per virtual CPU: the log of accesses, the call stack, and on whose behalf it works.
+//!
+//! A log entry is 32 bytes and is only appended; lines, conflicts and rules are worked out when the window closes. A
+//! small cache of recent entries drops exact repetitions (loops, waiting threads), so that a log stays short. Nothing
+//! here allocates while a call is traced: a full log counts what it loses.
+
+use mtrace::rules::{Rule, RuleSet};
+
+use crate::call_tree::CallTree;
+use crate::context::{Level, Nest, TaskIdentity, Tasks};
+use crate::shadow_stack::ShadowStack;
+
+/// Accesses that a log holds per window.
+const LOG_CAPACITY: usize = 1 << 19;
+/// Nodes that a virtual CPU's call tree holds.
+const CALL_TREE_CAPACITY: usize = 1 << 18;
+/// Entries of the cache of recent accesses.
+const RECENT: usize = 1 << 10;
+/// Size of the kernel's stacks (x86-64: `THREAD_SIZE`, also that of the interrupt stacks).
+pub const KERNEL_STACK_BYTES: u64 = 16 << 10;
+
+/// Category of an access: 0 counts, 1 + rule is ignored by that rule.
+pub type Category = u8;
+/// The category of accesses that count.
+pub const COUNTS: Category = 0;
+/// Number of categories.
+pub const CATEGORY_COUNT: usize = 1 + mtrace::rules::RULE_COUNT;
+
+/// The category that a rule gives.
+pub const fn category_of(rule: Option<Rule>) -> Category {
+    match rule {
+        None => COUNTS,
+        Some(rule) => 1 + rule as u8,
+    }
+}
+
+/// What a memory callback knows of its instruction: the address in the upper 48 bits, two flags below. It travels as the
+/// callback's data pointer, so that no memory has to be read for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site(pub u64);
+
+impl Site {
+    /// The instruction lies in a function that clears memory.
+    pub const CLEAR: u64 = 1;
+    /// The instruction lies in a function that allocates memory.
+    pub const ALLOCATOR: u64 = 2;
+
+    /// An instruction's address and flags. x86-64 code lies in the sign-extended 48-bit part of the address space.
+    pub const fn new(address: u64, flags: u64) -> Self {
+        Self(address << 16 | flags)
+    }
+
+    /// The instruction's address.
+    pub const fn address(self) -> u64 {
+        (self.0 as i64 >> 16) as u64
+    }
+
+    /// Whether a flag is set.
+    pub const fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+/// One access as it is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Virtual address.
+    pub address: u64,
+    /// What identifies the memory: the virtual address in the kernel, the physical one for user memory.
+    pub key: u64,
+    /// The instruction.
+    pub site: Site,
+    /// The call stack, a node of this virtual CPU's tree.
+    pub node: u32,
+    /// Number of bytes.
+    pub size_bytes: u8,
+    /// Whether they were written.
+    pub write: bool,
+    /// Why the access is ignored, if it is.
+    pub category: Category,
+}
+
+/// One virtual CPU.
+pub struct Vcpu {
+    /// Accesses of this window, repetitions left out.
+    pub log: Vec<Entry>,
+    recent: Box<[u32; RECENT]>,
+    /// Accesses that count, repetitions included.
+    pub counted: u64,
+    /// Accesses that found no room in the log.
+    pub lost: u64,
+    /// All call stacks seen on this virtual CPU.
+    pub tree: CallTree,
+    stack: ShadowStack,
+    /// The call during which the stack was last touched; see [`Vcpu::enter_call`].
+    call_epoch: u32,
+    nest: Nest,
+    task: Option<TaskIdentity>,
+    in_test_task: bool,
+    /// Where the last call stored its return address.
+    last_call_at: u64,
+    /// Category that the nest and the task give; kept up to date with them.
+    category: Category,
+    /// Rules that are switched on; what the others would ignore counts.
+    rules: RuleSet,
+    /// Set between the two halves of a task switch.
+    switched_from: Option<TaskIdentity>,
+}
+
+impl Vcpu {
+    /// A virtual CPU at rest; places at least `stack_bytes` apart lie on different stacks.
+    pub fn new(stack_bytes: u64, in_test_task: bool, rules: RuleSet) -> Self {
+        let mut vcpu = Self {
+            log: Vec::with_capacity(LOG_CAPACITY),
+            recent: Box::new([0; RECENT]),
+            counted: 0,
+            lost: 0,
+            tree: CallTree::new(CALL_TREE_CAPACITY),
+            stack: ShadowStack::new(stack_bytes),
+            call_epoch: 0,
+            nest: Nest::default(),
+            task: None,
+            in_test_task,
+            last_call_at: 0,
+            category: COUNTS,
+            rules,
+            switched_from: None,
+        };
+        vcpu.update_category();
+        vcpu
+    }
+
+    /// Forgets the last window.
+    pub fn open_window(&mut self) {
+        self.log.clear();
+        self.counted = 0;
+        self.lost = 0;
+        if self.tree.is_crowded() {
+            self.tree.clear();
+            self.stack.clear();
+        }
+    }
+
+    /// To be called before anything is recorded: the stack that is left from an earlier traced call is void.
+    #[inline]
+    pub fn enter_call(&mut self, epoch: u32) {
+        if self.call_epoch != epoch {
+            self.call_epoch = epoch;
+            self.stack.clear();
+        }
+    }
+
+    fn update_category(&mut self) {
+        self.category = self.category_by(self.nest.rule(self.in_test_task));
+    }
+
+    fn category_by(&self, rule: Option<Rule>) -> Category {
+        category_of(rule.filter(|&rule| self.rules.contains(rule)))
+    }
+
+    /// Logs an access. `rule` is the one that the memory itself calls for; it applies to what would count otherwise.
+    #[inline]
+    pub fn record(&mut self, address: u64, key: u64, site: Site, size_bytes: u8, write: bool, rule: Option<Rule>) {
+        let node = self.stack.node();
+        let mut category = self.category;
+        if category == COUNTS {
+            if rule.is_some() {
+                category = self.category_by(rule);
+            }
+            if site.has(Site::CLEAR) && category == COUNTS && self.tree.node(node).under_allocator {
+                category = self.category_by(Some(Rule::AllocationClear));
+            }
+        }
+        self.counted += u64::from(category == COUNTS);
+        let entry = Entry { address, key, site, node, size_bytes, write, category };
+        let hash = (address ^ site.0.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = (hash >> 48) as usize % RECENT;
+        // A stale index points behind the log's end or at another entry: the comparison is with the log itself.
+        if self.log.get(self.recent[slot] as usize) == Some(&entry) {
+            return;
+        }
+        if self.log.len() == LOG_CAPACITY {
+            self.lost += 1;
+            return;
+        }
+        self.recent[slot] = self.log.len() as u32;
+        self.log.push(entry);
+    }
+
+    /// A call stored its return address; `recording` tells whether a traced call runs.
+    #[inline]
+    pub fn call(&mut self, stack_pointer: u64, site: Site, recording: bool) {
+        self.last_call_at = stack_pointer;
+        if recording && self.category == COUNTS {
+            self.stack.call(&mut self.tree, stack_pointer, site.address(), site.has(Site::ALLOCATOR));
+        }
+    }
+
+    /// A return loaded its address.
+    #[inline]
+    pub fn ret(&mut self, stack_pointer: u64, recording: bool) {
+        if self.nest.in_softirq()
+            && let Some(segment) = self.nest.end_softirq(stack_pointer, KERNEL_STACK_BYTES)
+        {
+            self.stack.end_segment(segment);
+            self.update_category();
+        }
+        if recording && self.category == COUNTS {
+            self.stack.ret(stack_pointer);
+        }
+    }
+
+    /// A system call, fault, interrupt or softirq begins at the instruction `entry`.
+    pub fn begin(&mut self, level: Level, entry: u64) {
+        if level == Level::SystemCall {
+            // Only user code makes system calls, and user code runs outside of every nest.
+            self.nest.clear();
+        }
+        let node = match level {
+            Level::SystemCall => crate::call_tree::ROOT,
+            Level::Exception | Level::Softirq => self.tree.child(self.stack.node(), entry, false),
+            Level::Interrupt | Level::InterProcessorInterrupt => self.tree.child(crate::call_tree::ROOT, entry, false),
+        };
+        let segment = self.stack.begin_segment(node);
+        self.nest.begin(level, segment, self.last_call_at);
+        self.update_category();
+    }
+
+    /// `iretq` or `sysretq`.
+    pub fn end(&mut self) {
+        if let Some(segment) = self.nest.end_interrupt() {
+            self.stack.end_segment(segment);
+        }
+        self.update_category();
+    }
+
+    /// The test's task executes a marker, in user mode.
+    pub fn marked(&mut self, tasks: &mut Tasks) {
+        self.nest.clear();
+        self.in_test_task = true;
+        if let Some(task) = self.task {
+            tasks.adopt(task);
+        }
+        self.update_category();
+    }
+
+    /// First half of a task switch: the stack pointer of the task that leaves is stored in its structure.
+    pub fn leave_task(&mut self, task: TaskIdentity) {
+        self.switched_from = Some(task);
+    }
+
+    /// Second half: the stack pointer of the task that comes is loaded from its structure.
+    pub fn enter_task(&mut self, task: TaskIdentity, tasks: &mut Tasks) {
+        if let Some(left) = self.switched_from.take().or(self.task) {
+            if self.in_test_task {
+                tasks.adopt(left);
+            }
+            // The segment lets go of the frames of the tasks that run in between.
+            let segment = self.stack.begin_segment(crate::call_tree::ROOT);
+            tasks.put_away(left, &self.nest, segment);
+        }
+        let (nest, segment) = tasks.take_out(task);
+        self.nest = nest;
+        if let Some(segment) = segment {
+            self.stack.end_segment(segment);
+        }
+        self.task = Some(task);
+        self.in_test_task = tasks.is_test_task(task);
+        self.update_category();
+    }
+
+    /// A new task runs for the first time.
+    pub fn begin_task(&mut self, tasks: &mut Tasks) {
+        if let Some(task) = self.task {
+            tasks.forget(task);
+            self.in_test_task = false;
+        }
+        self.nest.clear();
+        self.update_category();
+    }
+}

@@ -1,0 +1,378 @@
+//! What happens when a window closes: from the logs of all virtual CPUs to one record of the trace.
+//!
+//! Three passes over the logs, which hold a few thousand accesses:
+//! 1. every access finds its line in a hash table, and the line notes which cores read and wrote it, per category;
+//! 2. every line that two cores touched, one of them writing, is judged: it stays, or the first rule whose accesses it
+//!    needs is counted. Most windows touch a thousand lines and keep five;
+//! 3. the accesses to the lines that stay are written, each distinct one once.
+//!
+//! The hash table is never cleared: a slot belongs to the present window if its stamp does.
+
+use mtrace::LINE_BYTES;
+use mtrace::encode::{self, WindowSummary, WindowWriter};
+use mtrace::record::{Access, MAX_ACCESSES, MAX_CAPTURES};
+use mtrace::rules::RULE_COUNT;
+
+use crate::trace_stacks::TraceStacks;
+use crate::vcpu::{CATEGORY_COUNT, COUNTS, Entry, Vcpu};
+
+/// Lines that one window may touch.
+const LINE_CAPACITY: usize = 1 << 18;
+
+/// Addresses of the kernel that are another name of physical memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DirectMap {
+    /// Where physical address 0 appears; 0 if unknown.
+    pub base: u64,
+    /// Bytes of physical memory, with gaps.
+    pub bytes: u64,
+}
+
+impl DirectMap {
+    /// The physical address of a kernel address in the direct map.
+    #[inline]
+    fn physical(&self, address: u64) -> Option<u64> {
+        let offset = address.wrapping_sub(self.base);
+        (offset < self.bytes).then_some(offset)
+    }
+}
+
+/// What was recorded in a window.
+pub struct Logs<'a, 'b> {
+    /// The virtual CPUs with their cores' numbers.
+    pub vcpus: &'a mut [(u8, &'b mut Vcpu)],
+    /// One more than the highest core there is.
+    pub core_count: usize,
+    /// Where physical memory appears in the kernel's addresses.
+    pub direct_map: DirectMap,
+}
+
+/// Looks at the object at an address.
+pub trait Capturer {
+    /// Appends the capture of the object at `address` and gives the addresses that it speaks for.
+    fn capture(&mut self, address: u64, out: &mut Vec<u8>) -> std::ops::Range<u64>;
+}
+
+/// One line of the present window.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    /// Virtual address, that of the kernel if both sides use one.
+    address: u64,
+    key: u64,
+    readers: [u64; CATEGORY_COUNT],
+    writers: [u64; CATEGORY_COUNT],
+    /// Position among the lines that stay.
+    rank: u32,
+}
+
+/// The line conflicts no more, or never did.
+const DROPPED: u32 = u32::MAX;
+
+impl Line {
+    fn conflicts_without(&self, categories: &[bool; CATEGORY_COUNT]) -> bool {
+        let (mut touched, mut written) = (0, 0);
+        for (category, &dropped) in categories.iter().enumerate() {
+            if !dropped {
+                touched |= self.readers[category] | self.writers[category];
+                written |= self.writers[category];
+            }
+        }
+        // A set with a single member has nothing left without its lowest member.
+        written != 0 && touched & (touched - 1) != 0
+    }
+
+    /// `None` if the line stays a conflict under all rules; else the rule that removed it, or `Some(None)` if there
+    /// never was a conflict.
+    fn judge(&self) -> Option<Option<usize>> {
+        let mut dropped = [false; CATEGORY_COUNT];
+        if !self.conflicts_without(&dropped) {
+            return Some(None);
+        }
+        for rule in 0..RULE_COUNT {
+            dropped[1 + rule] = true;
+            if !self.conflicts_without(&dropped) {
+                return Some(Some(rule));
+            }
+        }
+        None
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    key: u64,
+    stamp: u32,
+    line: u32,
+}
+
+/// A piece of an access that lies within one line.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    key: u64,
+    address: u64,
+    offset: u8,
+    size_bytes: u8,
+}
+
+/// The one or two pieces of an access.
+fn pieces(entry: &Entry, direct_map: DirectMap) -> impl Iterator<Item = Piece> {
+    let key = direct_map.physical(entry.key).unwrap_or(entry.key);
+    let offset = key % LINE_BYTES;
+    let first = u64::from(entry.size_bytes).min(LINE_BYTES - offset);
+    let second = u64::from(entry.size_bytes) - first;
+    let piece = move |start: u64, count: u64| Piece {
+        key: key.wrapping_add(start) & !(LINE_BYTES - 1),
+        address: entry.address.wrapping_add(start) & !(LINE_BYTES - 1),
+        offset: (key.wrapping_add(start) % LINE_BYTES) as u8,
+        size_bytes: count as u8,
+    };
+    std::iter::once(piece(0, first)).chain((second > 0).then(|| piece(first, second)))
+}
+
+/// An access that will be written.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    rank: u32,
+    order: u32,
+    access: Access,
+}
+
+/// Buffers of the analysis, kept from window to window.
+pub struct WindowAnalysis {
+    slots: Box<[Slot]>,
+    stamp: u32,
+    lines: Vec<Line>,
+    staying: Vec<u32>,
+    kept: Vec<Kept>,
+    accesses: Vec<Access>,
+    captures: Vec<u8>,
+    captured: Vec<std::ops::Range<u64>>,
+}
+
+impl Default for WindowAnalysis {
+    fn default() -> Self {
+        Self {
+            slots: vec![Slot::default(); LINE_CAPACITY * 2].into_boxed_slice(),
+            stamp: 0,
+            lines: Vec::with_capacity(LINE_CAPACITY),
+            staying: Vec::new(),
+            kept: Vec::new(),
+            accesses: Vec::new(),
+            captures: Vec::new(),
+            captured: Vec::new(),
+        }
+    }
+}
+
+impl WindowAnalysis {
+    /// Analyses the logs and appends the window's record (and new stack nodes) to `buffer`.
+    pub fn close<C: Capturer>(
+        &mut self,
+        sequence: u64,
+        logs: Logs<'_, '_>,
+        stacks: &mut TraceStacks,
+        capturer: Option<&mut C>,
+        buffer: &mut Vec<u8>,
+    ) {
+        let Logs { vcpus, core_count, direct_map } = logs;
+        let mut lost = self.find_lines(vcpus, direct_map);
+        let mut ignored_lines = [0; RULE_COUNT];
+        self.staying.clear();
+        for (index, line) in self.lines.iter_mut().enumerate() {
+            line.rank = DROPPED;
+            match line.judge() {
+                None => self.staying.push(index as u32),
+                Some(None) => {}
+                Some(Some(rule)) => ignored_lines[rule] += 1,
+            }
+        }
+        self.rank_lines();
+        let node_at = stacks.begin_window(buffer);
+        self.keep_accesses(vcpus, direct_map, stacks);
+        stacks.write_new(node_at, buffer);
+
+        let mut counted_accesses = vec![0; core_count];
+        for (core, vcpu) in vcpus.iter() {
+            counted_accesses[usize::from(*core)] = vcpu.counted;
+            lost += vcpu.lost;
+        }
+        let summary = WindowSummary {
+            sequence,
+            lost_accesses: lost,
+            counted_accesses: &counted_accesses,
+            ignored_lines: &ignored_lines,
+        };
+        self.write(&summary, capturer, buffer);
+    }
+
+    /// First pass. Gives the number of pieces that found no room.
+    fn find_lines(&mut self, vcpus: &[(u8, &mut Vcpu)], direct_map: DirectMap) -> u64 {
+        self.lines.clear();
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.slots.fill(Slot::default());
+            self.stamp = 1;
+        }
+        let mut lost = 0;
+        for (core, vcpu) in vcpus {
+            let core_bit = 1u64 << core;
+            for entry in &vcpu.log {
+                for piece in pieces(entry, direct_map) {
+                    let Some(line) = self.line_of(piece) else {
+                        lost += 1;
+                        continue;
+                    };
+                    let line = &mut self.lines[line];
+                    let cores = if entry.write { &mut line.writers } else { &mut line.readers };
+                    cores[usize::from(entry.category)] |= core_bit;
+                    // The higher half is the kernel's: its address says more than a program's.
+                    line.address = line.address.max(piece.address);
+                }
+            }
+        }
+        lost
+    }
+
+    fn slot_of(&self, key: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = ((key / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.slots[slot].stamp == self.stamp && self.slots[slot].key != key {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn line_of(&mut self, piece: Piece) -> Option<usize> {
+        let slot = self.slot_of(piece.key);
+        if self.slots[slot].stamp == self.stamp {
+            return Some(self.slots[slot].line as usize);
+        }
+        if self.lines.len() == LINE_CAPACITY {
+            return None;
+        }
+        let line = self.lines.len();
+        self.slots[slot] = Slot { key: piece.key, stamp: self.stamp, line: line as u32 };
+        self.lines.push(Line {
+            address: piece.address,
+            key: piece.key,
+            readers: [0; CATEGORY_COUNT],
+            writers: [0; CATEGORY_COUNT],
+            rank: DROPPED,
+        });
+        Some(line)
+    }
+
+    /// Orders the lines that stay by address.
+    fn rank_lines(&mut self) {
+        let lines = &mut self.lines;
+        self.staying.sort_unstable_by_key(|&index| {
+            let line = &lines[index as usize];
+            (line.address, physical(line))
+        });
+        for (rank, &index) in self.staying.iter().enumerate() {
+            lines[index as usize].rank = rank as u32;
+        }
+    }
+
+    /// Third pass: collects the distinct accesses to the lines that stay, by line and then first occurrence.
+    fn keep_accesses(&mut self, vcpus: &mut [(u8, &mut Vcpu)], direct_map: DirectMap, stacks: &mut TraceStacks) {
+        self.kept.clear();
+        if self.staying.is_empty() {
+            return;
+        }
+        for (core, vcpu) in vcpus {
+            let Vcpu { log, tree, .. } = &mut **vcpu;
+            for entry in log.iter().filter(|entry| entry.category == COUNTS) {
+                for piece in pieces(entry, direct_map) {
+                    let slot = self.slots[self.slot_of(piece.key)];
+                    if slot.stamp != self.stamp {
+                        continue;
+                    }
+                    let rank = self.lines[slot.line as usize].rank;
+                    if rank == DROPPED {
+                        continue;
+                    }
+                    let access = Access {
+                        instruction: entry.site.address(),
+                        stack: stacks.number(tree, entry.node),
+                        core: *core,
+                        offset: piece.offset,
+                        size_bytes: piece.size_bytes,
+                        write: entry.write,
+                    };
+                    self.kept.push(Kept { rank, order: self.kept.len() as u32, access });
+                }
+            }
+        }
+        let identity = |kept: &Kept| {
+            let access = &kept.access;
+            let bytes = u32::from_le_bytes([access.core, access.offset, access.size_bytes, u8::from(access.write)]);
+            (kept.rank, access.instruction, access.stack, bytes)
+        };
+        self.kept.sort_unstable_by_key(|kept| (identity(kept), kept.order));
+        self.kept.dedup_by_key(|kept| identity(kept));
+        self.kept.sort_unstable_by_key(|kept| (kept.rank, kept.order));
+    }
+
+    fn write<C: Capturer>(&mut self, summary: &WindowSummary<'_>, mut capturer: Option<&mut C>, buffer: &mut Vec<u8>) {
+        let start = buffer.len();
+        let mut writer = WindowWriter::begin(buffer, summary);
+        let mut unwritten = 0;
+        let mut rest = &self.kept[..];
+        for (rank, &index) in self.staying.iter().enumerate() {
+            let line = &self.lines[index as usize];
+            let count = rest.partition_point(|kept| kept.rank as usize <= rank);
+            let (own, behind) = rest.split_at(count);
+            rest = behind;
+            self.accesses.clear();
+            self.accesses.extend(own.iter().take(MAX_ACCESSES).map(|kept| kept.access));
+            unwritten += own.len() - self.accesses.len();
+            self.captures.clear();
+            self.captured.clear();
+            if let Some(capturer) = capturer.as_deref_mut() {
+                capture_objects(capturer, line.address, &self.accesses, &mut self.captures, &mut self.captured);
+            }
+            if writer.has_room(self.captures.len(), self.accesses.len()) {
+                writer.line(line.address, physical(line), self.captured.len(), &self.captures, &self.accesses);
+            } else {
+                unwritten += self.accesses.len();
+            }
+        }
+        writer.finish();
+        if unwritten > 0 {
+            // Too much for one record: say so instead, in a record without lines.
+            buffer.truncate(start);
+            let lost_accesses = summary.lost_accesses + unwritten as u64;
+            WindowWriter::begin(buffer, &WindowSummary { lost_accesses, ..*summary }).finish();
+        }
+    }
+}
+
+/// The physical address of a line that is identified by it.
+fn physical(line: &Line) -> Option<u64> {
+    // Kernel addresses, and those of a program in user mode, identify themselves.
+    (line.key != line.address).then_some(line.key)
+}
+
+/// Captures each object of the line once, at the first byte of an access.
+fn capture_objects<C: Capturer>(
+    capturer: &mut C,
+    line_address: u64,
+    accesses: &[Access],
+    captures: &mut Vec<u8>,
+    captured: &mut Vec<std::ops::Range<u64>>,
+) {
+    for access in accesses {
+        let address = line_address + u64::from(access.offset);
+        if captured.len() < MAX_CAPTURES && !captured.iter().any(|range| range.contains(&address)) {
+            let range = capturer.capture(address, captures);
+            captured.push(range);
+        }
+    }
+}
+
+/// Writes a window in which nothing was recorded.
+pub fn write_empty(sequence: u64, buffer: &mut Vec<u8>) {
+    let summary = WindowSummary { sequence, lost_accesses: 0, counted_accesses: &[], ignored_lines: &[0; RULE_COUNT] };
+    encode::WindowWriter::begin(buffer, &summary).finish();
+}

@@ -1,0 +1,22 @@
+//! What the tracer writes and what the host makes of it.
+//!
+//! The tracer (the QEMU plugin in `crates/mtrace-plugin`) writes a stream of records, one per *window*: one run of a
+//! test's calls, each on its own core. A record holds the cache lines that two cores shared in the window. This crate
+//! holds the three things that both sides must agree on, and the analysis:
+//!
+//! - [`rules`]: why an access may be ignored, by name;
+//! - [`layout`]: the text file that tells the tracer where functions and memory areas of the traced system lie;
+//! - [`record`], [`encode`], [`decode`]: the trace format (`docs/trace-format.md`);
+//! - [`conflict`]: from the accesses to one line to the findings of that line.
+#![forbid(unsafe_code)]
+
+pub mod conflict;
+pub mod decode;
+pub mod encode;
+pub mod kallsyms;
+pub mod layout;
+pub mod record;
+pub mod rules;
+
+/// Size of a cache line, the unit of sharing (x86-64: 64 bytes).
+pub const LINE_BYTES: u64 = 64;
