@@ -1,0 +1,252 @@
+"""One virtual machine: a QEMU process that reaches nothing of the host but a few descriptors given to it.
+
+Its RAM is an anonymous file that the host maps too; monitor, doorbell and trace are sockets and a pipe without a name;
+its console is written to another anonymous file. So there are no files to clean up and nothing that another user could
+open. It has no network, no disk, no display, and runs under QEMU's seccomp sandbox. It is killed by the kernel when this
+program ends, however that happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from commutant.errors import RunError
+from commutant.targets.linux.emulator import Emulator
+from commutant.targets.linux.qmp import Monitor
+from commutant.targets.linux.region import RAM_BYTES, Region
+
+CPU_COUNT = 8
+"""Four cores for calls under test, and one for the home of each of four processes (crates/runner/src/place.rs)."""
+
+_SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+_CONSOLE_TAIL_BYTES = 4000
+_MONITOR_SECONDS = 30.0
+_EXIT_SECONDS = 10.0
+
+_spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="emulator-spawner")
+"""Starts all emulators: the kernel kills them when the *thread* that started them ends, and this one never does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """Start from the kernel: descriptors of vmlinux and initramfs, and the kernel's command line."""
+
+    vmlinux: int
+    initramfs: int
+    command_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Start from a snapshot: the descriptor of its file, at its beginning."""
+
+    state: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tracer:
+    """The plugin that traces: the argument of `-plugin`, and descriptors that it inherits."""
+
+    argument: str
+    descriptors: tuple[int, ...]
+
+
+def hardware_arguments() -> list[str]:
+    """The arguments that make up the machine and must be the same for a snapshot and its resumption."""
+    return [
+        *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"),
+        *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"),
+        *("-smp", str(CPU_COUNT), "-m", str(RAM_BYTES >> 20)),
+    ]
+
+
+class Machine:
+    """A running virtual machine. Use as a context manager, or close it."""
+
+    def __init__(self, emulator: Emulator, start: Boot | Resume, tracer: Tracer | None = None) -> None:
+        """Starts QEMU; raises RunError if it does not start. Descriptors that were given stay the caller's."""
+        with contextlib.ExitStack() as stack:
+            self.ram_descriptor = _memory_file(stack, "commutant-ram", RAM_BYTES)
+            self._console = _memory_file(stack, "commutant-console", 0)
+            self._messages = _memory_file(stack, "commutant-qemu", 0)
+            doorbell, far_doorbell = _socket_pair(stack)
+            monitor, far_monitor = _socket_pair(stack)
+            self._doorbell = doorbell
+            self.region = Region(self.ram_descriptor)
+            stack.callback(self.region.close)
+            passed = [self.ram_descriptor, self._console, far_doorbell.fileno(), far_monitor.fileno()]
+            passed += [start.state] if isinstance(start, Resume) else [start.vmlinux, start.initramfs]
+            passed += tracer.descriptors if tracer else ()
+            command = [
+                *("setpriv", "--pdeathsig", "KILL", "--", emulator.path, "-name", "commutant", *hardware_arguments()),
+                *("-sandbox", _SANDBOX),
+                "-object",
+                f"memory-backend-file,id=ram,size={RAM_BYTES},mem-path=/proc/self/fd/{self.ram_descriptor},share=on",
+                *("-chardev", f"file,id=console,path=/proc/self/fd/{self._console}", "-serial", "chardev:console"),
+                *("-chardev", f"socket,id=doorbell,fd={far_doorbell.fileno()}", "-serial", "chardev:doorbell"),
+                *("-chardev", f"socket,id=monitor,fd={far_monitor.fileno()}", "-mon", "chardev=monitor,mode=control"),
+            ]
+            if isinstance(start, Resume):
+                command += ["-incoming", f"fd:{start.state}"]
+            else:
+                command += ["-kernel", f"/proc/self/fd/{start.vmlinux}"]
+                command += ["-initrd", f"/proc/self/fd/{start.initramfs}", "-append", start.command_line]
+            if tracer:
+                command += ["-plugin", tracer.argument]
+            self._process = _spawner.submit(_spawn, command, passed, self._messages).result()
+            stack.callback(self._kill)
+            far_doorbell.close()
+            far_monitor.close()
+            self._monitor_socket = monitor
+            self._monitor: Monitor | None = None
+            self._resources = stack.pop_all()
+
+    def __enter__(self) -> Machine:
+        """The machine itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the machine."""
+        self.close()
+
+    def close(self) -> None:
+        """Kills QEMU and frees all; may be called twice and from another thread."""
+        self._resources.close()
+
+    def kill(self) -> None:
+        """Kills QEMU but keeps console and memory readable: whoever waits for the machine learns that it ended."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    def _kill(self) -> None:
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_EXIT_SECONDS)
+
+    @property
+    def process_id(self) -> int:
+        """The id of the QEMU process."""
+        return self._process.pid
+
+    @property
+    def monitor(self) -> Monitor:
+        """QEMU's monitor, connected on first use; raises RunError if QEMU does not answer."""
+        if self._monitor is None:
+            try:
+                self._monitor = Monitor(self._monitor_socket, _MONITOR_SECONDS)
+            except RunError as error:
+                raise self.failure(str(error)) from None
+        return self._monitor
+
+    def wait(self, condition: Callable[[], bool], what: str, timeout_seconds: float, also: Sequence[int] = ()) -> bool:
+        """Waits until `condition` holds, looking whenever the guest rings.
+
+        Returns False if a descriptor in `also` became readable first. Raises RunError, with the console's last lines, if
+        the machine ends or nothing happens for `timeout_seconds`; `what` says what was waited for.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        poll = select.poll()
+        for descriptor in (self._doorbell.fileno(), *also):
+            poll.register(descriptor, select.POLLIN)
+        while not condition():
+            left_seconds = deadline - time.monotonic()
+            if left_seconds <= 0:
+                raise self.failure(f"{what}: nothing after {timeout_seconds:g} s")
+            events = dict(poll.poll(left_seconds * 1000))
+            if self._doorbell.fileno() in events:
+                self._hear(what)
+            elif events:
+                return condition()
+        return True
+
+    def _hear(self, what: str) -> None:
+        """Takes all rings; raises RunError if QEMU has closed its end."""
+        try:
+            rings = self._doorbell.recv(4096)
+        except ConnectionError:
+            rings = b""
+        if not rings:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EXIT_SECONDS)
+            raise self.failure(f"{what}: the virtual machine ended ({self._ending()})")
+
+    def _ending(self) -> str:
+        code = self._process.poll()
+        if code is None:
+            return "QEMU closed the doorbell"
+        if code < 0:
+            return f"QEMU was killed by signal {-code}"
+        return "the guest stopped" if code == 0 else f"QEMU exited with code {code}"
+
+    def failure(self, what: str) -> RunError:
+        """A RunError about this machine, with what QEMU said and the last lines of the console."""
+        text = " ".join(_read_all(self._messages).split())[-400:]
+        panic = self.panic
+        tail = panic or " / ".join(line.strip() for line in self.console.splitlines()[-6:] if line.strip())
+        parts = [what, *([f"QEMU says: {text}"] if text else []), *([f"console: {tail}"] if tail else [])]
+        return RunError("; ".join(parts))
+
+    @property
+    def console(self) -> str:
+        """The end of what the guest wrote to its console."""
+        return _read_all(self._console)[-_CONSOLE_TAIL_BYTES:]
+
+    @property
+    def panic(self) -> str | None:
+        """The line with which the kernel panicked, and what the runner or the kernel said before; None without one."""
+        lines = [line.strip() for line in _read_all(self._console).splitlines()]
+        for number, line in enumerate(lines):
+            if "Kernel panic" in line:
+                complaints = [text for text in lines[:number] if "commutant-runner:" in text or "BUG:" in text]
+                return " / ".join([*complaints[-2:], line])
+        return None
+
+
+def _spawn(command: list[str], descriptors: Sequence[int], messages: int) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=messages,
+            stderr=messages,
+            pass_fds=descriptors,
+            start_new_session=True,  # Ctrl-C is for us; we end the emulators
+        )
+    except OSError as error:
+        raise RunError(f"{command[0]} does not start: {error.strerror}") from None
+
+
+def _memory_file(stack: contextlib.ExitStack, name: str, size_bytes: int) -> int:
+    try:
+        descriptor = os.memfd_create(name)
+        stack.callback(os.close, descriptor)
+        os.ftruncate(descriptor, size_bytes)
+    except OSError as error:
+        raise RunError(f"an anonymous file of {size_bytes >> 20} MiB: {error.strerror}; see `commutant doctor`") from None
+    return descriptor
+
+
+def _socket_pair(stack: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+    try:
+        near, far = socket.socketpair()
+    except OSError as error:
+        raise RunError(f"a pair of sockets: {error.strerror}; see `commutant doctor`") from None
+    stack.callback(near.close)
+    stack.callback(far.close)
+    return near, far
+
+
+def _read_all(descriptor: int) -> str:
+    try:
+        size = os.fstat(descriptor).st_size
+        return os.pread(descriptor, size, 0).decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,188 @@
+"""A booted guest, kept in the cache folder, so that booting is paid for once.
+
+A snapshot is the machine's state just before its first batch, together with the kernel's symbols as the guest has them
+and its types. It stands under a hash of all that it depends on: kernel, runner, QEMU and the machine's arguments. Its
+files are checked against their SHA-256 before they are used; a damaged snapshot is made anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from commutant.errors import RunError
+from commutant.targets.linux import region
+from commutant.targets.linux.cpio import initramfs
+from commutant.targets.linux.elf import Elf
+from commutant.targets.linux.emulator import Emulator
+from commutant.targets.linux.kernel import Kernel
+from commutant.targets.linux.machine import Boot, Machine, Resume, Tracer, hardware_arguments
+
+_FORMAT = 1
+_BOOT_SECONDS = 120.0
+_FILES = ("state", "kallsyms", "btf")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A checked snapshot. `kallsyms` and `btf` are files as in the guest's /proc/kallsyms and /sys/kernel/btf/vmlinux."""
+
+    folder: Path
+    command_line: str
+
+    @property
+    def kallsyms(self) -> Path:
+        """The kernel's symbols."""
+        return self.folder / "kallsyms"
+
+    @property
+    def btf(self) -> Path:
+        """The kernel's types, as raw BTF."""
+        return self.folder / "btf"
+
+    def resume(self, emulator: Emulator, tracer: Tracer | None = None) -> Machine:
+        """A machine that goes on from the snapshot; raises RunError if it does not come up."""
+        try:
+            state = os.open(self.folder / "state", os.O_RDONLY)
+        except OSError as error:
+            raise RunError(f"{self.folder / 'state'}: {error.strerror}; run the command again") from None
+        try:
+            machine = Machine(emulator, Resume(state), tracer)
+        finally:
+            os.close(state)
+        try:
+            status = machine.monitor.execute("query-status")
+            if not isinstance(status, dict) or status.get("status") != "running":
+                machine.monitor.wait_for_event("RESUME")
+            if not machine.region.ready:
+                raise machine.failure("the snapshot holds no guest that is ready")
+        except BaseException:
+            machine.close()
+            raise
+        return machine
+
+
+def command_line(file_system: str) -> str:
+    """The kernel's command line: why each option is there.
+
+    nokaslr: symbols have the addresses of kallsyms. slab_nomerge: a slab cache holds one type, so its name tells it.
+    lsm=, apparmor=0, mitigations=off: no lines of security modules and no code of mitigations in the windows.
+    nowatchdog: no timers of lock-up detectors. panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
+    """
+    return (
+        f"console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off nowatchdog panic=-1 oops=panic "
+        f"memmap={region.SIZE_BYTES:#x}${region.ADDRESS:#x} commutant.region={region.ADDRESS:#x},{region.SIZE_BYTES:#x} "
+        f"commutant.fs={file_system}"
+    )
+
+
+def take_snapshot(
+    emulator: Emulator, kernel: Kernel, runner: Path, file_system: str, progress: Callable[[str], None]
+) -> Snapshot:
+    """The snapshot for this kernel, runner, QEMU and file system: from the cache folder, or booted and put there.
+
+    Raises RunError if the guest does not come up in time, or the cache folder cannot be written.
+    """
+    try:
+        runner_image = runner.read_bytes()
+    except OSError as error:
+        raise RunError(f"{runner}: {error.strerror}; run `make setup` again") from None
+    line = command_line(file_system)
+    key = json.dumps(
+        [_FORMAT, kernel.sha256, hashlib.sha256(runner_image).hexdigest(), emulator.version, hardware_arguments(), line]
+    )
+    folder = platformdirs.user_cache_path("commutant") / "snapshots" / hashlib.sha256(key.encode()).hexdigest()[:24]
+    snapshot = Snapshot(folder, line)
+    with _locked(folder):
+        if not _is_whole(folder):
+            progress(f"booting Linux {kernel.release}")
+            _make(folder, emulator, kernel, runner_image, line)
+    return snapshot
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Only one program at a time looks at or makes a snapshot; the lock goes with the program, however it ends."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise RunError(f"{folder.parent}: {error.strerror}; make it writable, or set XDG_CACHE_HOME") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether all files of a snapshot are there, each with the size and SHA-256 that its description tells."""
+    try:
+        description: Mapping[str, str] = json.loads((folder / "snapshot.json").read_text())["sha256"]
+        for name in _FILES:
+            with (folder / name).open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != description[name]:
+                    return False
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return True
+
+
+def _make(folder: Path, emulator: Emulator, kernel: Kernel, runner_image: bytes, line: str) -> None:
+    """Boots a guest and puts its snapshot into `folder`, all or nothing."""
+    for abandoned in folder.parent.glob(f"{folder.name}.*.part"):
+        shutil.rmtree(abandoned, ignore_errors=True)  # of a program that was killed: we hold the lock
+    vmlinux = kernel.read()
+    btf = Elf(vmlinux, str(kernel.vmlinux)).section(".BTF")
+    assert btf, "checked when the kernel was unpacked"
+    try:
+        part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".part", dir=folder.parent))
+        try:
+            (part / "btf").write_bytes(btf)
+            (part / "kallsyms").write_bytes(_boot_and_save(emulator, vmlinux, runner_image, line, part / "state"))
+            digests = {name: hashlib.sha256((part / name).read_bytes()).hexdigest() for name in _FILES}
+            description = {"format": _FORMAT, "kernel": kernel.release, "qemu": emulator.version, "sha256": digests}
+            (part / "snapshot.json").write_text(json.dumps(description, indent=1))
+            shutil.rmtree(folder, ignore_errors=True)
+            part.rename(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}; free 200 MiB there") from None
+
+
+def _boot_and_save(emulator: Emulator, vmlinux: bytes, runner_image: bytes, line: str, state: Path) -> bytes:
+    """Boots, takes the kernel's symbols, saves the machine's state to a file, and returns the symbols."""
+    with contextlib.ExitStack() as stack:
+        kernel_file = _anonymous_file(stack, "commutant-vmlinux", vmlinux)
+        archive_file = _anonymous_file(stack, "commutant-initramfs", initramfs(runner_image))
+        machine = stack.enter_context(Machine(emulator, Boot(kernel_file, archive_file, line)))
+        machine.wait(lambda: machine.region.exporting, "booting Linux", _BOOT_SECONDS)
+        kallsyms = machine.region.take_export()
+        machine.wait(lambda: machine.region.ready, "starting the runner in the guest", _BOOT_SECONDS)
+        with state.open("wb") as file:
+            monitor = machine.monitor
+            monitor.execute("migrate-set-capabilities", {"capabilities": [{"capability": "events", "state": True}]})
+            monitor.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
+            monitor.execute("getfd", {"fdname": "state"}, file.fileno())
+            monitor.execute("migrate", {"uri": "fd:state"})
+            monitor.wait_for_migration()
+    return kallsyms
+
+
+def _anonymous_file(stack: contextlib.ExitStack, name: str, content: bytes) -> int:
+    descriptor = os.memfd_create(name)
+    stack.callback(os.close, descriptor)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    return descriptor
