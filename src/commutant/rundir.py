@@ -14,6 +14,7 @@ at its end, which reading skips and resuming cuts off. All other files appear un
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -106,25 +107,21 @@ def new_directory(wanted: Path | None, default_name: str) -> Path:
 
     Raises UsageError if `wanted` exists, RunError if it cannot be made.
     """
+    parent = wanted.parent if wanted is not None else Path("runs")
     try:
-        if wanted is not None:
-            wanted.parent.mkdir(parents=True, exist_ok=True)
-            wanted.mkdir()
-            return wanted
-        runs = Path("runs")
-        runs.mkdir(exist_ok=True)
-        number = 1
-        while True:
+        if not parent.is_dir():
+            parent.mkdir(parents=True)
+        for number in itertools.count(1):
+            directory = wanted or parent / f"{default_name}-{number}"
             try:
-                directory = runs / f"{default_name}-{number}"
                 directory.mkdir()
                 return directory
-            except FileExistsError:
-                number += 1
-    except FileExistsError as error:
-        raise UsageError(f"{error.filename} exists already; -o takes the name of a new directory") from error
+            except FileExistsError as error:
+                if wanted is not None:
+                    raise UsageError(f"{wanted} exists already; -o takes the name of a new directory") from error
     except (OSError, ValueError) as error:
-        raise RunError(f"cannot make the run directory {wanted or default_name}: {_reason(error)}") from error
+        raise RunError(f"cannot make a directory in {parent}: {_reason(error)}") from error
+    raise AssertionError("numbers do not end")
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:
@@ -276,7 +273,7 @@ class Run:
                         if len(line) == MAX_VERDICT_LINE_BYTES:
                             raise ValueError("the line is too long")
                         return  # the writer was interrupted within its last line
-                    raw = json.loads(line, parse_constant=_no_constant)
+                    raw = _load_json(line)
                     verdict, seconds = Verdict.from_json(raw), raw["seconds"]
                     if type(seconds) not in (int, float) or not seconds >= 0:
                         raise ValueError(f"seconds is a number from 0, got {seconds!r}")
@@ -299,6 +296,14 @@ def load_run(path: Path) -> Run:
     return Run(path)
 
 
+def _load_json(content: bytes) -> Any:
+    """A JSON value; raises ValueError also for what Python lets pass: NaN, and halves of surrogate pairs."""
+    raw = json.loads(content, parse_constant=_no_constant)
+    if b"\\ud" in content.lower():
+        json.dumps(raw, ensure_ascii=False).encode()
+    return raw
+
+
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number")
 
@@ -309,7 +314,7 @@ def _read_document(path: Path, read: Callable[[Mapping[str, Any]], _Document]) -
             content = file.read(MAX_JSON_BYTES + 1)
         if len(content) > MAX_JSON_BYTES:
             raise ValueError(f"larger than {MAX_JSON_BYTES} bytes")
-        raw = json.loads(content, parse_constant=_no_constant)
+        raw = _load_json(content)
         if type(raw) is not dict:
             raise ValueError("not a JSON object")
         return read(raw)

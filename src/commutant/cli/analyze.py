@@ -43,7 +43,7 @@ def command(
 
     model = load_interface(interface)
     with console.ProgressBar("analysing") as bar:
-        analysis = analyze(model, calls, size, jobs=jobs, progress=bar, cache=not no_cache)
+        analysis = analyze(model, calls, size, jobs=jobs, progress=bar)
     if format_ == "json":
         console.write_json(analysis.to_json())
         return 0

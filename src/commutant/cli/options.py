@@ -92,9 +92,12 @@ class CallsArgument(_Calls):
 
 
 def calls(function: F) -> F:
-    """`--calls a,b`: only sets of these calls."""
+    """`--calls a,b`: exactly this set, or all sets made of a longer list."""
     return click.option(
-        "--calls", type=CallsArgument(), metavar="A,B,...", help="Only sets that are made of these calls."
+        "--calls",
+        type=CallsArgument(),
+        metavar="A,B,...",
+        help="Only this set of calls; with more names than calls per set: all sets made of them.",
     )(function)
 
 

@@ -2,7 +2,8 @@
 
 Written by hand rather than with a schema library, because 20,000 tests have to be read in about a second; a test
 compares what is accepted here with docs/schemas/corpus.schema.json. The limits keep a hostile file from making a huge
-set-up, a file name that leaves the test's directory, or a text that plays with the terminal.
+set-up, a file name that leaves the test's directory, or a text that plays with the terminal. For speed, the place of a
+mistake is put together only when there is one, on the way out (`Malformed.within`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase
@@ -44,6 +46,19 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 class Malformed(ValueError):
     """What in a line is not as it must be: the place within the line, what was expected and what stands there."""
 
+    def __init__(self, problem: str, place: str = "") -> None:
+        super().__init__(problem)
+        self._problem = problem
+        self._place = place
+
+    def within(self, place: str) -> Malformed:
+        """The same mistake, seen from the object around it."""
+        between = "." if self._place and not self._place.startswith("[") else ""
+        return Malformed(self._problem, f"{place}{between}{self._place}")
+
+    def __str__(self) -> str:
+        return f"{self._place}: {self._problem}" if self._place else self._problem
+
 
 def _show(value: object) -> str:
     """A foreign value in a message: short, on one line and in plain characters."""
@@ -51,165 +66,189 @@ def _show(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _object(value: Any, keys: frozenset[str], where: str) -> dict[str, Any]:
+def _object(value: Any, keys: frozenset[str]) -> dict[str, Any]:
     if type(value) is not dict:
-        raise Malformed(f"{where}: expected an object, got {_show(value)}")
+        raise Malformed(f"expected an object, got {_show(value)}")
     if value.keys() != keys:
         missing, unknown = sorted(keys - value.keys()), sorted(value.keys() - keys)
-        problem = f"the key {missing[0]!r} is missing" if missing else f"the key {_show(unknown[0])} is not known"
-        raise Malformed(f"{where}: {problem}")
+        raise Malformed(
+            f"the key {missing[0]!r} is missing" if missing else f"the key {_show(unknown[0])} is not known"
+        )
     return value
 
 
-def _list(value: Any, where: str, low: int, high: int) -> list[Any]:
+def _list(value: Any, low: int, high: int, place: str = "") -> list[Any]:
     if type(value) is not list or not low <= len(value) <= high:
         got = f"{len(value)} items" if type(value) is list else _show(value)
-        raise Malformed(f"{where}: expected a list of {low} to {high} items, got {got}")
+        wanted = f"{low}" if low == high else f"{low} to {high}"
+        raise Malformed(f"expected a list of {wanted} items, got {got}", place)
     return value
 
 
-def _integer(value: Any, where: str, low: int, high: int) -> int:
+def _integer(value: Any, low: int, high: int, place: str = "") -> int:
     if type(value) is not int or not low <= value <= high:
-        raise Malformed(f"{where}: expected an integer from {low} to {high}, got {_show(value)}")
+        raise Malformed(f"expected an integer from {low} to {high}, got {_show(value)}", place)
     return value
 
 
-def _identifier(value: Any, where: str) -> str:
-    if type(value) is not str or _IDENTIFIER.fullmatch(value) is None:
-        raise Malformed(f"{where}: expected a name of letters, digits and underscores, got {_show(value)}")
+def _identifier(value: Any, place: str = "") -> str:
+    if type(value) is not str or not _is_identifier(value):
+        raise Malformed(f"expected a name of letters, digits and underscores, got {_show(value)}", place)
     return value
 
 
-def _text(value: Any, where: str, high: int = MAX_TEXT_CHARACTERS) -> str:
+@lru_cache(maxsize=1024)
+def _is_identifier(text: str) -> bool:
+    return _IDENTIFIER.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _is_errno(text: str) -> bool:
+    return _ERRNO.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _is_name(text: str) -> bool:
+    """Whether a text may be a value of a sort that the target names freely, such as a file name."""
+    return (
+        text.isprintable()
+        and "/" not in text
+        and text not in ("", ".", "..")
+        and len(text) <= MAX_NAME_BYTES
+        and len(text.encode()) <= MAX_NAME_BYTES
+    )
+
+
+def _text(value: Any, place: str, high: int = MAX_TEXT_CHARACTERS) -> str:
     if type(value) is not str or len(value) > high or not value.isprintable():
-        raise Malformed(f"{where}: expected a printable text of at most {high} characters, got {_show(value)}")
+        raise Malformed(f"expected a printable text of at most {high} characters, got {_show(value)}", place)
     return value
 
 
-def _level(value: Any, where: str) -> str:
-    if value not in LEVELS or type(value) is not str:
-        raise Malformed(f"{where}: expected one of {', '.join(LEVELS)}, got {_show(value)}")
+def _level(value: Any) -> str:
+    if type(value) is not str or value not in LEVELS:
+        raise Malformed(f"expected one of {', '.join(LEVELS)}, got {_show(value)}", "level")
     return value
 
 
-def _name(value: str, where: str) -> None:
-    """Checks a value of a sort that the target names freely, such as a file name."""
-    if (
-        not value.isprintable()
-        or not value
-        or "/" in value
-        or value in (".", "..")
-        or len(value) > MAX_NAME_BYTES
-        or len(value.encode()) > MAX_NAME_BYTES
-    ):
-        raise Malformed(
-            f"{where}: expected a name of 1 to {MAX_NAME_BYTES} printable bytes without '/', not '.' or '..', "
-            f"got {_show(value)}"
-        )
-
-
-def _value(value: Any, where: str, names: bool, depth: int = 0) -> None:
+def _value(value: Any, names: bool, depth: int = 0) -> None:
     """Checks a value of the table "Values" in docs/ARCHITECTURE.md; plain strings only where `names` says so."""
     kind = type(value)
     if kind is int:
         if not _MIN_INTEGER <= value <= _MAX_INTEGER:
-            raise Malformed(f"{where}: expected an integer of 64 bits, got {_show(value)}")
+            raise Malformed(f"expected an integer of 64 bits, got {_show(value)}")
     elif value is None or kind is bool:
         return
-    elif kind is str and names:
-        _name(value, where)
     elif kind is dict and depth < MAX_VALUE_DEPTH:
-        _tagged(value, where, names, depth)
+        _tagged(value, names, depth)
+    elif kind is str and names:
+        if len(value) > MAX_NAME_BYTES or not _is_name(value):
+            raise Malformed(
+                f"expected a name of 1 to {MAX_NAME_BYTES} printable bytes without '/', not '.' or '..', "
+                f"got {_show(value)}"
+            )
     else:
-        raise Malformed(f"{where}: expected a value, got {_show(value)}")
+        raise Malformed(f"expected a value, got {_show(value)}")
 
 
-def _tagged(value: dict[str, Any], where: str, names: bool, depth: int) -> None:
-    keys = value.keys()
-    if keys == {"errno"}:
-        if type(value["errno"]) is not str or _ERRNO.fullmatch(value["errno"]) is None:
-            raise Malformed(f"{where}.errno: expected the name of an error such as ENOENT, got {_show(value['errno'])}")
-    elif keys == {"sort", "id"}:
-        _identifier(value["sort"], f"{where}.sort")
-        _integer(value["id"], f"{where}.id", 0, _MAX_INTEGER)
-    elif keys == {"time"}:
-        _integer(value["time"], f"{where}.time", _MIN_INTEGER, _MAX_INTEGER)
-    elif keys == {"struct"} and type(value["struct"]) is dict and len(value["struct"]) <= MAX_ARGUMENTS:
-        for name, item in value["struct"].items():
-            _identifier(name, f"{where}.struct")
-            _value(item, f"{where}.struct.{name}", names, depth + 1)
-    elif keys == {"seq"}:
-        for item in _list(value["seq"], f"{where}.seq", 0, MAX_OUTCOMES):
-            _value(item, f"{where}.seq", names, depth + 1)
+def _tagged(value: dict[str, Any], names: bool, depth: int) -> None:
+    if len(value) == 2 and "sort" in value and "id" in value:
+        _identifier(value["sort"], "sort")
+        _integer(value["id"], 0, _MAX_INTEGER, "id")
+        return
+    tag, inner = next(iter(value.items())) if len(value) == 1 else ("", None)
+    if tag == "errno":
+        if type(inner) is not str or not _is_errno(inner):
+            raise Malformed(f"expected the name of an error such as ENOENT, got {_show(inner)}", "errno")
+    elif tag == "struct":
+        _values(inner, names, depth + 1, "struct")
+    elif tag == "time":
+        _integer(inner, _MIN_INTEGER, _MAX_INTEGER, "time")
+    elif tag == "seq":
+        for item in _list(inner, 0, MAX_OUTCOMES):
+            _value(item, names, depth + 1)
     else:
-        raise Malformed(f"{where}: expected an errno, sort, time, struct or seq, got {_show(value)}")
+        raise Malformed(f"expected an errno, sort, time, struct or seq, got {_show(value)}")
 
 
-def _arguments(value: Any, where: str) -> dict[str, Any]:
+def _values(value: Any, names: bool, depth: int, place: str) -> dict[str, Any]:
+    """Checks values by name: the fields of a struct, or the arguments of a call."""
     if type(value) is not dict or len(value) > MAX_ARGUMENTS:
-        raise Malformed(f"{where}: expected an object of at most {MAX_ARGUMENTS} arguments, got {_show(value)}")
-    for name, item in value.items():
-        if _IDENTIFIER.fullmatch(name) is None:
-            _identifier(name, where)
-        _value(item, f"{where}.{name}", names=True)
+        raise Malformed(f"expected an object with at most {MAX_ARGUMENTS} keys, got {_show(value)}", place)
+    name = ""
+    try:
+        for name, item in value.items():
+            _identifier(name)
+            _value(item, names, depth)
+    except Malformed as error:
+        raise error.within(f"{place}.{name if _is_identifier(name) else _show(name)}") from None
     return value
 
 
-def _steps(value: Any, where: str, keys: frozenset[str]) -> tuple[Step, ...]:
-    steps = []
-    for index, raw in enumerate(_list(value, where, 0, MAX_STEPS)):
-        here = f"{where}[{index}]"
-        _object(raw, keys, here)
-        result = raw.get("result")
-        if result is not None:
-            _value(result, f"{here}.result", names=False)
-        process = _integer(raw["process"], f"{here}.process", 0, MAX_PROCESSES - 1)
-        steps.append(Step(_identifier(raw["call"], f"{here}.call"), _arguments(raw["args"], here), process, result))
+def _steps(value: Any, place: str, keys: frozenset[str]) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    items = _list(value, 0, MAX_STEPS, place)
+    try:
+        for raw in items:
+            _object(raw, keys)
+            result = raw.get("result")
+            if result is not None:
+                _value(result, names=False)
+            process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
+            steps.append(Step(_identifier(raw["call"], "call"), _values(raw["args"], True, 0, "args"), process, result))
+    except Malformed as error:
+        raise error.within(f"{place}[{len(steps)}]") from None
     return tuple(steps)
 
 
 def _calls(value: Any) -> tuple[PlacedCall, ...]:
-    calls = []
-    for index, raw in enumerate(_list(value, "calls", 1, MAX_CALLS)):
-        here = f"calls[{index}]"
-        _object(raw, _CALL_KEYS, here)
-        if raw["core"] != index or type(raw["core"]) is not int:
-            raise Malformed(f"{here}.core: call {index} runs on core {index}, got {_show(raw['core'])}")
-        process = _integer(raw["process"], f"{here}.process", 0, MAX_PROCESSES - 1)
-        thread = _integer(raw["thread"], f"{here}.thread", 0, MAX_THREADS - 1)
-        call = _identifier(raw["call"], f"{here}.call")
-        calls.append(PlacedCall(call, _arguments(raw["args"], here), process, thread, index))
+    calls: list[PlacedCall] = []
+    items = _list(value, 1, MAX_CALLS, "calls")
+    try:
+        for core, raw in enumerate(items):
+            _object(raw, _CALL_KEYS)
+            if raw["core"] != core or type(raw["core"]) is not int:
+                raise Malformed(f"call {core} runs on core {core}, got {_show(raw['core'])}", "core")
+            process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
+            thread = _integer(raw["thread"], 0, MAX_THREADS - 1, "thread")
+            call = _identifier(raw["call"], "call")
+            calls.append(PlacedCall(call, _values(raw["args"], True, 0, "args"), process, thread, core))
+    except Malformed as error:
+        raise error.within(f"calls[{len(calls)}]") from None
     return tuple(calls)
 
 
 def _orders(value: Any, calls: int, observed: int) -> tuple[Order, ...]:
     wanted = math.factorial(calls)
-    orders = []
+    orders: list[Order] = []
     seen = set()
-    for index, raw in enumerate(_list(value, "orders", wanted, wanted)):
-        here = f"orders[{index}]"
-        _object(raw, _ORDER_KEYS, here)
-        order = tuple(_integer(item, f"{here}.order", 0, calls - 1) for item in _list(raw["order"], here, calls, calls))
-        if len(set(order)) != calls or order in seen:
-            raise Malformed(f"{here}.order: expected each of the {wanted} orders once, got {list(order)} again")
-        seen.add(order)
-        outcomes = []
-        for outcome in _list(raw["outcomes"], f"{here}.outcomes", 1, MAX_OUTCOMES):
-            _object(outcome, _OUTCOME_KEYS, f"{here}.outcomes")
-            results = _list(outcome["results"], f"{here}.outcomes.results", calls, calls)
-            observation = _list(outcome["observation"], f"{here}.outcomes.observation", observed, observed)
-            for item in results:
-                _value(item, f"{here}.outcomes.results", names=False)
-            for item in observation:
-                _value(item, f"{here}.outcomes.observation", names=False)
-            outcomes.append(Outcome(tuple(results), tuple(observation)))
-        orders.append(Order(order, tuple(outcomes)))
+    items = _list(value, wanted, wanted, "orders")
+    try:
+        for raw in items:
+            _object(raw, _ORDER_KEYS)
+            order = tuple(_integer(item, 0, calls - 1, "order") for item in _list(raw["order"], calls, calls, "order"))
+            if len(set(order)) != calls or order in seen:
+                raise Malformed(f"expected each of the {wanted} orders once, got {list(order)} again", "order")
+            seen.add(order)
+            outcomes = []
+            for outcome in _list(raw["outcomes"], 1, MAX_OUTCOMES, "outcomes"):
+                _object(outcome, _OUTCOME_KEYS)
+                results = _list(outcome["results"], calls, calls, "results")
+                observation = _list(outcome["observation"], observed, observed, "observation")
+                for item in results:
+                    _value(item, names=False)
+                for item in observation:
+                    _value(item, names=False)
+                outcomes.append(Outcome(tuple(results), tuple(observation)))
+            orders.append(Order(order, tuple(outcomes)))
+    except Malformed as error:
+        raise error.within(f"orders[{len(orders)}]") from None
     return tuple(orders)
 
 
 def read_test(raw: Any) -> TestCase:
     """The test case of one corpus line; raises Malformed."""
-    _object(raw, _TEST_KEYS, "test")
+    _object(raw, _TEST_KEYS)
     calls = _calls(raw["calls"])
     setup = _steps(raw["setup"], "setup", _SETUP_KEYS)
     observe = _steps(raw["observe"], "observe", _OBSERVE_KEYS)
@@ -217,13 +256,13 @@ def read_test(raw: Any) -> TestCase:
     test_id = raw["id"]
     content = {"calls": raw["calls"], "setup": raw["setup"], "observe": raw["observe"], "orders": raw["orders"]}
     digits = hashlib.sha256(_CANONICAL(content).encode()).hexdigest()[:12]
-    expected = f"{'-'.join(call.call for call in calls)}-{digits}"
+    expected = f"{'-'.join([call.call for call in calls])}-{digits}"
     if test_id != expected:
-        raise Malformed(f"id: the content gives {expected}, got {_show(test_id)}")
+        raise Malformed(f"the content gives {expected}, got {_show(test_id)}", "id")
     return TestCase(
         id=expected,
-        level=_level(raw["level"], "level"),
-        path=_integer(raw["path"], "path", 0, _MAX_INTEGER),
+        level=_level(raw["level"]),
+        path=_integer(raw["path"], 0, _MAX_INTEGER, "path"),
         equivalence_class=_text(raw["class"], "class"),
         calls=calls,
         setup=setup,
@@ -236,23 +275,21 @@ def read_header(raw: Any, schema_version: int, max_tests: int) -> tuple[str, str
     """Interface, level, model hash, number of tests and sets without set-up of a header line; raises Malformed."""
     if type(raw) is not dict or raw.get("kind") != "corpus":
         raise Malformed('expected the header {"schema_version": ..., "kind": "corpus", ...}')
-    if raw.get("schema_version") != schema_version or type(raw["schema_version"]) is not int:
-        raise Malformed(
-            f"schema_version: this version of commutant reads {schema_version}, got {_show(raw.get('schema_version'))}"
-        )
+    version = raw.get("schema_version")
+    if version != schema_version or type(version) is not int:
+        raise Malformed(f"this version of commutant reads {schema_version}, got {_show(version)}", "schema_version")
     keys = {"schema_version", "kind", "interface", "level", "model", "tests"} | (raw.keys() & {"without_setup"})
-    _object(raw, frozenset(keys), "header")
+    _object(raw, frozenset(keys))
     model = raw["model"]
     if type(model) is not str or _HASH.fullmatch(model) is None:
-        raise Malformed(f"model: expected a hash, got {_show(model)}")
+        raise Malformed(f"expected a hash, got {_show(model)}", "model")
     without_setup = raw.get("without_setup", {})
     if type(without_setup) is not dict:
-        raise Malformed(f"without_setup: expected an object, got {_show(without_setup)}")
+        raise Malformed(f"expected an object, got {_show(without_setup)}", "without_setup")
     for name, count in without_setup.items():
-        _text(name, "without_setup", 512)
-        _integer(count, f"without_setup.{name}", 0, _MAX_INTEGER)
+        _integer(count, 0, _MAX_INTEGER, f"without_setup.{_show(_text(name, 'without_setup', 512))}")
     interface = _text(raw["interface"], "interface", 128)
     if not interface:
-        raise Malformed("interface: expected the name of an interface, got ''")
-    count = _integer(raw["tests"], "tests", 0, max_tests)
-    return interface, _level(raw["level"], "level"), model, count, without_setup
+        raise Malformed("expected the name of an interface, got ''", "interface")
+    count = _integer(raw["tests"], 0, max_tests, "tests")
+    return interface, _level(raw["level"]), model, count, without_setup

@@ -1,0 +1,1 @@
+"""Tests of verdicts, campaigns, corpus files and run directories."""

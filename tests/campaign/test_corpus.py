@@ -1,0 +1,354 @@
+"""Corpus files: what is written is read back, everything else is refused in one line."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import gzip
+import json
+import random
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commutant.errors import RunError, UsageError
+from commutant.testgen import corpus as corpus_module
+from commutant.testgen.corpus import Corpus, looks_like_corpus, read_corpus, select_tests, write_corpus
+from commutant.testgen.corpus_checks import Malformed, read_test
+from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase
+from tests.campaign.fakes import make_corpus, make_test
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/corpus.schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+names = st.text(st.characters(categories=["L", "N", "P"], exclude_characters="/"), min_size=1, max_size=8).filter(
+    lambda text: text not in (".", "..")
+)
+integers = st.integers(-(2**63), 2**64 - 1)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    integers,
+    st.sampled_from(["ENOENT", "EEXIST"]).map(lambda name: {"errno": name}),
+    st.builds(lambda sort, number: {"sort": sort, "id": number}, identifiers, st.integers(0, 9)),
+    st.integers(0, 99).map(lambda time: {"time": time}),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.dictionaries(identifiers, inner, max_size=3).map(lambda fields: {"struct": fields}),
+        st.lists(inner, max_size=3).map(lambda items: {"seq": items}),
+    ),
+    max_leaves=4,
+)
+arguments = st.dictionaries(identifiers, values | names, max_size=3)
+
+
+@st.composite
+def cases(draw):
+    count = draw(st.integers(1, 3))
+    observe = draw(st.lists(st.builds(Step, identifiers, arguments, st.integers(0, 3)), max_size=2))
+    outcome = st.builds(
+        Outcome,
+        st.lists(values, min_size=count, max_size=count).map(tuple),
+        st.lists(values, min_size=len(observe), max_size=len(observe)).map(tuple),
+    )
+    orders = draw(st.permutations([order.order for order in make_test(calls="abc"[:count]).orders]))
+    test = TestCase(
+        id="",
+        level=draw(st.sampled_from(["path", "conflict", "full"])),
+        path=draw(st.integers(0, 2**40)),
+        equivalence_class=draw(names),
+        calls=tuple(
+            PlacedCall(draw(identifiers), draw(arguments), draw(st.integers(0, 3)), draw(st.integers(0, 3)), core)
+            for core in range(count)
+        ),
+        setup=tuple(draw(st.lists(st.builds(Step, identifiers, arguments, st.integers(0, 3), values), max_size=2))),
+        observe=tuple(observe),
+        orders=tuple(Order(order, tuple(draw(st.lists(outcome, min_size=1, max_size=2)))) for order in orders),
+    )
+    return dataclasses.replace(test, id=test.content_id())
+
+
+@settings(
+    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
+@given(tests=st.lists(cases(), max_size=4, unique_by=lambda test: test.id), without=st.integers(0, 3))
+def test_what_is_written_is_read_back(tests, without, tmp_path):
+    corpus = Corpus("names", "conflict", "0123abcd", tests, {"link-rename": without} if without else {})
+    path = tmp_path / "corpus.jsonl.gz"
+    write_corpus(corpus, path)
+    assert read_corpus(path) == corpus
+    for line in gzip.decompress(path.read_bytes()).splitlines():
+        VALIDATOR.validate(json.loads(line))
+
+
+def test_equal_corpora_give_equal_bytes(tmp_path):
+    for name in ("one", "other"):
+        write_corpus(make_corpus(5), tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
+
+
+def write_lines(path, *lines):
+    with gzip.open(path, "wb") as file:
+        for line in lines:
+            file.write(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
+    return path
+
+
+HEADER = {"schema_version": 1, "kind": "corpus", "interface": "names", "level": "conflict", "model": "ab", "tests": 1}
+TEST = make_test(1).to_json()
+
+
+def refused(path):
+    with pytest.raises(UsageError) as caught:
+        read_corpus(path)
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 400
+    assert message.startswith(str(path))
+    return message
+
+
+def with_header(**changes):
+    header = {**HEADER, **changes}
+    return {key: value for key, value in header.items() if value is not ...}
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], "line 1: empty file"),
+        ([b"\n"], "line 1: not JSON"),
+        ([[]], "line 1: expected the header"),
+        ([with_header(kind="run")], "line 1: expected the header"),
+        ([with_header(schema_version=2)], "line 1: schema_version: this version of commutant reads 1, got 2"),
+        ([with_header(schema_version=True)], "line 1: schema_version"),
+        ([with_header(model=...)], "the key 'model' is missing"),
+        ([with_header(extra=1)], "the key 'extra' is not known"),
+        ([with_header(level="all")], "level: expected one of path, conflict, full, got 'all'"),
+        ([with_header(interface="")], "interface: expected the name"),
+        ([with_header(interface="a\nb")], "interface: expected a printable text"),
+        ([with_header(tests=10**9)], "tests: expected an integer from 0 to 1000000"),
+        ([with_header(tests=-1)], "tests: expected an integer"),
+        ([HEADER], "the file ends after 0 of the 1 tests"),
+        ([HEADER, TEST, make_test(2).to_json()], "line 3: more tests than the 1"),
+        ([with_header(tests=2), TEST, TEST], "line 3: the test link-rename-"),
+        ([HEADER, b'{"id": 1.5}\n'], "line 2: not JSON (numbers are integers, got 1.5)"),
+        ([HEADER, b'{"id": NaN}\n'], "line 2: not JSON (numbers are integers, got NaN)"),
+        ([HEADER, b'{"id": ' + b"9" * 10_000 + b"}\n"], "line 2: not JSON"),
+        ([HEADER, b"[" * 100_000 + b"\n"], "line 2: not JSON"),
+        ([HEADER, b'{"id": "\xff"}\n'], "line 2: not JSON"),
+        ([HEADER, b"a" * 2_000_000], "line 2: a line longer than 1048576 bytes"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_a_bad_file_is_refused_with_the_line(tmp_path, lines, expected):
+    assert expected in refused(write_lines(tmp_path / "c.jsonl.gz", *lines))
+
+
+def change(raw, path, value):
+    """A copy of a JSON value with the item at `path` replaced, or removed by `...`."""
+    raw = copy.deepcopy(raw)
+    place = raw
+    for key in path[:-1]:
+        place = place[key]
+    if value is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return raw
+
+
+def deep(depth):
+    return {"seq": [deep(depth - 1)]} if depth else 0
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        (["id"], "link-rename-000000000000", "id: the content gives link-rename-"),
+        (["id"], ..., "the key 'id' is missing"),
+        (["extra"], 1, "the key 'extra' is not known"),
+        (["level"], ["path"], "level: expected one of"),
+        (["path"], "3", "path: expected an integer"),
+        (["class"], "a\x1b[2J", "class: expected a printable text"),
+        (["class"], "x" * 5000, "class: expected a printable text"),
+        (["calls"], [], "line 2: calls: expected a list of 1 to 6 items, got 0 items"),
+        (["calls", 1, "core"], 0, "calls[1].core: call 1 runs on core 1, got 0"),
+        (["calls", 1, "core"], True, "calls[1].core: call 1 runs on core 1, got True"),
+        (["calls", 0, "process"], 16, "calls[0].process: expected an integer from 0 to 15, got 16"),
+        (["calls", 0, "thread"], None, "calls[0].thread"),
+        (["calls", 0, "call"], "rm -rf", "calls[0].call: expected a name of letters"),
+        (["calls", 0, "args"], [], "calls[0].args: expected an object"),
+        (["calls", 0, "args", "name"], "a/b", "calls[0].args.name: expected a name of 1 to 255 printable bytes"),
+        (["calls", 0, "args", "name"], "..", "calls[0].args.name"),
+        (["calls", 0, "args", "name"], "", "calls[0].args.name"),
+        (["calls", 0, "args", "name"], "a\0b", "calls[0].args.name"),
+        (["calls", 0, "args", "name"], "a\nb", "calls[0].args.name"),
+        (["calls", 0, "args", "name"], "\ud800", "calls[0].args.name"),
+        (["calls", 0, "args", "name"], "é" * 128, "calls[0].args.name"),
+        (["calls", 0, "args", "name"], "x" * 10_000, "calls[0].args.name"),
+        (["calls", 0, "args", "name"], 2**64, "calls[0].args.name: expected an integer of 64 bits"),
+        (["calls", 0, "args", "name"], {"seq": [{"time": "x"}]}, "calls[0].args.name.time: expected an integer"),
+        (["calls", 0, "args", "name"], {"what": 1}, "expected an errno, sort, time, struct or seq"),
+        (["calls", 0, "args", "name"], {}, "expected an errno, sort, time, struct or seq"),
+        (["calls", 0, "args", "name"], deep(9), "calls[0].args.name: expected a value"),
+        (["setup", 0, "result"], "text", "setup[0]: expected a value, got 'text'"),
+        (["setup", 0, "result"], {"errno": "oops"}, "setup[0].errno: expected the name of an error"),
+        (["setup"], [TEST["setup"][0]] * 257, "setup: expected a list of 0 to 256 items, got 257 items"),
+        (["observe", 0, "result"], 0, "observe[0]: the key 'result' is not known"),
+        (["orders", 1], ..., "orders: expected a list of 2 items, got 1 items"),
+        (["orders", 1, "order"], [0, 1], "orders[1].order: expected each of the 2 orders once"),
+        (["orders", 1, "order"], [0, 0], "orders[1].order: expected each of the 2 orders once"),
+        (["orders", 1, "order"], [0, 2], "orders[1].order: expected an integer from 0 to 1, got 2"),
+        (["orders", 0, "outcomes"], [], "orders[0].outcomes: expected a list of 1 to 1024 items"),
+        (["orders", 0, "outcomes", 0, "results"], [0], "orders[0].results: expected a list of 2 items, got 1 items"),
+        (
+            ["orders", 0, "outcomes", 0, "observation"],
+            [],
+            "orders[0].observation: expected a list of 1 items, got 0 items",
+        ),
+        (["orders", 0, "outcomes", 0, "results", 0], "n0", "orders[0]: expected a value, got 'n0'"),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+def test_a_bad_test_is_refused_with_the_place(tmp_path, path, value, expected):
+    message = refused(write_lines(tmp_path / "c.jsonl.gz", HEADER, change(TEST, path, value)))
+    assert ", line 2: " in message
+    assert expected in message
+
+
+def test_the_published_schema_refuses_what_the_reader_refuses():
+    """Changes of a test that a schema can see at all (ids and permutations it cannot) are refused by both."""
+    for path, value in (
+        (["calls", 0, "process"], 16),
+        (["calls", 0, "call"], "rm -rf"),
+        (["calls", 0, "args", "name"], "a/b"),
+        (["calls", 0, "args", "name"], {"what": 1}),
+        (["setup", 0, "result"], "text"),
+        (["observe", 0, "result"], 0),
+        (["orders", 0, "outcomes"], []),
+        (["extra"], 1),
+        (["level"], "all"),
+    ):
+        bad = change(TEST, path, value)
+        with pytest.raises(jsonschema.ValidationError):
+            VALIDATOR.validate(bad)
+        with pytest.raises(Malformed):
+            read_test(bad)
+    VALIDATOR.validate(TEST)
+    VALIDATOR.validate(HEADER)
+
+
+def test_limits_hold_for_files_that_unpack_to_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_module, "MAX_TOTAL_BYTES", 10_000)
+    path = tmp_path / "bomb.jsonl.gz"
+    write_corpus(make_corpus(100), path)
+    assert "more than 10000 bytes when unpacked" in refused(path)
+
+
+def test_a_line_of_a_gigabyte_of_zeros_is_not_unpacked(tmp_path):
+    path = tmp_path / "bomb.jsonl.gz"
+    block = gzip.compress(b"\0" * (1 << 20))
+    path.write_bytes(block * 1024)
+    assert path.stat().st_size < 2 << 20
+    assert "line 1: a line longer than" in refused(path)
+
+
+def test_files_that_are_no_corpus(tmp_path):
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text("{}\n")
+    assert "line 1: not a gzip file" in refused(plain)
+    with pytest.raises(UsageError, match=r"cannot read the corpus .*missing"):
+        read_corpus(tmp_path / "missing")
+    with pytest.raises(UsageError, match=r"cannot read the corpus|damaged"):
+        read_corpus(tmp_path)
+
+
+def test_a_truncated_corpus_is_refused_at_every_length(tmp_path):
+    whole = tmp_path / "whole"
+    write_corpus(make_corpus(3), whole)
+    content = whole.read_bytes()
+    path = tmp_path / "cut.jsonl.gz"
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        refused(path)
+
+
+def test_random_damage_is_refused_or_harmless(tmp_path):
+    whole = tmp_path / "whole"
+    corpus = make_corpus(3)
+    write_corpus(corpus, whole)
+    generator = random.Random(20)
+    path = tmp_path / "damaged.jsonl.gz"
+    refusals = 0
+    for _ in range(300):
+        content = bytearray(whole.read_bytes())
+        for _ in range(generator.randrange(1, 4)):
+            content[generator.randrange(len(content))] = generator.randrange(256)
+        path.write_bytes(content)
+        try:
+            assert read_corpus(path) == corpus  # only gzip's own header (time, system) may differ without harm
+        except UsageError as error:
+            assert "\n" not in str(error)
+            refusals += 1
+    assert refusals > 200
+
+
+def test_random_damage_inside_the_lines_is_refused_or_read(tmp_path):
+    whole = tmp_path / "whole"
+    write_corpus(make_corpus(2), whole)
+    text = gzip.decompress(whole.read_bytes())
+    generator = random.Random(21)
+    path = tmp_path / "damaged.jsonl.gz"
+    for _ in range(400):
+        content = bytearray(text)
+        place = generator.randrange(len(content))
+        content[place : place + generator.randrange(3)] = generator.randbytes(generator.randrange(3))
+        path.write_bytes(gzip.compress(bytes(content), 1))
+        try:
+            read_corpus(path)
+        except UsageError as error:
+            assert "\n" not in str(error)
+
+
+def test_a_corpus_that_cannot_be_written_leaves_nothing(tmp_path):
+    with pytest.raises(RunError, match=r"cannot write the corpus"):
+        write_corpus(make_corpus(1), tmp_path / "missing" / "corpus.jsonl.gz")
+    broken = make_corpus(1)
+    broken.tests.append(None)
+    with pytest.raises(AttributeError):
+        write_corpus(broken, tmp_path / "corpus.jsonl.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_looks_like_a_corpus(tmp_path):
+    corpus = tmp_path / "anything"
+    write_corpus(make_corpus(1), corpus)
+    assert looks_like_corpus(corpus)
+    assert looks_like_corpus(Path("missing.jsonl.gz"))
+    assert not looks_like_corpus(Path("names"))
+    assert not looks_like_corpus(tmp_path)
+    assert not looks_like_corpus(Path("a\0b"))
+
+
+def test_selecting_calls():
+    tests = [make_test(0, calls) for calls in (("a", "b"), ("b", "a"), ("a", "a"), ("a", "c"), ("a", "b", "c"))]
+    ids = [[test.set_name for test in select_tests(tests, calls)] for calls in (["a", "b"], ["a", "b", "c"], ["a"])]
+    assert ids == [["a-b", "b-a"], ["a-b", "b-a", "a-a", "a-c", "a-b-c"], ["a-a"]]
+
+
+def test_reading_leaves_the_garbage_collector_as_it_was(tmp_path):
+    import gc
+
+    path = tmp_path / "c"
+    write_corpus(make_corpus(1), path)
+    read_corpus(path)
+    assert gc.isenabled()
+    refused(write_lines(tmp_path / "bad", []))
+    assert gc.isenabled()

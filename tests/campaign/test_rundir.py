@@ -1,0 +1,312 @@
+"""Run directories: written safely, read back whole, refused in one line when damaged."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import jsonschema
+import pyarrow.parquet
+import pytest
+
+from commutant.errors import RunError, UsageError
+from commutant.mtrace.summary import Summary, Tally
+from commutant.mtrace.verdict import Outcome, Verdict, skipped
+from commutant.run_report import report_of
+from commutant.rundir import (
+    RunInfo,
+    RunWriter,
+    load_run,
+    new_directory,
+    safe_folder_name,
+    write_atomically,
+)
+from tests.campaign.fakes import make_corpus, make_finding
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+
+
+def validate(document, name):
+    jsonschema.validate(document, json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
+
+
+def info(**changes):
+    fields = {
+        "commutant": "0.1.0",
+        "python": "3.11.7",
+        "command": ["commutant", "check", "names"],
+        "interface": "names",
+        "level": "conflict",
+        "model": "0123abcd",
+        "tests": 4,
+        "target": "fake",
+        "target_description": {"kernel": "none", "options": {"fs": "none"}, "modules": [1, "a"]},
+        "seed": 7,
+        "repeats": 3,
+        "jobs": 2,
+        "started": "2026-01-01T00:00:00+00:00",
+        "machine": {"system": "Linux", "release": "6", "machine": "x86_64", "cpus": 2, "memory_bytes": 1},
+    }
+    return RunInfo(**{**fields, **changes})
+
+
+CORPUS = make_corpus(4)
+VERDICTS = [
+    Verdict(CORPUS.tests[0].id, Outcome.CONFLICT_FREE, windows=2),
+    Verdict(
+        CORPUS.tests[1].id, Outcome.CONFLICTING, (make_finding("a"), make_finding("b")), windows=6, ignored={"timer": 2}
+    ),
+    Verdict(CORPUS.tests[2].id, Outcome.UNSTABLE, (make_finding("c"),), windows=6, ignored={"timer": 1, "memset": 4}),
+    skipped(CORPUS.tests[3], "fake does not know the call open"),
+]
+
+
+@pytest.fixture
+def complete(tmp_path):
+    """A complete run directory."""
+    path = new_directory(tmp_path / "run", "")
+    with RunWriter.create(path, info(), CORPUS) as writer:
+        tally = Tally(CORPUS.tests)
+        for seconds, verdict in enumerate(VERDICTS):
+            writer.append(verdict, seconds)
+            tally.add({test.id: test for test in CORPUS.tests}[verdict.test_id], verdict)
+        writer.finish(tally.summary("names", "fake", "conflict", 3.25, 1.5))
+    return path
+
+
+def test_a_run_is_read_back(complete):
+    run = load_run(complete)
+    assert run.complete
+    assert run.info == info()
+    assert run.corpus == CORPUS
+    assert list(run.verdicts()) == VERDICTS
+    summary = run.summary.to_json()
+    assert summary["tests"] == 4 and summary["windows"] == 14 and summary["start_seconds"] == 1.5
+    assert summary["ignored"] == {"memset": 4, "timer": 3}
+    assert [one["calls"] for one in summary["sets"]] == [["link", "rename"], ["open", "open"]]
+    assert summary["sets"][1] == {
+        "calls": ["open", "open"],
+        "tests": 2,
+        "conflict_free": 0,
+        "conflicting": 1,
+        "unstable": 0,
+        "wrong_result": 0,
+        "skipped": 1,
+        "crashed": 0,
+    }
+    assert Summary.from_json(summary) == run.summary
+
+
+def test_every_file_fits_its_schema(complete):
+    validate(json.loads((complete / "run.json").read_text()), "run")
+    validate(json.loads((complete / "summary.json").read_text()), "summary")
+    for line in (complete / "verdicts.jsonl").read_text().splitlines():
+        validate(json.loads(line), "verdict")
+    assert sorted(path.name for path in complete.iterdir()) == [
+        "corpus.jsonl.gz",
+        "findings.parquet",
+        "run.json",
+        "summary.json",
+        "verdicts.jsonl",
+    ]
+
+
+def test_the_table_has_a_row_per_standing_finding(complete):
+    rows = pyarrow.parquet.read_table(complete / "findings.parquet").to_pylist()
+    assert [(row["test_id"], row["field"]) for row in rows] == [
+        (CORPUS.tests[1].id, "a"),
+        (CORPUS.tests[1].id, "b"),
+    ]
+    row = rows[0]
+    assert row["calls"] == ["open", "open"]
+    assert (row["object"], row["name"], row["sharing"]) == ("struct dentry", "struct dentry.a", "true")
+    assert row["line"] == 0xFFFF888003A1C040
+    assert (row["first_core"], row["first_call"], row["first_write"], row["second_write"]) == (0, "open", True, False)
+    assert (row["first_offset"], row["first_size"]) == (8, 4)
+    assert row["second_function"] == "dput"
+    assert row["second_stack"] == ["dput+0x10", "do_syscall_64+0x5b"]
+
+
+def test_a_run_without_findings_has_an_empty_table(tmp_path):
+    path = new_directory(tmp_path / "run", "")
+    with RunWriter.create(path, info(tests=0), make_corpus(0)) as writer:
+        writer.finish(Tally([]).summary("names", "fake", "conflict", 0, 0))
+    assert pyarrow.parquet.read_table(path / "findings.parquet").num_rows == 0
+
+
+def test_the_report_has_every_test_and_says_what_was_run(complete):
+    report = report_of(load_run(complete))
+    assert [test.outcome for test in report.tests] == [verdict.outcome for verdict in VERDICTS]
+    assert report.facts["options"] == "fs=none" and report.facts["modules"] == "1, a"
+    assert "incomplete" not in report.facts
+
+
+def interrupt(path, cut):
+    """Makes a complete run an interrupted one: no summary, the last `cut` bytes of the verdicts not written."""
+    (path / "summary.json").unlink()
+    file = path / "verdicts.jsonl"
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) - cut])
+
+
+def test_an_interrupted_run_is_read_as_far_as_it_got(complete):
+    interrupt(complete, cut=10)
+    run = load_run(complete)
+    assert not run.complete
+    assert list(run.verdicts()) == VERDICTS[:3]
+    assert (run.summary.counts.tests, run.summary.seconds, run.summary.start_seconds) == (3, 2.0, 0.0)
+    assert report_of(run).facts["incomplete"] == "interrupted after 3 of 4 tests"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 10, 100_000])
+def test_a_partial_line_is_cut_off_before_more_is_written(complete, cut):
+    interrupt(complete, cut)
+    kept = len(list(load_run(complete).verdicts()))
+    with RunWriter(complete) as writer:
+        writer.cut_partial_line()
+        writer.append(VERDICTS[3] if kept < 4 else VERDICTS[0], 9.0)
+    lines = (complete / "verdicts.jsonl").read_text().splitlines()
+    assert len(lines) == kept + 1
+    assert [json.loads(line)["test"] for line in lines[:kept]] == [verdict.test_id for verdict in VERDICTS[:kept]]
+
+
+def test_a_partial_line_longer_than_a_block_is_cut_off(complete):
+    with (complete / "verdicts.jsonl").open("ab") as file:
+        file.write(b"x" * 200_000)
+    with RunWriter(complete) as writer:
+        writer.cut_partial_line()
+    assert list(load_run(complete).verdicts()) == VERDICTS
+
+
+def test_two_writers_at_once_are_refused(complete):
+    with RunWriter(complete), pytest.raises(RunError, match="being written by another commutant"):
+        RunWriter(complete)
+    RunWriter(complete).close()
+
+
+def test_a_full_disk_is_named(tmp_path):
+    path = new_directory(tmp_path / "run", "")
+    (path / "verdicts.jsonl").symlink_to("/dev/full")
+    with (
+        RunWriter.create(path, info(), CORPUS) as writer,
+        pytest.raises(RunError, match=r"verdicts.jsonl: No space left on device"),
+    ):
+        writer.append(VERDICTS[0], 1.0)
+
+
+def test_an_atomic_write_that_fails_leaves_nothing(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(RunError, match=r"cannot write .*taken"):
+        write_atomically(tmp_path / "taken", b"content")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def refused(path, read=lambda run: (run.summary, run.corpus, list(run.verdicts()))):
+    with pytest.raises(UsageError) as caught:
+        read(load_run(path))
+    message = str(caught.value)
+    assert "\n" not in message and str(path) in message
+    return message
+
+
+def test_what_is_no_run_directory_is_refused(tmp_path):
+    assert "is not a directory" in refused(tmp_path / "missing")
+    assert "has no run.json" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("run.json", "", "run.json is damaged"),
+        ("run.json", "[]", "not a JSON object"),
+        ("run.json", "{}", "the key 'kind' is missing"),
+        ("run.json", '{"kind": "run", "schema_version": 9}', "expected a run of schema_version 1, got 9"),
+        ("run.json", "[" * 100_000, "run.json is damaged"),
+        ("summary.json", "{", "summary.json is damaged"),
+        ("summary.json", '{"schema_version": 1}', "the key 'interface' is missing"),
+        ("corpus.jsonl.gz", "text", "line 1: not a gzip file"),
+        ("verdicts.jsonl", "{}\n", "verdicts.jsonl, line 1 is damaged (the key 'test' is missing)"),
+        ("verdicts.jsonl", "nonsense\n", "verdicts.jsonl, line 1 is damaged"),
+        ("verdicts.jsonl", "\n", "verdicts.jsonl, line 1 is damaged"),
+        ("verdicts.jsonl", "[]\n", "verdicts.jsonl, line 1 is damaged"),
+        ("verdicts.jsonl", '{"detail": "\\ud800"}\n', "surrogates not allowed"),
+        ("verdicts.jsonl", '{"seconds": NaN}\n', "NaN is not a number"),
+    ],
+)
+def test_a_damaged_file_is_refused(complete, name, content, expected):
+    (complete / name).write_text(content)
+    assert expected in refused(complete)
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl.gz", "verdicts.jsonl"])
+def test_a_missing_file_is_refused(complete, name):
+    (complete / name).unlink()
+    assert name in refused(complete)
+
+
+def change_json(path, **changes):
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, **changes}))
+
+
+def test_a_summary_that_does_not_add_up_is_refused(complete):
+    change_json(complete / "summary.json", conflicting=2)
+    assert "the six outcomes add up to 5" in refused(complete)
+    change_json(complete / "summary.json", tests=5)
+    assert "the sets do not add up" in refused(complete)
+
+
+def test_verdicts_on_foreign_or_repeated_tests_are_refused(complete):
+    file = complete / "verdicts.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines, lines[0]]))
+    assert "line 5 is damaged" in refused(complete)
+    file.write_text(lines[0].replace(CORPUS.tests[0].id, "link-rename-000000000000"))
+    assert "line 1 is damaged ('link-rename-000000000000' is not in the corpus" in refused(complete)
+
+
+def test_random_damage_gives_one_line_or_a_run(complete):
+    generator = random.Random(5)
+    for name in ("run.json", "summary.json", "verdicts.jsonl"):
+        file = complete / name
+        whole = file.read_bytes()
+        for _ in range(150):
+            content = bytearray(whole)
+            place = generator.randrange(len(content))
+            content[place : place + generator.randrange(3)] = generator.randbytes(generator.randrange(3))
+            file.write_bytes(content)
+            try:
+                run = load_run(complete)
+                _ = (run.summary, list(run.verdicts()))
+            except UsageError as error:
+                assert "\n" not in str(error)
+        file.write_bytes(whole)
+
+
+def test_directories_are_numbered_and_never_existing_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert [new_directory(None, "names-linux").name for _ in range(3)] == [f"names-linux-{n}" for n in (1, 2, 3)]
+    assert new_directory(Path("a/b/c"), "").is_dir()
+    with pytest.raises(UsageError, match="exists already"):
+        new_directory(Path("a/b/c"), "")
+    Path("file").touch()
+    with pytest.raises(RunError, match="cannot make a directory in file: File exists"):
+        new_directory(Path("file/run"), "")
+
+
+@pytest.mark.parametrize(
+    ("argument", "name"),
+    [
+        ("linux", "linux"),
+        ("linux:fs=ext4,kernel=/boot/x.deb", "linux-fs-ext4-kernel-boot-x.deb"),
+        ("../../etc", "etc"),
+        ("...", "unnamed"),
+        ("", "unnamed"),
+        ("a\n\0b", "a-b"),
+        ("é" * 100, "unnamed"),
+        ("x" * 1000, "x" * 60),
+    ],
+)
+def test_folder_names_are_safe(argument, name):
+    assert safe_folder_name(argument) == name

@@ -1,0 +1,229 @@
+"""The verdict rule, against a plain reference that looks at all windows at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commutant.mtrace.finding import Finding
+from commutant.mtrace.verdict import Judge, Outcome, Verdict, skipped
+from commutant.targets.base import Job, WindowRecord
+from tests.campaign.fakes import make_finding, make_test
+
+FINDINGS = {name: make_finding(name) for name in "abc"}
+CRASH, WRONG = "crash", "wrong"
+
+
+def record(test, order_index, shown):
+    job = Job(test, order_index)
+    if shown == CRASH:
+        return WindowRecord(job, crashed="panic")
+    if shown == WRONG:
+        return WindowRecord(job, wrong="link returned EEXIST")
+    return WindowRecord(job, tuple(FINDINGS[name] for name in sorted(shown)), {"timer": 1} if shown else {})
+
+
+def judge_all(shows, repeats):
+    """Feeds a judge from `shows[order][window]`; gives the verdict and the number of windows asked for per order."""
+    test = make_test(calls=["a", "b", "c"][: 2 if len(shows) == 2 else 3])
+    judge = Judge(test, repeats)
+    used = [0] * len(shows)
+    while judge.verdict is None:
+        due = judge.due
+        assert due, "a judge without verdict wants windows"
+        for order_index in due:
+            judge.add(record(test, order_index, shows[order_index][used[order_index]]))
+            used[order_index] += 1
+    assert judge.due == ()
+    return judge.verdict, used
+
+
+def reference(shows, repeats):
+    """The rule of the contract, written down naively."""
+    first = [order[0] for order in shows]
+    if WRONG in first:
+        return Outcome.WRONG_RESULT
+    if CRASH in first:
+        return Outcome.CRASHED
+    if not any(first):
+        return Outcome.CONFLICT_FREE
+    windows = [order[:repeats] for order in shows]
+    flat = [window for order in windows for window in order]
+    if WRONG in flat:
+        return Outcome.WRONG_RESULT
+    if CRASH in flat:
+        return Outcome.CRASHED
+    for order in windows:
+        for name in FINDINGS:
+            if 2 * sum(name in window for window in order) > repeats:
+                return Outcome.CONFLICTING
+    return Outcome.CONFLICT_FREE if sum(bool(window) for window in flat) <= 1 else Outcome.UNSTABLE
+
+
+windows = st.one_of(
+    st.just(frozenset()),
+    st.just(frozenset()),
+    st.frozensets(st.sampled_from("abc"), max_size=3),
+    st.sampled_from([CRASH, WRONG, frozenset()]),
+)
+
+
+@given(data=st.data(), repeats=st.integers(1, 5), orders=st.sampled_from([2, 6]))
+def test_agrees_with_the_reference(data, repeats, orders):
+    shows = data.draw(st.lists(st.lists(windows, min_size=5, max_size=5), min_size=orders, max_size=orders))
+    verdict, used = judge_all(shows, repeats)
+    assert verdict.outcome == reference(shows, repeats)
+    assert verdict.windows == sum(used)
+    assert set(used) in ({1}, {repeats})
+    if all(not order[0] for order in shows):
+        assert set(used) == {1}
+
+
+def test_every_small_case_of_two_orders_agrees_with_the_reference():
+    kinds = [frozenset(), frozenset("a"), frozenset("b")]
+    for flat in itertools.product(kinds, repeat=6):
+        shows = [flat[:3], flat[3:]]
+        verdict, _ = judge_all(shows, 3)
+        assert verdict.outcome == reference(shows, 3), shows
+
+
+def test_a_clean_round_is_enough():
+    verdict, used = judge_all([["", "a", "a"], ["", "a", "a"]], 3)
+    assert (verdict.outcome, verdict.findings, used) == (Outcome.CONFLICT_FREE, (), [1, 1])
+
+
+def test_a_finding_in_two_of_three_of_one_order_stands():
+    verdict, used = judge_all([["a", "", "a"], ["", "", ""]], 3)
+    assert verdict.outcome is Outcome.CONFLICTING
+    assert [finding.field for finding in verdict.findings] == ["a"]
+    assert used == [3, 3]
+
+
+def test_a_finding_that_only_adds_up_over_orders_does_not_stand():
+    verdict, _ = judge_all([["a", "", ""], ["a", "", ""]], 3)
+    assert verdict.outcome is Outcome.UNSTABLE
+    assert [finding.field for finding in verdict.findings] == ["a"]
+
+
+def test_different_findings_do_not_add_up():
+    verdict, _ = judge_all([["a", "b", "c"], ["", "", ""]], 3)
+    assert verdict.outcome is Outcome.UNSTABLE
+
+
+def test_one_window_with_findings_is_noise():
+    verdict, _ = judge_all([["abc", "", ""], ["", "", ""]], 3)
+    assert (verdict.outcome, verdict.findings) == (Outcome.CONFLICT_FREE, ())
+
+
+def test_with_one_repeat_one_window_decides():
+    verdict, used = judge_all([["", "a"], ["a", ""]], 1)
+    assert (verdict.outcome, used) == (Outcome.CONFLICTING, [1, 1])
+
+
+def test_only_the_findings_that_stand_are_kept():
+    verdict, _ = judge_all([["ab", "a", "c"], ["", "b", ""]], 3)
+    assert [finding.field for finding in verdict.findings] == ["a"]
+
+
+def test_the_functions_are_part_of_the_identity_but_their_order_is_not():
+    test = make_test()
+    judge = Judge(test)
+    one, other, swapped = (make_finding("f", pair) for pair in (("p", "q"), ("p", "r"), ("q", "p")))
+    for order_index, findings in zip((0, 1, 0, 1, 0, 1), ([one], [], [swapped], [], [other], []), strict=True):
+        judge.add(WindowRecord(Job(test, order_index), tuple(findings)))
+    assert judge.verdict is not None
+    assert judge.verdict.findings == (one,)
+
+
+def test_a_wrong_result_dominates_crash_and_findings():
+    assert judge_all([[CRASH], [WRONG]], 3)[0].outcome is Outcome.WRONG_RESULT
+    verdict, used = judge_all([["a", "a", "a"], ["", WRONG, ""]], 3)
+    assert (verdict.outcome, verdict.detail, used) == (Outcome.WRONG_RESULT, "link returned EEXIST", [3, 3])
+
+
+def test_a_crash_ends_the_test():
+    verdict, used = judge_all([["a"], [CRASH]], 3)
+    assert (verdict.outcome, verdict.detail, used) == (Outcome.CRASHED, "panic", [1, 1])
+
+
+def test_ignored_lines_are_added_up():
+    verdict, _ = judge_all([["a", "a", ""], ["", "", "b"]], 3)
+    assert verdict.ignored == {"timer": 3}
+
+
+def test_a_record_of_another_order_is_refused():
+    test = make_test()
+    with pytest.raises(ValueError, match="expected a window of order 0, got 1"):
+        Judge(test).add(WindowRecord(Job(test, 1)))
+
+
+def test_repeats_below_one_are_refused():
+    with pytest.raises(ValueError, match="at least 1"):
+        Judge(make_test(), 0)
+
+
+names = st.text(max_size=20)
+accesses = st.builds(
+    dataclasses.replace,
+    st.just(make_finding().first),
+    core=st.integers(0, 64),
+    function=names,
+    stack=st.lists(names, max_size=3).map(tuple),
+)
+findings = st.builds(
+    Finding,
+    line_address=st.integers(0, 2**64 - 1),
+    object=names,
+    field=names,
+    sharing=st.sampled_from(["true", "false"]),
+    first=accesses,
+    second=accesses,
+)
+
+
+@given(finding=findings)
+def test_a_finding_survives_json(finding):
+    assert Finding.from_json(finding.to_json()) == finding
+
+
+@given(found=st.lists(findings, min_size=1, max_size=3), outcome=st.sampled_from(Outcome), detail=names)
+def test_a_verdict_survives_json(found, outcome, detail):
+    kept = tuple(found) if outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE) else ()
+    verdict = Verdict("t", outcome, kept, 7, {"timer": 2}, detail)
+    assert Verdict.from_json(verdict.to_json()) == verdict
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(data=st.data())
+def test_a_verdict_with_one_value_replaced_is_read_or_refused_but_never_crashes(data):
+    raw = Verdict("t", Outcome.CONFLICTING, (make_finding(),), 6, {"timer": 2}).to_json()
+    place = raw
+    while True:
+        keys = sorted(place) if isinstance(place, dict) else range(len(place))
+        key = data.draw(st.sampled_from(keys))
+        inner = place[key]
+        if isinstance(inner, dict | list) and inner and data.draw(st.booleans()):
+            place = inner
+            continue
+        place[key] = data.draw(json_values)
+        break
+    try:
+        Verdict.from_json(raw)
+    except (KeyError, TypeError, ValueError):
+        return
+
+
+def test_a_skipped_test_has_no_window():
+    verdict = skipped(make_test(), "fake does not know the call link")
+    assert (verdict.outcome, verdict.windows) == (Outcome.SKIPPED, 0)
+    assert "link" in verdict.detail
