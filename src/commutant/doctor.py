@@ -1,14 +1,12 @@
 """Is everything there that a check needs? One `Check` per question, each with what to do if the answer is no.
 
-The checks look at the same files and programs that a campaign uses, so that what fails there is found here first. A
-target adds its own by a function `checks()` in its package.
+The checks ask the same functions that a campaign uses, so that what fails there is found here first.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,13 +17,13 @@ from pathlib import Path
 
 from commutant import artifacts
 from commutant.errors import CommutantError
-from commutant.targets.registry import TARGETS
+from commutant.targets.linux.emulator import Emulator, find_emulator
+from commutant.targets.linux.kernel import default_kernel
 
 MIN_PYTHON = (3, 11)
 MEMORY_PER_MACHINE_BYTES = 700 << 20
 """What one virtual machine takes: 512 MiB of guest memory, and QEMU's own."""
 
-_VERSION = re.compile(r"version (\d+)\.(\d+)(?:\.(\d+))?")
 _TIMEOUT_SECONDS = 20.0
 
 
@@ -57,6 +55,7 @@ def run_checks(jobs: int) -> Iterator[Check]:
         ("python", check_python),
         ("native module", check_native_module),
         ("qemu", check_qemu),
+        ("kernel", check_kernel),
         ("tracer plugin", check_plugin),
         ("runner", check_runner),
         ("cache folder", check_cache_folder),
@@ -68,18 +67,6 @@ def run_checks(jobs: int) -> Iterator[Check]:
             yield question()
         except CommutantError as error:
             yield Check(name, State.PROBLEM, str(error))
-    yield from _checks_of_targets()
-
-
-def _checks_of_targets() -> Iterator[Check]:
-    for name, place in TARGETS.items():
-        try:
-            module = importlib.import_module(place.partition(":")[0])
-            yield from getattr(module, "checks", tuple)()
-        except CommutantError as error:
-            yield Check(f"target {name}", State.PROBLEM, str(error))
-        except ImportError as error:
-            yield Check(f"target {name}", State.PROBLEM, str(error), "run `make setup`, or install the wheel again")
 
 
 def check_python() -> Check:
@@ -100,48 +87,30 @@ def check_native_module() -> Check:
     return Check("native module", State.OK, "commutant._native")
 
 
-def judge_qemu_version(text: str) -> Check:
-    """Whether a QEMU whose `--version` says this can trace: docs/tracing.md tells what was measured with which."""
-    match = _VERSION.search(text)
-    if match is None:
-        first = text.strip().split("\n")[0][:80]
-        return Check("qemu", State.PROBLEM, f"no version in {first!r}", "install Debian's qemu-system-x86")
-    major, minor = int(match[1]), int(match[2])
-    found = f"{match[0].removeprefix('version ')}"
-    if (major, minor) < (7, 2):
-        return Check("qemu", State.PROBLEM, f"{found} is too old", "install 7.2 (Debian 12's qemu-system-x86)")
-    if major >= 9:
-        advice = "use 7.2 (Debian 12's qemu-system-x86)"
-        reason = "its plugin interface is another, and with one thread it names the wrong virtual CPUs"
-        return Check("qemu", State.PROBLEM, f"{found}: {reason}", advice)
-    if major == 8:
-        advice = "7.2 is what is measured; every campaign's self-test decides whether this one traces rightly"
-        return Check("qemu", State.WARNING, f"{found}, not measured", advice)
-    return Check("qemu", State.OK, f"{found}, plugin interface 1, one thread for all virtual CPUs")
+def judge_emulator(emulator: Emulator) -> Check:
+    """Whether a QEMU that can trace at all is one with which the figures of docs/benchmarks.md were measured."""
+    if emulator.version.startswith("version 7.2"):
+        return Check("qemu", State.OK, f"{emulator.path}, {emulator.version}")
+    advice = "7.2 is what was measured; every campaign's self-test decides whether this one traces rightly"
+    return Check("qemu", State.WARNING, f"{emulator.path}, {emulator.version}", advice)
 
 
 def check_qemu() -> Check:
     """QEMU is there, starts, and is of a version that names the right virtual CPU for each access."""
-    program = shutil.which("qemu-system-x86_64")
-    if program is None:
-        advice = "run `make setup`, or install the package qemu-system-x86"
-        return Check("qemu", State.PROBLEM, "no qemu-system-x86_64 in PATH", advice)
-    try:
-        answer = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return Check("qemu", State.PROBLEM, f"{program} does not start: {error}", "install qemu-system-x86 again")
-    return judge_qemu_version(answer.stdout)
+    return judge_emulator(find_emulator())
+
+
+def check_kernel() -> Check:
+    """Debian's kernel is prepared, and what lies in the cache is what was unpacked there."""
+    kernel = default_kernel()
+    kernel.read()
+    return Check("kernel", State.OK, f"Linux {kernel.release} ({kernel.source})")
 
 
 def check_plugin() -> Check:
     """QEMU loads the tracer plugin (a machine without CPUs is started with it, and ended)."""
     plugin = artifacts.plugin_path()
-    program = shutil.which("qemu-system-x86_64")
-    if program is None:
-        return Check("tracer plugin", State.WARNING, f"{plugin}, not tried without QEMU")
-    command = [program, "-M", "none", "-display", "none", "-nodefaults", "-monitor", "stdio"]
+    command = [find_emulator().path, "-M", "none", "-display", "none", "-nodefaults", "-monitor", "stdio"]
     command += ["-plugin", f"{plugin},out=/dev/null"]
     try:
         answer = subprocess.run(

@@ -36,6 +36,7 @@ scalars = st.one_of(
     st.sampled_from(["ENOENT", "EEXIST"]).map(lambda name: {"errno": name}),
     st.builds(lambda sort, number: {"sort": sort, "id": number}, identifiers, st.integers(0, 9)),
     st.integers(0, 99).map(lambda time: {"time": time}),
+    st.just({"signal": "SIGSEGV"}),
 )
 values = st.recursive(
     scalars,
@@ -195,11 +196,12 @@ def deep(depth):
         (["calls", 0, "args", "name"], "x" * 10_000, "calls[0].args.name"),
         (["calls", 0, "args", "name"], 2**64, "calls[0].args.name: expected an integer of 64 bits"),
         (["calls", 0, "args", "name"], {"seq": [{"time": "x"}]}, "calls[0].args.name.time: expected an integer"),
-        (["calls", 0, "args", "name"], {"what": 1}, "expected an errno, sort, time, struct or seq"),
-        (["calls", 0, "args", "name"], {}, "expected an errno, sort, time, struct or seq"),
+        (["calls", 0, "args", "name"], {"what": 1}, "expected an errno, signal, sort, time, struct or seq"),
+        (["calls", 0, "args", "name"], {}, "expected an errno, signal, sort, time, struct or seq"),
         (["calls", 0, "args", "name"], deep(9), "calls[0].args.name: expected a value"),
         (["setup", 0, "result"], "text", "setup[0]: expected a value, got 'text'"),
         (["setup", 0, "result"], {"errno": "oops"}, "setup[0].errno: expected the name of an error"),
+        (["setup", 0, "result"], {"signal": "KILL"}, "setup[0].signal: expected the name of a signal"),
         (["setup"], [TEST["setup"][0]] * 257, "setup: expected a list of 0 to 256 items, got 257 items"),
         (["observe", 0, "result"], 0, "observe[0]: the key 'result' is not known"),
         (["orders", 1], ..., "orders: expected a list of 2 items, got 1 items"),

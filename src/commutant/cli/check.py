@@ -108,7 +108,7 @@ def command(
         else:
             from commutant.cli.generate import make_corpus
 
-            corpus = make_corpus(what, calls, size, level, jobs=jobs, cache=not no_cache)
+            corpus = make_corpus(what, calls, size, level, jobs=jobs)
         check = checking.new(corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output)
     run = _run(check)
     if format_ == "json":

@@ -52,7 +52,7 @@ def command(
     if output is not None and output.exists():
         raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
     started = time.monotonic()
-    corpus = make_corpus(interface, calls, size, level, jobs=jobs, cache=not no_cache)
+    corpus = make_corpus(interface, calls, size, level, jobs=jobs)
     if output is not None and output.name.endswith(".jsonl.gz"):
         path = output
     else:
@@ -72,16 +72,14 @@ def command(
     return 0
 
 
-def make_corpus(
-    interface: str, calls: tuple[str, ...] | None, size: int, level: str, *, jobs: int, cache: bool
-) -> Corpus:
+def make_corpus(interface: str, calls: tuple[str, ...] | None, size: int, level: str, *, jobs: int) -> Corpus:
     """The corpus of an interface argument, with a progress bar."""
     from commutant.lang import load_interface
     from commutant.testgen import generate
 
     model = load_interface(interface)
     with console.ProgressBar("generating tests") as bar:
-        return generate(model, calls, size, level=level, jobs=jobs, progress=bar, cache=cache)
+        return generate(model, calls, size, level=level, jobs=jobs, progress=bar)
 
 
 def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, path: Path) -> dict[str, object]:

@@ -23,7 +23,7 @@ class Access:
     function: str
     stack: tuple[str, ...]
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         """The access as it stands in a run directory (docs/schemas/verdict.schema.json)."""
         return {
             "core": self.core,
@@ -77,7 +77,7 @@ class Finding:
         low, high = sorted((self.first.function, self.second.function))
         return self.name, low, high
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         """The finding as it stands in a run directory (docs/schemas/verdict.schema.json)."""
         return {
             "line": self.line_address,

@@ -30,6 +30,7 @@ MAX_ARGUMENTS = 32
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _ERRNO = re.compile(r"E[A-Z0-9]{1,30}", re.ASCII)
+_SIGNAL = re.compile(r"SIG[A-Z0-9]{1,28}", re.ASCII)
 _HASH = re.compile(r"[0-9A-Za-z._:+-]{1,128}", re.ASCII)
 _MIN_INTEGER = -(1 << 63)
 _MAX_INTEGER = (1 << 64) - 1
@@ -160,6 +161,9 @@ def _tagged(value: dict[str, Any], names: bool, depth: int) -> None:
     if tag == "errno":
         if type(inner) is not str or not _is_errno(inner):
             raise Malformed(f"expected the name of an error such as ENOENT, got {_show(inner)}", "errno")
+    elif tag == "signal":
+        if type(inner) is not str or _SIGNAL.fullmatch(inner) is None:
+            raise Malformed(f"expected the name of a signal such as SIGSEGV, got {_show(inner)}", "signal")
     elif tag == "struct":
         _values(inner, names, depth + 1, "struct")
     elif tag == "time":
@@ -168,7 +172,7 @@ def _tagged(value: dict[str, Any], names: bool, depth: int) -> None:
         for item in _list(inner, 0, MAX_OUTCOMES):
             _value(item, names, depth + 1)
     else:
-        raise Malformed(f"expected an errno, sort, time, struct or seq, got {_show(value)}")
+        raise Malformed(f"expected an errno, signal, sort, time, struct or seq, got {_show(value)}")
 
 
 def _values(value: Any, names: bool, depth: int, place: str) -> dict[str, Any]:
