@@ -17,8 +17,8 @@ from commutant.symbolic.context import Context, Decision, Literal, Term
 
 
 class Fact(NamedTuple):
-    """A literal over terms. `kind`: `bool` (`left` is a term), `same` (two terms of one sort), `<=` or `==` (`left` is a
-    tuple of (integer term, coefficient), `right` a constant: their sum against 0). `holds` is its side."""
+    """A literal over terms. `kind`: `bool` (`left` is a term), `same` (two terms of one sort), `<=` or `==` (`left` is
+    a tuple of (integer term, coefficient), `right` a constant: their sum against 0). `holds` is its side."""
 
     kind: str
     left: Any
@@ -36,8 +36,8 @@ Cube = tuple[Fact, ...]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One explored path: its facts in the order decided, whether the model's restrictions admit it, and, where the calls
-    do not commute on it, what a caller could tell apart."""
+    """One explored path: its facts in the order decided, whether the model's restrictions admit it, and, where the
+    calls do not commute on it, what a caller could tell apart."""
 
     facts: Cube
     feasible: bool
@@ -73,7 +73,9 @@ def resolve(context: Context, term: Term) -> Term:
     if term[0] == "linear":
         coefficients, constant = term[1]
         terms = tuple((resolve(context, context.int_terms[v]), c) for v, c in coefficients)
-        return terms[0][0] if terms and len(terms) == 1 and terms[0][1] == 1 and not constant else ("sum", terms, constant)
+        return (
+            terms[0][0] if terms and len(terms) == 1 and terms[0][1] == 1 and not constant else ("sum", terms, constant)
+        )
     return term
 
 

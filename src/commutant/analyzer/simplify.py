@@ -70,9 +70,7 @@ def _without_choices(cube: Cube) -> Cube:
         chosen = next((f for f in facts if f.kind == "same" and f.holds and mentions_choice(f)), None)
         if chosen is None:
             return tuple(fact for fact in facts if not mentions_choice(fact))
-        choice, other = (
-            (chosen.left, chosen.right) if ".choice." in str(chosen.left) else (chosen.right, chosen.left)
-        )
+        choice, other = (chosen.left, chosen.right) if ".choice." in str(chosen.left) else (chosen.right, chosen.left)
         facts = [
             Fact(f.kind, other if f.left == choice else f.left, other if f.right == choice else f.right, f.holds)
             for f in facts
@@ -99,9 +97,7 @@ def _importance(fact: Fact) -> tuple[int, int]:
 def _cover(candidates: Sequence[Cube], targets: Sequence[Cube]) -> list[Cube]:
     """Few candidates that together hold every target, the widest first."""
     left = set(range(len(targets)))
-    holds = [
-        {number for number in left if _implies(targets[number], candidate)} for candidate in candidates
-    ]
+    holds = [{number for number in left if _implies(targets[number], candidate)} for candidate in candidates]
     chosen: list[int] = []
     while left:
         best = max(range(len(candidates)), key=lambda c: (len(holds[c] & left), -len(candidates[c]), -c))

@@ -1,7 +1,7 @@
 """The paper's Figure 4: a simplified rename, and nothing else.
 
-It keeps the figure's semantics: renaming one of two links to one inode to the other removes the source, where Linux (and
-the interface `names`) does nothing.
+It keeps the figure's semantics: renaming one of two links to one inode to the other removes the source, where Linux
+(and the interface `names`) does nothing.
 """
 
 from commutant.lang import Errno, Interface, Map, Sort, Struct, call

@@ -91,7 +91,9 @@ def _pick(module: ModuleType, class_name: str, argument: str) -> type[Interface]
     if class_name:
         chosen = getattr(module, class_name, None)
         if not (isinstance(chosen, type) and issubclass(chosen, Interface)):
-            raise UsageError(f"{argument}: expected a class {class_name!r} derived from Interface; found {_list(models)}")
+            raise UsageError(
+                f"{argument}: expected a class {class_name!r} derived from Interface; found {_list(models)}"
+            )
     elif len(models) == 1:
         chosen = next(iter(models.values()))
     else:

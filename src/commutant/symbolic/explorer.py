@@ -53,7 +53,9 @@ def explore(program: Callable[[Context], T], max_paths: int = MAX_PATHS) -> Iter
                 pending.append((*decisions[:position], Decision(literal, not holds)))
             count += 1
             if count > max_paths:
-                raise UsageError(f"the model has more than {max_paths} paths for one set of calls: expected fewer branches")
+                raise UsageError(
+                    f"the model has more than {max_paths} paths for one set of calls: expected fewer branches"
+                )
             yield Path(decisions, feasible, result, context)
         finally:
             install(before)

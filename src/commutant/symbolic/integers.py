@@ -47,9 +47,7 @@ def solve(constraints: Iterable[Constraint]) -> dict[int, int] | None:
     for _, linear in ordered:
         for variable, _ in linear[0]:
             names.setdefault(variable, len(names))
-    renamed = tuple(
-        (kind, (tuple(sorted((names[v], c) for v, c in linear[0])), linear[1])) for kind, linear in ordered
-    )
+    renamed = tuple((kind, (tuple(sorted((names[v], c) for v, c in linear[0])), linear[1])) for kind, linear in ordered)
     solution = _solve_canonical(renamed)
     return None if solution is None else {variable: solution[index] for variable, index in names.items()}
 
@@ -113,7 +111,9 @@ def _eliminate(
     while remaining:
         variable = min(remaining, key=lambda v: (_growth(rest, v), v))
         remaining.discard(variable)
-        lower, upper, others = [], [], []
+        lower: list[Linear] = []
+        upper: list[Linear] = []
+        others: list[Linear] = []
         for linear in rest:
             coefficient = dict(linear[0]).get(variable, 0)
             (upper if coefficient > 0 else lower if coefficient < 0 else others).append(linear)
@@ -131,14 +131,14 @@ def _eliminate(
     determined = {variable for variable, *_ in steps}
     for variable in variables - determined:
         solution[variable] = 0
-    for variable, definition, lower, upper in reversed(steps):
-        if definition is not None:
-            for free, _ in definition[0]:
+    for variable, known, below, above in reversed(steps):
+        if known is not None:
+            for free, _ in known[0]:
                 solution.setdefault(free, 0)
-            solution[variable] = value_of(definition, solution)
+            solution[variable] = value_of(known, solution)
             continue
-        lows = [_bound(linear, variable, solution) for linear in lower]
-        highs = [_bound(linear, variable, solution) for linear in upper]
+        lows = [_bound(linear, variable, solution) for linear in below]
+        highs = [_bound(linear, variable, solution) for linear in above]
         low, high = max(lows, default=None), min(highs, default=None)
         if low is not None and high is not None and low > high:
             return None
@@ -164,7 +164,7 @@ def _substitute(linear: Linear, variable: int, definition: Linear) -> Linear:
 
 
 def _bound(linear: Linear, variable: int, values: dict[int, int]) -> int:
-    """The bound that `linear <= 0` sets on `variable`: the lowest value if its coefficient is negative, else the highest."""
+    """The bound that `linear <= 0` sets on `variable`: its lowest value if the coefficient is negative, else the highest."""
     coefficient = dict(linear[0])[variable]
     rest = linear[1] + sum(c * values.setdefault(v, 0) for v, c in linear[0] if v != variable)
     return -(-rest // -coefficient) if coefficient < 0 else (-rest) // coefficient

@@ -1,7 +1,7 @@
 """Unknown values that a model computes with: booleans, values of a sort, integers.
 
-Comparisons are decided at once (see `context`), so a comparison is a plain bool and a model's `if`, `and` and `not` need
-no help. An unknown boolean is decided when Python asks for its truth. Unknown values are not hashable: a Python dict or
+Comparisons are decided at once (see `context`), so a comparison is a plain bool and a model's `if`, `and` and `not`
+need no help. An unknown boolean is decided when Python asks for its truth. Unknown values are not hashable: a Python dict or
 set would compare them behind the engine's back.
 """
 
@@ -146,10 +146,12 @@ class IntValue:
         return _at_most(integers.add(integers.add(_required(other), self.linear, -1), ((), 1)))
 
     def __bool__(self) -> bool:
-        return not self == 0
+        return self != 0
 
     def __index__(self) -> int:
-        raise UsageError("an unknown integer was used where Python needs a number (an index, range() or a bit operation)")
+        raise UsageError(
+            "an unknown integer was used where Python needs a number (an index, range() or a bit operation)"
+        )
 
     __hash__ = _unhashable
 
