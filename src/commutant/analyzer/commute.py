@@ -1,7 +1,7 @@
 """One path through a set of calls: run every order of them over one unknown state and compare.
 
-SIM commutativity (paper, sections 3.2 and 5.1): each call returns the same in every order, and every subset of the calls
-reaches equivalent states whatever its order. The subsets form a cube; each call is run once from each corner, results
+SIM commutativity (paper, sections 3.2 and 5.1): each call returns the same in every order, and every subset of the
+calls reaches equivalent states whatever its order. The subsets form a cube; each call is run once from each corner, results
 and states are compared at every join, and the first difference ends the path. For a pair that is both orders; for more
 calls it is also every prefix of every permutation, which is what makes the property monotonic.
 """
@@ -18,10 +18,10 @@ from itertools import combinations
 from typing import Any
 
 from commutant.errors import UsageError
-from commutant.lang.errno import Errno
+from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import CallSignature, Interface
 from commutant.lang.nondeterminism import answered_by
-from commutant.lang.types import MapType, SortType, Struct, Type, struct_fields
+from commutant.lang.types import MapType, SortType, Struct, Time, Type, struct_fields
 from commutant.symbolic import (
     BoolValue,
     Context,
@@ -98,6 +98,14 @@ class SymbolicOracle:
         setattr(self._state, IN_USE, (*in_use, value))
         return value
 
+    def now(self) -> SortValue:
+        """The one time at which all calls run; it differs from every time in the initial state."""
+        name, sort = "now.choice", Time.__name__
+        if name not in self._answers:
+            self._answers[name] = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
+        value: SortValue = self._answers[name]
+        return value
+
     def _name(self) -> str:
         self._asked += 1
         return f"{self._label}.choice.{self._asked - 1}"
@@ -140,6 +148,8 @@ class CallSet:
 
     def _difference(self, initial: Interface, arguments: tuple[dict[str, Any], ...]) -> str | None:
         answers: dict[str, Any] = {}
+        for given in arguments:
+            initial.touch(given)
         states: dict[tuple[int, ...], Interface] = {(): initial}
         results: dict[int, Any] = {}
         everyone = range(len(self.calls))
@@ -202,7 +212,7 @@ def same_result(left: Any, right: Any) -> bool:
     """Whether a caller cannot tell two results apart; open equalities are decided on the way."""
     if left is right:
         return True
-    if isinstance(left, Errno) or isinstance(right, Errno) or left is None or right is None:
+    if isinstance(left, Errno | Signal) or isinstance(right, Errno | Signal) or left is None or right is None:
         return left is right
     if isinstance(left, tuple | list) and isinstance(right, tuple | list):
         return len(left) == len(right) and all(same_result(a, b) for a, b in zip(left, right, strict=True))
@@ -211,7 +221,7 @@ def same_result(left: Any, right: Any) -> bool:
 
 def kind_of_result(result: Any, interface: type[Interface], call: str) -> str:
     """The kind of a result, in words; UsageError for what no call can return."""
-    if isinstance(result, Errno):
+    if isinstance(result, Errno | Signal):
         return "error"
     if result is None:
         return "nothing"

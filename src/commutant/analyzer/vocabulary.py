@@ -9,14 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commutant.lang.interface import CallSignature, Interface
-from commutant.lang.types import BoolType, IntType, MapType, SeqType, SortType, StructType, TupleType, Type, struct_fields
+from commutant.lang.types import (
+    BoolType,
+    IntType,
+    MapType,
+    SeqType,
+    SortType,
+    StructType,
+    TupleType,
+    Type,
+    struct_fields,
+)
 from commutant.symbolic import Term
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function or constant over the model's state: its SMT-LIB sorts, and how a sentence writes it (`{0}` is the first
-    key; empty for presence functions, which sentences write as `key in map`)."""
+    """A function or constant over the model's state: its SMT-LIB sorts, and how a sentence writes it (`{0}` is the
+    first key; empty for presence functions, which sentences write as `key in map`)."""
 
     name: str
     arguments: tuple[str, ...]
@@ -78,7 +88,10 @@ class Vocabulary:
     def sentence_sum(self, terms: tuple[tuple[Term, int], ...], constant: int) -> str:
         """A sum as people write it."""
         parts = [
-            ("-" if coefficient < 0 else "+", ("" if abs(coefficient) == 1 else f"{abs(coefficient)}·") + self.sentence_term(t))
+            (
+                "-" if coefficient < 0 else "+",
+                ("" if abs(coefficient) == 1 else f"{abs(coefficient)}·") + self.sentence_term(t),
+            )
             for t, coefficient in terms
         ]
         if constant or not parts:

@@ -1,4 +1,4 @@
-"""Error results of calls, by name, so that a model never depends on a platform's numbers."""
+"""Error results of calls and signals, by name, so that a model never depends on a platform's numbers."""
 
 from __future__ import annotations
 
@@ -62,6 +62,16 @@ class Errno(Enum):
     ESTALE = auto()
     EDQUOT = auto()
     ECANCELED = auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Signal(Enum):
+    """What a memory access that cannot be made ends in, instead of a result."""
+
+    SIGSEGV = auto()
+    SIGBUS = auto()
 
     def __repr__(self) -> str:
         return self.name

@@ -144,6 +144,12 @@ class Interface:
         """Whether no caller can tell the two states apart; unless overridden, whether all attributes are equal."""
         return all(getattr(self, name) == getattr(other, name) for name in type(self).state_types())
 
+    def touch(self, arguments: Mapping[str, Any]) -> None:
+        """Looks at what a call's arguments name, on the initial state and for every call of a set before any of them runs.
+
+        A model needs it where a call depends on entries that only other calls' arguments name ("is any writer open?").
+        """
+
     def setup(self) -> Iterable[Invocation] | None:
         """The calls that build this (concrete) state from the empty one, or None if they cannot build it."""
         return None

@@ -1,7 +1,7 @@
 """What a specification leaves open: `choose` and `unused`.
 
-A model that asks for a choice does not know who answers. The symbolic engine answers with an unknown that is the same in
-every order of the calls; a concrete run answers with a value; the test generator enumerates all answers. Whoever runs a
+A model that asks for a choice does not know who answers. The symbolic engine answers with an unknown that is the same
+in every order of the calls; a concrete run answers with a value; the test generator enumerates all answers. Whoever runs a
 model installs an `Oracle`.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from commutant.lang.types import BoolType, IntType, OpaqueValue, Sort, SortType, Type, describe_type
+from commutant.lang.types import BoolType, IntType, OpaqueValue, Sort, SortType, Time, TimeValue, Type, describe_type
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Sort)
@@ -26,6 +26,9 @@ class Oracle(Protocol):
 
     def unused(self, type_: SortType) -> Any:
         """A value of the sort that occurs nowhere in the state."""
+
+    def now(self) -> Any:
+        """The time at which the call under way runs."""
 
 
 class ConcreteOracle:
@@ -45,6 +48,11 @@ class ConcreteOracle:
         """A new value."""
         self._next += 1
         return OpaqueValue(type_.sort.__name__, f"new.{self._next}")
+
+    def now(self) -> TimeValue:
+        """A time later than any before."""
+        self._next += 1
+        return TimeValue(self._next)
 
 
 _oracle: ContextVar[Oracle | None] = ContextVar("commutant_oracle", default=None)
@@ -78,6 +86,13 @@ def unused(sort: type[S]) -> S:
     described = describe_type(sort, "unused")
     assert isinstance(described, SortType), "unused() takes a Sort"
     value: S = (_oracle.get() or _default_oracle).unused(described)
+    return value
+
+
+def now() -> Time:
+    """The time at which the calls under test run: later than every time in the initial state, and the same for all of
+    them, since clocks are coarse and no caller may count on an order finer than theirs."""
+    value: Time = (_oracle.get() or _default_oracle).now()
     return value
 
 

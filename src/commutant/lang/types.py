@@ -7,10 +7,12 @@ is a dict and a `Seq` is a list, so that the same model runs on ordinary values.
 
 from __future__ import annotations
 
+import itertools
 import types
 import typing
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from commutant.errors import UsageError
 
@@ -23,14 +25,17 @@ class Sort:
     """An uninterpreted sort: values that can only be compared for equality (paper, section 5.1: `tuninterpreted`).
 
     Subclass it to declare one: `class Name(Sort): ...`. With `class Inum(Sort, opaque=True)` the implementation picks the
-    values and a test compares them up to a bijection (inode numbers, pipe ids); otherwise the test picks them (names).
+    values and a test compares them up to a bijection (inode numbers, pipe ids); otherwise the test picks them: strings
+    such as `n0`, or, with `numbered=True`, the integers from 1 (page contents, page numbers of an address space).
     """
 
     opaque: ClassVar[bool] = False
+    numbered: ClassVar[bool] = False
 
-    def __init_subclass__(cls, opaque: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(cls, opaque: bool = False, numbered: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.opaque = opaque
+        cls.numbered = numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,42 @@ class Process(Sort):
     """The process that makes a call. A parameter of this sort is no argument: it places the call."""
 
 
+class Time(Sort):
+    """A point in time, as a file's time stamps hold it: see `now`. Tests compare times by order only."""
+
+
+class TimeValue(int):
+    """A concrete time: a tick of the clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Bounds of an integer, both inclusive: `Annotated[int, Range(0, 7)]`."""
+    """Bounds of an integer, both inclusive; None is no bound: `Annotated[int, Range(0, 7)]`."""
 
-    low: int
-    high: int
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What an integer counts: `Annotated[int, Unit("page")]`. Integers of one unit may meet, so a test asks which are
+    equal."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usually:
+    """The side that a test gives a flag on which nothing depends: `Annotated[bool, Usually(True)]`."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value of a numbered sort that is the same in every state: `zero: Annotated[Data, Constant(0)]`."""
+
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +100,21 @@ class Capacity:
 
 class Map(dict[K, V], Generic[K, V]):
     """A finite map of any size: `Map[Name, Inum]`. Concrete runs use it as the dict that it is."""
+
+    def lowest_absent(self, *prefix: Any) -> int:
+        """The smallest number from 0 that is no key; with a prefix, no last part of a key `(*prefix, number)`."""
+        return next(n for n in itertools.count() if ((*prefix, n) if prefix else n) not in self)
+
+    def touched(self) -> list[tuple[K, V]]:
+        """The entries that calls may have touched and that are present; on concrete runs all."""
+        return list(self.items())
+
+    def equal_where(self, other: Map[K, V], relevant: Callable[[K], Any], default: V) -> bool:
+        """Whether both hold the same under every relevant key, an absent key holding `default`."""
+        return all(
+            not relevant(key) or self.get(key, default) == other.get(key, default)
+            for key in [*self, *(key for key in other if key not in self)]
+        )
 
 
 class Seq(list[T], Generic[T]):
@@ -84,10 +134,15 @@ class Struct:
         for name, field_type in declared.items():
             setattr(self, name, fields[name] if name in fields else field_type.zero())
 
+    def relevant(self) -> Iterable[str]:
+        """The fields that a caller could ever tell apart, given the others; a struct with variants overrides this."""
+        return struct_fields(type(self))
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in struct_fields(type(self)))
+        mine, theirs = tuple(self.relevant()), tuple(cast("Struct", other).relevant())
+        return mine == theirs and all(getattr(self, name) == getattr(other, name) for name in mine)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in struct_fields(type(self)))
@@ -104,17 +159,20 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class SortType(Type):
-    """A value of an uninterpreted sort."""
+    """A value of an uninterpreted sort; `constant` is the value that it has in every state, if it has one."""
 
     sort: type[Sort]
+    constant: int | None = None
 
-    def zero(self) -> Any:
-        raise TypeError(f"a value of sort {self.sort.__name__} must be given")
+    def zero(self) -> int | None:
+        return self.constant
 
 
 @dataclass(frozen=True, slots=True)
 class BoolType(Type):
-    """A truth value."""
+    """A truth value; `usual` is the side that a test takes where nothing depends on it."""
+
+    usual: bool = False
 
     def zero(self) -> bool:
         return False
@@ -122,10 +180,11 @@ class BoolType(Type):
 
 @dataclass(frozen=True, slots=True)
 class IntType(Type):
-    """An integer, unbounded where a bound is None."""
+    """An integer, unbounded where a bound is None; `unit` says with which others it may be compared."""
 
     low: int | None = None
     high: int | None = None
+    unit: str = ""
 
     def zero(self) -> int:
         return 0 if self.low is None else self.low
@@ -187,18 +246,20 @@ def describe_type(annotation: Any, where: str) -> Type:
         bounds = tuple(rest)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is bool:
-        return BoolType()
+        return BoolType(next((b.value for b in bounds if isinstance(b, Usually)), False))
     if annotation is int:
-        limits = [b for b in bounds if isinstance(b, Range)]
-        return IntType(limits[0].low, limits[0].high) if limits else IntType()
+        limits = next((b for b in bounds if isinstance(b, Range)), Range(None, None))
+        return IntType(limits.low, limits.high, next((b.name for b in bounds if isinstance(b, Unit)), ""))
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return StructType(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Sort):
-        return SortType(annotation)
+        return SortType(annotation, next((b.value for b in bounds if isinstance(b, Constant)), None))
     if origin is Map and len(arguments) == 2:
         key = describe_type(arguments[0], f"the key of {where}")
         if not _is_key(key):
-            raise UsageError(f"{where}: a map's key is a sort, an int, a bool or a tuple of these, not {arguments[0]!r}")
+            raise UsageError(
+                f"{where}: a map's key is a sort, an int, a bool or a tuple of these, not {arguments[0]!r}"
+            )
         return MapType(key, describe_type(arguments[1], f"the value of {where}"))
     if origin is Seq and len(arguments) == 1:
         capacity = next((b.items for b in bounds if isinstance(b, Capacity)), DEFAULT_CAPACITY)
@@ -229,7 +290,9 @@ def resolve_hints(owner: Any) -> dict[str, Any]:
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         name = getattr(owner, "__qualname__", repr(owner))
         raise UsageError(f"{name}: an annotation cannot be resolved: {error}") from None
-    return {name: hint for name, hint in hints.items() if typing.get_origin(hint) is not ClassVar and hint is not ClassVar}
+    return {
+        name: hint for name, hint in hints.items() if typing.get_origin(hint) is not ClassVar and hint is not ClassVar
+    }
 
 
 def _is_key(key: Type) -> bool:

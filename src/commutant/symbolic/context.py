@@ -62,6 +62,9 @@ class Context:
         self.sort_terms: list[Term] = []
         self.sort_names: list[str] = []
         self.fresh: set[int] = set()
+        self.bool_usual: dict[int, bool] = {}
+        self.int_units: dict[int, str] = {}
+        self.constants: dict[int, int] = {}
         self.bool_values: dict[int, bool] = {}
         self._parent: list[int] = []
         self._distinct: list[set[int]] = []

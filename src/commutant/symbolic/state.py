@@ -37,11 +37,20 @@ def unknown(type_: Type, name: str, arguments: tuple[Term, ...] = (), hook: Entr
     context = current()
     term: Term = ("apply", name, arguments) if arguments else ("constant", name)
     if isinstance(type_, SortType):
-        return SortValue(context.new_sort_value(type_.sort.__name__, term), type_.sort.__name__)
+        index = context.new_sort_value(type_.sort.__name__, term)
+        if type_.constant is not None:
+            context.constants[index] = type_.constant
+        return SortValue(index, type_.sort.__name__)
     if isinstance(type_, BoolType):
-        return BoolValue(context.new_bool(term))
+        index = context.new_bool(term)
+        if type_.usual:
+            context.bool_usual[index] = True
+        return BoolValue(index)
     if isinstance(type_, IntType):
-        return IntValue.variable(context.new_int(term, type_.low, type_.high))
+        index = context.new_int(term, type_.low, type_.high)
+        if type_.unit:
+            context.int_units[index] = type_.unit
+        return IntValue.variable(index)
     if isinstance(type_, TupleType):
         return tuple(unknown(item, f"{name}_{i}", arguments) for i, item in enumerate(type_.items))
     if isinstance(type_, StructType):
@@ -80,7 +89,7 @@ def term_of(value: Any) -> Term:
 class Entry:
     """A touched key of a map's initial content. Its value comes into being when first asked for."""
 
-    __slots__ = ("content", "key", "known", "presence", "_value")
+    __slots__ = ("_value", "content", "key", "known", "presence")
 
     def __init__(self, content: MapContent, key: Any, presence: BoolValue | bool) -> None:
         self.content = content
@@ -111,7 +120,7 @@ class Entry:
 class MapContent:
     """The initial content of a map, as far as it has been touched; shared by all views."""
 
-    __slots__ = ("arguments", "entries", "hook", "name", "type")
+    __slots__ = ("arguments", "entries", "holes", "hook", "name", "type")
 
     def __init__(self, type_: MapType, name: str, arguments: tuple[Term, ...], hook: EntryHook | None) -> None:
         self.type = type_
@@ -119,6 +128,7 @@ class MapContent:
         self.arguments = arguments
         self.hook = hook
         self.entries: list[Entry] = []
+        self.holes: list[tuple[tuple[Any, ...], list[int]]] = []
 
     def find(self, key: Any) -> int:
         """The number of the entry with this key, which is made if there is none."""
@@ -138,12 +148,17 @@ class MapContent:
     def initially_has(self, number: int) -> bool:
         """Whether the entry is present in the initial state (decided now if open)."""
         entry = self.entries[number]
-        before = entry.presence if isinstance(entry.presence, bool) else current().implied(
-            Literal("bool", entry.presence.index, None)
+        before = (
+            entry.presence
+            if isinstance(entry.presence, bool)
+            else current().implied(Literal("bool", entry.presence.index, None))
         )
         present = bool(entry.presence)
-        if present and before is None:
-            self._became_present(entry)
+        if before is None:
+            if present:
+                self._became_present(entry)
+            else:
+                self._became_absent(entry)
         return present
 
     def initially_requires(self, number: int) -> None:
@@ -171,13 +186,68 @@ class MapContent:
             context.in_restriction = outer
 
 
+    def _became_absent(self, entry: Entry) -> None:
+        """Holes are the lowest absent numbers, so an absent key that is none of them lies above."""
+        for prefix, numbers in self.holes:
+            if numbers and split_key(entry.key)[0] == prefix:
+                _require(split_key(self.entries[numbers[-1]].key)[1] + 1 - split_key(entry.key)[1])
+
+    def hole(self, prefix: tuple[Any, ...], position: int) -> int:
+        """The entry of the number that, of those absent in the initial state, is the lowest but `position`."""
+        for known, numbers in self.holes:
+            if known == prefix:
+                break
+        else:
+            numbers = []
+            self.holes.append((prefix, numbers))
+        while len(numbers) <= position:
+            numbers.append(self._new_hole(prefix, numbers))
+        return numbers[position]
+
+    def _new_hole(self, prefix: tuple[Any, ...], before: list[int]) -> int:
+        context = current()
+        arguments = (*self.arguments, *(term_of(part) for part in prefix), ("value", len(before)))
+        lowest = IntValue.variable(context.new_int(("apply", f"{self.name}_free", arguments), 0, None))
+        if before:
+            _require(split_key(self.entries[before[-1]].key)[1] + 1 - lowest)
+        for number, entry in enumerate(self.entries):
+            if number in before or _is_fresh(entry.key):
+                continue
+            known, key = split_key(entry.key)
+            if known != prefix:
+                continue
+            if self.initially_has(number):
+                if key == lowest:
+                    raise Infeasible
+            elif key == lowest:
+                return number
+            else:
+                _require(lowest + 1 - key)
+        self.entries.append(Entry(self, (*prefix, lowest) if prefix else lowest, False))
+        return len(self.entries) - 1
+
+
+def split_key(key: Any) -> tuple[tuple[Any, ...], Any]:
+    """A key as its prefix and its last part."""
+    return (key[:-1], key[-1]) if isinstance(key, tuple) else ((), key)
+
+
+def _require(linear: Any) -> None:
+    """Excludes states in which `linear <= 0` does not hold."""
+    if isinstance(linear, IntValue):
+        current().restrict(Literal("<=", linear.linear, None))
+    elif linear > 0:
+        raise Infeasible
+
+
 class SymbolicMap:
     """One order's view of a map: the initial content and what this order has written."""
 
-    __slots__ = ("content", "written")
+    __slots__ = ("cleared", "content", "written")
 
     def __init__(self, content: MapContent) -> None:
         self.content = content
+        self.cleared = False
         self.written: dict[int, tuple[bool, Any]] = {}
 
     def initial(self) -> SymbolicMap:
@@ -187,12 +257,65 @@ class SymbolicMap:
     def copy(self) -> SymbolicMap:
         """A view that starts from this one and changes alone."""
         view = SymbolicMap(self.content)
+        view.cleared = self.cleared
         view.written = {number: (present, clone(value)) for number, (present, value) in self.written.items()}
         return view
 
+    def clear(self) -> None:
+        """Removes every entry, touched or not."""
+        self.cleared = True
+        self.written.clear()
+
+    def lowest_absent(self, *prefix: Any) -> Any:
+        """The smallest number from 0 that is no key; with a prefix, no last part of a key `(*prefix, number)`.
+
+        The numbers that are free in the initial state are unknowns L0 < L1 < ..., made on demand; the answer is the
+        first that is still free, or a lower number that was removed since. Exact, without a bound on the numbers.
+        """
+        if self.cleared:
+            raise UsageError(f"{self.content.name}: lowest_absent() after clear() cannot be analysed")
+        position = 0
+        while self._has(number := self.content.hole(prefix, position)):
+            position += 1
+        lowest = split_key(self.content.entries[number].key)[1]
+        for other, (present, _) in sorted(self.written.items()):
+            entry = self.content.entries[other]
+            known, key = split_key(entry.key)
+            if not present and entry.presence is not False and known == prefix and self.content.initially_has(other):
+                if key < lowest:
+                    lowest = key
+        return lowest
+
+    def touched(self) -> list[tuple[Any, Any]]:
+        """The entries that calls have touched and that are present."""
+        found, number = [], 0
+        while number < len(self.content.entries):
+            if self._has(number):
+                found.append((self.content.entries[number].key, self._value(number)))
+            number += 1
+        return found
+
+    def equal_where(self, other: SymbolicMap, relevant: Callable[[Any], Any], default: Any) -> bool:
+        """Whether both hold the same under every relevant key, an absent key holding `default`.
+
+        Untouched keys hold the same in both unless one was cleared; of those the caller knows that none is relevant.
+        """
+        number = 0
+        while number < len(self.content.entries):
+            if number in self.written or number in other.written or self.cleared != other.cleared:
+                if relevant(self.content.entries[number].key):
+                    mine = self._value(number) if self._has(number) else default
+                    theirs = other._value(number) if other._has(number) else default
+                    if mine is not theirs and not mine == theirs:
+                        return False
+            number += 1
+        return True
+
     def _has(self, number: int) -> bool:
         written = self.written.get(number)
-        return written[0] if written is not None else self.content.initially_has(number)
+        if written is not None:
+            return written[0]
+        return not self.cleared and self.content.initially_has(number)
 
     def _value(self, number: int) -> Any:
         written = self.written.get(number)
@@ -211,11 +334,12 @@ class SymbolicMap:
         """The value; a key whose initial presence is still open is taken to be present (other states are excluded)."""
         number = self.content.find(key)
         written = self.written.get(number)
+        if written is None and self.cleared:
+            raise KeyError(f"{self.content.name} was cleared")
         if written is None:
             entry = self.content.entries[number]
-            absent = (
-                entry.presence is False
-                or isinstance(entry.presence, BoolValue)
+            absent = entry.presence is False or (
+                isinstance(entry.presence, BoolValue)
                 and current().implied(Literal("bool", entry.presence.index, None)) is False
             )
             if absent:
@@ -256,6 +380,11 @@ class SymbolicMap:
                 f"two different maps were compared ({self.content.name} and {other.content.name}): "
                 "a map can only be compared with another state's view of itself"
             )
+        if self.cleared != other.cleared:
+            raise UsageError(
+                f"{self.content.name} was cleared in one order and not in the other: compare with equal_where() in "
+                "the struct's relevant() or the model's equivalent()"
+            )
         for number in sorted(self.written.keys() | other.written.keys()):
             mine, theirs = self._has(number), other._has(number)
             if mine != theirs:
@@ -289,7 +418,7 @@ class SymbolicMap:
         self.__iter__()
         raise AssertionError
 
-    keys = values = items = clear = __iter__
+    keys = values = items = __iter__
 
 
 def clone(value: Any) -> Any:

@@ -7,20 +7,21 @@ is still open; each leaf below is one class.
 The levels, each including the one before:
 
 - `path`: nothing more is decided; one test per path. What the path leaves open is taken to be different.
-- `conflict`: which touched entries of maps exist, and, per sort, which of the touched values are equal: arguments, keys
-  of touched entries, and the values stored under those that exist.
+- `conflict`: which touched entries of maps exist, and, per sort and per unit of integers, which of the touched values are
+  equal: arguments, keys of touched entries, and the values stored under those that exist.
 - `full`: flags (boolean arguments) and boolean contents too, whether the path looks at them or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from commutant.analyzer.commute import Outcome
 from commutant.lang.interface import Interface
-from commutant.lang.types import Struct, struct_fields
-from commutant.symbolic import BoolValue, MapContent, SortValue, SymbolicMap
+from commutant.lang.types import Struct, Time, struct_fields
+from commutant.symbolic import BoolValue, IntValue, MapContent, SortValue, SymbolicMap, current
 
 Level = Literal["path", "conflict", "full"]
 LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
@@ -30,25 +31,55 @@ def refine(outcome: Outcome, level: Level) -> None:
     """Decides what the level asks for on the path under way."""
     if level == "path":
         return
-    values: list[SortValue] = []
-    flags: list[BoolValue] = []
+    touched = Touched([], [], [])
     for arguments in outcome.arguments:
         for argument in arguments.values():
-            _collect(argument, values, flags)
+            touched.add(argument)
     for content in touched_maps(outcome.initial):
         for number, entry in enumerate(content.entries):
-            _collect(entry.key, values, [])
+            touched.add(entry.key)
             if content.initially_has(number):
-                _collect(entry.value, values, flags)
+                touched.add(entry.value)
     for attribute in type(outcome.initial).state_types():
-        _collect(getattr(outcome.initial, attribute), values, flags)
-    for position, value in enumerate(values):
-        for other in values[:position]:
+        touched.add(getattr(outcome.initial, attribute))
+    for position, value in enumerate(touched.values):
+        for other in touched.values[:position]:
             if other.sort == value.sort:
                 _ = other == value
+    units = current().int_units
+    for position, number_ in enumerate(touched.numbers):
+        for earlier in touched.numbers[:position]:
+            if units[earlier.linear[0][0][0]] == units[number_.linear[0][0][0]]:
+                _ = earlier == number_
     if level == "full":
-        for flag in flags:
+        for flag in touched.flags:
             bool(flag)
+
+
+@dataclass(slots=True)
+class Touched:
+    """The unknowns that a path has touched: values of sorts, integers with a unit, and flags."""
+
+    values: list[SortValue]
+    numbers: list[IntValue]
+    flags: list[BoolValue]
+
+    def add(self, value: Any) -> None:
+        """Adds an unknown, or those that a tuple, sequence or struct holds."""
+        if isinstance(value, SortValue):
+            if value.sort != Time.__name__ and not any(value is other for other in self.values):
+                self.values.append(value)
+        elif isinstance(value, IntValue):
+            if value.linear[0][0][0] in current().int_units:
+                self.numbers.append(value)
+        elif isinstance(value, BoolValue):
+            self.flags.append(value)
+        elif isinstance(value, tuple | list):
+            for item in value:
+                self.add(item)
+        elif isinstance(value, Struct):
+            for field in value.relevant():
+                self.add(getattr(value, field))
 
 
 def touched_maps(initial: Interface) -> Iterator[MapContent]:
@@ -61,17 +92,3 @@ def touched_maps(initial: Interface) -> Iterator[MapContent]:
         elif isinstance(value, SymbolicMap):
             yield value.content
             pending += [entry.value for entry in value.content.entries if entry.known]
-
-
-def _collect(value: Any, values: list[SortValue], flags: list[BoolValue]) -> None:
-    if isinstance(value, SortValue):
-        if not any(value is other for other in values):
-            values.append(value)
-    elif isinstance(value, BoolValue):
-        flags.append(value)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            _collect(item, values, flags)
-    elif isinstance(value, Struct):
-        for field in struct_fields(type(value)):
-            _collect(getattr(value, field), values, flags)

@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from commutant.errors import UsageError
-from commutant.lang.errno import Errno
+from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
-from commutant.lang.types import MapType, OpaqueValue, SortType, Struct, Type, struct_fields
+from commutant.lang.types import MapType, OpaqueValue, SortType, Struct, TimeValue, Type, struct_fields
 from commutant.testgen.testcase import Value
+
+
+TICK_OF_CALLS = 1_000_000
+"""The time at which all calls under test run; set-up steps run before, at 1, 2, ..."""
 
 
 class Anything(int):
@@ -30,12 +34,13 @@ class ReplayedOracle:
     def __init__(self) -> None:
         self._label = ""
         self._asked = 0
+        self._tick = 0
         self._picked: dict[str, int] = {}
         self._limits: dict[str, int] = {}
 
-    def begin(self, label: str) -> None:
-        """The answers from here on belong to the call with this label."""
-        self._label, self._asked = label, 0
+    def begin(self, label: str, tick: int) -> None:
+        """The answers from here on belong to the call with this label, which runs at this tick of the clock."""
+        self._label, self._asked, self._tick = label, 0, tick
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
         """The value that this step of the odometer picks among the allowed ones."""
@@ -49,6 +54,10 @@ class ReplayedOracle:
     def unused(self, type_: SortType) -> OpaqueValue:
         """A value named after the call."""
         return OpaqueValue(type_.sort.__name__, self._name())
+
+    def now(self) -> TimeValue:
+        """A tick per set-up call, then one tick for all calls under test."""
+        return TimeValue(self._tick)
 
     def step(self) -> bool:
         """Moves on to the next combination of choices; False after the last."""
@@ -91,7 +100,7 @@ def replay(interface: type[Interface], invocations: Sequence[Invocation]) -> tup
     results = []
     with answered_by(oracle):
         for number, invocation in enumerate(invocations):
-            oracle.begin(f"setup.{number}")
+            oracle.begin(f"setup.{number}", 1 + number)
             results.append(perform(interface, state, invocation.call, invocation.arguments))
     return state, results
 
@@ -121,6 +130,10 @@ class Canonical:
         """A result as the JSON value of docs/ARCHITECTURE.md ("Values")."""
         if isinstance(value, Errno):
             return {"errno": value.name}
+        if isinstance(value, Signal):
+            return {"signal": value.name}
+        if isinstance(value, TimeValue):
+            return {"time": int(value)}
         if isinstance(value, OpaqueValue):
             return {"sort": value.sort, "id": self.number(value)}
         if isinstance(value, Struct):
@@ -156,7 +169,7 @@ class Canonical:
         if isinstance(value, OpaqueValue):
             return (value.sort, self.number(value))
         if isinstance(value, Struct):
-            return tuple(self._plain(getattr(value, name)) for name in struct_fields(type(value)))
+            return tuple((name, self._plain(getattr(value, name))) for name in value.relevant())
         if isinstance(value, dict):
             known = sorted((repr(self._plain(k)), k) for k in value if self.knows(k))
             return tuple((self._plain(k), self._plain(value[k])) for _, k in known)
@@ -190,11 +203,11 @@ def outcomes(
         results: dict[int, Any] = {}
         with answered_by(oracle):
             for index in order:
-                oracle.begin(f"call.{index}")
+                oracle.begin(f"call.{index}", TICK_OF_CALLS)
                 results[index] = perform(interface, state, *calls[index])
             observed = []
             for number, invocation in enumerate(observe):
-                oracle.begin(f"observe.{number}")
+                oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
                 observed.append(perform(interface, state, invocation.call, invocation.arguments))
         canonical = Canonical()
         for result in setup_results:

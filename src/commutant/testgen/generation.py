@@ -53,9 +53,7 @@ def generate(
         for one, generated in zip(chosen, found, strict=True)
     )
     analysis = Analysis(interface, size, time.perf_counter() - started, sets)
-    return Corpus(
-        interface.interface_name, level, model_hash(interface), list(tests.values()), without_setup, analysis
-    )
+    return Corpus(interface.interface_name, level, model_hash(interface), list(tests.values()), without_setup, analysis)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 from commutant.analyzer.commute import Outcome
 from commutant.errors import UsageError
 from commutant.lang.interface import CallSignature, Interface, Invocation
-from commutant.lang.types import Map, OpaqueValue, Process, Seq, Sort, SortType, Struct, struct_fields
+from commutant.lang.types import Map, OpaqueValue, Process, Seq, Sort, SortType, Struct, Time, struct_fields
 from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap
 from commutant.symbolic.integers import value_of
 from commutant.testgen.concrete import Anything, Canonical, agree, outcomes, replay
@@ -36,7 +36,7 @@ class Valuation:
         self._sorts = sorts
         self._ints: dict[int, int] = defaultdict(int, context.int_solution())
         self._constrained = context.constrained_ints()
-        self._named: dict[int, Any] = {}
+        self._named: dict[int, Any] = {context.find(index): value for index, value in context.constants.items()}
         self._count: dict[str, int] = {}
 
     def __call__(self, value: Any) -> Any:
@@ -44,7 +44,8 @@ class Valuation:
         if isinstance(value, SortValue):
             return self._sort_value(value)
         if isinstance(value, BoolValue):
-            return self._context.bool_values.get(value.index, False)
+            usual = self._context.bool_usual.get(value.index, False)
+            return self._context.bool_values.get(value.index, usual)
         if isinstance(value, IntValue):
             number = value_of(value.linear, self._ints)
             free = all(variable not in self._constrained for variable, _ in value.linear[0])
@@ -65,6 +66,8 @@ class Valuation:
         return value
 
     def _sort_value(self, value: SortValue) -> Any:
+        if self._sorts[value.sort] is Time:
+            return Anything(0)
         root = self._context.find(value.index)
         if root not in self._named:
             number = self._count.get(value.sort, 0)
@@ -74,6 +77,8 @@ class Valuation:
                 self._named[root] = number
             elif sort.opaque:
                 self._named[root] = OpaqueValue(value.sort, f"initial.{number}")
+            elif sort.numbered:
+                self._named[root] = number + 1
             else:
                 self._named[root] = f"{value.sort[0].lower()}{number}"
         return self._named[root]
