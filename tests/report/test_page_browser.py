@@ -1,0 +1,344 @@
+"""The page in headless Chromium: from the heat map to a call stack by mouse, by keyboard and by address."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions, Keys
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+from commutant.report import c_program, write_html
+from commutant.report.data import JudgedTest, RunReport
+from tests.report.invented import POSIX18, hostile_run, invented_run
+
+PATIENCE_SECONDS = 60
+SWITCHES = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--window-size=1400,1000"),
+)
+
+
+class Page:
+    """A page in the browser, and what a reader does with it."""
+
+    def __init__(self, driver: Chrome, path: Path) -> None:
+        self.driver = driver
+        self.address = path.as_uri()
+
+    def open(self, hash_: str = "") -> None:
+        self.driver.get("about:blank")
+        self.drain("performance")
+        self.driver.get(self.address + hash_)
+        self.wait(lambda: self.find("#explorer").is_displayed())
+
+    def find(self, selector: str) -> WebElement:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        return [item for item in self.driver.find_elements(By.CSS_SELECTOR, selector) if item.is_displayed()]
+
+    def text(self, selector: str) -> str:
+        return self.find(selector).text
+
+    def run(self, code: str) -> Any:
+        return self.driver.execute_script(code)
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        WebDriverWait(self.driver, PATIENCE_SECONDS, poll_frequency=0.02).until(lambda _: condition())
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    @property
+    def focused(self) -> WebElement:
+        return self.driver.switch_to.active_element
+
+    @property
+    def hash(self) -> str:
+        text = self.run("return location.hash")
+        assert isinstance(text, str)
+        return text
+
+    def drain(self, log: str) -> list[dict[str, Any]]:
+        return list(self.driver.get_log(log))
+
+    def requests(self) -> set[str]:
+        messages = [json.loads(entry["message"])["message"] for entry in self.drain("performance")]
+        return {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    assert chromium and chromedriver, "expected chromium and chromedriver on PATH: install them with `make setup`"
+    options = ChromeOptions()
+    options.binary_location = chromium
+    for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = Chrome(options=options, service=Service(chromedriver))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="module")
+def run() -> RunReport:
+    return invented_run(tests_per_pair=40)
+
+
+@pytest.fixture(scope="module")
+def friendly_path(run: RunReport, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("friendly") / "report.html"
+    write_html(run, path)
+    return path
+
+
+@pytest.fixture
+def page(driver: Chrome, friendly_path: Path) -> Iterator[Page]:
+    page = Page(driver, friendly_path)
+    page.open()
+    yield page
+    assert page.drain("browser") == [], "the console stays empty"
+    assert page.requests() == {page.address}, "nothing but the page itself is asked for"
+
+
+def _tests_of(run: RunReport, *calls: str) -> list[JudgedTest]:
+    return [judged for judged in run.tests if sorted(call.call for call in judged.test.calls) == sorted(calls)]
+
+
+def _conflicting(run: RunReport, *calls: str) -> JudgedTest:
+    return next(judged for judged in _tests_of(run, *calls) if len(judged.findings) > 1)
+
+
+def test_click_from_heat_map_to_stack(page: Page, run: RunReport) -> None:
+    tests = _tests_of(run, "link", "rename")
+    page.find('#map [data-calls="link,rename"]').click()
+    page.wait(lambda: page.text("#count") == f"{len(tests)} of {len(run.tests)} tests")
+    assert page.find('#map [data-calls="link,rename"]').get_attribute("aria-current") == "true"
+
+    judged = _conflicting(run, "link", "rename")
+    while not page.all(f'[data-test="{judged.test.id}"]'):
+        page.find("#next").click()
+    page.find(f'[data-test="{judged.test.id}"]').click()
+    page.wait(lambda: judged.test.id in page.text("#test"))
+    assert "Set-up" in page.text("#test")
+    assert "in every order" in page.text("#test")
+
+    names = [section.get_attribute("data-finding") for section in page.all(".shared")]
+    assert names == [finding.name for finding in judged.findings]
+    page.all(".shared summary")[1].click()
+    stack = page.all(".shared")[1].find_elements(By.CSS_SELECTOR, ".stack")[1]
+    page.wait(stack.is_displayed)
+    assert stack.text.splitlines()[1:] == list(judged.findings[1].second.stack)
+
+
+def test_program_is_shown_and_copied(page: Page, run: RunReport) -> None:
+    judged = _conflicting(run, "open", "link")
+    page.open(f"#test={judged.test.id}")
+    page.wait(lambda: page.all(".program"))
+    page.find(".program summary").click()
+    page.wait(lambda: page.run("return document.querySelector('.program code').textContent") == c_program(judged.test))
+    page.find(".copy").click()
+    page.wait(lambda: page.text(".bar [role=status]"))
+
+
+def test_keyboard_alone_reaches_a_stack_and_comes_back(page: Page) -> None:
+    page.run("document.activeElement.blur()")
+    page.press(Keys.TAB)
+    while page.focused.get_attribute("data-calls") is None:
+        page.press(Keys.TAB)
+    assert page.focused.get_attribute("data-calls") == "open,open"
+    page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+    assert page.focused.get_attribute("data-calls") == "link,unlink"
+    assert page.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.press(Keys.ENTER)
+    page.wait(lambda: page.focused.get_attribute("data-test"))
+    page.press(Keys.ARROW_DOWN)
+    second = page.all("[data-test]")[1].get_attribute("data-test")
+    assert page.focused.get_attribute("data-test") == second
+    page.press(Keys.END)
+    page.press(Keys.ARROW_DOWN)
+    page.wait(lambda: page.text("#page").startswith("page 2"))
+    assert page.focused.get_attribute("data-row") == "0"
+    chosen = page.focused.get_attribute("data-test")
+    page.press(Keys.ENTER)
+    page.wait(lambda: page.focused.get_attribute("id") == "test")
+    assert f"test={chosen}" in page.hash
+    for _ in range(10):
+        page.press(Keys.TAB)
+        if page.focused.text == "Call stacks":
+            break
+    was_open = page.run("return document.activeElement.parentElement.open")
+    page.press(Keys.ENTER)
+    assert page.run("return document.activeElement.parentElement.open") is not was_open
+    page.press(Keys.ESCAPE)
+    page.wait(lambda: page.focused.get_attribute("data-test") == chosen)
+    page.press(Keys.ESCAPE)
+    page.wait(lambda: page.focused.get_attribute("data-calls") == "link,unlink")
+    assert page.hash in ("", "#")
+
+
+def test_words_verdict_and_variable_filter_together(page: Page, run: RunReport) -> None:
+    total = len(run.tests)
+    page.press("/")
+    assert page.focused.get_attribute("id") == "find"
+    page.press("RENAME inode_permission")
+    wanted = [
+        judged
+        for judged in run.tests
+        if "rename" in {call.call for call in judged.test.calls} | _frames(judged)
+        and "inode_permission" in _frames(judged)
+    ]
+    page.wait(lambda: page.text("#count") == f"{len(wanted)} of {total} tests")
+    page.find('#ranking [data-variable="struct cred.usage"]').click()
+    both = [judged for judged in wanted if "struct cred.usage" in {finding.name for finding in judged.findings}]
+    assert 0 < len(both) < len(wanted)
+    page.wait(lambda: page.text("#count") == f"{len(both)} of {total} tests")
+    dim = {cell.get_attribute("data-calls") for cell in page.all("#map .dim")}
+    assert dim
+    for calls in dim:
+        assert not any(
+            "struct cred.usage" in {f.name for f in j.findings} for j in _tests_of(run, *str(calls).split(","))
+        )
+    page.find('#outcome option[value="unstable"]').click()
+    unstable = [judged for judged in both if judged.outcome == "unstable"]
+    page.wait(lambda: page.text("#count") == f"{len(unstable)} of {total} tests")
+    page.run("document.getElementById('find').blur()")
+    page.find("body").send_keys(Keys.ESCAPE, Keys.ESCAPE, Keys.ESCAPE)
+    page.wait(lambda: page.text("#count") == f"{total} of {total} tests")
+
+
+def _frames(judged: JudgedTest) -> set[str]:
+    accesses = [access for finding in judged.findings for access in (finding.first, finding.second)]
+    return {word for access in accesses for frame in access.stack for word in (frame.split("+")[0],)}
+
+
+def test_address_opens_a_test_and_the_back_button_closes_it(page: Page, run: RunReport) -> None:
+    judged = _conflicting(run, "rename", "unlink")
+    page.open(f"#calls=rename%2Cunlink&test={judged.test.id}")
+    page.wait(lambda: judged.test.id in page.text("#test"))
+    assert page.all(f'tr.current [data-test="{judged.test.id}"]')
+    page.find("#test .close").click()
+    page.wait(lambda: not page.all("#test"))
+    page.driver.back()
+    page.wait(lambda: judged.test.id in page.text("#test"))
+    page.open("#test=no-such-test-%3Cb%3E")
+    assert page.text("#test") == "No test no-such-test-<b> in this run."
+    page.open("#calls=nothing&variable=nothing&outcome=nothing")
+    assert page.text("#count").startswith("0 of ")
+
+
+def test_ranking_shows_ten_then_all(page: Page) -> None:
+    assert len(page.all("#ranking tbody tr")) == 10
+    page.find("#ranking-more").click()
+    assert len(page.all("#ranking tbody tr")) == 12
+
+
+def test_dark_and_light_are_both_readable(page: Page) -> None:
+    seen = {}
+    for scheme in ("light", "dark"):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        seen[scheme] = page.run("return getComputedStyle(document.body).backgroundColor")
+        assert page.run(LOWEST_CONTRAST) >= 4.5
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert seen["light"] == "rgb(255, 255, 255)"
+    assert seen["dark"] != seen["light"]
+
+
+LOWEST_CONTRAST = """
+const channel = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+function background(element) {
+  for (; element; element = element.parentElement) {
+    const colour = parse(getComputedStyle(element).backgroundColor);
+    if (colour.length < 4 || colour[3] === 1) return colour;
+  }
+  return [255, 255, 255];
+}
+let lowest = 21;
+for (const element of document.querySelectorAll("body *")) {
+  const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  if (!hasText || !element.checkVisibility() || element.disabled) continue;
+  const pair = [luminance(parse(getComputedStyle(element).color)), luminance(background(element))];
+  lowest = Math.min(lowest, (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05));
+}
+return lowest;
+"""
+
+
+@pytest.mark.parametrize("width", [360, 768, 1400])
+def test_nothing_sticks_out_sideways(page: Page, run: RunReport, width: int) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    page.open(f"#test={_conflicting(run, 'link', 'rename').test.id}")
+    overflow = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert overflow <= 0
+
+
+def test_everything_to_press_has_a_name(page: Page, run: RunReport) -> None:
+    page.open(f"#calls=link%2Crename&test={_conflicting(run, 'link', 'rename').test.id}")
+    page.wait(lambda: page.all(".shared"))
+    nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    named = {"link", "button", "searchbox", "combobox", "DisclosureTriangle", "table", "image", "article"}
+    roles = set()
+    for node in nodes:
+        role = node.get("role", {}).get("value")
+        if role in named and not node.get("ignored"):
+            roles.add(role)
+            assert node.get("name", {}).get("value"), node
+    assert {"link", "button", "searchbox", "table", "article"} <= roles
+
+
+def test_paper_shows_everything_of_an_open_test(page: Page, run: RunReport) -> None:
+    page.open(f"#test={_conflicting(run, 'link', 'rename').test.id}")
+    page.wait(lambda: page.all(".shared"))
+    printed = page.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert base64.b64decode(printed).startswith(b"%PDF")
+    assert page.run("return [...document.querySelectorAll('#test details')].every((details) => details.open)")
+
+
+def test_hostile_names_are_only_text(driver: Chrome, tmp_path: Path) -> None:
+    run = hostile_run()
+    path = tmp_path / "hostile.html"
+    write_html(run, path)
+    page = Page(driver, path)
+    for judged in run.tests:
+        page.open(f"#test={judged.test.id}")
+        page.wait(lambda: page.all(".shared"))
+        link = page.find(".shared h4 a")
+        name = link.text
+        link.click()
+        page.wait(lambda: page.text("#count").startswith("1 of "))
+        assert page.find("#ranking tr.current").text.startswith(name)
+    assert page.run("return document.querySelectorAll('script').length") == 2
+    assert page.run("return document.images.length") == 0
+    assert page.drain("browser") == []
+    assert page.requests() <= {page.address}
+
+
+def test_a_large_run_is_searched_and_turned_over(driver: Chrome, tmp_path: Path) -> None:
+    run = invented_run(POSIX18, 60)
+    path = tmp_path / "large.html"
+    write_html(run, path)
+    page = Page(driver, path)
+    page.open()
+    assert page.text("#count") == f"{len(run.tests):,} of {len(run.tests):,} tests"
+    assert len(page.all("#tests tbody tr")) == 25
+    last = run.tests[-1].test
+    page.find("#find").send_keys(last.id[-12:])
+    page.wait(lambda: page.text("#count").startswith("1 of "))
+    assert page.find("[data-test]").get_attribute("data-test") == last.id
+    assert page.drain("browser") == []
