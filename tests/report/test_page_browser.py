@@ -70,7 +70,7 @@ class Page:
         return text
 
     def drain(self, log: str) -> list[dict[str, Any]]:
-        return list(self.driver.get_log(log))
+        return list(self.driver.get_log(log))  # type: ignore[no-untyped-call]
 
     def requests(self) -> set[str]:
         messages = [json.loads(entry["message"])["message"] for entry in self.drain("performance")]

@@ -44,7 +44,7 @@ function testView(index) {
       " ",
       element("code", { class: "quiet" }, test.id),
     ),
-    test.detail ? element("p", { class: "bad" }, test.detail) : null,
+    test.detail ? element("p", { class: "bad detail" }, test.detail) : null,
     element("p", null, test.sentence),
     test.words ? element("p", { class: "quiet" }, `Class: ${test.words}`) : null,
     element(
