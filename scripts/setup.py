@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rust import Toolchain
 from steps import ROOT, VENV, StepFailed, content_hash, files_below, is_current, record, run, say, timed
-from system_packages import install_missing
+from system_packages import install_missing, refresh_package_lists
 
 THIS = Path(__file__).resolve()
 PYTHON = VENV / "bin" / "python"
@@ -104,10 +104,15 @@ def native_module(toolchain: Toolchain) -> None:
 
 def kernel() -> None:
     """Downloads and unpacks Debian's kernel into the user's cache folder, once; it is not installed."""
+    prepare = [PYTHON, "-m", "commutant.targets.linux.prepare"]
     started = time.monotonic()
-    output = run([PYTHON, "-m", "commutant.targets.linux.prepare"]).strip()
+    try:
+        prepared = run(prepare)
+    except StepFailed:
+        refresh_package_lists()
+        prepared = run(prepare)
     if time.monotonic() - started > 2:
-        say("kernel", output.splitlines()[-1] if output else "ready")
+        say("kernel", f"{prepared.strip()}: {time.monotonic() - started:.1f} s")
 
 
 def main() -> int:

@@ -43,17 +43,7 @@ def install_missing() -> bool:
     if not packages and not lists_missing:
         return False
     wanted = f"apt-get install --no-install-recommends {' '.join(packages)}" if packages else "apt-get update"
-    if shutil.which("apt-get") is None:
-        raise StepFailed(f"this is not Debian (no apt-get); what is needed is what `{wanted}` installs on Debian 12")
-    administrator: list[str] = []
-    if os.geteuid() != 0:
-        if shutil.which("sudo") is None:
-            raise StepFailed(f"packages are missing and there is no sudo; have an administrator run `{wanted}`")
-        administrator = ["sudo"]
-        say("system packages", f"sudo will be asked to run `{wanted}`")
-        if subprocess.run(["sudo", "-v"], check=False).returncode != 0:
-            raise StepFailed(f"sudo refused; have an administrator run `{wanted}`")
-    apt = [*administrator, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--yes"]
+    apt = _apt_get(wanted)
     if lists_missing:
         with timed("system packages", "package lists fetched"):
             run([*apt, "update"])
@@ -71,6 +61,28 @@ def install_missing() -> bool:
     if _package_lists_missing():
         raise StepFailed("apt knows no packages, even after `apt-get update`; are there sources in /etc/apt?")
     return True
+
+
+def refresh_package_lists() -> None:
+    """Fetches apt's package lists anew: older ones name versions that the archive no longer has."""
+    apt = _apt_get("apt-get update")
+    with timed("system packages", "package lists fetched"):
+        run([*apt, "update"])
+
+
+def _apt_get(wanted: str) -> list[str]:
+    """How this user starts apt-get as an administrator; `wanted` is what is to be run, said before sudo asks."""
+    if shutil.which("apt-get") is None:
+        raise StepFailed(f"this is not Debian (no apt-get); what is needed is what `{wanted}` installs on Debian 12")
+    administrator: list[str] = []
+    if os.geteuid() != 0:
+        if shutil.which("sudo") is None:
+            raise StepFailed(f"there is no sudo, and this needs an administrator; have one run `{wanted}`")
+        administrator = ["sudo"]
+        say("system packages", f"sudo will be asked to run `{wanted}`")
+        if subprocess.run(["sudo", "-v"], check=False).returncode != 0:
+            raise StepFailed(f"sudo refused; have an administrator run `{wanted}`")
+    return [*administrator, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--yes"]
 
 
 def _package_lists_missing() -> bool:
