@@ -108,7 +108,8 @@ def kernel() -> None:
     started = time.monotonic()
     try:
         prepared = run(prepare)
-    except StepFailed:
+    except StepFailed as failure:
+        say("kernel", str(failure).strip().splitlines()[0])
         refresh_package_lists()
         prepared = run(prepare)
     if time.monotonic() - started > 2:
