@@ -19,6 +19,7 @@ from commutant.lang.interface import Interface
 SHIPPED = {
     "figure4": "commutant.interfaces.figure4:Figure4",
     "names": "commutant.interfaces.names:Names",
+    "posix18": "commutant.interfaces.posix.posix18:Posix18",
 }
 """The interfaces that ship, by the name that the command line knows them by."""
 

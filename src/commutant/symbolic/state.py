@@ -15,6 +15,7 @@ from commutant.errors import UsageError
 from commutant.lang.types import (
     BoolType,
     IntType,
+    Map,
     MapType,
     Seq,
     SeqType,
@@ -118,12 +119,15 @@ class Entry:
 
 
 class MapContent:
-    """The initial content of a map, as far as it has been touched; shared by all views."""
+    """The initial content of a map, as far as it has been touched; shared by all views. `empty`: there is none."""
 
-    __slots__ = ("arguments", "entries", "holes", "hook", "name", "type")
+    __slots__ = ("arguments", "empty", "entries", "holes", "hook", "name", "type")
 
-    def __init__(self, type_: MapType, name: str, arguments: tuple[Term, ...], hook: EntryHook | None) -> None:
+    def __init__(
+        self, type_: MapType, name: str, arguments: tuple[Term, ...], hook: EntryHook | None, *, empty: bool = False
+    ) -> None:
         self.type = type_
+        self.empty = empty
         self.name = name
         self.arguments = arguments
         self.hook = hook
@@ -141,7 +145,7 @@ class MapContent:
                 return number
         entry = Entry(self, key, False)
         entries.append(entry)
-        if not _is_fresh(key):
+        if not self.empty and not _is_fresh(key):
             entry.presence = BoolValue(current().new_bool(("apply", f"{self.name}_has", entry.arguments)))
         return len(entries) - 1
 
@@ -300,6 +304,8 @@ class SymbolicMap:
 
         Untouched keys hold the same in both unless one was cleared; of those the caller knows that none is relevant.
         """
+        if self.content is not other.content:
+            return self._equal_where_new(other, relevant, default)
         number = 0
         while number < len(self.content.entries):
             if number in self.written or number in other.written or self.cleared != other.cleared:
@@ -310,6 +316,21 @@ class SymbolicMap:
                         return False
             number += 1
         return True
+
+    def _equal_where_new(self, other: SymbolicMap, relevant: Callable[[Any], Any], default: Any) -> bool:
+        """The same for two maps that calls have made: all that they hold was written."""
+        if not (self._is_new and other._is_new):
+            raise UsageError(
+                f"two different maps were compared ({self.content.name} and {other.content.name}): "
+                "a map can only be compared with another state's view of itself"
+            )
+        keys = [self.content.entries[number].key for number in sorted(self.written)]
+        keys += [other.content.entries[number].key for number in sorted(other.written)]
+        return all(not relevant(key) or self.get(key, default) == other.get(key, default) for key in keys)
+
+    @property
+    def _is_new(self) -> bool:
+        return self.cleared or self.content.empty
 
     def _has(self, number: int) -> bool:
         written = self.written.get(number)
@@ -355,7 +376,7 @@ class SymbolicMap:
         return self._value(number) if self._has(number) else default
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.written[self.content.find(key)] = (True, value)
+        self.written[self.content.find(key)] = (True, adopt(value, self.content.type.value, self.content.name))
 
     def __delitem__(self, key: Any) -> None:
         self[key]  # raises KeyError where the key is known to be absent
@@ -376,10 +397,7 @@ class SymbolicMap:
         if not isinstance(other, SymbolicMap):
             return False
         if self.content is not other.content:
-            raise UsageError(
-                f"two different maps were compared ({self.content.name} and {other.content.name}): "
-                "a map can only be compared with another state's view of itself"
-            )
+            return self._equal_where_new(other, lambda _: True, _ABSENT)
         if self.cleared != other.cleared:
             raise UsageError(
                 f"{self.content.name} was cleared in one order and not in the other: compare with equal_where() in "
@@ -419,6 +437,28 @@ class SymbolicMap:
         raise AssertionError
 
     keys = values = items = __iter__
+
+
+class _Absent:
+    """What an absent key holds where presence itself is compared; equal to nothing else."""
+
+
+_ABSENT = _Absent()
+
+
+def adopt(value: Any, type_: Type, name: str) -> Any:
+    """A value that a call made, ready to be part of a state: maps in it can hold unknown keys from now on."""
+    if isinstance(value, Map) and isinstance(type_, MapType):
+        view = SymbolicMap(MapContent(type_, name, (), None, empty=True))
+        for key, item in value.items():
+            view[key] = item
+        return view
+    if isinstance(value, Struct):
+        for field, field_type in struct_fields(type(value)).items():
+            part = getattr(value, field)
+            if isinstance(part, Map | Struct):
+                setattr(value, field, adopt(part, field_type, f"{name}_{field}"))
+    return value
 
 
 def clone(value: Any) -> Any:

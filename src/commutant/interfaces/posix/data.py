@@ -1,0 +1,135 @@
+"""Calls that move data of files and pipes, one page each: pipe, read, write, pread, pwrite.
+
+Pipes are opened with O_NONBLOCK, so a call that would wait returns EAGAIN; SIGPIPE is ignored, so a pipe without readers
+returns EPIPE.
+"""
+
+from __future__ import annotations
+
+from commutant.interfaces.posix.state import (
+    PIPE_CAPACITY_PAGES,
+    Data,
+    Descriptor,
+    Inum,
+    Number,
+    Page,
+    Pipe,
+    PosixState,
+)
+from commutant.lang import Errno, Map, Process, Struct, call, now, unused
+
+
+class Read(Struct):
+    """What a read returns: how many pages (0 at the end) and what they hold."""
+
+    pages: int
+    data: Data
+
+
+class Ends(Struct):
+    """The two descriptors of a new pipe."""
+
+    read_end: int
+    write_end: int
+
+
+class DataCalls(PosixState):
+    """The calls that read and write."""
+
+    @call
+    def pipe(self, process: Process) -> Ends:
+        """pipe2(2) with O_NONBLOCK; takes the two lowest free descriptors, the read end first."""
+        inum = unused(Inum)
+        self.pipes[inum] = Pipe(
+            head=0, tail=0, pages=Map(), other_readers=False, other_writers=False, mtime=now()
+        )
+        numbers = []
+        for write_end in (False, True):
+            fd = self.descriptors.lowest_absent(process)
+            self.descriptors[process, fd] = Descriptor(
+                pipe=True, write_end=write_end, inum=inum, offset=0, readable=not write_end, writable=write_end
+            )
+            numbers.append(fd)
+        return Ends(read_end=numbers[0], write_end=numbers[1])
+
+    @call
+    def read(self, process: Process, fd: Number) -> Errno | Read:
+        """read(2) of one page at the descriptor's offset, or of the pipe's first page."""
+        descriptor = self.descriptor(process, fd)
+        if descriptor is None:
+            return Errno.EBADF
+        if descriptor.pipe:
+            if descriptor.write_end:
+                return Errno.EBADF
+            return self._read_pipe(descriptor.inum)
+        if not descriptor.readable:
+            return Errno.EBADF
+        inode = self.inodes[descriptor.inum]
+        if descriptor.offset >= inode.length:
+            return Read(pages=0, data=self.zero)
+        data = self.read_page(inode, descriptor.offset)
+        descriptor.offset += 1
+        return Read(pages=1, data=data)
+
+    def _read_pipe(self, inum: Inum) -> Errno | Read:
+        pipe = self.pipes[inum]
+        if pipe.head == pipe.tail:
+            return Errno.EAGAIN if self.end_is_open(inum, True) else Read(pages=0, data=self.zero)
+        data = pipe.pages[pipe.head]
+        pipe.head += 1
+        return Read(pages=1, data=data)
+
+    @call
+    def write(self, process: Process, fd: Number, data: Data) -> Errno | int:
+        """write(2) of one page at the descriptor's offset, or to the end of the pipe; returns the pages written."""
+        descriptor = self.descriptor(process, fd)
+        if descriptor is None:
+            return Errno.EBADF
+        if descriptor.pipe:
+            if not descriptor.write_end:
+                return Errno.EBADF
+            return self._write_pipe(descriptor.inum, data)
+        if not descriptor.writable:
+            return Errno.EBADF
+        self.write_page(self.inodes[descriptor.inum], descriptor.offset, data)
+        descriptor.offset += 1
+        return 1
+
+    def _write_pipe(self, inum: Inum, data: Data) -> Errno | int:
+        if not self.end_is_open(inum, False):
+            return Errno.EPIPE
+        pipe = self.pipes[inum]
+        if pipe.tail - pipe.head >= PIPE_CAPACITY_PAGES:
+            return Errno.EAGAIN
+        pipe.pages[pipe.tail] = data
+        pipe.tail += 1
+        pipe.mtime = now()
+        return 1
+
+    @call
+    def pread(self, process: Process, fd: Number, page: Page) -> Errno | Read:
+        """pread(2) of one page. Linux tells a pipe (ESPIPE) before it looks at the mode (ksys_pread64)."""
+        descriptor = self.descriptor(process, fd)
+        if descriptor is None:
+            return Errno.EBADF
+        if descriptor.pipe:
+            return Errno.ESPIPE
+        if not descriptor.readable:
+            return Errno.EBADF
+        inode = self.inodes[descriptor.inum]
+        if page >= inode.length:
+            return Read(pages=0, data=self.zero)
+        return Read(pages=1, data=self.read_page(inode, page))
+
+    @call
+    def pwrite(self, process: Process, fd: Number, page: Page, data: Data) -> Errno | int:
+        """pwrite(2) of one page; returns the pages written."""
+        descriptor = self.descriptor(process, fd)
+        if descriptor is None:
+            return Errno.EBADF
+        if descriptor.pipe:
+            return Errno.ESPIPE
+        if not descriptor.writable:
+            return Errno.EBADF
+        self.write_page(self.inodes[descriptor.inum], page, data)
+        return 1
