@@ -12,7 +12,7 @@
 //! 0x008       8       guest       stage: 1 exporting, 2 ready for batches
 //! 0x010       8       host        number of batches submitted
 //! 0x018       8       guest       number of batches completed
-//! 0x020       8       guest       index of the window that is being run in the current batch
+//! 0x020       8       guest       index of the window that is being run in the current batch; 2^64 - 1 between batches
 //! 0x028       8       guest       size of what is exported (a text, from 0x1000)
 //! 0x030       8       host        number of exports taken
 //! 0x040+16*i  8       host        size of the batch in slot i
@@ -38,6 +38,9 @@ pub const REGION_BYTES: usize = HEADER_BYTES + SLOT_COUNT as usize * (BATCH_BYTE
 
 const STAGE_EXPORTING: u64 = 1;
 const STAGE_READY: u64 = 2;
+
+/// What stands for the window between batches.
+const NO_WINDOW: u64 = u64::MAX;
 
 /// I/O port of the second serial port's transmit register.
 const DOORBELL_PORT: u16 = 0x2f8;
@@ -148,6 +151,7 @@ impl Region {
 
     /// Tells the host that batches can come.
     pub fn ready(&self) {
+        self.word(Word::Window).store(NO_WINDOW, Ordering::Release);
         self.word(Word::Stage).store(STAGE_READY, Ordering::Release);
         self.ring();
     }
@@ -205,6 +209,7 @@ impl Region {
         unsafe { ptr::copy_nonoverlapping(results.as_ptr(), self.base.add(start), results.len()) };
         self.number(9 + 2 * slot)
             .store(results.len() as u64, Ordering::Release);
+        self.word(Word::Window).store(NO_WINDOW, Ordering::Release);
         self.word(Word::Completed).fetch_add(1, Ordering::AcqRel);
         self.ring();
         Ok(())

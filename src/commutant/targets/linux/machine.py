@@ -68,6 +68,14 @@ def hardware_arguments() -> list[str]:
     ]
 
 
+class GuestStopped(RunError):
+    """The guest ended by itself: its kernel panicked."""
+
+
+class GuestSilent(RunError):
+    """Nothing came from the guest for the time that was allowed."""
+
+
 class Machine:
     """A running virtual machine. Use as a context manager, or close it."""
 
@@ -146,26 +154,21 @@ class Machine:
                 raise self.failure(str(error)) from None
         return self._monitor
 
-    def wait(self, condition: Callable[[], bool], what: str, timeout_seconds: float, also: Sequence[int] = ()) -> bool:
+    def wait(self, condition: Callable[[], bool], what: str, timeout_seconds: float) -> None:
         """Waits until `condition` holds, looking whenever the guest rings.
 
-        Returns False if a descriptor in `also` became readable first. Raises RunError, with the console's last lines, if
-        the machine ends or nothing happens for `timeout_seconds`; `what` says what was waited for.
+        `what` says what is waited for. Raises, with the console's last lines, GuestStopped if the guest ends by itself,
+        RunError if QEMU ends otherwise, GuestSilent after `timeout_seconds`.
         """
         deadline = time.monotonic() + timeout_seconds
         poll = select.poll()
-        for descriptor in (self._doorbell.fileno(), *also):
-            poll.register(descriptor, select.POLLIN)
+        poll.register(self._doorbell, select.POLLIN)
         while not condition():
             left_seconds = deadline - time.monotonic()
             if left_seconds <= 0:
-                raise self.failure(f"{what}: nothing after {timeout_seconds:g} s")
-            events = dict(poll.poll(left_seconds * 1000))
-            if self._doorbell.fileno() in events:
+                raise self.failure(f"{what}: nothing after {timeout_seconds:g} s", GuestSilent)
+            if poll.poll(left_seconds * 1000):
                 self._hear(what)
-            elif events:
-                return condition()
-        return True
 
     def _hear(self, what: str) -> None:
         """Takes all rings; raises RunError if QEMU has closed its end."""
@@ -174,25 +177,28 @@ class Machine:
         except ConnectionError:
             rings = b""
         if not rings:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_EXIT_SECONDS)
-            raise self.failure(f"{what}: the virtual machine ended ({self._ending()})")
+            raise self.ended(what)
 
-    def _ending(self) -> str:
+    def ended(self, what: str) -> RunError:
+        """The error for a machine that has ended: `GuestStopped` if the guest did it, else RunError."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_EXIT_SECONDS)
         code = self._process.poll()
+        if code == 0:
+            return self.failure(f"{what}: the guest stopped", GuestStopped)
         if code is None:
-            return "QEMU closed the doorbell"
+            return self.failure(f"{what}: QEMU closed the doorbell")
         if code < 0:
-            return f"QEMU was killed by signal {-code}"
-        return "the guest stopped" if code == 0 else f"QEMU exited with code {code}"
+            return self.failure(f"{what}: QEMU (process {self.process_id}) was killed by signal {-code}")
+        return self.failure(f"{what}: QEMU exited with code {code}")
 
-    def failure(self, what: str) -> RunError:
-        """A RunError about this machine, with what QEMU said and the last lines of the console."""
+    def failure(self, what: str, kind: type[RunError] = RunError) -> RunError:
+        """An error about this machine, with what QEMU said and the last lines of the console."""
         text = " ".join(_read_all(self._messages).split())[-400:]
         panic = self.panic
         tail = panic or " / ".join(line.strip() for line in self.console.splitlines()[-6:] if line.strip())
         parts = [what, *([f"QEMU says: {text}"] if text else []), *([f"console: {tail}"] if tail else [])]
-        return RunError("; ".join(parts))
+        return kind("; ".join(parts))
 
     @property
     def console(self) -> str:

@@ -27,6 +27,8 @@ _STAGE, _SUBMITTED, _COMPLETED, _WINDOW, _EXPORT_BYTES, _EXPORTS_TAKEN = range(1
 _STAGE_EXPORTING = 1
 _STAGE_READY = 2
 
+_NO_WINDOW = (1 << 64) - 1
+
 BATCH_LIMIT_BYTES = _BATCH_BYTES
 
 
@@ -80,9 +82,10 @@ class Region:
         return self._get(_COMPLETED)
 
     @property
-    def window(self) -> int:
-        """Index of the window that the guest runs, or ran last, in the batch under way."""
-        return self._get(_WINDOW)
+    def window(self) -> int | None:
+        """Index of the window that the guest runs in the batch under way; None between batches."""
+        window = self._get(_WINDOW)
+        return None if window == _NO_WINDOW else window
 
     def submit(self, batch: bytes) -> int:
         """Gives the guest a batch of at most `BATCH_LIMIT_BYTES` and returns its number; a slot must be free."""

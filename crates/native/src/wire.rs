@@ -1,0 +1,99 @@
+//! Batches for runners and the judgement of their results (crate `commutant-wire`).
+
+use commutant_wire::batch::{Batch, Window};
+use commutant_wire::case::Case;
+use commutant_wire::{judge, results};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Adds this part to the native module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<TestBook>()
+}
+
+/// Test cases that have been read, by number, so that each is read once however often it is run.
+#[pyclass]
+#[derive(Default)]
+pub struct TestBook {
+    cases: Vec<Case>,
+}
+
+#[pymethods]
+impl TestBook {
+    /// An empty book.
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a test case from its JSON text and returns its number. ValueError says what is wrong with it.
+    fn add(&mut self, text: &str) -> PyResult<usize> {
+        self.cases
+            .push(Case::parse(text).map_err(|error| PyValueError::new_err(error.to_string()))?);
+        Ok(self.cases.len() - 1)
+    }
+
+    /// The binary batch for windows, each a pair of a test's number and the index of one of its orders.
+    fn encode<'py>(
+        &self,
+        python: Python<'py>,
+        windows: Vec<(usize, usize)>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut batch = Batch::default();
+        let mut placed: Vec<Option<usize>> = vec![None; self.cases.len()];
+        for (number, order) in windows {
+            let case = self.case(number)?;
+            let order = case
+                .orders
+                .get(order)
+                .ok_or_else(|| PyIndexError::new_err("no such order"))?;
+            let test = *placed[number].get_or_insert_with(|| case.add_to(&mut batch));
+            batch.windows.push(Window {
+                test,
+                order: order.order.clone(),
+            });
+        }
+        let bytes = batch
+            .encode()
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(PyBytes::new(python, &bytes))
+    }
+
+    /// Judges a batch's results: per window None, or a text that says what was wrong. ValueError if the bytes are not the
+    /// results of these windows.
+    fn judge(
+        &self,
+        python: Python<'_>,
+        windows: Vec<(usize, usize)>,
+        bytes: &[u8],
+    ) -> PyResult<Vec<Option<String>>> {
+        python.detach(|| {
+            let results =
+                results::decode(bytes).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            if results.len() != windows.len() {
+                let message = format!(
+                    "results of {} windows: expected {}",
+                    results.len(),
+                    windows.len()
+                );
+                return Err(PyValueError::new_err(message));
+            }
+            windows
+                .iter()
+                .zip(&results)
+                .map(|((number, order), result)| {
+                    Ok(judge::wrong(self.case(*number)?, *order, result))
+                })
+                .collect()
+        })
+    }
+}
+
+impl TestBook {
+    fn case(&self, number: usize) -> PyResult<&Case> {
+        self.cases
+            .get(number)
+            .ok_or_else(|| PyIndexError::new_err("no such test"))
+    }
+}
