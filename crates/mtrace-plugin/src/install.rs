@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
+use kernel_naming::GuestLayout;
 use mtrace::encode;
 use mtrace::layout::{Layout, MAX_LAYOUT_BYTES};
 use mtrace::record::{Header, MAX_CORES, Mode};
@@ -71,7 +72,11 @@ fn prepare(info: &Info, target: &str, texts: &[&str]) -> Result<Setup, String> {
         None => return Err("expected layout=PATH in system mode, got no such argument".to_owned()),
     };
     let objects = match &arguments.ram {
-        Some(path) if mode == Mode::System && arguments.record => Some(Objects::new(Ram::open(path)?)),
+        Some(path) if mode == Mode::System && arguments.record => {
+            let text = layout.objects.as_deref().ok_or("expected a layout file with a part [objects] for ram=PATH")?;
+            let guest = GuestLayout::parse(text).map_err(|error| format!("layout file, part [objects]: {error}"))?;
+            Some(Objects::new(Ram::open(path)?, arguments.ram_below_4g_bytes, guest))
+        }
         _ => None,
     };
     let file = open_output(&arguments.out)?;

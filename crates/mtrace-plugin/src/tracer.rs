@@ -266,8 +266,11 @@ impl Central {
             return;
         }
         let direct_map = *self.direct_map.get_or_insert_with(|| {
-            let address = tracer.layout.page_offset_base;
-            self.objects.as_mut().and_then(|objects| objects.direct_map(address?)).unwrap_or_default()
+            let found = self.objects.as_mut().map_or(Ok(DirectMap::default()), Objects::direct_map);
+            found.unwrap_or_else(|problem| {
+                eprintln!("commutant tracer: {problem}");
+                DirectMap::default()
+            })
         });
         if tracer.too_many_vcpus.load(Ordering::Relaxed) > 0
             && let Some((_, vcpu)) = vcpus.first_mut()

@@ -13,9 +13,9 @@ const INTER_PROCESSOR_INTERRUPTS: [&str; 3] =
 /// Entry points that are interrupts although they carry the name of an exception: they belong to no call.
 const INTERRUPT_LIKE_EXCEPTIONS: [&str; 2] = ["asm_exc_nmi", "asm_exc_machine_check"];
 
-/// Functions that clear memory; `memset_*` and `clear_page_*` are what boot-time patching chooses from.
-const CLEAR_PREFIXES: [&str; 3] = ["memset_", "__memset", "clear_page_"];
-const CLEAR_NAMES: [&str; 1] = ["memset"];
+/// Functions that clear memory: `memset`, `clear_page`, and the variants that boot-time patching chooses from.
+const CLEAR_NAMES: [&str; 7] =
+    ["__memset", "clear_page_erms", "clear_page_orig", "clear_page_rep", "memset", "memset_erms", "memset_orig"];
 
 /// Functions under which cleared memory is fresh: the slab, page, per-CPU and vmalloc allocators, and the tmpfs
 /// function that allocates a page of a file and clears it itself.
@@ -93,9 +93,6 @@ pub fn layout_from_kallsyms(text: &str) -> Result<Layout, KallsymsError> {
 
     let mut layout = Layout::default();
     for (index, symbol) in symbols.iter().enumerate() {
-        if symbol.name == "page_offset_base" && !symbol.code {
-            layout.page_offset_base = Some(symbol.address);
-        }
         if !symbol.code {
             continue;
         }
@@ -153,7 +150,7 @@ fn range_kind(name: &str) -> Option<RangeKind> {
     let plain = name.split('.').next().unwrap_or(name);
     if plain == "__switch_to_asm" {
         Some(RangeKind::TaskSwitch)
-    } else if CLEAR_NAMES.contains(&plain) || CLEAR_PREFIXES.iter().any(|prefix| plain.starts_with(prefix)) {
+    } else if CLEAR_NAMES.contains(&plain) {
         Some(RangeKind::Clear)
     } else if ALLOCATOR_NAMES.contains(&plain) {
         Some(RangeKind::Allocator)
@@ -174,6 +171,7 @@ ffffffff81000200 t get_page_from_freelist.isra.0
 ffffffff81000300 W memset
 ffffffff81000300 T __memset
 ffffffff81000340 t memset_orig
+ffffffff81000380 t memset_io
 ffffffff81000400 T memcpy
 ffffffff82000000 T __switch_to_asm
 ffffffff82000050 T ret_from_fork
@@ -183,7 +181,6 @@ ffffffff82000110 T asm_exc_nmi
 ffffffff82000120 T asm_sysvec_apic_timer_interrupt
 ffffffff82000130 T asm_sysvec_call_function
 ffffffff82000140 T asm_common_interrupt
-ffffffff82a00000 R page_offset_base
 ffffffffc0000000 t asm_of_module\t[module]
 ";
 
@@ -196,10 +193,9 @@ ffffffffc0000000 t asm_of_module\t[module]
         assert_eq!(point(0xffff_ffff_8200_0120), Some(EntryPoint::Interrupt));
         assert_eq!(point(0xffff_ffff_8200_0130), Some(EntryPoint::InterProcessorInterrupt));
         assert_eq!(point(0xffff_ffff_8200_0140), Some(EntryPoint::Interrupt));
-        assert!(layout.is_in(RangeKind::Clear, 0xffff_ffff_8100_03ff));
-        assert!(!layout.is_in(RangeKind::Clear, 0xffff_ffff_8100_0400));
+        assert!(layout.is_in(RangeKind::Clear, 0xffff_ffff_8100_037f));
+        assert!(!layout.is_in(RangeKind::Clear, 0xffff_ffff_8100_0380));
         assert!(layout.is_in(RangeKind::Allocator, 0xffff_ffff_8100_0250));
-        assert_eq!(layout.page_offset_base, Some(0xffff_ffff_82a0_0000));
         assert_eq!(Layout::parse(&layout.to_text()), Ok(layout));
     }
 

@@ -8,7 +8,6 @@
 //! system_call ffffffff82000080 entry_SYSCALL_64
 //! interrupt ffffffff82000e50 asm_common_interrupt
 //! task_switch ffffffff82000000 ffffffff82000043 __switch_to_asm
-//! page_offset_base ffffffff82a2f7c8 page_offset_base
 //! [objects]
 //! ...
 //! ```
@@ -107,8 +106,6 @@ pub struct Layout {
     pub entries: Vec<Entry>,
     /// Ranges, in the order of the file.
     pub ranges: Vec<Range>,
-    /// Address of the kernel variable that holds the start of the direct map of physical memory.
-    pub page_offset_base: Option<u64>,
     /// The part behind `[objects]`, if there is one.
     pub objects: Option<String>,
 }
@@ -179,15 +176,10 @@ impl Layout {
                 return Err(format!("expected a range that ends behind its start, got {start:x} to {end:x}"));
             }
             self.ranges.push(Range { kind: *kind, start, end, name: fields[3].to_owned() });
-        } else if key == "page_offset_base" {
-            expect_fields("ADDRESS NAME", 3)?;
-            if self.page_offset_base.replace(parse_address(fields[1])?).is_some() {
-                return Err("expected 'page_offset_base' once, got it again".to_owned());
-            }
         } else {
             let points = EntryPoint::ALL.iter().map(|(_, name)| *name);
             let known: Vec<&str> = points.chain(RangeKind::ALL.iter().map(|(_, name)| *name)).collect();
-            return Err(format!("expected one of {}, page_offset_base, got '{}'", known.join(", "), shorten(key)));
+            return Err(format!("expected one of {}, got '{}'", known.join(", "), shorten(key)));
         }
         Ok(())
     }
@@ -202,9 +194,6 @@ impl Layout {
         for range in &self.ranges {
             let key = RangeKind::ALL.iter().find(|(kind, _)| *kind == range.kind).map_or("", |(_, name)| name);
             let _ = writeln!(text, "{key} {:x} {:x} {}", range.start, range.end, range.name);
-        }
-        if let Some(address) = self.page_offset_base {
-            let _ = writeln!(text, "page_offset_base {address:x} page_offset_base");
         }
         if let Some(objects) = &self.objects {
             let _ = write!(text, "{OBJECTS_LINE}\n{objects}");
@@ -241,7 +230,7 @@ mod tests {
     use super::*;
 
     const SMALL: &str = "commutant-layout 1\nsystem_call ffffffff82000080 entry_SYSCALL_64\n\
-                         interrupt 10 a\nclear 20 30 memset\npage_offset_base 40 page_offset_base\n[objects]\nx\ny\n";
+                         interrupt 10 a\nclear 20 30 memset\n[objects]\nx\ny\n";
 
     #[test]
     fn text_leads_back_to_the_layout() {
@@ -267,7 +256,6 @@ mod tests {
             (&*format!("{first}interrupt 12345678123456781 a"), 2, "at most 16 digits"),
             (&*format!("{first}clear 10 10 a"), 2, "a range that ends behind its start"),
             (&*format!("{first}interrupt 1 a\nipi 1 b"), 3, "one entry per address, got 'a' and 'b'"),
-            (&*format!("{first}page_offset_base 1 p\npage_offset_base 1 p"), 3, "got it again"),
         ] {
             let error = Layout::parse(text).expect_err(text);
             assert_eq!(error.line, line, "{text}");
