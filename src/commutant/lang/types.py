@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from commutant.errors import UsageError
 
@@ -122,7 +122,11 @@ class Seq(list[T], Generic[T]):
 
 
 class Struct:
-    """A record with annotated fields; compared field by field. `Inode(nlink=1)`; fields left out get a zero value."""
+    """A record with annotated fields; compared field by field. `Inode(nlink=1)`; fields left out get a zero value.
+
+    A struct may be made without its fields (`Struct.from_origin`): each then comes from its origin when first asked for.
+    The symbolic engine makes unknown structs and copies so, since most of their fields are never looked at.
+    """
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -134,15 +138,42 @@ class Struct:
         for name, field_type in declared.items():
             setattr(self, name, fields[name] if name in fields else field_type.zero())
 
+    @classmethod
+    def from_origin(cls, origin: Callable[[str], Any], source: Struct | None = None) -> Self:
+        """A struct whose field values are `origin(name)`; `source` is the struct that they are copies of, if any."""
+        struct = object.__new__(cls)
+        struct.__dict__["_origin"] = origin
+        struct.__dict__["_source"] = source
+        return struct
+
+    def __getattr__(self, name: str) -> Any:
+        origin = self.__dict__.get("_origin")
+        if origin is None or name not in struct_fields(type(self)):
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+        value = self.__dict__[name] = origin(name)
+        return value
+
+    def _holder(self, name: str) -> Struct:
+        """The struct that a field's value would be copied from: this one, if it holds the field itself."""
+        holder = self
+        while name not in holder.__dict__ and (source := holder.__dict__.get("_source")) is not None:
+            holder = source
+        return holder
+
     def relevant(self) -> Iterable[str]:
         """The fields that a caller could ever tell apart, given the others; a struct with variants overrides this."""
         return struct_fields(type(self))
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if type(self) is not type(other):
             return NotImplemented
-        mine, theirs = tuple(self.relevant()), tuple(cast("Struct", other).relevant())
-        return mine == theirs and all(getattr(self, name) == getattr(other, name) for name in mine)
+        same = cast("Struct", other)
+        mine, theirs = tuple(self.relevant()), tuple(same.relevant())
+        return mine == theirs and all(
+            self._holder(name) is same._holder(name) or getattr(self, name) == getattr(other, name) for name in mine
+        )
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in struct_fields(type(self)))

@@ -68,7 +68,7 @@ class Context:
         self.bool_values: dict[int, bool] = {}
         self._parent: list[int] = []
         self._distinct: list[set[int]] = []
-        self._constraints: list[Constraint] = []
+        self._solutions: dict[frozenset[Constraint], dict[int, int]] = {}
         self._constraints_of: dict[int, list[Constraint]] = {}
 
     # -- unknowns
@@ -187,7 +187,6 @@ class Context:
     # -- integers
 
     def _constrain(self, constraint: Constraint) -> None:
-        self._constraints.append(constraint)
         for variable, _ in constraint[1][0]:
             self._constraints_of.setdefault(variable, []).append(constraint)
 
@@ -210,11 +209,17 @@ class Context:
         if not linear[0]:
             return linear[1] <= 0 if kind == "<=" else linear[1] == 0
         connected = self._connected(linear)
-        if integers.solve(connected | {_constraint(kind, linear, True)}) is None:
-            return False
-        if integers.solve(connected | {_constraint(kind, linear, False)}) is None:
-            return True
-        return None
+        if not connected and any(coefficient in (1, -1) for _, coefficient in linear[0]):
+            return None
+        # What one solution shows need not be asked: only the other side is in doubt.
+        key = frozenset(connected)
+        known = self._solutions.get(key)
+        if known is None:
+            known = self._solutions[key] = integers.solve(connected) or {}
+        shown = linear[1] + sum(coefficient * known.get(variable, 0) for variable, coefficient in linear[0])
+        side = shown <= 0 if kind == "<=" else shown == 0
+        other = integers.solve(connected | {_constraint(kind, linear, not side)})
+        return side if other is None else None
 
     def int_solution(self) -> dict[int, int]:
         """Small values for all integer unknowns that satisfy every decision."""

@@ -55,10 +55,8 @@ def unknown(type_: Type, name: str, arguments: tuple[Term, ...] = (), hook: Entr
     if isinstance(type_, TupleType):
         return tuple(unknown(item, f"{name}_{i}", arguments) for i, item in enumerate(type_.items))
     if isinstance(type_, StructType):
-        struct = object.__new__(type_.struct)
-        for field, field_type in struct_fields(type_.struct).items():
-            setattr(struct, field, unknown(field_type, f"{name}_{field}", arguments))
-        return struct
+        fields = struct_fields(type_.struct)
+        return type_.struct.from_origin(lambda field: unknown(fields[field], f"{name}_{field}", arguments))
     if isinstance(type_, MapType):
         return SymbolicMap(MapContent(type_, name, arguments, hook))
     assert isinstance(type_, SeqType)
@@ -90,7 +88,7 @@ def term_of(value: Any) -> Term:
 class Entry:
     """A touched key of a map's initial content. Its value comes into being when first asked for."""
 
-    __slots__ = ("_value", "content", "key", "known", "presence")
+    __slots__ = ("_arguments", "_value", "content", "key", "known", "presence")
 
     def __init__(self, content: MapContent, key: Any, presence: BoolValue | bool) -> None:
         self.content = content
@@ -98,12 +96,15 @@ class Entry:
         self.presence = presence
         self.known = False
         self._value: Any = None
+        self._arguments: tuple[Term, ...] | None = None
 
     @property
     def arguments(self) -> tuple[Term, ...]:
         """The keys that lead to this entry's value, outermost map first."""
-        term = term_of(self.key)
-        return (*self.content.arguments, *(term[1] if term[0] == "tuple" else (term,)))
+        if self._arguments is None:
+            term = term_of(self.key)
+            self._arguments = (*self.content.arguments, *(term[1] if term[0] == "tuple" else (term,)))
+        return self._arguments
 
     @property
     def value(self) -> Any:
@@ -462,14 +463,13 @@ def adopt(value: Any, type_: Type, name: str) -> Any:
 
 
 def clone(value: Any) -> Any:
-    """A copy of a part of a state that can change without the original; unknown scalars are shared."""
+    """A copy of a part of a state that can change without the original, which must not change any more; unknown scalars
+    are shared."""
     if isinstance(value, SymbolicMap):
         return value.copy()
     if isinstance(value, Struct):
-        struct = object.__new__(type(value))
-        for field in struct_fields(type(value)):
-            setattr(struct, field, clone(getattr(value, field)))
-        return struct
+        source = value
+        return type(value).from_origin(lambda field: clone(getattr(source, field)), source)
     if isinstance(value, Seq):
         return Seq(clone(item) for item in value)
     return value

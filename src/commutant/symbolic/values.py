@@ -61,7 +61,9 @@ class BoolValue:
         self.index = index
 
     def __bool__(self) -> bool:
-        return current().decide(Literal("bool", self.index, None))
+        context = current()
+        known = context.bool_values.get(self.index)
+        return context.decide(Literal("bool", self.index, None)) if known is None else known
 
     def __eq__(self, other: object) -> bool:
         if self is other or (isinstance(other, BoolValue) and other.index == self.index):
