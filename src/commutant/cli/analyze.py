@@ -51,7 +51,7 @@ def command(
         if format_ == "smt2":
             if index:
                 console.write("(reset)\n")
-            console.write(f"; {', '.join(one.calls)}\n{one.to_smt2().rstrip()}\n")
+            console.write(one.to_smt2().rstrip() + "\n")
             continue
         if index:
             console.write("\n")

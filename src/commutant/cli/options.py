@@ -78,7 +78,8 @@ class CallsArgument(_Calls):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The calls that may stand behind the last comma."""
-        argument = ctx.params.get("interface") or ctx.params.get("what")
+        # Parsing ends early at an option whose value is not typed yet: then click has put the argument into `args`.
+        argument = ctx.params.get("interface") or ctx.params.get("what") or next(iter(ctx.args), None)
         if not argument:
             return []
         from commutant.lang import load_interface

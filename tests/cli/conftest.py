@@ -1,0 +1,48 @@
+"""The command line as a process of its own, in an empty folder, with the target `fake` in its table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commutant.testgen.corpus import write_corpus
+from tests.campaign.fakes import make_corpus
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "tests.cli.fake_target"]
+
+
+def environment(**changes):
+    """The environment of a process that finds the package and these tests, with `changes`."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    return {**os.environ, "PYTHONPATH": path, "COLUMNS": "120", **changes}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty working folder with a corpus of ten tests in it."""
+    monkeypatch.chdir(tmp_path)
+    write_corpus(make_corpus(10), tmp_path / "corpus.jsonl.gz")
+    return tmp_path
+
+
+@pytest.fixture
+def commutant(folder):
+    """Runs a command line to its end: `commutant("check", "names", STUCK="1").stdout`."""
+
+    def run(*arguments, stdout=subprocess.PIPE, **changes):
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(**changes),
+            timeout=120,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,254 @@
+"""`commutant check` from the outside: exit codes, what it prints, what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.cli.conftest import COMMAND, environment
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+CHECK = ("check", "corpus.jsonl.gz", "--target")
+
+
+def one_line(answer):
+    """The message on standard error, which is one line."""
+    lines = answer.stderr.splitlines()
+    assert len(lines) == 1, answer.stderr
+    assert "Traceback" not in answer.stderr
+    return lines[0]
+
+
+def summary(answer):
+    document = json.loads(answer.stdout)
+    jsonschema.validate(document, json.loads((SCHEMAS / "summary.schema.json").read_text()))
+    return document
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "counts"),
+    [
+        ("clean", 0, {"conflict_free": 10, "windows": 20}),
+        ("conflicting", 0, {"conflicting": 10, "windows": 60, "ignored": {"timer": 60}}),
+        ("unstable", 0, {"unstable": 10}),
+        ("wrong", 3, {"wrong_result": 10, "windows": 20}),
+        ("crashed", 0, {"crashed": 1, "conflict_free": 9}),
+    ],
+)
+def test_outcomes(commutant, outcome, code, counts):
+    answer = commutant(*CHECK, f"fake:outcome={outcome}", "--format", "json")
+    assert answer.returncode == code, answer.stderr
+    document = summary(answer)
+    assert document["tests"] == 10
+    assert {key: document[key] for key in counts} == counts
+    run = Path(f"runs/names-fake-outcome-{outcome}-1")
+    assert json.loads((run / "summary.json").read_text()) == document
+    assert sorted(path.name for path in run.iterdir()) == [
+        "corpus.jsonl.gz",
+        "findings.parquet",
+        "report.html",
+        "run.json",
+        "summary.json",
+        "verdicts.jsonl",
+    ]
+    jsonschema.validate(
+        json.loads((run / "run.json").read_text()), json.loads((SCHEMAS / "run.schema.json").read_text())
+    )
+    assert ("wrong results in 10 tests" in answer.stderr) == (outcome == "wrong")
+
+
+def test_a_gate_fails_with_1_and_a_wrong_result_with_3(commutant):
+    gate = ("--fail-on", "findings")
+    assert commutant(*CHECK, "fake:outcome=conflicting", *gate).returncode == 1
+    assert commutant(*CHECK, "fake:outcome=clean", *gate).returncode == 0
+    assert commutant(*CHECK, "fake:outcome=unstable", *gate).returncode == 0
+    assert commutant(*CHECK, "fake:outcome=wrong", *gate).returncode == 3
+
+
+def test_the_text_ends_with_the_page(commutant):
+    answer = commutant(*CHECK, "fake:outcome=conflicting", "-o", "new/run")
+    assert answer.returncode == 0
+    assert answer.stderr == ""
+    assert "rename" in answer.stdout and "struct dentry.d_lockref" in answer.stdout
+    assert answer.stdout.splitlines()[-1] == "new/run/report.html"
+    assert Path("new/run/report.html").stat().st_size > 1000
+
+
+def test_one_repeat_and_calls(commutant):
+    answer = commutant(*CHECK, "fake:outcome=conflicting", "--repeats", "1", "--calls", "open,open", "--format", "json")
+    document = summary(answer)
+    assert (document["tests"], document["windows"]) == (5, 10)
+    assert [one["calls"] for one in document["sets"]] == [["open", "open"]]
+
+
+def test_calls_that_the_target_does_not_know_are_skipped(commutant):
+    document = summary(commutant(*CHECK, "fake:unknown=rename", "--format", "json"))
+    assert (document["skipped"], document["conflict_free"]) == (5, 5)
+
+
+def test_an_interface_is_generated_and_checked(commutant):
+    answer = commutant(
+        "check", "names", "--calls", "link,unlink", "--target", "fake", "--format", "json", "--jobs", "1"
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert summary(answer)["tests"] > 10
+
+
+def test_a_directory_with_a_corpus_is_taken(commutant, folder):
+    assert commutant("check", str(folder), "--target", "fake").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["check"], "expected an interface or a corpus, or --resume RUN"),
+        (["check", "nope", "--target", "fake"], "unknown interface 'nope'"),
+        (["check", "missing.jsonl.gz", "--target", "fake"], "cannot read the corpus missing.jsonl.gz"),
+        ([*CHECK, "nope"], "unknown target 'nope'; expected one of"),
+        ([*CHECK, "fake:x"], "expected fake:key=value,..., got 'x'"),
+        ([*CHECK, "fake:x=1,x=2"], "'x' is given twice"),
+        ([*CHECK, "fake", "-o", "corpus.jsonl.gz"], "corpus.jsonl.gz exists already"),
+        ([*CHECK, "fake", "--size", "3"], "is a corpus: --size cannot be given"),
+        ([*CHECK, "fake", "--calls", "nope"], "no tests of names to run"),
+        ([*CHECK, "fake", "--calls", "a,,b"], "expected names of calls with a comma between them"),
+        ([*CHECK, "fake", "--repeats", "0"], "0 is not in the range"),
+        ([*CHECK, "fake", "--fail-on", "nope"], "'nope' is not 'findings'"),
+        (["check", "--resume", "missing"], "missing is not a directory"),
+        (["check", "--resume", ".", "--seed", "1"], "--resume takes everything from the run: --seed cannot be given"),
+        (["check", "names", "--resume", "."], "an interface or corpus cannot be given"),
+        (["check", "--nope"], "No such option"),
+    ],
+)
+def test_bad_use_is_one_line_and_2(commutant, folder, arguments, expected):
+    answer = commutant(*arguments)
+    assert answer.returncode == 2
+    assert expected in one_line(answer)
+    assert answer.stdout == ""
+    assert [path.name for path in folder.iterdir()] == ["corpus.jsonl.gz"]
+
+
+def test_a_damaged_corpus_is_refused_before_the_target_starts(commutant, folder):
+    corpus = folder / "corpus.jsonl.gz"
+    corpus.write_bytes(corpus.read_bytes()[:-20])
+    answer = commutant(*CHECK, "fake", COMMUTANT_FAKE_STUCK="0")
+    assert answer.returncode == 2
+    assert "corpus.jsonl.gz, line " in one_line(answer)
+
+
+def test_a_failed_self_test_stops_the_campaign(commutant, folder):
+    answer = commutant(*CHECK, "fake:start=fails", "--format", "json")
+    assert answer.returncode == 3
+    assert "the planted conflict was not seen" in one_line(answer)
+    assert answer.stdout == ""
+    assert [path.name for path in folder.iterdir()] == ["corpus.jsonl.gz"]
+
+
+def interrupted(number):
+    """A campaign that gets a signal within its window 6, when three tests are judged; gives its last message."""
+    process = subprocess.Popen(
+        [*COMMAND, *CHECK, "fake:outcome=conflicting", "--repeats", "1", "--jobs", "1", "--format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(COMMUTANT_FAKE_STUCK="6"),
+    )
+    with process:
+        assert process.stderr is not None and process.stdout is not None
+        assert process.stderr.readline() == "stuck\n"
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stdout == ""
+    lines = stderr.splitlines()
+    assert "closed" in lines
+    assert "Traceback" not in stderr
+    return lines[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_keeps_what_was_judged(folder, commutant, number):
+    message = interrupted(number)
+    run = "runs/names-fake-outcome-conflicting-1"
+    assert message == (
+        f"commutant: interrupted; 3 of 10 tests are judged and kept: `commutant report {run}` shows them, "
+        f"`commutant check --resume {run}` goes on"
+    )
+    assert sorted(path.name for path in Path(run).iterdir()) == ["corpus.jsonl.gz", "run.json", "verdicts.jsonl"]
+
+    shown = commutant("report", run, "--format", "json")
+    assert shown.returncode == 0
+    document = json.loads(shown.stdout)
+    assert (document["complete"], document["tests"], document["conflicting"]) == (False, 3, 3)
+
+    resumed = commutant("check", "--resume", run, "--format", "json")
+    assert resumed.returncode == 0, resumed.stderr
+    document = summary(resumed)
+    assert (document["tests"], document["conflicting"], document["windows"]) == (10, 10, 20)
+
+    again = commutant("check", "--resume", run)
+    assert again.returncode == 2
+    assert "is complete, nothing is left to run" in one_line(again)
+
+
+def test_a_session_that_dies_ends_the_campaign_and_says_how_to_go_on(commutant):
+    answer = commutant(*CHECK, "fake", "--jobs", "1", "--format", "json", COMMUTANT_FAKE_DIES="6")
+    assert answer.returncode == 3
+    assert one_line(answer).startswith("commutant: the emulator was killed; 3 of 10 tests are judged and kept: ")
+    assert answer.stdout == ""
+    assert commutant("check", "--resume", "runs/names-fake-1").returncode == 0
+
+
+def test_a_full_disk_ends_the_campaign_and_it_can_go_on(folder):
+    """A limit on file sizes stands for the disk: the verdicts do not fit, all other files do."""
+    limited = subprocess.run(
+        [*COMMAND, *CHECK, "fake:outcome=conflicting", "-o", "run", "--jobs", "1"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+        timeout=120,
+    )
+    assert limited.returncode == 3
+    assert one_line(limited).startswith("commutant: cannot write run/verdicts.jsonl: File too large; ")
+    kept = (folder / "run/verdicts.jsonl").read_bytes()
+    assert kept.count(b"\n") >= 3
+    resumed = subprocess.run(
+        [*COMMAND, "check", "--resume", "run", "--format", "json"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=120,
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    assert summary(resumed)["conflicting"] == 10
+
+
+def test_a_closed_standard_output_changes_nothing_but_what_is_shown(commutant, folder):
+    for text in ("text", "json"):
+        process = subprocess.Popen(
+            [*COMMAND, *CHECK, "fake:outcome=conflicting", "--fail-on", "findings", "--format", text, "-o", text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        stderr = process.stderr.read().decode()
+        process.stderr.close()
+        assert process.wait(timeout=60) == 1
+        assert "Traceback" not in stderr and "Broken" not in stderr
+        assert (folder / text / "summary.json").exists()
+
+
+def test_a_full_standard_output_is_one_line(commutant):
+    with Path("/dev/full").open("w") as full:
+        answer = commutant(*CHECK, "fake", "--format", "json", stdout=full)
+    assert answer.returncode == 3
+    assert "cannot write standard output: No space left on device" in answer.stderr.splitlines()[-1]
+    assert "Traceback" not in answer.stderr

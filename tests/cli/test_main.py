@@ -1,0 +1,143 @@
+"""The command itself: verbs, help, versions, and what happens when something unexpected does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import commutant as package
+from commutant.cli import console
+from commutant.cli.main import VERBS, cli, run
+from tests.cli.conftest import COMMAND, environment
+
+HEAVY = ("z3", "pyarrow", "rich", "jinja2", "commutant._native")
+
+
+def test_the_version(commutant):
+    answer = commutant("--version")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"commutant {package.__version__}\n", "")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(verb):
+    answer = CliRunner().invoke(cli, [verb, "--help"])
+    assert answer.exit_code == 0
+    assert f"\n    commutant {verb}" in answer.output or f"$(commutant {verb}" in answer.output
+    assert "Examples:" in answer.output
+
+
+def test_the_help_lists_the_verbs(commutant):
+    answer = commutant("--help")
+    assert answer.returncode == 0
+    for verb in VERBS:
+        assert f"\n  {verb} " in answer.stdout
+
+
+def test_no_verb_prints_the_help_and_is_bad_use(commutant):
+    answer = commutant()
+    assert answer.returncode == 2
+    assert answer.stdout == commutant("--help").stdout
+
+
+def test_an_unknown_verb_is_one_line(commutant):
+    answer = commutant("chekc", "names")
+    assert answer.returncode == 2
+    (line,) = answer.stderr.splitlines()
+    assert "No such command 'chekc'" in line and "`commutant --help`" in line
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["check", "--help"], ["completion", "bash"]])
+def test_quick_answers_import_nothing_heavy(arguments):
+    program = (
+        "import sys; from commutant.cli.main import run; assert run(sys.argv[1:]) == 0;"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert (answer.returncode, answer.stderr) == (0, "[]\n")
+
+
+class TestUnexpected:
+    @pytest.fixture
+    def broken(self, monkeypatch):
+        """`commutant analyze` with a defect."""
+
+        def fail(argument):
+            raise ZeroDivisionError("first\nsecond \x1b[2J")
+
+        monkeypatch.setattr("commutant.lang.load_interface", fail)
+        monkeypatch.setattr(console, "guard_streams", lambda: None)
+        monkeypatch.setattr("commutant.cli.main._set_signals", lambda: None)
+
+    def test_a_defect_is_one_line_with_a_hint(self, broken, capsys):
+        assert run(["analyze", "names"]) == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "internal error, a defect of commutant: ZeroDivisionError: first second \\x1b[2J" in line
+        assert "please report this, with what COMMUTANT_TRACEBACK=1 prints" in line
+
+    def test_a_traceback_comes_when_asked_for(self, broken, capsys, monkeypatch):
+        monkeypatch.setenv("COMMUTANT_TRACEBACK", "1")
+        assert run(["analyze", "names"]) == 3
+        assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_without_standard_streams_nothing_breaks():
+    answer = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, "analyze", "figure4"], env=environment(), check=False
+    )
+    assert answer.returncode == 0
+
+
+def test_messages_stay_on_one_line_and_print_nothing_dangerous():
+    assert console.one_line("a\nb\x1b[31m\u202e é") == "a b\\x1b[31m\\u202e é"
+
+
+class TestCompletion:
+    def complete(self, commutant, *words):
+        answer = commutant(
+            _COMMUTANT_COMPLETE="bash_complete", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1)
+        )
+        assert answer.stderr == ""
+        return {line.split(",", 1)[1] for line in answer.stdout.splitlines() if line}
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_scripts(self, commutant, shell):
+        answer = commutant("completion", shell)
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert f"_COMMUTANT_COMPLETE={shell}_complete" in answer.stdout
+
+    def test_the_script_is_good_bash(self, commutant):
+        script = commutant("completion", "bash").stdout
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+    def test_verbs(self, commutant):
+        assert self.complete(commutant, "commutant", "re") == {"report"}
+
+    def test_interfaces(self, commutant):
+        assert {"figure4", "names"} <= self.complete(commutant, "commutant", "analyze", "''")
+
+    def test_calls_after_a_comma(self, commutant):
+        found = self.complete(commutant, "commutant", "analyze", "names", "--calls", "link,un")
+        assert found == {"link,unlink"}
+
+    def test_targets(self, commutant):
+        assert "linux" in self.complete(commutant, "commutant", "check", "names", "--target", "l")
+
+    def test_calls_of_no_interface(self, commutant):
+        assert self.complete(commutant, "commutant", "analyze", "nope", "--calls", "a") == set()
+
+
+def test_json_is_alone_on_standard_output(commutant):
+    for arguments in (
+        ["analyze", "figure4", "--format", "json"],
+        ["generate", "figure4", "--format", "json"],
+        ["doctor", "--format", "json"],
+    ):
+        answer = commutant(*arguments)
+        assert json.loads(answer.stdout)["schema_version"] == 1
+        assert answer.stderr == ""
