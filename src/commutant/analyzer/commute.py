@@ -1,9 +1,9 @@
 """One path through a set of calls: run every order of them over one unknown state and compare.
 
 SIM commutativity (paper, sections 3.2 and 5.1): each call returns the same in every order, and every subset of the
-calls reaches equivalent states whatever its order. The subsets form a cube; each call is run once from each corner, results
-and states are compared at every join, and the first difference ends the path. For a pair that is both orders; for more
-calls it is also every prefix of every permutation, which is what makes the property monotonic.
+calls reaches equivalent states whatever its order. The subsets form a cube; each call is run once from each corner,
+results and states are compared at every join, and the first difference ends the path. For a pair that is both orders;
+for more calls it is also every prefix of every permutation, which is what makes the property monotonic.
 """
 
 from __future__ import annotations

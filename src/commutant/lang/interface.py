@@ -145,7 +145,7 @@ class Interface:
         return all(getattr(self, name) == getattr(other, name) for name in type(self).state_types())
 
     def touch(self, arguments: Mapping[str, Any]) -> None:
-        """Looks at what a call's arguments name, on the initial state and for every call of a set before any of them runs.
+        """Looks at what a call's arguments name: on the initial state, for each call of a set, before any of them runs.
 
         A model needs it where a call depends on entries that only other calls' arguments name ("is any writer open?").
         """

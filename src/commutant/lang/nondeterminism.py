@@ -1,8 +1,8 @@
 """What a specification leaves open: `choose` and `unused`.
 
 A model that asks for a choice does not know who answers. The symbolic engine answers with an unknown that is the same
-in every order of the calls; a concrete run answers with a value; the test generator enumerates all answers. Whoever runs a
-model installs an `Oracle`.
+in every order of the calls; a concrete run answers with a value; the test generator enumerates all answers. Whoever
+runs a model installs an `Oracle`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ConcreteOracle:
 
 
 _oracle: ContextVar[Oracle | None] = ContextVar("commutant_oracle", default=None)
-_default_oracle = ConcreteOracle()
+_default_oracle: Oracle = ConcreteOracle()
 
 
 @contextlib.contextmanager

@@ -1,10 +1,10 @@
 """One run of a program over unknown values: what has been decided on the way, and what follows from it.
 
-A branch on an unknown asks `Context.decide` for one literal: a boolean unknown, an equality of two values of a sort, or a
-linear comparison of integers. If the literal or its negation follows from what was decided before, that is the answer
+A branch on an unknown asks `Context.decide` for one literal: a boolean unknown, an equality of two values of a sort, or
+a linear comparison of integers. If the literal or its negation follows from what was decided before, that is the answer
 and no branch. Otherwise both sides are possible, and the context takes the side that its prefix prescribes, or the true
-side if the prefix is used up. So a path is a conjunction of literals, and no solver is needed to follow it: booleans are
-looked up, sorts are a union-find with disequalities, integers ask `integers.solve` about the constraints they are
+side if the prefix is used up. So a path is a conjunction of literals, and no solver is needed to follow it: booleans
+are looked up, sorts are a union-find with disequalities, integers ask `integers.solve` about the constraints they are
 connected with.
 """
 
@@ -21,6 +21,11 @@ Term = tuple[Any, ...]
 arguments that are terms, integers or booleans."""
 
 MAX_DECISIONS_PER_PATH = 5_000
+
+NOT_DETERMINISTIC = (
+    "the model is not deterministic: run again with the same values, it asked something else; "
+    "use choose() for what the specification leaves open"
+)
 
 
 class Literal(NamedTuple):
@@ -110,10 +115,7 @@ class Context:
         if position < len(self.prefix):
             recorded, holds = self.prefix[position]
             if recorded != literal:
-                raise UsageError(
-                    "the model is not deterministic: run again with the same values, it asked something else; "
-                    "use choose() for what the specification leaves open"
-                )
+                raise UsageError(NOT_DETERMINISTIC)
         else:
             if position >= MAX_DECISIONS_PER_PATH:
                 raise UsageError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from commutant.errors import UsageError
-from commutant.symbolic.context import Context, Decision, Infeasible, install
+from commutant.symbolic.context import NOT_DETERMINISTIC, Context, Decision, Infeasible, install
 
 T = TypeVar("T")
 
@@ -48,6 +48,8 @@ def explore(program: Callable[[Context], T], max_paths: int = MAX_PATHS) -> Iter
             except Infeasible:
                 feasible = False
             decisions = tuple(context.trail)
+            if len(decisions) < len(prefix):
+                raise UsageError(NOT_DETERMINISTIC)
             for position in range(len(prefix), len(decisions)):
                 literal, holds = decisions[position]
                 pending.append((*decisions[:position], Decision(literal, not holds)))

@@ -139,10 +139,10 @@ def _eliminate(
             continue
         lows = [_bound(linear, variable, solution) for linear in below]
         highs = [_bound(linear, variable, solution) for linear in above]
-        low, high = max(lows, default=None), min(highs, default=None)
-        if low is not None and high is not None and low > high:
+        lowest, highest = max(lows, default=None), min(highs, default=None)
+        if lowest is not None and highest is not None and lowest > highest:
             return None
-        solution[variable] = low if low is not None else min(0, high) if high is not None else 0
+        solution[variable] = lowest if lowest is not None else 0 if highest is None else min(0, highest)
     return solution
 
 
@@ -164,7 +164,8 @@ def _substitute(linear: Linear, variable: int, definition: Linear) -> Linear:
 
 
 def _bound(linear: Linear, variable: int, values: dict[int, int]) -> int:
-    """The bound that `linear <= 0` sets on `variable`: its lowest value if the coefficient is negative, else the highest."""
+    """The bound that `linear <= 0` sets on `variable`: its lowest value if its coefficient is negative, else the
+    highest."""
     coefficient = dict(linear[0])[variable]
     rest = linear[1] + sum(c * values.setdefault(v, 0) for v, c in linear[0] if v != variable)
     return -(-rest // -coefficient) if coefficient < 0 else (-rest) // coefficient

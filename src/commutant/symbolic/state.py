@@ -1,9 +1,9 @@
 """Unknown states: what stands behind a model's attributes while it is explored.
 
 A map of unknown content is lazy. The first access to a key decides whether it equals a key touched before; if not, an
-initial entry with an unknown presence and an unknown value comes into being. Initial entries (`MapContent`) are shared by
-all orders of the calls; what an order writes lies in its own view (`SymbolicMap`). Only touched keys can differ between
-two views, so comparing those is comparing the states. No quantifier is needed anywhere.
+initial entry with an unknown presence and an unknown value comes into being. Initial entries (`MapContent`) are shared
+by all orders of the calls; what an order writes lies in its own view (`SymbolicMap`). Only touched keys can differ
+between two views, so comparing those is comparing the states. No quantifier is needed anywhere.
 """
 
 from __future__ import annotations
@@ -190,7 +190,6 @@ class MapContent:
         finally:
             context.in_restriction = outer
 
-
     def _became_absent(self, entry: Entry) -> None:
         """Holes are the lowest absent numbers, so an absent key that is none of them lies above."""
         for prefix, numbers in self.holes:
@@ -199,8 +198,9 @@ class MapContent:
 
     def hole(self, prefix: tuple[Any, ...], position: int) -> int:
         """The entry of the number that, of those absent in the initial state, is the lowest but `position`."""
-        for known, numbers in self.holes:
+        for known, found in self.holes:
             if known == prefix:
+                numbers = found
                 break
         else:
             numbers = []
@@ -286,9 +286,9 @@ class SymbolicMap:
         for other, (present, _) in sorted(self.written.items()):
             entry = self.content.entries[other]
             known, key = split_key(entry.key)
-            if not present and entry.presence is not False and known == prefix and self.content.initially_has(other):
-                if key < lowest:
-                    lowest = key
+            was_present = not present and entry.presence is not False and known == prefix
+            if was_present and self.content.initially_has(other) and key < lowest:
+                lowest = key
         return lowest
 
     def touched(self) -> list[tuple[Any, Any]]:
@@ -309,12 +309,12 @@ class SymbolicMap:
             return self._equal_where_new(other, relevant, default)
         number = 0
         while number < len(self.content.entries):
-            if number in self.written or number in other.written or self.cleared != other.cleared:
-                if relevant(self.content.entries[number].key):
-                    mine = self._value(number) if self._has(number) else default
-                    theirs = other._value(number) if other._has(number) else default
-                    if mine is not theirs and not mine == theirs:
-                        return False
+            changed = number in self.written or number in other.written or self.cleared != other.cleared
+            if changed and relevant(self.content.entries[number].key):
+                mine = self._value(number) if self._has(number) else default
+                theirs = other._value(number) if other._has(number) else default
+                if mine is not theirs and mine != theirs:
+                    return False
             number += 1
         return True
 

@@ -7,8 +7,8 @@ is still open; each leaf below is one class.
 The levels, each including the one before:
 
 - `path`: nothing more is decided; one test per path. What the path leaves open is taken to be different.
-- `conflict`: which touched entries of maps exist, and, per sort and per unit of integers, which of the touched values are
-  equal: arguments, keys of touched entries, and the values stored under those that exist.
+- `conflict`: which touched entries of maps exist, and, per sort and per unit of integers, which of the touched values
+  are equal: arguments, keys of touched entries, and the values stored under those that exist.
 - `full`: flags (boolean arguments) and boolean contents too, whether the path looks at them or not.
 """
 

@@ -16,7 +16,6 @@ from commutant.lang.nondeterminism import answered_by, finite_values
 from commutant.lang.types import MapType, OpaqueValue, SortType, Struct, TimeValue, Type, struct_fields
 from commutant.testgen.testcase import Value
 
-
 TICK_OF_CALLS = 1_000_000
 """The time at which all calls under test run; set-up steps run before, at 1, 2, ..."""
 

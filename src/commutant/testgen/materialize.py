@@ -29,7 +29,7 @@ class NoSetup(Exception):
 
 
 class Valuation:
-    """Concrete values for the unknowns of a path: values that may differ do, integers are small, open flags are false."""
+    """Concrete values for the unknowns of a path: what may differ does, integers are small, open flags as usual."""
 
     def __init__(self, context: Context, sorts: Mapping[str, type[Sort]]) -> None:
         self._context = context
@@ -170,13 +170,14 @@ class Materializer:
             ]
             orders.append(Order(order, tuple(acceptable)))
         common = {json.dumps((o.results, o.observation)) for o in orders[0].outcomes}
-        for order in orders[1:]:
-            common &= {json.dumps((o.results, o.observation)) for o in order.outcomes}
+        for other in orders[1:]:
+            common &= {json.dumps((o.results, o.observation)) for o in other.outcomes}
         if not common:
             shown = ", ".join(f"{call}({', '.join(f'{k}={v!r}' for k, v in given.items())})" for call, given in calls)
             raise UsageError(
-                f"{self.interface.__name__}: {shown} was found to commute, but concrete runs of the model differ by order: "
-                "does a call depend on something outside the state, or does `equivalent` hide what `observe` shows?"
+                f"{self.interface.__name__}: {shown} was found to commute, but concrete runs of the model differ by "
+                "order: does a call depend on something outside the state, or does `equivalent` hide what `observe` "
+                "shows?"
             )
         return tuple(orders)
 
@@ -200,8 +201,8 @@ class Materializer:
         for name, value in plain.items():
             if isinstance(value, OpaqueValue):
                 raise UsageError(
-                    f"{self.interface.__name__}: {invocation.call} was given the {value.sort} of the state as {name!r}: "
-                    "expected set-up and observation to use values that the test picks"
+                    f"{self.interface.__name__}: {invocation.call} was given the {value.sort} of the state as "
+                    f"{name!r}: expected set-up and observation to use values that the test picks"
                 )
         return plain
 

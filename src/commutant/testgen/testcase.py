@@ -57,7 +57,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """One test: a state to build, n calls that commute in it, and all that a caller may see in each of the n! orders."""
+    """One test: a state to build, n calls that commute in it, and all that a caller may see in each order."""
 
     __test__ = False  # not a pytest class, whatever its name says
 
