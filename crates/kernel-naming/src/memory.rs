@@ -106,7 +106,10 @@ mod tests {
         assert_eq!(memory.read_u32(13), None);
         assert_eq!(memory.read_u8(16), None);
         for address in [u64::MAX, u64::MAX - 7, FOUR_GIB, FOUR_GIB - 1] {
-            assert_eq!((memory.read_u64(address), memory.read_u32(address), memory.read_u8(address)), (None, None, None));
+            assert_eq!(
+                (memory.read_u64(address), memory.read_u32(address), memory.read_u8(address)),
+                (None, None, None)
+            );
         }
     }
 

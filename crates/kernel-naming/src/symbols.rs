@@ -11,6 +11,8 @@ use std::collections::HashMap;
 const NAME_LIMIT_BYTES: usize = 512;
 /// Debian's kernel has 94,000 symbols without modules.
 const SYMBOL_LIMIT: usize = 4_000_000;
+/// No function is longer.
+const FUNCTION_LIMIT_BYTES: u64 = 1 << 20;
 /// Where the upper half of the address space begins; per-CPU offsets are below.
 const KERNEL_START: u64 = 0xff00_0000_0000_0000;
 
@@ -168,7 +170,8 @@ impl KernelSymbols {
         if let Some(position) = self.modules.iter().rposition(|module| module == name) {
             return Ok(position as u16);
         }
-        let index = u16::try_from(self.modules.len()).map_err(|_| line_error(line, "found more than 65,536 modules"))?;
+        let index =
+            u16::try_from(self.modules.len()).map_err(|_| line_error(line, "found more than 65,536 modules"))?;
         self.modules.push(name.to_owned());
         Ok(index)
     }
@@ -183,9 +186,9 @@ impl KernelSymbols {
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<Symbol<'_>> {
         let symbol = self.lookup(&self.functions, SymbolKind::Function, address)?;
-        // What lies behind the last function of the kernel or between modules is no part of it.
-        let gap = 1 << 20;
-        (address - symbol.address < symbol.reach_bytes.min(gap).max(1)).then_some(symbol)
+        // What lies behind the last function of the kernel or of a module, or behind a section's end mark, is none.
+        let within = address - symbol.address < symbol.reach_bytes.clamp(1, FUNCTION_LIMIT_BYTES);
+        (within && !is_marker(symbol.name)).then_some(symbol)
     }
 
     /// The variable that holds an address of the kernel image or of a module.
@@ -236,8 +239,19 @@ fn prefer_one_per_address(entries: &mut Vec<Entry>, text: &str) {
 /// Names that mark the start or end of a section, or that every function has besides its own.
 fn is_marker(name: &str) -> bool {
     const MARKERS: [&str; 13] = [
-        "__start_", "__stop_", "__pfx_", "_text", "_stext", "_etext", "_sdata", "_edata", "_end", "__bss_start",
-        "__init_begin", "__init_end", "__per_cpu_start",
+        "__start_",
+        "__stop_",
+        "__pfx_",
+        "_text",
+        "_stext",
+        "_etext",
+        "_sdata",
+        "_edata",
+        "_end",
+        "__bss_start",
+        "__init_begin",
+        "__init_end",
+        "__per_cpu_start",
     ];
     MARKERS.iter().any(|marker| if marker.ends_with('_') { name.starts_with(marker) } else { name == *marker })
         || name.ends_with("_begin")
@@ -254,6 +268,16 @@ pub fn without_compiler_suffix(name: &str) -> &str {
         matches!(name.as_bytes().get(at + suffix.len()), None | Some(b'.')).then_some(at)
     });
     &name[..cut.min().unwrap_or(name.len())]
+}
+
+/// The name without the number that the compiler gives to variables within functions (`__key.12`), which changes with the
+/// next build.
+#[must_use]
+pub fn without_number(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((stem, number)) if !stem.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => stem,
+        _ => name,
+    }
 }
 
 fn line_error(index: usize, problem: impl Into<String>) -> SymbolError {

@@ -26,13 +26,27 @@ impl TypeId {
 pub(crate) enum Shape {
     Void,
     /// Integer, floating-point number or enumeration.
-    Scalar { size_bytes: u32 },
-    Pointer { target: TypeId },
-    Array { element: TypeId, count: u32 },
+    Scalar {
+        size_bytes: u32,
+    },
+    Pointer {
+        target: TypeId,
+    },
+    Array {
+        element: TypeId,
+        count: u32,
+    },
     /// Structure or union; members in `KernelTypes::members`.
-    Aggregate { union: bool, size_bytes: u32, first_member: u32, member_count: u32 },
+    Aggregate {
+        union: bool,
+        size_bytes: u32,
+        first_member: u32,
+        member_count: u32,
+    },
     /// `typedef`, `const`, `volatile`, `restrict` and type tags.
-    Alias { target: TypeId },
+    Alias {
+        target: TypeId,
+    },
     /// Forward declaration, function, prototype, declaration tag: nothing that memory holds.
     Opaque,
 }
@@ -154,9 +168,8 @@ impl KernelTypes {
     /// The value of an enumerator, by the names of its enumeration and itself.
     #[must_use]
     pub fn enumerator(&self, enumeration: &str, name: &str) -> Option<i64> {
-        let matches = |entry: &&(NameRef, NameRef, i64)| {
-            self.text(entry.1) == name && self.text(entry.0) == enumeration
-        };
+        let matches =
+            |entry: &&(NameRef, NameRef, i64)| self.text(entry.1) == name && self.text(entry.0) == enumeration;
         self.enumerators.iter().find(matches).map(|entry| entry.2)
     }
 
@@ -197,13 +210,7 @@ impl KernelTypes {
         Some(Location { offset_bytes: offset_bits / 8, size_bytes: self.size_bytes(kind)?, kind })
     }
 
-    fn find_member(
-        &self,
-        aggregate: TypeId,
-        name: &str,
-        depth: usize,
-        visits: &mut usize,
-    ) -> Option<(u64, TypeId)> {
+    fn find_member(&self, aggregate: TypeId, name: &str, depth: usize, visits: &mut usize) -> Option<(u64, TypeId)> {
         let depth = depth.checked_sub(1)?;
         let members = self.members_of(self.strip(aggregate));
         members.iter().find_map(|member| {

@@ -58,7 +58,9 @@ impl Search<'_> {
             let Some(member) = chosen else { return };
             let Some(next) = self.step_into(member, base) else { return };
             (current, base) = next;
-            if self.covers_whole(current, base) && !self.has_exact_scalar(current, base, NESTING_LIMIT) {
+            // Unnamed parts say nothing yet.
+            let named = !self.types.text(member.name).is_empty();
+            if named && self.covers_whole(current, base) && !self.has_exact_scalar(current, base, NESTING_LIMIT) {
                 return;
             }
         }
@@ -98,10 +100,11 @@ impl Search<'_> {
         None
     }
 
-    /// The flexible array (`struct file *fd[]`) at a structure's end, if the range lies behind its start.
+    /// The flexible array (`struct upid numbers[]`, in old code `[1]`) at a structure's end, if the range lies behind its
+    /// start.
     fn open_ended(&self, aggregate: TypeId, base: u64) -> Option<Member> {
         let last = *self.types.members_of(aggregate).last()?;
-        let flexible = matches!(self.types.shape(self.types.strip(last.kind)), Shape::Array { count: 0, .. });
+        let flexible = matches!(self.types.shape(self.types.strip(last.kind)), Shape::Array { count: 0 | 1, .. });
         (flexible && self.extent(&last, base).start_bits <= self.start.saturating_mul(8)).then_some(last)
     }
 

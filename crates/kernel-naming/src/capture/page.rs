@@ -32,7 +32,7 @@ impl Space<'_> {
         let link = self.field(page, numbers.page_compound_head)?;
         let head = if link & 1 == 1 { link - 1 } else { page };
         let distance = head.checked_sub(self.vmemmap)?;
-        if distance % numbers.page_size != 0 || head > page {
+        if head > page || distance.checked_rem(numbers.page_size)? != 0 {
             return Some(Head { page, frame, kind: PageKind::Other });
         }
         Some(Head { page: head, frame: distance / numbers.page_size, kind: self.page_kind(head)? })
@@ -46,7 +46,7 @@ impl Space<'_> {
         if self.marked(head, numbers.table_mark_offset, numbers.table_mark_mask, numbers.table_mark_value) {
             return Some(PageKind::PageTable);
         }
-        if self.field(head, numbers.page_flags)? >> numbers.page_reserved_bit & 1 == 1 {
+        if self.field(head, numbers.page_flags)?.unbounded_shr(numbers.page_reserved_bit as u32) & 1 == 1 {
             return Some(PageKind::Reserved);
         }
         let mapping = self.field(head, numbers.page_mapping)?;
@@ -101,8 +101,8 @@ impl Space<'_> {
         }
         let slab_start = self.direct_map.checked_add(head.frame.checked_mul(PAGE_BYTES)?)?;
         let within = capture.address.checked_sub(slab_start)?;
+        capture.object = (slab_start + within / distance * distance).checked_add(padding)?;
         capture.kind = CaptureKind::Slab as u32;
-        capture.object = slab_start + within / distance * distance + padding;
         capture.object_size = object_size;
         capture.owner = cache;
         let name = self.field(cache, numbers.cache_name)?;
@@ -113,7 +113,7 @@ impl Space<'_> {
     /// Fills in a capture of a `struct page`.
     pub fn capture_page_structure(&self, capture: &mut ObjectCapture, distance: u64) {
         let size_bytes = self.layout.numbers.page_size;
-        let frame = distance / size_bytes;
+        let Some(frame) = distance.checked_div(size_bytes) else { return };
         capture.kind = CaptureKind::StructPage as u32;
         capture.object = self.vmemmap + frame * size_bytes;
         capture.object_size = size_bytes;

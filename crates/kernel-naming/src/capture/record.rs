@@ -166,7 +166,8 @@ impl ObjectCapture {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE_BYTES] {
         let mut bytes = [0; Self::SIZE_BYTES];
-        let words = [(0, self.address), (16, self.object), (24, self.object_size), (32, self.owner), (112, self.typed_start)];
+        let words =
+            [(0, self.address), (16, self.object), (24, self.object_size), (32, self.owner), (112, self.typed_start)];
         for (at, word) in words {
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }

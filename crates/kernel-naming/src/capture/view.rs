@@ -101,7 +101,7 @@ impl<'a> WindowView<'a> {
             capture.kind = CaptureKind::CpuEntryArea as u32;
         } else if let Some(distance) = address.checked_sub(space.vmemmap) {
             let frames = space.memory.physical_end().div_ceil(4096);
-            if distance / numbers.page_size < frames {
+            if distance.checked_div(numbers.page_size).is_some_and(|frame| frame < frames) {
                 space.capture_page_structure(capture, distance);
             }
         }

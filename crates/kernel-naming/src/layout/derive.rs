@@ -13,16 +13,76 @@ use crate::symbols::KernelSymbols;
 
 /// Structures that the walk visits: those that live in `kmalloc` caches, and those on the way to them.
 const NODES: &[&str] = &[
-    "task_struct", "files_struct", "fdtable", "fs_struct", "nsproxy", "mnt_namespace", "ipc_namespace",
-    "cgroup_namespace", "time_namespace", "uts_namespace", "pid_namespace", "user_namespace", "net", "cred",
-    "user_struct", "ucounts", "group_info", "key", "signal_struct", "sighand_struct", "tty_struct", "css_set", "cgroup",
-    "cgroup_root", "mem_cgroup", "mem_cgroup_per_node", "memcg_vmstats", "obj_cgroup", "shrinker_info", "mm_struct",
-    "file", "dentry", "inode", "super_block", "mount", "mountpoint", "backing_dev_info", "bdi_writeback",
-    "pipe_inode_info", "pipe_buffer", "list_lru_node", "pglist_data", "block_device", "gendisk", "request_queue",
-    "fsnotify_mark_connector", "mempolicy", "root_domain", "sched_domain", "sched_domain_shared", "task_group", "cpuset",
-    "shmem_sb_info", "ramfs_fs_info", "proc_fs_info", "kernfs_super_info", "kernfs_root", "ext4_sb_info", "journal_s",
-    "xfs_mount", "xlog", "xfs_perag", "btrfs_fs_info", "btrfs_root", "ovl_fs", "eventfd_ctx", "eventpoll", "socket_wq",
-    "unix_address", "percpu_counter",
+    "task_struct",
+    "files_struct",
+    "fdtable",
+    "fs_struct",
+    "nsproxy",
+    "mnt_namespace",
+    "ipc_namespace",
+    "cgroup_namespace",
+    "time_namespace",
+    "uts_namespace",
+    "pid_namespace",
+    "user_namespace",
+    "net",
+    "cred",
+    "user_struct",
+    "ucounts",
+    "group_info",
+    "key",
+    "signal_struct",
+    "sighand_struct",
+    "tty_struct",
+    "css_set",
+    "cgroup",
+    "cgroup_root",
+    "mem_cgroup",
+    "mem_cgroup_per_node",
+    "memcg_vmstats",
+    "obj_cgroup",
+    "shrinker_info",
+    "mm_struct",
+    "file",
+    "dentry",
+    "inode",
+    "super_block",
+    "mount",
+    "mountpoint",
+    "backing_dev_info",
+    "bdi_writeback",
+    "pipe_inode_info",
+    "pipe_buffer",
+    "list_lru_node",
+    "pglist_data",
+    "block_device",
+    "gendisk",
+    "request_queue",
+    "fsnotify_mark_connector",
+    "mempolicy",
+    "root_domain",
+    "sched_domain",
+    "sched_domain_shared",
+    "task_group",
+    "cpuset",
+    "shmem_sb_info",
+    "ramfs_fs_info",
+    "proc_fs_info",
+    "kernfs_super_info",
+    "kernfs_root",
+    "ext4_sb_info",
+    "journal_s",
+    "xfs_mount",
+    "xlog",
+    "xfs_perag",
+    "btrfs_fs_info",
+    "btrfs_root",
+    "ovl_fs",
+    "eventfd_ctx",
+    "eventpoll",
+    "socket_wq",
+    "unix_address",
+    "percpu_counter",
 ];
 
 /// `super_block.s_fs_info` is a `void *`; the operations tell the file system.
@@ -38,11 +98,8 @@ const FILE_SYSTEMS: &[(&str, &str)] = &[
 ];
 
 /// `file.private_data` is a `void *`; the operations tell what is open.
-const OPEN_FILES: &[(&str, &str)] = &[
-    ("pipefifo_fops", "pipe_inode_info"),
-    ("eventfd_fops", "eventfd_ctx"),
-    ("eventpoll_fops", "eventpoll"),
-];
+const OPEN_FILES: &[(&str, &str)] =
+    &[("pipefifo_fops", "pipe_inode_info"), ("eventfd_fops", "eventfd_ctx"), ("eventpoll_fops", "eventpoll")];
 
 /// Per-CPU pointers; BTF does not tell them from others. The last is the target's type or description.
 const PER_CPU_POINTERS: &[(&str, &str, &str)] = &[
@@ -312,10 +369,9 @@ impl Graph<'_> {
 
     /// The edges that BTF cannot tell.
     fn add_listed_edges(&mut self) {
-        for (structure, field, pointed, table) in [
-            ("super_block", "s_op", "s_fs_info", FILE_SYSTEMS),
-            ("file", "f_op", "private_data", OPEN_FILES),
-        ] {
+        for (structure, field, pointed, table) in
+            [("super_block", "s_op", "s_fs_info", FILE_SYSTEMS), ("file", "f_op", "private_data", OPEN_FILES)]
+        {
             for (operations, target) in table {
                 let (Some(value), Ok(offset)) =
                     (self.source.symbols.address(operations), self.source.offset(structure, field))
@@ -348,7 +404,9 @@ impl Graph<'_> {
         for (enumerator, controller) in CONTROLLERS {
             let index = self.source.types.enumerator("cgroup_subsys_id", enumerator);
             let (Some(index), Ok(base)) = (index, self.source.offset("css_set", "subsys")) else { continue };
-            let (Some(source), Some(target)) = (self.structure("css_set"), self.structure(controller)) else { continue };
+            let (Some(source), Some(target)) = (self.structure("css_set"), self.structure(controller)) else {
+                continue;
+            };
             let offset_bytes = base as u32 + 8 * index as u32;
             self.edges.push(Edge {
                 source,

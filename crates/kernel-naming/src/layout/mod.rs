@@ -15,7 +15,9 @@ pub use pointers::{Edge, EdgeKind, Guard, Region, RegionEntries, Root, RootKind,
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// BTF lacks a type or field.
-    #[error("the kernel's BTF has no `{0}`; this kernel is not one whose objects can be named (expected 5.17 or newer)")]
+    #[error(
+        "the kernel's BTF has no `{0}`; this kernel is not one whose objects can be named (expected 5.17 or newer)"
+    )]
     MissingType(String),
     /// kallsyms lacks a symbol.
     #[error("the kernel's symbol table has no `{0}`; expected /proc/kallsyms of a kernel with CONFIG_KALLSYMS_ALL")]

@@ -197,7 +197,10 @@ impl<'a> Words<'a> {
     fn name(&mut self) -> Result<String, String> {
         let name = self.next()?;
         if name.len() > TYPE_NAME_LIMIT_BYTES || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(format!("expected a name of at most {TYPE_NAME_LIMIT_BYTES} bytes, found {:?}", shortened(name)));
+            return Err(format!(
+                "expected a name of at most {TYPE_NAME_LIMIT_BYTES} bytes, found {:?}",
+                shortened(name)
+            ));
         }
         Ok(name.to_owned())
     }

@@ -24,7 +24,7 @@ pub use pair::{PairName, Sharing, Side};
 
 use crate::btf::{FieldStep, KernelTypes, TypeId};
 use crate::capture::{CaptureKind, ObjectCapture, PageKind};
-use crate::symbols::KernelSymbols;
+use crate::symbols::{KernelSymbols, without_number};
 
 /// The name of a byte range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,12 +111,11 @@ impl Namer {
         let cache = capture.cache_name();
         let offset = address.wrapping_sub(capture.object);
         if !tables::is_kmalloc(cache) {
-            for structure in tables::cache_structures(cache) {
-                let Some(id) = self.types.structure(structure) else { continue };
-                // A structure larger than the cache's objects is another one of that name.
-                if self.types.size_bytes(id).is_some_and(|size| size > 0 && size <= capture.object_size) {
-                    return self.structure_name(Place { structure: id, offset, size_bytes });
-                }
+            // Sizes are not compared: objects may be shorter than their structure, whose last array is cut to what the
+            // machine needs (`kmem_cache.node`, the register state in `task_struct`).
+            let structure = tables::cache_structures(cache).find_map(|structure| self.types.structure(structure));
+            if let Some(structure) = structure {
+                return self.structure_name(Place { structure, offset, size_bytes });
             }
         }
         // Memory from kmalloc, or a cache of a structure that BTF does not have.
@@ -147,15 +146,18 @@ impl Namer {
         let structure = if capture.page() == PageKind::Slab { "slab" } else { "page" };
         let Some(id) = self.types.structure(structure) else { return ObjectName::plain("struct page", true) };
         let mut name = self.structure_name(Place { structure: id, offset, size_bytes });
-        if capture.page() == PageKind::PageTable {
-            // The union's alternative for page tables; the path alone cannot know.
-            for field in ["ptl", "pt_mm", "pmd_huge_pte"] {
-                let member = self.types.member("page", field);
-                let holds = |start: u64, size: u64| offset >= start && offset + size_bytes <= start.saturating_add(size);
-                if member.is_some_and(|member| holds(member.offset_bytes, member.size_bytes)) {
-                    name.field = field.to_owned();
-                    name.full_field = field.to_owned();
-                }
+        // Alternatives of the unions that follow from what the page is used for; the path alone cannot know.
+        let alternatives: &[&str] = match capture.page() {
+            PageKind::PageTable => &["ptl", "pt_mm", "pmd_huge_pte"],
+            PageKind::PageCache | PageKind::Anonymous => &["_mapcount"],
+            _ => &[],
+        };
+        for field in alternatives {
+            let Some(member) = self.types.member("page", field) else { continue };
+            let end = member.offset_bytes.saturating_add(member.size_bytes);
+            if offset >= member.offset_bytes && offset.saturating_add(size_bytes) <= end {
+                name.field = (*field).to_owned();
+                name.full_field = (*field).to_owned();
             }
         }
         name
@@ -184,7 +186,7 @@ impl Namer {
         if tables::is_per_cpu_stack(symbol.name) {
             return ObjectName::plain("kernel stack", true);
         }
-        let object = format!("per-CPU {}", symbol.name);
+        let object = format!("per-CPU {}", without_number(symbol.name));
         let offset = template - symbol.address;
         match self.types.variable(symbol.name).filter(|kind| self.is_structure(*kind)) {
             Some(structure) => self.variable_field(object, Place { structure, offset, size_bytes }),
@@ -203,12 +205,13 @@ impl Namer {
             return ObjectName::plain("kernel stack", true);
         }
         let offset = address - symbol.address;
+        let variable = without_number(symbol.name);
         let listed = tables::variable_structure(symbol.name).and_then(|structure| self.types.structure(structure));
         let structure = listed.or_else(|| self.types.variable(symbol.name)).filter(|kind| self.is_structure(*kind));
         let fits = |kind: &TypeId| self.types.size_bytes(*kind).is_some_and(|size| offset < size);
         match structure.filter(fits) {
-            Some(structure) => self.variable_field(symbol.name.to_owned(), Place { structure, offset, size_bytes }),
-            None => offset_name(symbol.name.to_owned(), offset),
+            Some(structure) => self.variable_field(variable.to_owned(), Place { structure, offset, size_bytes }),
+            None => offset_name(variable.to_owned(), offset),
         }
     }
 
@@ -232,7 +235,12 @@ impl Namer {
     /// A field of a variable: the variable is the object, and the path is not cut at well-known structures.
     fn variable_field(&self, object: String, place: Place) -> ObjectName {
         let steps = self.types.path(place.structure, place.offset, place.size_bytes);
-        ObjectName { object, field: self.join(&steps, Depth::Short), full_field: self.join(&steps, Depth::Full), known: true }
+        ObjectName {
+            object,
+            field: self.join(&steps, Depth::Short),
+            full_field: self.join(&steps, Depth::Full),
+            known: true,
+        }
     }
 
     /// A field of a structure, the object being the innermost well-known one.
@@ -261,9 +269,10 @@ impl Namer {
                 text.push('.');
             }
             text.push_str(&step.name);
-            let ends = self.types.type_names(step.kind).any(|name| {
-                tables::is_word(name) || (depth == Depth::Short && tables::is_building_block(name))
-            });
+            let ends = self
+                .types
+                .type_names(step.kind)
+                .any(|name| tables::is_word(name) || (depth == Depth::Short && tables::is_building_block(name)));
             if ends {
                 break;
             }

@@ -71,7 +71,11 @@ fn joined_fields(low: &ObjectName, high: &ObjectName) -> String {
         let part = |name: &ObjectName| if name.field.is_empty() { &name.full_field } else { &name.field }.clone();
         return format!("{} | {}", part(low), part(high));
     }
-    if low.full_field == high.full_field { low.field.clone() } else { format!("{} | {}", low.full_field, high.full_field) }
+    if low.full_field == high.full_field {
+        low.field.clone()
+    } else {
+        format!("{} | {}", low.full_field, high.full_field)
+    }
 }
 
 /// Object and field, for two different objects.
