@@ -111,7 +111,7 @@ def check_plugin() -> Check:
     """QEMU loads the tracer plugin (a machine without CPUs is started with it, and ended)."""
     plugin = artifacts.plugin_path()
     command = [find_emulator().path, "-M", "none", "-display", "none", "-nodefaults", "-monitor", "stdio"]
-    command += ["-plugin", f"{plugin},out=/dev/null"]
+    command += ["-plugin", f"{plugin},out=/dev/null,record=off"]
     try:
         answer = subprocess.run(
             command, input="quit\n", capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
