@@ -23,7 +23,7 @@ def value_text(value: Value) -> str:
             return "true" if value else "false"
         case str():
             return safe_text(value)
-        case {"errno": name}:
+        case {"errno": name} | {"signal": name}:
             return safe_text(str(name))
         case {"sort": sort, "id": number}:
             return safe_text(f"{sort}#{number}")

@@ -8,6 +8,7 @@ could drown a page. Such characters are shown as escapes, and long text is cut w
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 LONGEST_TEXT = 400
 """Characters of one name, class or argument that a report shows."""
@@ -15,6 +16,7 @@ LONGEST_TEXT = 400
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
+@lru_cache(maxsize=1 << 14)
 def safe_text(text: str, limit: int = LONGEST_TEXT) -> str:
     """The text on one line, invisible and unassigned characters as escapes, cut after `limit` characters."""
     shown = text if len(text) <= limit else text[:limit]

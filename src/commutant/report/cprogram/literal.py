@@ -10,6 +10,7 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import lru_cache
 
 from commutant.report.text import safe_text
 
@@ -18,6 +19,7 @@ _COMMENT_WIDTH = 112
 _ASCII_FORMS = str.maketrans({"≠": "!=", "≤": "<=", "≥": ">=", "∥": "||", "→": "->", "…": "..."})
 
 
+@lru_cache(maxsize=1 << 14)
 def string_literal(text: str) -> str:
     """The text as a C string literal of its UTF-8 bytes."""
     return '"' + "".join(_literal_byte(byte) for byte in text.encode("utf-8", "backslashreplace")) + '"'
