@@ -9,38 +9,59 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rust import Toolchain
 from steps import ROOT, VENV, StepFailed, run, say, stream, timed
 
 PYTHON = str(VENV / "bin" / "python")
 PYTHON_FOLDERS = ["src", "tests", "scripts", "bench"]
-
-
-def lints(cargo: str) -> list[tuple[str, str, list[str]]]:
-    """Name, what is true once it has passed, and command of every linter."""
-    return [
-        ("ruff", "no finding", ["ruff", "check", "--quiet", *PYTHON_FOLDERS]),
-        ("ruff format", "all formatted", ["ruff", "format", "--check", "--quiet", *PYTHON_FOLDERS]),
-        ("mypy", "no error", ["mypy", "--no-error-summary"]),
-        ("rustfmt", "all formatted", [cargo, "fmt", "--all", "--check", "--", "--color=never"]),
-        ("clippy", "no warning", [cargo, "clippy", "--quiet", *RUST, "--all-targets", "--", "-D", "warnings"]),
-    ]
-
-
 RUST = ["--workspace", "--locked", "--offline"]
+
+
+@dataclass(frozen=True)
+class Linter:
+    """A linter: its name, what is true once it has passed, its command, and how to mend what it finds."""
+
+    name: str
+    passed: str
+    command: list[str]
+    remedy: str = "each line above says where"
+
+
+def linters(cargo: str) -> list[Linter]:
+    """All linters, the quick ones first."""
+    ruff = ["--quiet", *PYTHON_FOLDERS]
+    clippy = [cargo, "clippy", "--quiet", "--keep-going", *RUST, "--all-targets", "--", "--deny", "warnings"]
+    return [
+        Linter("ruff", "no finding", ["ruff", "check", "--output-format", "concise", *ruff]),
+        Linter(
+            "ruff format",
+            "all formatted",
+            ["ruff", "format", "--check", "--output-format", "concise", *ruff],
+            "`ruff format` mends it",
+        ),
+        Linter(
+            "rustfmt",
+            "all formatted",
+            [cargo, "fmt", "--all", "--check", "--", "--files-with-diff"],
+            "`cargo fmt --all` mends the files above",
+        ),
+        Linter("mypy", "no error", ["mypy", "--no-error-summary"]),
+        Linter("clippy", "no warning", clippy),
+    ]
 
 
 def lint(cargo: str) -> list[str]:
     """Runs all linters and returns the names of those that found something; what they found has been printed."""
     failed = []
-    for name, passed, command in lints(cargo):
+    for linter in linters(cargo):
         try:
-            with timed(name, passed):
-                run(command)
+            with timed(linter.name, linter.passed):
+                run(linter.command)
         except StepFailed as failure:
-            print(f"{failure}\n{name} failed", file=sys.stderr, flush=True)
-            failed.append(name)
+            print(f"{failure}\n{linter.name} failed; {linter.remedy}", file=sys.stderr, flush=True)
+            failed.append(linter.name)
     return failed
 
 
