@@ -27,10 +27,7 @@ pub struct ArenaConfig {
 impl ArenaConfig {
     /// The configuration for `core_count` cores with chunks of 64 KiB.
     pub fn new(core_count: usize) -> ArenaConfig {
-        ArenaConfig {
-            core_count,
-            chunk_bytes: 64 << 10,
-        }
+        ArenaConfig { core_count, chunk_bytes: 64 << 10 }
     }
 }
 
@@ -99,6 +96,9 @@ pub(crate) struct CoreRecord {
     pub(crate) slabs: CoreSlabs,
 }
 
+// SAFETY: `state` and the depots are atomic; everything else in a record is touched through the core's one `&Core`.
+unsafe impl Sync for CoreRecord {}
+
 // SAFETY: the header is immutable but for atomics; records are reached through `&Core`, which one thread at a time has.
 unsafe impl Sync for Arena {}
 // SAFETY: as above; nothing in an arena belongs to a particular thread.
@@ -122,10 +122,7 @@ impl Arena {
         size_bytes: usize,
         config: ArenaConfig,
     ) -> Result<&'a Arena, CreateError> {
-        let ArenaConfig {
-            core_count,
-            chunk_bytes,
-        } = config;
+        let ArenaConfig { core_count, chunk_bytes } = config;
         if !(1..=MAX_CORES).contains(&core_count) {
             return Err(CreateError::CoreCount(core_count));
         }
@@ -144,10 +141,7 @@ impl Arena {
         unsafe {
             let records = base.as_ptr().add(records_offset).cast::<CoreRecord>();
             for number in 0..core_count {
-                records.add(number).write(CoreRecord {
-                    state: AtomicU64::new(0),
-                    slabs: CoreSlabs::new(),
-                });
+                records.add(number).write(CoreRecord { state: AtomicU64::new(0), slabs: CoreSlabs::new() });
             }
             let header = base.as_ptr().cast::<Arena>();
             header.write(Arena {
@@ -176,14 +170,8 @@ impl Arena {
         }
         // SAFETY: readable and aligned by the caller's promise; all fields before the check are plain integers.
         let arena = unsafe { base.cast::<Arena>().as_ref() };
-        let matches = arena.magic == MAGIC
-            && arena.layout_version == LAYOUT_VERSION
-            && arena.base == base.as_ptr();
-        if matches {
-            Ok(arena)
-        } else {
-            Err(CreateError::NotAnArena)
-        }
+        let matches = arena.magic == MAGIC && arena.layout_version == LAYOUT_VERSION && arena.base == base.as_ptr();
+        if matches { Ok(arena) } else { Err(CreateError::NotAnArena) }
     }
 
     /// Number of cores that the arena was created for.
@@ -199,8 +187,7 @@ impl Arena {
 
     /// Bytes that no chunk and no permanent allocation has taken yet.
     pub fn untouched_bytes(&self) -> usize {
-        self.size_bytes
-            .saturating_sub(self.next_offset.0.load(Ordering::Relaxed))
+        self.size_bytes.saturating_sub(self.next_offset.0.load(Ordering::Relaxed))
     }
 
     /// Bytes of the whole arena.
@@ -221,12 +208,7 @@ impl Arena {
                 return Err(OutOfMemory);
             }
             // Relaxed: the word only divides memory; who publishes an object there orders its contents.
-            match self.next_offset.0.compare_exchange_weak(
-                current,
-                end,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
+            match self.next_offset.0.compare_exchange_weak(current, end, Ordering::Relaxed, Ordering::Relaxed) {
                 // SAFETY: start..end lies in the region and now belongs to the caller.
                 Ok(_) => return Ok(unsafe { NonNull::new_unchecked(self.base.add(start)) }),
                 Err(seen) => current = seen,

@@ -55,14 +55,9 @@ impl fmt::Display for ClaimError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClaimError::OutOfRange { core_count } => {
-                write!(
-                    formatter,
-                    "expected a core below {core_count}, the number that the arena was created for"
-                )
+                write!(formatter, "expected a core below {core_count}, the number that the arena was created for")
             }
-            ClaimError::Busy => {
-                formatter.write_str("the core is claimed already; release it or use another one")
-            }
+            ClaimError::Busy => formatter.write_str("the core is claimed already; release it or use another one"),
         }
     }
 }
@@ -146,28 +141,21 @@ impl Arena {
     /// Becomes the core with number `number`.
     pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         if number >= self.core_count() {
-            return Err(ClaimError::OutOfRange {
-                core_count: self.core_count(),
-            });
+            return Err(ClaimError::OutOfRange { core_count: self.core_count() });
         }
         self.claim_as(CoreIndex(number as u16), CLAIMED_BASE - 1 + owner.0)
     }
 
     /// Becomes the first core that nobody claims; [`ClaimError::Busy`] if there are more threads than cores.
     pub fn claim_any(&self, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
-        (0..self.core_count())
-            .find_map(|number| self.claim(number, owner).ok())
-            .ok_or(ClaimError::Busy)
+        (0..self.core_count()).find_map(|number| self.claim(number, owner).ok()).ok_or(ClaimError::Busy)
     }
 
     fn claim_as(&self, index: CoreIndex, state: u64) -> Result<Core<'_>, ClaimError> {
         let record = self.record(index);
         loop {
             // Acquire pairs with the release in `Drop for Core`.
-            match record
-                .state
-                .compare_exchange(FREE, state, Ordering::Acquire, Ordering::Relaxed)
-            {
+            match record.state.compare_exchange(FREE, state, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => break,
                 // Somebody serves the idle core for a moment and holds no lock meanwhile: it will be free soon.
                 Err(IDLE_MAINTENANCE) if state != IDLE_MAINTENANCE => {
@@ -179,8 +167,7 @@ impl Arena {
         // A scan of all cores up to the limit must not miss a core that has begun to work: limit, fence, work here;
         // change, fence, limit there (`Arena::core_limit`).
         if self.limit_word().load(Ordering::Relaxed) <= u32::from(index.0) {
-            self.limit_word()
-                .fetch_max(u32::from(index.0) + 1, Ordering::Relaxed);
+            self.limit_word().fetch_max(u32::from(index.0) + 1, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
         Ok(Core::new(self, index))
@@ -199,10 +186,13 @@ impl Arena {
         }
     }
 
-    /// Cores that were ever claimed have an index below this number.
+    /// Cores that were ever claimed have an index below this number. Includes a sequentially consistent fence.
+    #[inline]
     pub fn core_limit(&self) -> usize {
-        // Pairs with the fence in `claim_as`.
-        fence(Ordering::SeqCst);
+        if !sync::mutant::planted("percpu: no fence before the limit") {
+            // Pairs with the fence in `claim_as`. What the caller changed before is ordered before its scan.
+            fence(Ordering::SeqCst);
+        }
         self.limit_word().load(Ordering::Relaxed) as usize
     }
 
@@ -216,26 +206,14 @@ impl Arena {
     ///
     /// # Safety
     /// `dead` has stopped for good: no thread of it executes any more.
-    pub unsafe fn take_over(
-        &self,
-        number: usize,
-        dead: OwnerId,
-        owner: OwnerId,
-    ) -> Result<Core<'_>, ClaimError> {
+    pub unsafe fn take_over(&self, number: usize, dead: OwnerId, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         if number >= self.core_count() {
-            return Err(ClaimError::OutOfRange {
-                core_count: self.core_count(),
-            });
+            return Err(ClaimError::OutOfRange { core_count: self.core_count() });
         }
         let index = CoreIndex(number as u16);
         let (from, to) = (CLAIMED_BASE - 1 + dead.0, CLAIMED_BASE - 1 + owner.0);
         // SeqCst: orders everything that the dead owner's stores made visible before us; rare, so the strongest.
-        match self.record(index).state.compare_exchange(
-            from,
-            to,
-            Ordering::SeqCst,
-            Ordering::Relaxed,
-        ) {
+        match self.record(index).state.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => Ok(Core::new(self, index)),
             Err(_) => Err(ClaimError::Busy),
         }

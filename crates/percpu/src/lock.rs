@@ -33,9 +33,7 @@ pub struct CoreLockGuard<'l> {
 impl CoreLock {
     /// A free lock.
     pub fn new() -> CoreLock {
-        CoreLock {
-            word: AtomicU32::new(0),
-        }
+        CoreLock { word: AtomicU32::new(0) }
     }
 
     /// Takes the lock, waiting for its holder as the caller likes to.
@@ -43,12 +41,7 @@ impl CoreLock {
     /// # Panics
     /// In debug builds, if the core holds a lock that must be taken after this one.
     #[inline]
-    pub fn lock<'l>(
-        &'l self,
-        core: &'l Core<'_>,
-        rank: LockRank,
-        wait: &impl Wait,
-    ) -> CoreLockGuard<'l> {
+    pub fn lock<'l>(&'l self, core: &'l Core<'_>, rank: LockRank, wait: &impl Wait) -> CoreLockGuard<'l> {
         #[cfg(debug_assertions)]
         core.held.check(rank, self.address());
         let mut round = 0;
@@ -58,12 +51,7 @@ impl CoreLock {
             }
             // Look without writing until the word changes, so that waiters do not fight for the line.
             while let Some(holder) = self.holder() {
-                wait.wait(
-                    WaitReason::Lock {
-                        holder: holder.get() as u16,
-                    },
-                    round,
-                );
+                wait.wait(WaitReason::Lock { holder: holder.get() as u16 }, round);
                 round = round.saturating_add(1);
             }
         }
@@ -77,9 +65,7 @@ impl CoreLock {
             self.word.store(mine, Ordering::Relaxed);
         } else {
             // Acquire pairs with the release in `Drop for CoreLockGuard`.
-            self.word
-                .compare_exchange(0, mine, Ordering::Acquire, Ordering::Relaxed)
-                .ok()?;
+            self.word.compare_exchange(0, mine, Ordering::Acquire, Ordering::Relaxed).ok()?;
         }
         #[cfg(debug_assertions)]
         core.held.push(rank, self.address());
@@ -152,13 +138,7 @@ pub(crate) struct HeldLocks {
 #[cfg(debug_assertions)]
 impl HeldLocks {
     fn check(&self, rank: LockRank, address: usize) {
-        if let Some(later) = self
-            .locks
-            .get()
-            .into_iter()
-            .flatten()
-            .find(|held| *held >= (rank, address))
-        {
+        if let Some(later) = self.locks.get().into_iter().flatten().find(|held| *held >= (rank, address)) {
             panic!("lock order: {rank:?} at {address:#x} is taken while {later:x?} is held");
         }
     }
@@ -174,10 +154,7 @@ impl HeldLocks {
 
     fn pop(&self, address: usize) {
         let mut locks = self.locks.get();
-        if let Some(place) = locks
-            .iter_mut()
-            .find(|place| place.is_some_and(|(_, held)| held == address))
-        {
+        if let Some(place) = locks.iter_mut().find(|place| place.is_some_and(|(_, held)| held == address)) {
             *place = None;
         }
         self.locks.set(locks);

@@ -22,13 +22,8 @@ unsafe impl Sync for Inner {}
 impl ModelArena {
     /// An arena of `size_bytes` with chunks of 4 KiB.
     pub fn new(core_count: usize, size_bytes: usize) -> ModelArena {
-        let region = Box::into_raw(Box::new(
-            HeapRegion::new(size_bytes).expect("memory for a model"),
-        ));
-        let config = ArenaConfig {
-            core_count,
-            chunk_bytes: 4096,
-        };
+        let region = Box::into_raw(Box::new(HeapRegion::new(size_bytes).expect("memory for a model")));
+        let config = ArenaConfig { core_count, chunk_bytes: 4096 };
         // SAFETY: freed in `drop`, when the model's threads have been joined and dropped their clones.
         let arena = Arena::create(unsafe { &mut *region }, config).expect("a model's arena");
         ModelArena(Arc::new(Inner { arena, region }))

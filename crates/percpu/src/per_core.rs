@@ -40,20 +40,14 @@ unsafe impl<T: Send> Send for PerCore<T> {}
 
 impl<T> PerCore<T> {
     /// Makes one value for each core of the arena, in memory that is never given back.
-    pub fn create(
-        arena: &Arena,
-        mut make: impl FnMut(CoreIndex) -> T,
-    ) -> Result<PerCore<T>, OutOfMemory> {
+    pub fn create(arena: &Arena, mut make: impl FnMut(CoreIndex) -> T) -> Result<PerCore<T>, OutOfMemory> {
         let layout = Layout::array::<CacheLine<T>>(arena.core_count()).map_err(|_| OutOfMemory)?;
         let values = arena.allocate_permanent(layout)?.cast::<CacheLine<T>>();
         for index in arena.cores() {
             // SAFETY: in bounds of the fresh array.
             unsafe { values.add(index.get()).write(CacheLine(make(index))) };
         }
-        Ok(PerCore {
-            arena,
-            values: values.as_ptr(),
-        })
+        Ok(PerCore { arena, values: values.as_ptr() })
     }
 
     /// The value of the caller's core.
@@ -62,10 +56,7 @@ impl<T> PerCore<T> {
     /// If the core belongs to another arena: a defect of the caller, never a consequence of input.
     #[inline]
     pub fn get<'s>(&'s self, core: &'s Core<'_>) -> &'s T {
-        assert!(
-            core::ptr::eq(self.arena, core.arena()),
-            "the core belongs to another arena"
-        );
+        assert!(core::ptr::eq(self.arena, core.arena()), "the core belongs to another arena");
         // SAFETY: the index is in bounds in its own arena; the caller is the only one to act as this core.
         unsafe { &(*self.values.add(core.index().get())).0 }
     }
@@ -92,17 +83,34 @@ impl<T> PerCore<T> {
         }
     }
 
-    /// The values of all cores that were ever on-line. Cores that come on-line later are ordered after the scan, see
-    /// [`Arena::core_limit`].
-    pub fn all(&self) -> impl Iterator<Item = (CoreIndex, &T)>
+    /// See [`Arena::core_limit`].
+    #[inline]
+    pub fn limit(&self) -> usize {
+        // SAFETY: the arena outlives what is placed in it.
+        unsafe { (*self.arena).core_limit() }
+    }
+
+    /// The values of the cores below `limit`, at most all.
+    #[inline]
+    pub fn below(&self, limit: usize) -> impl Iterator<Item = (CoreIndex, &T)>
     where
         T: Sync,
     {
         // SAFETY: the arena outlives what is placed in it.
-        let limit = unsafe { (*self.arena).core_limit() };
+        let limit = limit.min(unsafe { (*self.arena).core_count() });
         (0..limit).map(|number| {
-            let index = CoreIndex(number as u16);
-            (index, self.of(index))
+            // SAFETY: in bounds; `T: Sync` allows the sharing.
+            (CoreIndex(number as u16), unsafe { &(*self.values.add(number)).0 })
         })
+    }
+
+    /// The values of all cores that were ever on-line. Cores that come on-line later are ordered after the scan, see
+    /// [`Arena::core_limit`].
+    #[inline]
+    pub fn all(&self) -> impl Iterator<Item = (CoreIndex, &T)>
+    where
+        T: Sync,
+    {
+        self.below(self.limit())
     }
 }

@@ -19,12 +19,9 @@ unsafe impl Sync for HeapRegion {}
 impl HeapRegion {
     /// Allocates `size_bytes`, rounded up to pages of 4 KiB. Large regions cost memory only where they are touched.
     pub fn new(size_bytes: usize) -> Result<HeapRegion, OutOfMemory> {
-        let layout = Layout::from_size_align(size_bytes.max(1), 4096)
-            .map_err(|_| OutOfMemory)?
-            .pad_to_align();
+        let layout = Layout::from_size_align(size_bytes.max(1), 4096).map_err(|_| OutOfMemory)?.pad_to_align();
         // SAFETY: the size is not zero.
-        let base =
-            NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
+        let base = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
         Ok(HeapRegion { base, layout })
     }
 

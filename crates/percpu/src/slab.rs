@@ -50,11 +50,7 @@ impl SizeClass {
     /// The smallest class that holds an object of this layout; `None` beyond 64 KiB.
     #[inline]
     pub const fn of(layout: Layout) -> Option<SizeClass> {
-        let bytes = if layout.size() > layout.align() {
-            layout.size()
-        } else {
-            layout.align()
-        };
+        let bytes = if layout.size() > layout.align() { layout.size() } else { layout.align() };
         if bytes > 1 << LARGEST_BITS {
             return None;
         }
@@ -167,10 +163,7 @@ impl Magazine {
 
     fn count_live(&self, change: i64) {
         // Only this core writes the word: no read-modify-write instruction is needed.
-        self.live.store(
-            self.live.load(Ordering::Relaxed) + change,
-            Ordering::Relaxed,
-        );
+        self.live.store(self.live.load(Ordering::Relaxed) + change, Ordering::Relaxed);
     }
 }
 
@@ -201,12 +194,7 @@ impl Core<'_> {
         magazine.count_live(-1);
         let object = object.cast::<FreeObject>();
         // SAFETY: the object is ours now, large and aligned enough for a `FreeObject`.
-        unsafe {
-            object.write(FreeObject {
-                next: magazine.active.get(),
-                next_batch: ptr::null_mut(),
-            })
-        };
+        unsafe { object.write(FreeObject { next: magazine.active.get(), next_batch: ptr::null_mut() }) };
         magazine.set_active(object.as_ptr(), magazine.active_count.get() + 1);
         if magazine.active_count.get() == class.batch_objects() {
             if let Some(spare) = NonNull::new(magazine.spare.get()) {
@@ -220,25 +208,16 @@ impl Core<'_> {
     /// Allocates and initialises an object.
     #[inline]
     pub fn allocate_value<T>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {
-        let place = self
-            .allocate(const { SizeClass::of_type::<T>() })?
-            .cast::<T>();
+        let place = self.allocate(const { SizeClass::of_type::<T>() })?.cast::<T>();
         // SAFETY: fresh memory of a class that holds a `T`.
         unsafe { place.write(value) };
         Ok(place)
     }
 
-    fn allocate_from_fresh(
-        &self,
-        class: SizeClass,
-        magazine: &Magazine,
-    ) -> Result<NonNull<u8>, OutOfMemory> {
+    fn allocate_from_fresh(&self, class: SizeClass, magazine: &Magazine) -> Result<NonNull<u8>, OutOfMemory> {
         magazine.used.set(true);
         if !magazine.spare.get().is_null() {
-            magazine.set_active(
-                magazine.spare.replace(ptr::null_mut()),
-                class.batch_objects(),
-            );
+            magazine.set_active(magazine.spare.replace(ptr::null_mut()), class.batch_objects());
         } else if magazine.fresh_objects.get() == 0 {
             self.refill(class, magazine)?;
         }
@@ -251,12 +230,7 @@ impl Core<'_> {
     fn push_fresh(&self, class: SizeClass, magazine: &Magazine) {
         let object = magazine.take_fresh(class).cast::<FreeObject>();
         // SAFETY: the object is ours, large and aligned enough for a `FreeObject`.
-        unsafe {
-            object.write(FreeObject {
-                next: magazine.active.get(),
-                next_batch: ptr::null_mut(),
-            })
-        };
+        unsafe { object.write(FreeObject { next: magazine.active.get(), next_batch: ptr::null_mut() }) };
         magazine.set_active(object.as_ptr(), magazine.active_count.get() + 1);
     }
 
@@ -279,13 +253,10 @@ impl Core<'_> {
         let align = object_bytes.min(4096);
         // Near the end of the arena a smaller chunk may still fit.
         for chunk_bytes in [self.arena.chunk_bytes().max(object_bytes), object_bytes] {
-            let layout = Layout::from_size_align(chunk_bytes, align)
-                .expect("powers of two of at most 64 KiB");
+            let layout = Layout::from_size_align(chunk_bytes, align).expect("powers of two of at most 64 KiB");
             if let Ok(chunk) = self.arena.allocate_permanent(layout) {
                 magazine.fresh.set(chunk.as_ptr());
-                magazine
-                    .fresh_objects
-                    .set((chunk_bytes / object_bytes) as u32);
+                magazine.fresh_objects.set((chunk_bytes / object_bytes) as u32);
                 return true;
             }
         }
@@ -299,12 +270,7 @@ impl Core<'_> {
             // SAFETY: the batch is this core's own until the exchange succeeds.
             unsafe { (*batch.as_ptr()).next_batch = head };
             // Release pairs with the acquiring exchange in `take_depot`: takers see the links of the batches.
-            match depot.compare_exchange_weak(
-                head,
-                batch.as_ptr(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
+            match depot.compare_exchange_weak(head, batch.as_ptr(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(seen) => head = seen,
             }
@@ -347,10 +313,7 @@ impl Arena {
     /// Fills the core's magazines for every class that it has used, so that its next calls need not share a line.
     /// Running out of memory is no error here: the next call will tell.
     pub fn maintain(&self, core: &Core<'_>) {
-        assert!(
-            ptr::eq(self, core.arena),
-            "the core belongs to another arena"
-        );
+        assert!(ptr::eq(self, core.arena), "the core belongs to another arena");
         for class in SizeClass::all() {
             let magazine = &core.record.slabs.magazines[usize::from(class.0)];
             let ready = magazine.active_count.get() + magazine.fresh_objects.get();
@@ -374,18 +337,12 @@ impl Arena {
 
     /// Objects of a class that are allocated and not freed, over all cores; exact when no core is working.
     pub fn live_objects(&self, class: SizeClass) -> i64 {
-        let live = |index| {
-            self.record(index).slabs.magazines[usize::from(class.0)]
-                .live
-                .load(Ordering::Relaxed)
-        };
+        let live = |index| self.record(index).slabs.magazines[usize::from(class.0)].live.load(Ordering::Relaxed);
         self.cores().map(live).sum()
     }
 
     /// Bytes of all objects that are allocated and not freed; exact when no core is working.
     pub fn live_bytes(&self) -> i64 {
-        SizeClass::all()
-            .map(|class| self.live_objects(class) * class.object_bytes() as i64)
-            .sum()
+        SizeClass::all().map(|class| self.live_objects(class) * class.object_bytes() as i64).sum()
     }
 }

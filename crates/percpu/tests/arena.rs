@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use percpu::{
-    Arena, ArenaConfig, ClaimError, Core, CoreLock, CreateError, HeapRegion, LockRank, OutOfMemory,
-    OwnerId, PerCore, SizeClass,
+    Arena, ArenaConfig, ClaimError, Core, CoreLock, CreateError, HeapRegion, LockRank, OutOfMemory, OwnerId, PerCore,
+    SizeClass,
 };
 use proptest::prelude::*;
 
@@ -16,36 +16,18 @@ fn owner() -> OwnerId {
 }
 
 fn small(core_count: usize) -> ArenaConfig {
-    ArenaConfig {
-        core_count,
-        chunk_bytes: 4096,
-    }
+    ArenaConfig { core_count, chunk_bytes: 4096 }
 }
 
 #[test]
 fn creation_refuses_what_cannot_work() {
     let mut region = HeapRegion::new(1 << 16).unwrap();
-    assert_eq!(
-        Arena::create(&mut region, small(0)).err(),
-        Some(CreateError::CoreCount(0))
-    );
-    assert_eq!(
-        Arena::create(&mut region, small(257)).err(),
-        Some(CreateError::CoreCount(257))
-    );
-    let config = ArenaConfig {
-        core_count: 1,
-        chunk_bytes: 5000,
-    };
-    assert_eq!(
-        Arena::create(&mut region, config).err(),
-        Some(CreateError::ChunkBytes(5000))
-    );
+    assert_eq!(Arena::create(&mut region, small(0)).err(), Some(CreateError::CoreCount(0)));
+    assert_eq!(Arena::create(&mut region, small(257)).err(), Some(CreateError::CoreCount(257)));
+    let config = ArenaConfig { core_count: 1, chunk_bytes: 5000 };
+    assert_eq!(Arena::create(&mut region, config).err(), Some(CreateError::ChunkBytes(5000)));
     let mut tiny = HeapRegion::new(1).unwrap();
-    assert_eq!(
-        Arena::create(&mut tiny, small(256)).err(),
-        Some(CreateError::TooSmall { size_bytes: 4096 })
-    );
+    assert_eq!(Arena::create(&mut tiny, small(256)).err(), Some(CreateError::TooSmall { size_bytes: 4096 }));
 }
 
 #[test]
@@ -54,19 +36,11 @@ fn every_core_count_has_records_and_values_on_own_lines() {
         let mut region = HeapRegion::new(4 << 20).unwrap();
         let arena = Arena::create(&mut region, small(core_count)).unwrap();
         let values = PerCore::create(arena, |index| AtomicU64::new(index.get() as u64)).unwrap();
-        let cores: Vec<Core> = (0..core_count)
-            .map(|_| arena.claim_any(owner()).unwrap())
-            .collect();
-        let lines: std::collections::BTreeSet<usize> = cores
-            .iter()
-            .map(|core| values.get(core) as *const AtomicU64 as usize / 64)
-            .collect();
+        let cores: Vec<Core> = (0..core_count).map(|_| arena.claim_any(owner()).unwrap()).collect();
+        let lines: std::collections::BTreeSet<usize> =
+            cores.iter().map(|core| values.get(core) as *const AtomicU64 as usize / 64).collect();
         assert_eq!(lines.len(), core_count);
-        assert!(
-            cores
-                .iter()
-                .all(|core| values.get(core).load(Ordering::Relaxed) == core.index().get() as u64)
-        );
+        assert!(cores.iter().all(|core| values.get(core).load(Ordering::Relaxed) == core.index().get() as u64));
         assert_eq!(values.all().count(), core_count);
         assert_eq!(arena.claim_any(owner()).err(), Some(ClaimError::Busy));
     }
@@ -78,10 +52,7 @@ fn a_core_is_claimed_once_and_again_after_its_release() {
     let arena = Arena::create(&mut region, small(2)).unwrap();
     let core = arena.claim(1, owner()).unwrap();
     assert_eq!(arena.claim(1, owner()).err(), Some(ClaimError::Busy));
-    assert_eq!(
-        arena.claim(2, owner()).err(),
-        Some(ClaimError::OutOfRange { core_count: 2 })
-    );
+    assert_eq!(arena.claim(2, owner()).err(), Some(ClaimError::OutOfRange { core_count: 2 }));
     assert!(arena.is_claimed(core.index()));
     let mut idle = Vec::new();
     arena.for_each_idle_core(|core| idle.push(core.index().get()));
@@ -91,6 +62,14 @@ fn a_core_is_claimed_once_and_again_after_its_release() {
     arena.for_each_idle_core(|core| idle.push(core.index().get()));
     assert_eq!(idle, [0, 1]);
     assert!(arena.claim(1, owner()).is_ok());
+}
+
+#[test]
+fn a_handle_can_move_to_another_thread() {
+    fn is_send<T: Send>(_: &T) {}
+    let mut region = HeapRegion::new(1 << 20).unwrap();
+    let arena = Arena::create(&mut region, small(1)).unwrap();
+    is_send(&arena.claim(0, owner()).unwrap());
 }
 
 #[test]
@@ -117,10 +96,7 @@ fn a_dead_owners_core_is_taken_over_with_its_locks() {
 fn exhaustion_is_an_error_and_what_other_cores_freed_can_be_had() {
     let mut region = HeapRegion::new(256 << 10).unwrap();
     let arena = Arena::create(&mut region, small(2)).unwrap();
-    let (first, second) = (
-        arena.claim(0, owner()).unwrap(),
-        arena.claim(1, owner()).unwrap(),
-    );
+    let (first, second) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
     let class = SizeClass::of_type::<[u8; 1024]>();
     let mut objects = Vec::new();
     while let Ok(object) = first.allocate(class) {
@@ -207,10 +183,7 @@ fn locks_exclude_and_slabs_stay_apart_under_threads() {
                     let other = std::ptr::NonNull::new(other as *mut [u64; 32]).unwrap();
                     // SAFETY: whoever takes an address from the list owns the object.
                     let words = unsafe { other.read() };
-                    assert!(
-                        words.iter().all(|word| *word == words[0]),
-                        "two owners wrote one object"
-                    );
+                    assert!(words.iter().all(|word| *word == words[0]), "two owners wrote one object");
                     // SAFETY: as above; same class.
                     unsafe { core.free(other.cast(), class) };
                     let _guard = lock.lock(&core, LockRank(1), &sync::Spin);

@@ -16,11 +16,7 @@ fn lock_excludes(first: usize) {
         move || {
             for _ in 0..2 {
                 let guard = lock.lock(&core, LockRank(1), &sync::Spin);
-                assert_eq!(
-                    inside.fetch_add(1, Ordering::Relaxed),
-                    0,
-                    "two cores hold the lock"
-                );
+                assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "two cores hold the lock");
                 loom::thread::yield_now();
                 inside.fetch_sub(1, Ordering::Relaxed);
                 drop(guard);
@@ -52,17 +48,11 @@ fn depots_hand_out_once(freeing_first: bool) {
     let freeing = move || {
         // SAFETY: allocated above, used by nobody.
         unsafe { zero.free(std::ptr::NonNull::new(last as *mut u8).unwrap(), class) };
-        let mine: Vec<usize> = (0..3)
-            .filter_map(|_| zero.allocate(class).ok())
-            .map(|o| o.as_ptr() as usize)
-            .collect();
+        let mine: Vec<usize> = (0..3).filter_map(|_| zero.allocate(class).ok()).map(|o| o.as_ptr() as usize).collect();
         mine
     };
     let taking = move || {
-        let mine: Vec<usize> = (0..2)
-            .filter_map(|_| one.allocate(class).ok())
-            .map(|o| o.as_ptr() as usize)
-            .collect();
+        let mine: Vec<usize> = (0..2).filter_map(|_| one.allocate(class).ok()).map(|o| o.as_ptr() as usize).collect();
         mine
     };
     let mut all = if freeing_first {
@@ -92,8 +82,6 @@ fn depot() {
     for freeing_first in [false, true] {
         let executions = sync::model::explore(3, move || depots_hand_out_once(freeing_first));
         assert!(executions > 20, "{executions}");
-        sync::model::must_catch("percpu: take-all in two steps", 3, move || {
-            depots_hand_out_once(freeing_first)
-        });
+        sync::model::must_catch("percpu: take-all in two steps", 3, move || depots_hand_out_once(freeing_first));
     }
 }

@@ -1,0 +1,193 @@
+//! The two uses, on bare words: a rename (firm) and a link (revocable).
+//! `RUSTFLAGS="--cfg loom" cargo test -p commit --release --test loom`.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use commit::{Decisions, Observed, Tag};
+use percpu::model::ModelArena;
+use sync::atomic::{AtomicU64, Ordering};
+
+const ABSENT: u64 = 0;
+const PRESENT: u64 = 1;
+
+/// A name that is absent, present, or depends on an operation.
+struct Name {
+    state: AtomicU64,
+}
+
+impl Name {
+    fn new(state: u64) -> Arc<Name> {
+        Arc::new(Name {
+            state: AtomicU64::new(state),
+        })
+    }
+
+    /// Appears (`PRESENT` as the kind) or disappears (`ABSENT`) when the operation commits.
+    fn mark(&self, tag: Tag, to: u64) {
+        self.state
+            .store(tag.to_bits() << 2 | 2 | to, Ordering::Release);
+    }
+
+    fn settle(&self, to: u64) {
+        self.state.store(to, Ordering::Release);
+    }
+
+    fn exists(&self, decisions: &Decisions) -> bool {
+        loop {
+            let state = self.state.load(Ordering::Acquire);
+            if state & 2 == 0 {
+                return state == PRESENT;
+            }
+            let appears = state & 1 == PRESENT;
+            match decisions.observe(Tag::from_bits(state >> 2).unwrap()) {
+                Observed::Committed => return appears,
+                Observed::NotCommitted => return !appears,
+                Observed::Over => sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0),
+            }
+        }
+    }
+}
+
+fn spawn_both(first: bool, a: impl FnOnce() + Send + 'static, b: impl FnOnce() + Send + 'static) {
+    let threads = if first {
+        [loom::thread::spawn(a), loom::thread::spawn(b)]
+    } else {
+        [loom::thread::spawn(b), loom::thread::spawn(a)]
+    };
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// rename(a, b) against an observer of b and then a: it may not see both, and having seen b it must not see a.
+fn rename(renamer_first: bool) {
+    let model = ModelArena::new(2, 128 << 10);
+    let decisions = Decisions::create(model.arena()).unwrap();
+    let (a, b) = (Name::new(PRESENT), Name::new(ABSENT));
+    let core = model.core(0);
+    let renamer = {
+        let (a, b) = (Arc::clone(&a), Arc::clone(&b));
+        move || {
+            let operation = decisions.begin_firm(&core);
+            if sync::mutant::planted("commit: rename without marks") {
+                b.settle(PRESENT);
+                a.settle(ABSENT);
+                return;
+            }
+            a.mark(operation.tag(), ABSENT);
+            b.mark(operation.tag(), PRESENT);
+            operation.commit().unwrap();
+            b.settle(PRESENT);
+            a.settle(ABSENT);
+        }
+    };
+    let observer = move || {
+        let b_seen = b.exists(decisions);
+        let a_seen = a.exists(decisions);
+        assert!(!(b_seen && a_seen), "both names at once");
+    };
+    spawn_both(renamer_first, renamer, observer);
+}
+
+/// link(a, b) against unlink(a) and then a look at b. If the link succeeds, it came before the unlink, so b is there.
+fn link(linker_first: bool) {
+    let model = ModelArena::new(2, 128 << 10);
+    let decisions = Decisions::create(model.arena()).unwrap();
+    let (a, b) = (Name::new(PRESENT), Name::new(ABSENT));
+    let (zero, one) = (model.core(0), model.core(1));
+    let linked = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let linker = {
+        let (a, b, linked) = (Arc::clone(&a), Arc::clone(&b), Arc::clone(&linked));
+        move || {
+            loop {
+                let operation = decisions.begin_revocable(&zero);
+                b.mark(operation.tag(), PRESENT);
+                operation.fence_before_check();
+                if !a.exists(decisions) {
+                    operation.abort();
+                    b.settle(ABSENT);
+                    return;
+                }
+                if operation.commit().is_ok() {
+                    b.settle(PRESENT);
+                    linked.store(true, std::sync::atomic::Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+    };
+    let b_after_unlink = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let unlinker = {
+        let (b, b_after_unlink) = (Arc::clone(&b), Arc::clone(&b_after_unlink));
+        move || {
+            let operation = decisions.begin_firm(&one);
+            a.mark(operation.tag(), ABSENT);
+            operation.commit().unwrap();
+            a.settle(ABSENT);
+            b_after_unlink.store(b.exists(decisions), std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    spawn_both(linker_first, linker, unlinker);
+    let linked = linked.load(std::sync::atomic::Ordering::Relaxed);
+    let seen = b_after_unlink.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(
+        linked, seen,
+        "the link succeeded, but b was absent after a was unlinked"
+    );
+    assert_eq!(b.exists(decisions), linked);
+}
+
+/// Two cores that each create a name and then look for the other's: one of them must find it.
+fn create_and_look(first: bool) {
+    let model = ModelArena::new(2, 128 << 10);
+    let decisions = Decisions::create(model.arena()).unwrap();
+    let names = [Name::new(ABSENT), Name::new(ABSENT)];
+    let found = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let role = |mine: usize| {
+        let (names, found, core) = (names.clone(), Arc::clone(&found), model.core(mine));
+        move || {
+            let operation = decisions.begin_firm(&core);
+            names[mine].mark(operation.tag(), PRESENT);
+            operation.commit().unwrap();
+            names[mine].settle(PRESENT);
+            found.fetch_add(
+                usize::from(names[1 - mine].exists(decisions)),
+                std::sync::atomic::Ordering::Relaxed,
+            );
+        }
+    };
+    let (a, b) = (role(0), role(1));
+    spawn_both(first, a, b);
+    assert!(
+        found.load(std::sync::atomic::Ordering::Relaxed) >= 1,
+        "both creations came after the other's look"
+    );
+}
+
+#[test]
+fn firm() {
+    for first in [false, true] {
+        assert!(sync::model::explore(3, move || rename(first)) > 20);
+        sync::model::must_catch("commit: rename without marks", 3, move || rename(first));
+        assert!(sync::model::explore(3, move || create_and_look(first)) > 20);
+        sync::model::must_catch("commit: no fence after the decision", 3, move || {
+            create_and_look(first)
+        });
+    }
+}
+
+#[test]
+fn revocable() {
+    for first in [false, true] {
+        let executions = sync::model::explore(3, move || link(first));
+        assert!(executions > 50, "{executions}");
+        for mutant in [
+            "commit: observers do not revoke",
+            "commit: no fence before the check",
+            "commit: no fence after the decision",
+        ] {
+            sync::model::must_catch(mutant, 3, move || link(first));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The caches of all cores: changing counts, reading them exactly, taking the other end of weak references.
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use commit::{Decisions, Tag};
+use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
+use sync::atomic::{AtomicU64, Ordering, fence};
+use sync::{Wait, WaitReason};
+
+use crate::counted::{Counted, Verdict, WeakRef};
+use crate::review::Queue;
+use crate::slot::{Collected, Slot};
+
+/// How large the caches are, and how objects are spread over them.
+#[derive(Clone, Copy, Debug)]
+pub struct RefCacheConfig {
+    /// Slots of each core's cache, a power of two; rounded up otherwise.
+    pub slots_per_core: usize,
+    /// Moves collisions of objects in slots.
+    pub seed: u64,
+}
+
+impl Default for RefCacheConfig {
+    fn default() -> RefCacheConfig {
+        RefCacheConfig { slots_per_core: 1024, seed: 0x9e37_79b9_7f4a_7c15 }
+    }
+}
+
+/// What a core keeps for itself.
+pub(crate) struct Own {
+    pub(crate) queue: Queue,
+    /// Slots that hold an object form a list through this table, so that a flush visits no others.
+    pub(crate) used: Cell<u32>,
+    used_list: *mut u32,
+}
+
+/// What others read of a core: the epoch of its last flush, and where its slots are.
+pub(crate) struct Shared {
+    pub(crate) flushed: AtomicU64,
+}
+
+/// Reference counts for objects of one arena; see the crate's head.
+pub struct RefCache {
+    // Immutable.
+    slots: PerCore<SlotTable>,
+    slot_mask: usize,
+    seed: u64,
+    decisions: NonNull<Decisions>,
+    pub(crate) own: PerCore<Own>,
+    pub(crate) shared: PerCore<Shared>,
+    pub(crate) epoch: CacheLine<AtomicU64>,
+}
+
+/// Read-only, so that finding a slot shares nothing.
+struct SlotTable(NonNull<Slot>);
+
+// SAFETY: slots consist of atomics and live as long as the arena.
+unsafe impl Sync for SlotTable {}
+// SAFETY: as above.
+unsafe impl Send for SlotTable {}
+// SAFETY: reached through `&Core` only; pointers lead to the arena.
+unsafe impl Send for Own {}
+// SAFETY: `decisions` lives in the same arena and is `Sync`; all else is `Sync`.
+unsafe impl Sync for RefCache {}
+// SAFETY: as above.
+unsafe impl Send for RefCache {}
+
+impl RefCache {
+    /// Places caches in an arena. Pending deltas depend on operations of `decisions`, which lies in the same arena.
+    pub fn create<'a>(
+        arena: &'a Arena,
+        decisions: &'a Decisions,
+        config: RefCacheConfig,
+    ) -> Result<&'a RefCache, OutOfMemory> {
+        let slot_count = config.slots_per_core.max(1).checked_next_power_of_two().ok_or(OutOfMemory)?;
+        let layout = Layout::array::<Slot>(slot_count).map_err(|_| OutOfMemory)?;
+        let list_layout = Layout::array::<u32>(slot_count).map_err(|_| OutOfMemory)?;
+        let mut failed = false;
+        let slots = PerCore::create(arena, |_| {
+            let Ok(table) = arena.allocate_permanent(layout) else {
+                failed = true;
+                return SlotTable(NonNull::dangling());
+            };
+            let table = table.cast::<Slot>();
+            for index in 0..slot_count {
+                // SAFETY: in bounds of the fresh table.
+                unsafe { table.add(index).write(Slot::new()) };
+            }
+            SlotTable(table)
+        })?;
+        let own = PerCore::create(arena, |_| Own {
+            queue: Queue::new(),
+            used: Cell::new(0),
+            used_list: arena.allocate_permanent(list_layout).map_or_else(
+                |_| {
+                    failed = true;
+                    ptr::null_mut()
+                },
+                |list| list.cast().as_ptr(),
+            ),
+        })?;
+        let shared = PerCore::create(arena, |_| Shared { flushed: AtomicU64::new(0) })?;
+        if failed {
+            return Err(OutOfMemory);
+        }
+        arena.place(RefCache {
+            slots,
+            slot_mask: slot_count - 1,
+            seed: config.seed | 1,
+            decisions: NonNull::from(decisions),
+            own,
+            shared,
+            epoch: CacheLine(AtomicU64::new(1)),
+        })
+    }
+
+    fn decisions(&self) -> &Decisions {
+        // SAFETY: lives in the arena, as `self` does.
+        unsafe { self.decisions.as_ref() }
+    }
+
+    #[inline]
+    fn slot_index(&self, object: *const Counted) -> usize {
+        let hash = ((object as usize as u64) >> 4).wrapping_mul(self.seed);
+        (hash >> 32) as usize & self.slot_mask
+    }
+
+    #[inline]
+    fn slot_of<'s>(&'s self, core: &'s Core<'_>, object: &Counted) -> &'s Slot {
+        let index = self.slot_index(object);
+        // SAFETY: the mask keeps the index in the table.
+        let slot = unsafe { self.slots.get(core).0.add(index).as_ref() };
+        if !ptr::eq(slot.object(), object) {
+            self.take_slot(core, slot, index, object);
+        }
+        slot
+    }
+
+    #[cold]
+    fn take_slot(&self, core: &Core<'_>, slot: &Slot, index: usize, object: &Counted) {
+        debug_assert!(slot.pending().is_none(), "a pending delta is settled before its core counts anything else");
+        let own = self.own.get(core);
+        let old = NonNull::new(slot.object());
+        if old.is_none() {
+            // SAFETY: a slot is listed once while it holds an object, so the list has room.
+            unsafe { own.used_list.add(own.used.get() as usize).write(index as u32) };
+            own.used.set(own.used.get() + 1);
+        }
+        slot.replace(ptr::from_ref(object).cast_mut(), |delta| {
+            if let Some(old) = old {
+                self.apply(own, old, delta);
+            }
+        });
+    }
+
+    pub(crate) fn apply(&self, own: &Own, object: NonNull<Counted>, delta: i64) {
+        if delta == 0 {
+            return;
+        }
+        // SAFETY: an object with a delta in some cache is not freed: its review would find it dirty.
+        let counted = unsafe { object.as_ref() };
+        if counted.apply(delta) == Verdict::BecameZero {
+            own.queue.push(object, self.epoch.load(Ordering::Relaxed));
+            counted.mark_weak();
+        }
+    }
+
+    /// Applies all deltas of the core and empties its cache.
+    pub(crate) fn flush(&self, core: &Core<'_>) {
+        let own = self.own.get(core);
+        let table = self.slots.get(core).0;
+        for place in 0..own.used.get() as usize {
+            // SAFETY: the list holds `used` indices of slots.
+            let slot = unsafe { table.add(*own.used_list.add(place) as usize).as_ref() };
+            debug_assert!(slot.pending().is_none(), "maintain is called between calls");
+            if let Some(old) = NonNull::new(slot.object()) {
+                slot.replace(ptr::null_mut(), |delta| self.apply(own, old, delta));
+            }
+        }
+        own.used.set(0);
+    }
+
+    /// Adds `delta` to the count of an object.
+    ///
+    /// # Safety
+    /// The object lies in the arena and is not freed: the caller holds a reference to it, or has found it in this call
+    /// where a counted reference led to it.
+    #[inline]
+    pub unsafe fn change(&self, core: &Core<'_>, object: &Counted, delta: i64) {
+        self.slot_of(core, object).add(delta);
+    }
+
+    /// Adds `delta` to the count of an object at the moment that the operation `tag` of this core commits.
+    /// [`RefCache::settle`] must follow before the core counts anything else.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`].
+    #[inline]
+    pub unsafe fn prepare(&self, core: &Core<'_>, object: &Counted, delta: i64, tag: Tag) {
+        self.slot_of(core, object).set_pending(tag, delta);
+    }
+
+    /// Ends what [`RefCache::prepare`] began, once the operation has committed (`happened`) or was aborted.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`].
+    #[inline]
+    pub unsafe fn settle(&self, core: &Core<'_>, object: &Counted, happened: bool) {
+        self.slot_of(core, object).settle(happened);
+    }
+
+    /// The count of an object as it was at one moment of the call, all cores and committed operations included.
+    /// Revokes revocable operations that are undecided.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`].
+    pub unsafe fn exact(&self, object: &Counted, wait: &impl Wait) -> i64 {
+        // Its fence also orders what this core changed before the collects: of two eager releases one sees the other.
+        let limit = self.slots.limit();
+        let mut round = 0;
+        loop {
+            let first = self.collect(object, limit);
+            if sync::mutant::planted("refcache: single collect") {
+                return first.total;
+            }
+            // Pairs with the release fence in `Slot::change`: a word of a change is seen with its odd version or later.
+            fence(Ordering::Acquire);
+            if !first.changing && self.collect(object, limit) == first {
+                return first.total;
+            }
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    #[inline]
+    fn collect(&self, object: &Counted, limit: usize) -> Collected {
+        let index = self.slot_index(object);
+        let mut seen = Collected::default();
+        for (_, table) in self.slots.below(limit) {
+            // SAFETY: the mask keeps the index in the table.
+            unsafe { table.0.add(index).as_ref() }.collect(object, self.decisions(), &mut seen);
+        }
+        seen.total += object.applied();
+        seen
+    }
+
+    /// Gives up a reference and tells whether that was the last one. If several cores give up the last ones at the same
+    /// time, at least one of them is told so.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`]; the caller gives up its own reference, and the object is not freed before the call
+    /// ends because its zero has not been reviewed.
+    pub unsafe fn decrement_eager(&self, core: &Core<'_>, object: &Counted, wait: &impl Wait) -> bool {
+        self.slot_of(core, object).add(-1);
+        // SAFETY: the caller's promise.
+        unsafe { self.exact(object, wait) == 0 }
+    }
+
+    /// Takes a reference to the target of a weak reference, if it lives.
+    pub fn upgrade(&self, core: &Core<'_>, weak: &WeakRef) -> Option<NonNull<Counted>> {
+        let target = weak.revive()?;
+        // SAFETY: the weak reference is not under review any more, so the target is not freed before this core flushes.
+        self.slot_of(core, unsafe { target.as_ref() }).add(1);
+        Some(target)
+    }
+
+    /// Makes the slots of a core whole again whose owner died in a change.
+    ///
+    /// # Safety
+    /// `core` was taken over from a dead owner.
+    pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
+        for index in 0..=self.slot_mask {
+            // SAFETY: in bounds of the table.
+            let slot = unsafe { self.slots.get(core).0.add(index).as_ref() };
+            if let Some(tag) = slot.pending() {
+                slot.settle(self.decisions().observe(tag) == commit::Observed::Committed);
+            }
+            slot.repair();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! One slot of a core's cache: an object, its delta, and a delta that waits for an operation to commit. One line.
+
+use core::ptr;
+
+use commit::{Decisions, Observed, Tag};
+use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering, fence};
+
+use crate::counted::Counted;
+
+/// Written by its core only, between an odd and an even version; read by anybody.
+#[repr(align(64))]
+pub(crate) struct Slot {
+    version: AtomicU64,
+    object: AtomicPtr<Counted>,
+    delta: AtomicI64,
+    pending_tag: AtomicU64,
+    pending_delta: AtomicI64,
+}
+
+/// What a collect saw, over any number of slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Collected {
+    pub(crate) versions: u64,
+    pub(crate) total: i64,
+    pub(crate) changing: bool,
+}
+
+impl Slot {
+    pub(crate) fn new() -> Slot {
+        Slot {
+            version: AtomicU64::new(0),
+            object: AtomicPtr::new(ptr::null_mut()),
+            delta: AtomicI64::new(0),
+            pending_tag: AtomicU64::new(0),
+            pending_delta: AtomicI64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn object(&self) -> *mut Counted {
+        self.object.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn delta(&self) -> i64 {
+        self.delta.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn pending(&self) -> Option<Tag> {
+        Tag::from_bits(self.pending_tag.load(Ordering::Relaxed))
+    }
+
+    /// Lets `write` change the slot; readers discard what they saw meanwhile.
+    #[inline]
+    fn change(&self, write: impl FnOnce()) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version | 1, Ordering::Relaxed);
+        // Pairs with the acquire fence in `RefCache::exact`: who sees a new word sees the odd version or a later one.
+        fence(Ordering::Release);
+        write();
+        // Release pairs with the acquire load in `collect`.
+        self.version.store((version | 1) + 1, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, delta: i64) {
+        self.change(|| self.delta.store(self.delta() + delta, Ordering::Relaxed));
+    }
+
+    /// Gives the slot to another object, or to none; `apply` gets the old object's delta inside the change.
+    pub(crate) fn replace(&self, object: *mut Counted, apply: impl FnOnce(i64)) {
+        self.change(|| {
+            apply(self.delta());
+            self.object.store(object, Ordering::Relaxed);
+            self.delta.store(0, Ordering::Relaxed);
+        });
+    }
+
+    #[inline]
+    pub(crate) fn set_pending(&self, tag: Tag, delta: i64) {
+        self.change(|| {
+            self.pending_delta.store(delta, Ordering::Relaxed);
+            self.pending_tag.store(tag.to_bits(), Ordering::Relaxed);
+        });
+    }
+
+    /// Turns the pending delta into a delta if its operation has happened, else forgets it.
+    #[inline]
+    pub(crate) fn settle(&self, happened: bool) {
+        self.change(|| {
+            if happened {
+                let delta = self.delta() + self.pending_delta.load(Ordering::Relaxed);
+                self.delta.store(delta, Ordering::Relaxed);
+            }
+            self.pending_tag.store(0, Ordering::Relaxed);
+        });
+    }
+
+    /// Adds what the slot says about `object` to `seen`.
+    #[inline]
+    pub(crate) fn collect(&self, object: *const Counted, decisions: &Decisions, seen: &mut Collected) {
+        let version = self.version.load(Ordering::Acquire);
+        seen.versions = seen.versions.wrapping_add(version);
+        seen.changing |= version & 1 != 0;
+        if !ptr::eq(self.object(), object) {
+            return;
+        }
+        seen.total += self.delta();
+        if let Some(tag) = self.pending() {
+            match decisions.observe(tag) {
+                Observed::Committed => seen.total += self.pending_delta.load(Ordering::Relaxed),
+                Observed::NotCommitted => {}
+                Observed::Over => seen.changing = true,
+            }
+        }
+    }
+
+    /// Makes an odd version even, for a core that died inside a change.
+    pub(crate) fn repair(&self) {
+        self.change(|| {});
+    }
+}

@@ -1,0 +1,252 @@
+//! Finding zero while a reader takes a reference, exact reads during an eviction, eager releases, weak references.
+//! `RUSTFLAGS="--cfg loom" cargo test -p refcache --release --test loom`.
+#![cfg(loom)]
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering as Plain};
+
+use commit::Decisions;
+use percpu::Core;
+use percpu::model::ModelArena;
+use refcache::{Counted, CountedKind, RefCache, RefCacheConfig, WeakRef};
+use sync::Spin;
+use sync::atomic::{AtomicPtr, Ordering};
+
+struct World {
+    model: ModelArena,
+    cache: &'static RefCache,
+    freed: Arc<AtomicUsize>,
+}
+
+impl World {
+    fn new() -> World {
+        let model = ModelArena::new(2, 128 << 10);
+        let decisions = Decisions::create(model.arena()).unwrap();
+        let config = RefCacheConfig { slots_per_core: 1, seed: 1 };
+        let cache = RefCache::create(model.arena(), decisions, config).unwrap();
+        World { model, cache, freed: Arc::new(AtomicUsize::new(0)) }
+    }
+
+    fn object(&self, count: i64) -> &'static Counted {
+        self.model.arena().place(Counted::new(count, CountedKind(0))).unwrap()
+    }
+
+    /// A closure that maintains once and counts what is freed.
+    fn maintainer(&self) -> impl Fn(&Core) + Send + 'static {
+        let (cache, freed) = (self.cache, Arc::clone(&self.freed));
+        move |core| {
+            cache.maintain(core, |_: &Core, _: NonNull<Counted>| {
+                freed.fetch_add(1, Plain::Relaxed);
+            });
+        }
+    }
+}
+
+fn change(cache: &RefCache, core: &Core, object: &Counted, delta: i64) {
+    // SAFETY: memory of objects is never reused in these models.
+    unsafe { cache.change(core, object, delta) }
+}
+
+fn spawn_both(first: bool, a: impl FnOnce() + Send + 'static, b: impl FnOnce() + Send + 'static) {
+    let threads = if first {
+        [loom::thread::spawn(a), loom::thread::spawn(b)]
+    } else {
+        [loom::thread::spawn(b), loom::thread::spawn(a)]
+    };
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// One core finds the object by a shared pointer, and keeps a reference over a maintenance; the other removes the
+/// pointer and drops its reference.
+fn lookup_against_removal(finder_first: bool) {
+    let world = World::new();
+    let (zero, one) = (world.model.core(0), world.model.core(1));
+    let object = world.object(1);
+    let shared = Arc::new(AtomicPtr::new(std::ptr::from_ref(object).cast_mut()));
+    let (cache, freed) = (world.cache, Arc::clone(&world.freed));
+    let finder = {
+        let (shared, maintain) = (Arc::clone(&shared), world.maintainer());
+        move || {
+            maintain(&zero);
+            if !shared.load(Ordering::Acquire).is_null() {
+                assert_eq!(freed.load(Plain::Relaxed), 0, "freed in the middle of the call that found it");
+                change(cache, &zero, object, 1);
+                maintain(&zero);
+                assert_eq!(freed.load(Plain::Relaxed), 0, "freed while referenced");
+                maintain(&zero);
+                assert_eq!(freed.load(Plain::Relaxed), 0, "freed while referenced");
+                change(cache, &zero, object, -1);
+            }
+            for _ in 0..2 {
+                maintain(&zero);
+            }
+        }
+    };
+    let remover = {
+        let maintain = world.maintainer();
+        move || {
+            shared.store(std::ptr::null_mut(), Ordering::Release);
+            change(cache, &one, object, -1);
+            for _ in 0..4 {
+                maintain(&one);
+            }
+        }
+    };
+    spawn_both(finder_first, finder, remover);
+    let maintain = world.maintainer();
+    let cores = [world.model.core(0), world.model.core(1)];
+    for _ in 0..4 {
+        cores.iter().for_each(&maintain);
+    }
+    assert_eq!(world.freed.load(Plain::Relaxed), 1, "freed once in the end");
+}
+
+/// A reference goes from core to core without being counted anew: the count is zero twice although a reference exists.
+fn handed_over(holder_first: bool) {
+    let world = World::new();
+    let (zero, one) = (world.model.core(0), world.model.core(1));
+    let object = world.object(1); // the reference of core 1
+    let cache = world.cache;
+    change(cache, &zero, object, 1); // a reference of core 0
+    let mailbox = Arc::new(AtomicPtr::new(std::ptr::null_mut()));
+    let (given, freed) = (Arc::clone(&mailbox), Arc::clone(&world.freed));
+    let holder = {
+        let maintain = world.maintainer();
+        move || {
+            maintain(&zero);
+            maintain(&zero);
+            change(cache, &zero, object, 1); // a copy that core 0 keeps
+            given.store(std::ptr::from_ref(object).cast_mut(), Ordering::Release);
+            assert_eq!(freed.load(Plain::Relaxed), 0, "freed while referenced");
+            maintain(&zero);
+            assert_eq!(freed.load(Plain::Relaxed), 0, "freed while referenced");
+        }
+    };
+    let receiver = {
+        let maintain = world.maintainer();
+        move || {
+            change(cache, &one, object, -1);
+            maintain(&one);
+            maintain(&one);
+            if !mailbox.load(Ordering::Acquire).is_null() {
+                change(cache, &one, object, -1);
+                maintain(&one);
+                maintain(&one);
+            }
+        }
+    };
+    spawn_both(holder_first, holder, receiver);
+}
+
+/// An exact read of a constant count while the other core's delta moves from its slot to the object.
+fn exact_during_eviction(reader_first: bool) {
+    let world = World::new();
+    let (object, other) = (world.object(1), world.object(1));
+    let core = world.model.core(0);
+    let cache = world.cache;
+    change(cache, &core, object, 1);
+    let evictor = move || change(cache, &core, other, 1);
+    let reader = move || {
+        // SAFETY: never freed in this model.
+        assert_eq!(unsafe { cache.exact(object, &Spin) }, 2, "the delta was missed or counted twice");
+    };
+    spawn_both(reader_first, reader, evictor);
+}
+
+fn eager_releases(first: bool) {
+    let world = World::new();
+    let object = world.object(2);
+    let last = Arc::new(AtomicUsize::new(0));
+    let role = |number| {
+        let (cache, core, last) = (world.cache, world.model.core(number), Arc::clone(&last));
+        move || {
+            // SAFETY: never freed in this model.
+            if unsafe { cache.decrement_eager(&core, object, &Spin) } {
+                last.fetch_add(1, Plain::Relaxed);
+            }
+        }
+    };
+    let (a, b) = (role(0), role(1));
+    spawn_both(first, a, b);
+    assert!(last.load(Plain::Relaxed) >= 1, "nobody noticed the last release");
+}
+
+/// One core upgrades a weak reference while the other finds the count to be zero.
+fn weak_against_review(upgrader_first: bool) {
+    let world = World::new();
+    let (zero, one) = (world.model.core(0), world.model.core(1));
+    let object = world.object(1);
+    let weak = world.model.arena().place(WeakRef::new()).unwrap();
+    // SAFETY: both live as long as the arena.
+    unsafe { weak.attach(object) };
+    let (cache, freed) = (world.cache, Arc::clone(&world.freed));
+    change(cache, &one, object, -1);
+    let upgrader = {
+        let maintain = world.maintainer();
+        move || {
+            maintain(&zero);
+            maintain(&zero);
+            if cache.upgrade(&zero, weak).is_some() {
+                maintain(&zero);
+                assert_eq!(freed.load(Plain::Relaxed), 0, "freed while referenced");
+            }
+        }
+    };
+    let reviewer = {
+        let maintain = world.maintainer();
+        move || {
+            for _ in 0..4 {
+                maintain(&one);
+            }
+        }
+    };
+    spawn_both(upgrader_first, upgrader, reviewer);
+}
+
+#[test]
+fn zero_is_found_in_time_and_not_before() {
+    for first in [false, true] {
+        let executions = sync::model::explore(2, move || lookup_against_removal(first));
+        assert!(executions > 200, "{executions}");
+        for mutant in ["refcache: review an epoch early", "refcache: epochs do not wait for flushes"] {
+            sync::model::must_catch(mutant, 2, move || lookup_against_removal(first));
+        }
+    }
+}
+
+#[test]
+fn a_reference_may_go_from_core_to_core() {
+    for first in [false, true] {
+        let executions = sync::model::explore(2, move || handed_over(first));
+        assert!(executions > 200, "{executions}");
+        sync::model::must_catch("refcache: dirt is ignored", 2, move || handed_over(first));
+    }
+}
+
+#[test]
+fn exact_reads_are_exact() {
+    for first in [false, true] {
+        assert!(sync::model::explore(3, move || exact_during_eviction(first)) > 10);
+        sync::model::must_catch("refcache: single collect", 3, move || exact_during_eviction(first));
+    }
+}
+
+#[test]
+fn the_last_eager_release_is_noticed() {
+    for first in [false, true] {
+        assert!(sync::model::explore(3, move || eager_releases(first)) > 10);
+        sync::model::must_catch("percpu: no fence before the limit", 3, move || eager_releases(first));
+    }
+}
+
+#[test]
+fn weak_references_are_seen_by_the_review() {
+    for first in [false, true] {
+        let executions = sync::model::explore(2, move || weak_against_review(first));
+        assert!(executions > 50, "{executions}");
+        sync::model::must_catch("refcache: used weak references are ignored", 2, move || weak_against_review(first));
+    }
+}
