@@ -29,62 +29,37 @@ impl TestBook {
 
     /// Reads a test case from its JSON text and returns its number. ValueError says what is wrong with it.
     fn add(&mut self, text: &str) -> PyResult<usize> {
-        self.cases
-            .push(Case::parse(text).map_err(|error| PyValueError::new_err(error.to_string()))?);
+        self.cases.push(Case::parse(text).map_err(|error| PyValueError::new_err(error.to_string()))?);
         Ok(self.cases.len() - 1)
     }
 
     /// The binary batch for windows, each a pair of a test's number and the index of one of its orders.
-    fn encode<'py>(
-        &self,
-        python: Python<'py>,
-        windows: Vec<(usize, usize)>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    fn encode<'py>(&self, python: Python<'py>, windows: Vec<(usize, usize)>) -> PyResult<Bound<'py, PyBytes>> {
         let mut batch = Batch::default();
         let mut placed: Vec<Option<usize>> = vec![None; self.cases.len()];
         for (number, order) in windows {
             let case = self.case(number)?;
-            let order = case
-                .orders
-                .get(order)
-                .ok_or_else(|| PyIndexError::new_err("no such order"))?;
+            let order = case.orders.get(order).ok_or_else(|| PyIndexError::new_err("no such order"))?;
             let test = *placed[number].get_or_insert_with(|| case.add_to(&mut batch));
-            batch.windows.push(Window {
-                test,
-                order: order.order.clone(),
-            });
+            batch.windows.push(Window { test, order: order.order.clone() });
         }
-        let bytes = batch
-            .encode()
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let bytes = batch.encode().map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(PyBytes::new(python, &bytes))
     }
 
     /// Judges a batch's results: per window None, or a text that says what was wrong. ValueError if the bytes are not the
     /// results of these windows.
-    fn judge(
-        &self,
-        python: Python<'_>,
-        windows: Vec<(usize, usize)>,
-        bytes: &[u8],
-    ) -> PyResult<Vec<Option<String>>> {
+    fn judge(&self, python: Python<'_>, windows: Vec<(usize, usize)>, bytes: &[u8]) -> PyResult<Vec<Option<String>>> {
         python.detach(|| {
-            let results =
-                results::decode(bytes).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            let results = results::decode(bytes).map_err(|error| PyValueError::new_err(error.to_string()))?;
             if results.len() != windows.len() {
-                let message = format!(
-                    "results of {} windows: expected {}",
-                    results.len(),
-                    windows.len()
-                );
+                let message = format!("results of {} windows: expected {}", results.len(), windows.len());
                 return Err(PyValueError::new_err(message));
             }
             windows
                 .iter()
                 .zip(&results)
-                .map(|((number, order), result)| {
-                    Ok(judge::wrong(self.case(*number)?, *order, result))
-                })
+                .map(|((number, order), result)| Ok(judge::wrong(self.case(*number)?, *order, result)))
                 .collect()
         })
     }
@@ -92,8 +67,6 @@ impl TestBook {
 
 impl TestBook {
     fn case(&self, number: usize) -> PyResult<&Case> {
-        self.cases
-            .get(number)
-            .ok_or_else(|| PyIndexError::new_err("no such test"))
+        self.cases.get(number).ok_or_else(|| PyIndexError::new_err("no such test"))
     }
 }

@@ -17,9 +17,7 @@ impl Bindings {
     /// Learns from a set-up step what stands for each opaque value of its expected result.
     pub fn learn(&mut self, expected: &Value, actual: &Value) {
         match (expected, actual) {
-            (Value::Opaque { sort, id }, Value::Opaque { id: raw, .. })
-                if self.find(sort, *id).is_none() =>
-            {
+            (Value::Opaque { sort, id }, Value::Opaque { id: raw, .. }) if self.find(sort, *id).is_none() => {
                 self.known.push((sort.to_string(), *id, *raw));
             }
             (Value::Struct(fields), Value::Struct(others)) => {
@@ -30,20 +28,14 @@ impl Bindings {
                 }
             }
             (Value::Seq(items), Value::Seq(others)) => {
-                items
-                    .iter()
-                    .zip(others)
-                    .for_each(|(item, other)| self.learn(item, other));
+                items.iter().zip(others).for_each(|(item, other)| self.learn(item, other));
             }
             _ => {}
         }
     }
 
     fn find(&self, sort: &str, id: u64) -> Option<u64> {
-        self.known
-            .iter()
-            .find(|known| known.0 == sort && known.1 == id)
-            .map(|known| known.2)
+        self.known.iter().find(|known| known.0 == sort && known.1 == id).map(|known| known.2)
     }
 }
 
@@ -65,12 +57,7 @@ impl<'a> Arguments<'a> {
         values: &'a [Value],
         bindings: &'a Bindings,
     ) -> Self {
-        Self {
-            names,
-            positions,
-            values,
-            bindings,
-        }
+        Self { names, positions, values, bindings }
     }
 
     fn value(&self, parameter: usize) -> &'a Value {
@@ -78,11 +65,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn wrong<T>(&self, parameter: usize, expected: &str) -> Result<T, String> {
-        Err(format!(
-            "argument {}: expected {expected}, got {}",
-            self.names[parameter],
-            self.value(parameter)
-        ))
+        Err(format!("argument {}: expected {expected}, got {}", self.names[parameter], self.value(parameter)))
     }
 
     /// A text.

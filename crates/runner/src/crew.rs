@@ -23,10 +23,7 @@ impl<T: Target> Crew<T> {
     /// This is the only crew over `slots`, and nobody else commands them.
     #[must_use]
     pub unsafe fn new(slots: &'static Slots<T::Operation>) -> Self {
-        Self {
-            slots,
-            awake: [None; CORE_LIMIT + PROCESS_LIMIT],
-        }
+        Self { slots, awake: [None; CORE_LIMIT + PROCESS_LIMIT] }
     }
 
     /// The operation in an actor's slot.

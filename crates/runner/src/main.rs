@@ -15,8 +15,6 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    eprintln!(
-        "commutant-runner: expected to run as init of a virtual machine, or the argument --calls"
-    );
+    eprintln!("commutant-runner: expected to run as init of a virtual machine, or the argument --calls");
     ExitCode::from(2)
 }

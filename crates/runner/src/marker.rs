@@ -8,7 +8,12 @@ macro_rules! mark {
     ($code:literal) => {
         // SAFETY: the instruction is a NOP: it reads and writes nothing and leaves flags and registers alone. It is not
         // declared `nomem`, so that the compiler moves no access of memory across it.
-        unsafe { core::arch::asm!(concat!(".byte 0x0f,0x1f,0x84,0x00,", $code, ",0x52,0x54,0x4d"), options(nostack, preserves_flags)) }
+        unsafe {
+            core::arch::asm!(
+                concat!(".byte 0x0f,0x1f,0x84,0x00,", $code, ",0x52,0x54,0x4d"),
+                options(nostack, preserves_flags)
+            )
+        }
     };
 }
 

@@ -77,10 +77,7 @@ mod tests {
     #[test]
     fn homes_keep_away_from_the_cores_of_the_calls() {
         for place in Place::all() {
-            assert_eq!(
-                place.cpu() >= CORE_LIMIT,
-                matches!(place, Place::Home { .. })
-            );
+            assert_eq!(place.cpu() >= CORE_LIMIT, matches!(place, Place::Home { .. }));
         }
     }
 }

@@ -65,24 +65,14 @@ impl<Operation> Slot<Operation> {
     /// from this method is alive.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn operation(&self) -> &mut Operation {
-        debug_assert_eq!(
-            self.command.load(Ordering::Relaxed),
-            self.done.0.load(Ordering::Relaxed)
-        );
+        debug_assert_eq!(self.command.load(Ordering::Relaxed), self.done.0.load(Ordering::Relaxed));
         // SAFETY: `done == command`, so the actor does not touch the operation; the caller keeps other references away.
         unsafe { &mut *self.operation.get() }
     }
 
     /// Has the actor execute its operation, and waits for the result. It must be awake.
     pub fn run(&self, marks: Marks) -> i64 {
-        self.command(
-            if marks == Marks::Around {
-                RUN_MARKED
-            } else {
-                RUN
-            },
-            false,
-        );
+        self.command(if marks == Marks::Around { RUN_MARKED } else { RUN }, false);
         self.result.load(Ordering::Relaxed)
     }
 
@@ -130,15 +120,10 @@ impl<Operation> Slot<Operation> {
                 ATTEND => awake = true,
                 SLEEP => awake = false,
                 what => {
-                    let marks = if what == RUN_MARKED {
-                        Marks::Around
-                    } else {
-                        Marks::None
-                    };
+                    let marks = if what == RUN_MARKED { Marks::Around } else { Marks::None };
                     // SAFETY: `command != done`, so the coordinator does not touch the operation.
                     let operation = unsafe { &mut *self.operation.get() };
-                    self.result
-                        .store(T::execute(operation, marks), Ordering::Relaxed);
+                    self.result.store(T::execute(operation, marks), Ordering::Relaxed);
                 }
             }
             last = next;
@@ -151,15 +136,7 @@ impl<Operation> Slot<Operation> {
 /// Sleeps while `*word == value`; may return early. Works between processes (not a private futex).
 fn futex_wait(word: &AtomicU32, value: u32) {
     // SAFETY: the word is a live, aligned u32; without a time-out the kernel reads nothing else.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT,
-            value,
-            ptr::null::<libc::timespec>(),
-        )
-    };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, ptr::null::<libc::timespec>()) };
 }
 
 /// Wakes whoever sleeps on `word`.

@@ -78,13 +78,7 @@ pub trait Target: Sized {
     ///
     /// # Errors
     /// The target did what it never should.
-    fn finish(
-        &mut self,
-        crew: &mut Crew<Self>,
-        place: Place,
-        call: usize,
-        result: i64,
-    ) -> Result<Value, String>;
+    fn finish(&mut self, crew: &mut Crew<Self>, place: Place, call: usize, result: i64) -> Result<Value, String>;
 
     /// Removes the state.
     ///

@@ -29,11 +29,7 @@ pub struct Interpreter<T: Target> {
 impl<T: Target> Interpreter<T> {
     /// An interpreter over `target` with `crew`.
     pub fn new(target: T, crew: Crew<T>) -> Self {
-        Self {
-            target,
-            crew,
-            bindings: Bindings::default(),
-        }
+        Self { target, crew, bindings: Bindings::default() }
     }
 
     /// Wakes every actor once, so that all of them have started and touched what they need.
@@ -55,11 +51,8 @@ impl<T: Target> Interpreter<T> {
         buffer: Vec<u8>,
         mut starting: impl FnMut(usize),
     ) -> Result<Vec<u8>, WireError> {
-        let shapes: Vec<Result<Resolved, String>> = batch
-            .shapes
-            .iter()
-            .map(|shape| resolve(self.target.signatures(), shape))
-            .collect();
+        let shapes: Vec<Result<Resolved, String>> =
+            batch.shapes.iter().map(|shape| resolve(self.target.signatures(), shape)).collect();
         let mut results = ResultsWriter::start(buffer, batch.windows.len());
         for (index, window) in batch.windows.iter().enumerate() {
             starting(index);
@@ -133,40 +126,21 @@ impl<T: Target> Interpreter<T> {
             let index = usize::from(*index);
             let call = &test.calls[index];
             let definition = shapes[call.shape].as_ref().map_err(Clone::clone)?;
-            calls[index] =
-                self.target
-                    .finish(&mut self.crew, place_of(call), definition.call, raw[index])?;
+            calls[index] = self.target.finish(&mut self.crew, place_of(call), definition.call, raw[index])?;
         }
         let mut observation = Vec::with_capacity(test.observe.len());
         for step in &test.observe {
             observation.push(self.run_step(shapes, test, step)?);
         }
-        Ok(WindowResult::Ran {
-            setup,
-            calls,
-            observation,
-        })
+        Ok(WindowResult::Ran { setup, calls, observation })
     }
 
     /// Makes one call of the set-up or observation.
-    fn run_step(
-        &mut self,
-        shapes: &[Result<Resolved, String>],
-        test: &Test,
-        step: &Step,
-    ) -> Result<Value, String> {
+    fn run_step(&mut self, shapes: &[Result<Resolved, String>], test: &Test, step: &Step) -> Result<Value, String> {
         let process = usize::from(step.process);
         let call = shapes[step.shape].as_ref().map_err(Clone::clone)?.call;
-        let core = test
-            .calls
-            .iter()
-            .find(|call| call.process == step.process)
-            .map_or(0, |call| usize::from(call.core));
-        let place = self.target.place(
-            call,
-            Place::Home { process },
-            Place::Worker { process, core },
-        );
+        let core = test.calls.iter().find(|call| call.process == step.process).map_or(0, |call| usize::from(call.core));
+        let place = self.target.place(call, Place::Home { process }, Place::Worker { process, core });
         self.prepare(shapes, step.shape, place, &step.arguments)?;
         let result = self.crew.run(place, Marks::None);
         self.target.finish(&mut self.crew, place, call, result)
@@ -180,12 +154,7 @@ impl<T: Target> Interpreter<T> {
         values: &[Value],
     ) -> Result<(), String> {
         let definition = shapes[shape].as_ref().map_err(Clone::clone)?;
-        let arguments = Arguments::new(
-            definition.signature.parameters,
-            &definition.positions,
-            values,
-            &self.bindings,
-        );
+        let arguments = Arguments::new(definition.signature.parameters, &definition.positions, values, &self.bindings);
         self.target
             .prepare(self.crew.operation(place), definition.call, &arguments)
             .map_err(|why| format!("{}: {why}", definition.signature.name))
@@ -193,25 +162,16 @@ impl<T: Target> Interpreter<T> {
 }
 
 fn place_of(call: &PlacedCall) -> Place {
-    Place::Worker {
-        process: usize::from(call.process),
-        core: usize::from(call.core),
-    }
+    Place::Worker { process: usize::from(call.process), core: usize::from(call.core) }
 }
 
 /// Checks that all processes and cores of a test exist, each core once, and returns its processes.
 fn check_places(test: &Test) -> Result<Processes, String> {
     let mut processes = Processes::default();
-    let steps = test
-        .setup
-        .iter()
-        .chain(&test.observe)
-        .map(|step| step.process);
+    let steps = test.setup.iter().chain(&test.observe).map(|step| step.process);
     for process in test.calls.iter().map(|call| call.process).chain(steps) {
         if usize::from(process) >= PROCESS_LIMIT {
-            return Err(format!(
-                "process {process}: this runner has {PROCESS_LIMIT}, numbered from 0"
-            ));
+            return Err(format!("process {process}: this runner has {PROCESS_LIMIT}, numbered from 0"));
         }
         processes.add(usize::from(process));
     }
@@ -221,10 +181,7 @@ fn check_places(test: &Test) -> Result<Processes, String> {
             Some(taken) if !*taken => *taken = true,
             Some(_) => return Err(format!("core {}: two calls on one core", call.core)),
             None => {
-                return Err(format!(
-                    "core {}: this runner has {CORE_LIMIT}, numbered from 0",
-                    call.core
-                ));
+                return Err(format!("core {}: this runner has {CORE_LIMIT}, numbered from 0", call.core));
             }
         }
     }
@@ -238,11 +195,7 @@ fn resolve(signatures: &[Signature], shape: &Shape) -> Result<Resolved, String> 
         .position(|signature| signature.name == shape.call)
         .ok_or_else(|| format!("unknown call {}", shape.call))?;
     let signature = signatures[call];
-    if let Some(unknown) = shape
-        .parameters
-        .iter()
-        .find(|name| !signature.parameters.contains(&name.as_ref()))
-    {
+    if let Some(unknown) = shape.parameters.iter().find(|name| !signature.parameters.contains(&name.as_ref())) {
         return Err(format!("{}: unknown argument {unknown}", shape.call));
     }
     let positions = signature
@@ -250,9 +203,5 @@ fn resolve(signatures: &[Signature], shape: &Shape) -> Result<Resolved, String> 
         .iter()
         .map(|parameter| shape.parameters.iter().position(|name| name == parameter))
         .collect();
-    Ok(Resolved {
-        call,
-        signature,
-        positions,
-    })
+    Ok(Resolved { call, signature, positions })
 }

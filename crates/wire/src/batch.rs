@@ -231,5 +231,7 @@ fn count(length: usize) -> Result<u32, WireError> {
 /// Whether `order` holds each of 0..len once.
 pub(crate) fn is_permutation(order: &[u8]) -> bool {
     let mut seen = [false; 256];
-    order.iter().all(|index| usize::from(*index) < order.len() && !std::mem::replace(&mut seen[usize::from(*index)], true))
+    order
+        .iter()
+        .all(|index| usize::from(*index) < order.len() && !std::mem::replace(&mut seen[usize::from(*index)], true))
 }

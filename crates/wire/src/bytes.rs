@@ -36,7 +36,7 @@ impl std::error::Error for WireError {}
 /// Appends to a document that is being written, and interns its strings.
 pub(crate) struct Writer {
     bytes: Vec<u8>,
-    strings: Vec<Cow<'static, str>>,
+    strings: Vec<String>,
 }
 
 /// Size of the header in front of every document: magic (8), version (4), offset of the string table (4).
@@ -88,14 +88,14 @@ impl Writer {
     }
 
     /// Writes a reference to `text`, which enters the string table if it is new there.
-    pub(crate) fn text(&mut self, text: &Cow<'static, str>) -> Result<(), WireError> {
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), WireError> {
         let index = match self.strings.iter().position(|known| known == text) {
             Some(index) => index,
             None => {
                 if text.len() > TEXT_LIMIT_BYTES {
                     return Err(WireError::new(format!("a text of {} bytes: at most {TEXT_LIMIT_BYTES}", text.len())));
                 }
-                self.strings.push(text.clone());
+                self.strings.push(text.to_owned());
                 self.strings.len() - 1
             }
         };

@@ -99,12 +99,8 @@ impl Case {
 
     fn text(&self, shape: usize, arguments: &[Value]) -> String {
         let shape = &self.shapes[shape];
-        let arguments: Vec<String> = shape
-            .parameters
-            .iter()
-            .zip(arguments)
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let arguments: Vec<String> =
+            shape.parameters.iter().zip(arguments).map(|(name, value)| format!("{name}={value}")).collect();
         format!("{}({})", shape.call, arguments.join(", "))
     }
 }
@@ -132,15 +128,9 @@ fn small(object: &Map<String, Json>, name: &str) -> Result<u8, WireError> {
         .ok_or_else(|| WireError::new(format!("no small number {name:?}")))
 }
 
-fn shape_and_arguments(
-    batch: &mut Batch,
-    object: &Map<String, Json>,
-) -> Result<(usize, Vec<Value>), WireError> {
+fn shape_and_arguments(batch: &mut Batch, object: &Map<String, Json>) -> Result<(usize, Vec<Value>), WireError> {
     let call = object.get("call").and_then(Json::as_str).ok_or_else(|| WireError::new("no text \"call\""))?;
-    let args = object
-        .get("args")
-        .and_then(Json::as_object)
-        .ok_or_else(|| WireError::new("no object \"args\""))?;
+    let args = object.get("args").and_then(Json::as_object).ok_or_else(|| WireError::new("no object \"args\""))?;
     let mut shape = Shape { call: call.to_owned().into(), parameters: Vec::new() };
     let mut arguments = Vec::new();
     for (name, value) in args {

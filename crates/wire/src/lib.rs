@@ -18,6 +18,7 @@ pub mod case;
 pub mod errno;
 pub mod judge;
 pub mod results;
+pub mod signal;
 pub mod value;
 
 pub use bytes::WireError;

@@ -9,8 +9,6 @@
 //! texts:u16    { length:u16 bytes }
 //! ```
 
-use std::borrow::Cow;
-
 use crate::bytes::{Reader, TEXT_LIMIT_BYTES, WireError, Writer};
 use crate::value::Value;
 
@@ -73,7 +71,7 @@ impl ResultsWriter {
                     end -= 1;
                 }
                 self.writer.u8(REFUSED);
-                self.writer.text(&Cow::Owned(why[..end].to_owned()))
+                self.writer.text(&why[..end])
             }
         }
     }

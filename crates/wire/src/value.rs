@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use crate::bytes::{Reader, WireError, Writer};
-use crate::errno;
+use crate::{errno, signal};
 
 /// Deepest nesting of structures and sequences that is accepted.
 const DEPTH_LIMIT: usize = 8;
@@ -24,6 +24,8 @@ pub enum Value {
     Text(Cow<'static, str>),
     /// The call failed with this Linux error number.
     Errno(u16),
+    /// The call ended with this Linux signal, such as a memory access that faulted.
+    Signal(u8),
     /// A value that the implementation chooses; in a result, `id` is what it chose (the inode number itself).
     Opaque {
         /// The sort in the model, such as `Inum`: identities of different sorts have nothing to do with each other.
@@ -49,6 +51,7 @@ const OPAQUE: u8 = 6;
 const TIME: u8 = 7;
 const STRUCT: u8 = 8;
 const SEQ: u8 = 9;
+const SIGNAL: u8 = 10;
 
 impl Value {
     pub(crate) fn write(&self, writer: &mut Writer) -> Result<(), WireError> {
@@ -67,6 +70,10 @@ impl Value {
             Self::Errno(number) => {
                 writer.u8(ERRNO);
                 writer.u16(*number);
+            }
+            Self::Signal(number) => {
+                writer.u8(SIGNAL);
+                writer.u8(*number);
             }
             Self::Opaque { sort, id } => {
                 writer.u8(OPAQUE);
@@ -112,6 +119,7 @@ impl Value {
             TEXT => Self::Text(reader.text()?),
             ERRNO => Self::Errno(reader.u16()?),
             OPAQUE => Self::Opaque { sort: reader.text()?, id: reader.u64()? },
+            SIGNAL => Self::Signal(reader.u8()?),
             TIME => Self::Time(reader.i64()?),
             STRUCT => {
                 let count = reader.u8()?;
@@ -156,6 +164,11 @@ impl Value {
             Json::Array(_) => Err(WireError::new("a list where a value is expected: write {\"seq\": [...]}")),
             Json::Object(fields) => {
                 let field = |name: &str| fields.get(name);
+                if let (1, Some(Json::String(name))) = (fields.len(), field("signal")) {
+                    return signal::number(name)
+                        .map(Self::Signal)
+                        .ok_or_else(|| WireError::new(format!("the signal {name:?}: not one of a faulting access")));
+                }
                 match (fields.len(), field("errno"), field("time"), field("struct"), field("seq")) {
                     (1, Some(Json::String(name)), ..) => errno::number(name)
                         .map(Self::Errno)
@@ -163,9 +176,7 @@ impl Value {
                     (1, _, Some(time), ..) if time.is_i64() => Ok(Self::Time(time.as_i64().unwrap_or_default())),
                     (1, _, _, Some(Json::Object(members)), _) => members
                         .iter()
-                        .map(|(name, value)| {
-                            Ok((Cow::Owned(name.clone()), Self::from_json_nested(value, depth + 1)?))
-                        })
+                        .map(|(name, value)| Ok((Cow::Owned(name.clone()), Self::from_json_nested(value, depth + 1)?)))
                         .collect::<Result<_, _>>()
                         .map(Self::Struct),
                     (1, _, _, _, Some(Json::Array(items))) => items
@@ -174,9 +185,7 @@ impl Value {
                         .collect::<Result<_, _>>()
                         .map(Self::Seq),
                     (2, ..) => match (field("sort"), field("id").and_then(Json::as_u64)) {
-                        (Some(Json::String(sort)), Some(id)) => {
-                            Ok(Self::Opaque { sort: Cow::Owned(sort.clone()), id })
-                        }
+                        (Some(Json::String(sort)), Some(id)) => Ok(Self::Opaque { sort: Cow::Owned(sort.clone()), id }),
                         _ => Err(unknown_object(json)),
                     },
                     _ => Err(unknown_object(json)),
@@ -191,7 +200,7 @@ fn unknown_object(json: &Json) -> WireError {
     if text.chars().count() > 80 {
         text = text.chars().take(77).chain("...".chars()).collect();
     }
-    WireError::new(format!("the value {text}: expected one of errno, sort and id, time, struct, seq"))
+    WireError::new(format!("the value {text}: expected one of errno, signal, sort and id, time, struct, seq"))
 }
 
 impl fmt::Display for Value {
@@ -204,6 +213,10 @@ impl fmt::Display for Value {
             Self::Errno(number) => match errno::name(*number) {
                 Some(name) => formatter.write_str(name),
                 None => write!(formatter, "error {number}"),
+            },
+            Self::Signal(number) => match signal::name(*number) {
+                Some(name) => formatter.write_str(name),
+                None => write!(formatter, "signal {number}"),
             },
             Self::Opaque { sort, id } => write!(formatter, "{sort} {id}"),
             Self::Time(time) => write!(formatter, "time {time}"),

@@ -40,10 +40,7 @@ const CWD: u64 = libc::AT_FDCWD as u64;
 pub const CALLS: &[LinuxCall] = &[
     // Reports success only; the descriptor is closed after the window.
     LinuxCall {
-        signature: Signature {
-            name: "open",
-            parameters: &["name", "creat", "excl"],
-        },
+        signature: Signature { name: "open", parameters: &["name", "creat", "excl"] },
         created_names: &[0],
         leaves_descriptors: false,
         prepare: open,
@@ -51,10 +48,7 @@ pub const CALLS: &[LinuxCall] = &[
         after: After::Close,
     },
     LinuxCall {
-        signature: Signature {
-            name: "link",
-            parameters: &["old", "new"],
-        },
+        signature: Signature { name: "link", parameters: &["old", "new"] },
         created_names: &[1],
         leaves_descriptors: false,
         prepare: |operation, arguments| {
@@ -66,10 +60,7 @@ pub const CALLS: &[LinuxCall] = &[
         after: After::Nothing,
     },
     LinuxCall {
-        signature: Signature {
-            name: "unlink",
-            parameters: &["name"],
-        },
+        signature: Signature { name: "unlink", parameters: &["name"] },
         created_names: &[],
         leaves_descriptors: false,
         prepare: |operation, arguments| {
@@ -81,10 +72,7 @@ pub const CALLS: &[LinuxCall] = &[
         after: After::Nothing,
     },
     LinuxCall {
-        signature: Signature {
-            name: "rename",
-            parameters: &["src", "dst"],
-        },
+        signature: Signature { name: "rename", parameters: &["src", "dst"] },
         created_names: &[1],
         leaves_descriptors: false,
         prepare: |operation, arguments| {
@@ -96,28 +84,19 @@ pub const CALLS: &[LinuxCall] = &[
         after: After::Nothing,
     },
     LinuxCall {
-        signature: Signature {
-            name: "stat",
-            parameters: &["name"],
-        },
+        signature: Signature { name: "stat", parameters: &["name"] },
         created_names: &[],
         leaves_descriptors: false,
         prepare: |operation, arguments| {
             let name = name(operation, arguments)?;
-            operation.set(
-                libc::SYS_newfstatat,
-                [CWD, name, operation.stat.as_ptr() as u64, 0],
-            );
+            operation.set(libc::SYS_newfstatat, [CWD, name, operation.stat.as_ptr() as u64, 0]);
             Ok(())
         },
         result: status,
         after: After::Nothing,
     },
     LinuxCall {
-        signature: Signature {
-            name: "access",
-            parameters: &["name"],
-        },
+        signature: Signature { name: "access", parameters: &["name"] },
         created_names: &[],
         leaves_descriptors: false,
         prepare: |operation, arguments| {
@@ -130,27 +109,18 @@ pub const CALLS: &[LinuxCall] = &[
     },
     // The calls below are those of the self-test.
     LinuxCall {
-        signature: Signature {
-            name: "getppid",
-            parameters: &[],
-        },
+        signature: Signature { name: "getppid", parameters: &[] },
         created_names: &[],
         leaves_descriptors: false,
         prepare: |operation, _| {
             operation.set(libc::SYS_getppid, []);
             Ok(())
         },
-        result: |_, raw| Value::Opaque {
-            sort: "Pid".into(),
-            id: raw.cast_unsigned(),
-        },
+        result: |_, raw| Value::Opaque { sort: "Pid".into(), id: raw.cast_unsigned() },
         after: After::Nothing,
     },
     LinuxCall {
-        signature: Signature {
-            name: "open_descriptor",
-            parameters: &["name", "creat", "excl"],
-        },
+        signature: Signature { name: "open_descriptor", parameters: &["name", "creat", "excl"] },
         created_names: &[0],
         leaves_descriptors: true,
         prepare: open,
@@ -158,18 +128,12 @@ pub const CALLS: &[LinuxCall] = &[
         after: After::Nothing,
     },
     LinuxCall {
-        signature: Signature {
-            name: "fstat",
-            parameters: &["fd"],
-        },
+        signature: Signature { name: "fstat", parameters: &["fd"] },
         created_names: &[],
         leaves_descriptors: false,
         prepare: |operation, arguments| {
             let descriptor = arguments.number(0)?.cast_unsigned();
-            operation.set(
-                libc::SYS_fstat,
-                [descriptor, operation.stat.as_ptr() as u64],
-            );
+            operation.set(libc::SYS_fstat, [descriptor, operation.stat.as_ptr() as u64]);
             Ok(())
         },
         result: status,
@@ -216,13 +180,7 @@ fn success(_: &Operation, _: i64) -> Value {
 fn status(operation: &Operation, _: i64) -> Value {
     let stat = operation.stat();
     Value::Struct(vec![
-        (
-            "ino".into(),
-            Value::Opaque {
-                sort: "Inum".into(),
-                id: stat.st_ino,
-            },
-        ),
+        ("ino".into(), Value::Opaque { sort: "Inum".into(), id: stat.st_ino }),
         ("nlink".into(), Value::Int(stat.st_nlink.cast_signed())),
     ])
 }

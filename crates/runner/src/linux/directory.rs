@@ -50,12 +50,7 @@ impl Linux {
 }
 
 /// A system call of the coordinator or a home, on their own account.
-fn call<const N: usize>(
-    crew: &mut Crew<Linux>,
-    process: usize,
-    number: i64,
-    arguments: [u64; N],
-) -> i64 {
+fn call<const N: usize>(crew: &mut Crew<Linux>, process: usize, number: i64, arguments: [u64; N]) -> i64 {
     let place = Place::Home { process };
     crew.operation(place).set(number, arguments);
     crew.run(place, Marks::None)
@@ -63,10 +58,7 @@ fn call<const N: usize>(
 
 fn check(what: &str, result: i64) -> Result<(), String> {
     match i32::try_from(-result) {
-        Ok(number) if number > 0 => Err(format!(
-            "{what}: {}",
-            std::io::Error::from_raw_os_error(number)
-        )),
+        Ok(number) if number > 0 => Err(format!("{what}: {}", std::io::Error::from_raw_os_error(number))),
         _ => Ok(()),
     }
 }
@@ -82,13 +74,9 @@ impl Target for Linux {
         self.window += 1;
         self.names.clear();
         self.descriptors = false;
-        self.path = CString::new(format!("{}/{}", self.root, self.window))
-            .map_err(|error| error.to_string())?;
+        self.path = CString::new(format!("{}/{}", self.root, self.window)).map_err(|error| error.to_string())?;
         let mode = 0o755;
-        check(
-            "making a directory",
-            call(crew, 0, libc::SYS_mkdir, [self.path.as_ptr() as u64, mode]),
-        )?;
+        check("making a directory", call(crew, 0, libc::SYS_mkdir, [self.path.as_ptr() as u64, mode]))?;
         for process in processes.iter() {
             // The path lies in the coordinator's memory, which other processes do not share: it goes by the slot.
             let place = Place::Home { process };
@@ -105,12 +93,7 @@ impl Target for Linux {
         home
     }
 
-    fn prepare(
-        &mut self,
-        operation: &mut Operation,
-        call: usize,
-        arguments: &Arguments<'_>,
-    ) -> Result<(), String> {
+    fn prepare(&mut self, operation: &mut Operation, call: usize, arguments: &Arguments<'_>) -> Result<(), String> {
         let definition = &CALLS[call];
         (definition.prepare)(operation, arguments)?;
         for parameter in definition.created_names {
@@ -127,22 +110,11 @@ impl Target for Linux {
         operation.execute(marks)
     }
 
-    fn finish(
-        &mut self,
-        crew: &mut Crew<Self>,
-        place: Place,
-        number: usize,
-        result: i64,
-    ) -> Result<Value, String> {
+    fn finish(&mut self, crew: &mut Crew<Self>, place: Place, number: usize, result: i64) -> Result<Value, String> {
         let definition = &CALLS[number];
         let value = decode(definition, crew.operation(place), result);
         if definition.after == After::Close && result >= 0 {
-            let closed = call(
-                crew,
-                place.process(),
-                libc::SYS_close,
-                [result.cast_unsigned()],
-            );
+            let closed = call(crew, place.process(), libc::SYS_close, [result.cast_unsigned()]);
             check("closing a descriptor", closed)?;
         }
         Ok(value)
@@ -152,20 +124,14 @@ impl Target for Linux {
         if self.descriptors {
             for process in processes.iter() {
                 let everything = [0, u64::from(u32::MAX), 0];
-                check(
-                    "closing descriptors",
-                    call(crew, process, libc::SYS_close_range, everything),
-                )?;
+                check("closing descriptors", call(crew, process, libc::SYS_close_range, everything))?;
             }
         }
         // The coordinator unlinks in its working directory, and need not be among the window's processes.
         let directory = self.path.as_ptr() as u64;
         let home = Place::Home { process: 0 };
         if !processes.iter().any(|process| process == 0) {
-            check(
-                "entering the directory",
-                call(crew, 0, libc::SYS_chdir, [directory]),
-            )?;
+            check("entering the directory", call(crew, 0, libc::SYS_chdir, [directory]))?;
         }
         for name in &self.names {
             let operation = crew.operation(home);

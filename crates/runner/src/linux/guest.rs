@@ -75,9 +75,7 @@ fn coordinate(crew: Crew<Linux>, mut region: Region) {
         let run = region.batch().and_then(|bytes| {
             let batch = Batch::decode(bytes).map_err(io::Error::other)?;
             let buffer = std::mem::take(&mut buffer);
-            interpreter
-                .run(&batch, buffer, |window| region.starting(window))
-                .map_err(io::Error::other)
+            interpreter.run(&batch, buffer, |window| region.starting(window)).map_err(io::Error::other)
         });
         match run.and_then(|results| region.complete(&results).map(|()| results)) {
             Ok(results) => buffer = results,
@@ -96,42 +94,22 @@ pub fn complain(text: &str) {
 
 fn mount(source: &str, directory: &str, kind: &str) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    let (source, target, kind_text) = (
-        CString::new(source)?,
-        CString::new(directory)?,
-        CString::new(kind)?,
-    );
+    let (source, target, kind_text) = (CString::new(source)?, CString::new(directory)?, CString::new(kind)?);
     // SAFETY: three live texts, no data.
-    let result = unsafe {
-        libc::mount(
-            source.as_ptr(),
-            target.as_ptr(),
-            kind_text.as_ptr(),
-            0,
-            std::ptr::null(),
-        )
-    };
+    let result = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind_text.as_ptr(), 0, std::ptr::null()) };
     if result == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    Err(io::Error::other(format!(
-        "mounting {kind} on {directory}: {error}"
-    )))
+    Err(io::Error::other(format!("mounting {kind} on {directory}: {error}")))
 }
 
 fn parse(command_line: &str) -> Result<Options, String> {
     let option = |name: &str| {
         command_line
             .split_whitespace()
-            .find_map(|word| {
-                word.strip_prefix("commutant.")?
-                    .strip_prefix(name)?
-                    .strip_prefix('=')
-            })
-            .ok_or_else(|| {
-                format!("the kernel's command line has no commutant.{name}=: {command_line}")
-            })
+            .find_map(|word| word.strip_prefix("commutant.")?.strip_prefix(name)?.strip_prefix('='))
+            .ok_or_else(|| format!("the kernel's command line has no commutant.{name}=: {command_line}"))
     };
     let region = option("region")?;
     let number = |text: &str| {
@@ -139,9 +117,8 @@ fn parse(command_line: &str) -> Result<Options, String> {
             .and_then(|digits| u64::from_str_radix(digits, 16).ok())
             .ok_or_else(|| format!("commutant.region={region}: expected two hexadecimal numbers"))
     };
-    let (address, size) = region
-        .split_once(',')
-        .ok_or_else(|| format!("commutant.region={region}: expected ADDRESS,SIZE"))?;
+    let (address, size) =
+        region.split_once(',').ok_or_else(|| format!("commutant.region={region}: expected ADDRESS,SIZE"))?;
     Ok(Options {
         region_address: number(address)?,
         region_bytes: usize::try_from(number(size)?).map_err(|error| error.to_string())?,
@@ -155,33 +132,17 @@ mod tests {
 
     #[test]
     fn the_command_line_says_where_and_what() {
-        let options =
-            parse("quiet commutant.region=0x10000000,0x1000000 commutant.fs=ramfs panic=-1")
-                .unwrap();
-        let expected = Options {
-            region_address: 0x1000_0000,
-            region_bytes: 0x100_0000,
-            file_system: "ramfs".to_owned(),
-        };
+        let options = parse("quiet commutant.region=0x10000000,0x1000000 commutant.fs=ramfs panic=-1").unwrap();
+        let expected =
+            Options { region_address: 0x1000_0000, region_bytes: 0x100_0000, file_system: "ramfs".to_owned() };
         assert_eq!(options, expected);
     }
 
     #[test]
     fn a_bad_command_line_is_named() {
-        for bad in [
-            "",
-            "commutant.region=1,2 commutant.fs=x",
-            "commutant.region=0x1 commutant.fs=x",
-        ] {
-            assert!(
-                parse(bad).unwrap_err().contains("commutant.region"),
-                "{bad}"
-            );
+        for bad in ["", "commutant.region=1,2 commutant.fs=x", "commutant.region=0x1 commutant.fs=x"] {
+            assert!(parse(bad).unwrap_err().contains("commutant.region"), "{bad}");
         }
-        assert!(
-            parse("commutant.region=0x1,0x2")
-                .unwrap_err()
-                .contains("commutant.fs")
-        );
+        assert!(parse("commutant.region=0x1,0x2").unwrap_err().contains("commutant.fs"));
     }
 }

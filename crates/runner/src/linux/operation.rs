@@ -22,10 +22,7 @@ impl Name {
     pub fn set(&mut self, text: &str) -> Result<(), String> {
         let bytes = text.as_bytes();
         if bytes.is_empty() || bytes.len() > NAME_LIMIT_BYTES {
-            return Err(format!(
-                "a file name of {} bytes: expected 1 to {NAME_LIMIT_BYTES}",
-                bytes.len()
-            ));
+            return Err(format!("a file name of {} bytes: expected 1 to {NAME_LIMIT_BYTES}", bytes.len()));
         }
         if bytes.contains(&0) || bytes.contains(&b'/') || text == "." || text == ".." {
             return Err(format!("{text:?} is not a name of a file in one directory"));
@@ -69,10 +66,7 @@ impl Default for Operation {
         Self {
             number: libc::SYS_getppid,
             arguments: [0; 6],
-            names: [
-                Name([0; NAME_LIMIT_BYTES + 1]),
-                Name([0; NAME_LIMIT_BYTES + 1]),
-            ],
+            names: [Name([0; NAME_LIMIT_BYTES + 1]), Name([0; NAME_LIMIT_BYTES + 1])],
             stat: MaybeUninit::zeroed(),
         }
     }
@@ -127,10 +121,7 @@ mod tests {
     fn a_marked_call_returns_what_an_unmarked_one_does() {
         let mut operation = Operation::default();
         operation.set(libc::SYS_getppid, []);
-        assert_eq!(
-            operation.execute(Marks::Around),
-            operation.execute(Marks::None)
-        );
+        assert_eq!(operation.execute(Marks::Around), operation.execute(Marks::None));
         operation.set(libc::SYS_close, [u64::from(u32::MAX)]);
         assert_eq!(operation.execute(Marks::Around), -i64::from(libc::EBADF));
     }

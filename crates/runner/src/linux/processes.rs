@@ -42,10 +42,7 @@ pub fn shared_slots() -> io::Result<&'static Slots<Operation>> {
     // SAFETY: the mapping is large enough, page-aligned, nobody else's, and never unmapped.
     unsafe {
         for index in 0..crate::place::ACTOR_COUNT {
-            (*slots)
-                .as_mut_ptr()
-                .add(index)
-                .write(crate::slot::Slot::default());
+            (*slots).as_mut_ptr().add(index).write(crate::slot::Slot::default());
         }
         Ok(&*slots)
     }
@@ -103,10 +100,7 @@ fn process_main(
         return format!("setting its groups: {}", io::Error::last_os_error());
     }
     for core in 0..CORE_LIMIT {
-        let place = Place::Worker {
-            process: number,
-            core,
-        };
+        let place = Place::Worker { process: number, core };
         let started = thread::Builder::new().stack_size(64 << 10).spawn(move || {
             pin(place.cpu());
             slots[place.index()].serve::<Linux>();
@@ -129,10 +123,5 @@ fn pin(cpu: usize) {
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set)
     };
-    assert_eq!(
-        result,
-        0,
-        "virtual CPU {cpu}: {}",
-        io::Error::last_os_error()
-    );
+    assert_eq!(result, 0, "virtual CPU {cpu}: {}", io::Error::last_os_error());
 }

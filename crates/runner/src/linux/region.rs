@@ -73,9 +73,7 @@ impl Region {
     /// The kernel gives no access to the memory or to the port, or the region is too small.
     pub fn map(address: u64, size_bytes: usize) -> io::Result<Self> {
         if size_bytes < REGION_BYTES {
-            return Err(io::Error::other(format!(
-                "a region of {size_bytes} bytes: expected {REGION_BYTES}"
-            )));
+            return Err(io::Error::other(format!("a region of {size_bytes} bytes: expected {REGION_BYTES}")));
         }
         let memory = OpenOptions::new().read(true).write(true).open("/dev/mem")?;
         let offset = libc::off_t::try_from(address).map_err(io::Error::other)?;
@@ -97,10 +95,7 @@ impl Region {
         if unsafe { libc::ioperm(libc::c_ulong::from(DOORBELL_PORT), 1, 1) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        let mut region = Self {
-            base: base.cast(),
-            exports: 0,
-        };
+        let mut region = Self { base: base.cast(), exports: 0 };
         region.word(Word::Magic).store(MAGIC, Ordering::Release);
         region.exports = region.word(Word::ExportsTaken).load(Ordering::Acquire);
         Ok(region)
@@ -130,17 +125,12 @@ impl Region {
     /// The text is larger than the region.
     pub fn export(&mut self, text: &[u8]) -> io::Result<()> {
         if text.len() > REGION_BYTES - HEADER_BYTES {
-            return Err(io::Error::other(format!(
-                "{} bytes are more than the region holds",
-                text.len()
-            )));
+            return Err(io::Error::other(format!("{} bytes are more than the region holds", text.len())));
         }
         // SAFETY: within the mapping (checked above); the host reads only after `ExportSize` and the bell.
         unsafe { ptr::copy_nonoverlapping(text.as_ptr(), self.base.add(HEADER_BYTES), text.len()) };
-        self.word(Word::ExportSize)
-            .store(text.len() as u64, Ordering::Release);
-        self.word(Word::Stage)
-            .store(STAGE_EXPORTING, Ordering::Release);
+        self.word(Word::ExportSize).store(text.len() as u64, Ordering::Release);
+        self.word(Word::Stage).store(STAGE_EXPORTING, Ordering::Release);
         self.ring();
         self.exports += 1;
         while self.word(Word::ExportsTaken).load(Ordering::Acquire) < self.exports {
@@ -159,13 +149,11 @@ impl Region {
     /// Whether a batch waits.
     #[must_use]
     pub fn pending(&self) -> bool {
-        self.word(Word::Submitted).load(Ordering::Acquire)
-            > self.word(Word::Completed).load(Ordering::Relaxed)
+        self.word(Word::Submitted).load(Ordering::Acquire) > self.word(Word::Completed).load(Ordering::Relaxed)
     }
 
     fn slot(&self) -> usize {
-        usize::try_from(self.word(Word::Completed).load(Ordering::Relaxed) % SLOT_COUNT)
-            .unwrap_or_default()
+        usize::try_from(self.word(Word::Completed).load(Ordering::Relaxed) % SLOT_COUNT).unwrap_or_default()
     }
 
     /// The batch that waits.
@@ -177,9 +165,7 @@ impl Region {
         let size = self.number(8 + 2 * slot).load(Ordering::Acquire);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > BATCH_BYTES {
-            return Err(io::Error::other(format!(
-                "a batch of {size} bytes: at most {BATCH_BYTES}"
-            )));
+            return Err(io::Error::other(format!("a batch of {size} bytes: at most {BATCH_BYTES}")));
         }
         let start = HEADER_BYTES + slot * (BATCH_BYTES + RESULTS_BYTES);
         // SAFETY: within the mapping, and the host leaves a submitted batch alone until it is completed.
@@ -188,8 +174,7 @@ impl Region {
 
     /// Tells the host which window of the batch starts now.
     pub fn starting(&self, window: usize) {
-        self.word(Word::Window)
-            .store(window as u64, Ordering::Release);
+        self.word(Word::Window).store(window as u64, Ordering::Release);
     }
 
     /// Hands over the results of the batch that waited, which is completed thereby.
@@ -198,17 +183,13 @@ impl Region {
     /// The results are too large.
     pub fn complete(&mut self, results: &[u8]) -> io::Result<()> {
         if results.len() > RESULTS_BYTES {
-            return Err(io::Error::other(format!(
-                "results of {} bytes: at most {RESULTS_BYTES}",
-                results.len()
-            )));
+            return Err(io::Error::other(format!("results of {} bytes: at most {RESULTS_BYTES}", results.len())));
         }
         let slot = self.slot();
         let start = HEADER_BYTES + slot * (BATCH_BYTES + RESULTS_BYTES) + BATCH_BYTES;
         // SAFETY: within the mapping (checked above); the host reads only after `Completed`.
         unsafe { ptr::copy_nonoverlapping(results.as_ptr(), self.base.add(start), results.len()) };
-        self.number(9 + 2 * slot)
-            .store(results.len() as u64, Ordering::Release);
+        self.number(9 + 2 * slot).store(results.len() as u64, Ordering::Release);
         self.word(Word::Window).store(NO_WINDOW, Ordering::Release);
         self.word(Word::Completed).fetch_add(1, Ordering::AcqRel);
         self.ring();

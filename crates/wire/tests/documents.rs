@@ -1,0 +1,172 @@
+//! Batches and results survive their binary form, and bytes that are not one of them give an error.
+
+use commutant_wire::batch::{Batch, PlacedCall, Shape, Step, Test, Window};
+use commutant_wire::results::{self, ResultsWriter, WindowResult};
+use commutant_wire::value::Value;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::Int),
+        ".{0,12}".prop_map(|text| Value::Text(text.into())),
+        any::<u16>().prop_map(Value::Errno),
+        any::<u8>().prop_map(Value::Signal),
+        ("[A-Z][a-z]{0,6}", any::<u64>()).prop_map(|(sort, id)| Value::Opaque { sort: sort.into(), id }),
+        any::<i64>().prop_map(Value::Time),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            vec(("[a-z]{1,6}", inner.clone()), 0..4).prop_map(|fields| {
+                Value::Struct(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
+            }),
+            vec(inner, 0..4).prop_map(Value::Seq),
+        ]
+    })
+}
+
+fn any_shape() -> impl Strategy<Value = Shape> {
+    ("[a-z]{1,8}", vec("[a-z]{1,5}", 0..3)).prop_map(|(call, parameters)| Shape {
+        call: call.into(),
+        parameters: parameters.into_iter().map(Into::into).collect(),
+    })
+}
+
+prop_compose! {
+    fn any_step(shapes: Vec<Shape>)(
+        shape in 0..shapes.len(),
+        process in 0..4u8,
+        arguments in vec(any_value(), 3),
+        expected in any_value(),
+    ) -> Step {
+        let arguments = arguments.into_iter().take(shapes[shape].parameters.len()).collect();
+        Step { shape, process, arguments, expected }
+    }
+}
+
+fn any_test(shapes: Vec<Shape>) -> impl Strategy<Value = Test> {
+    let observed = any_step(shapes.clone()).prop_map(|step| Step { expected: Value::Null, ..step });
+    (vec(any_step(shapes.clone()), 1..4), vec(any_step(shapes), 0..4), vec(observed, 0..4)).prop_map(
+        |(calls, setup, observe)| Test {
+            calls: calls
+                .into_iter()
+                .zip(0..)
+                .map(|(step, core)| PlacedCall {
+                    shape: step.shape,
+                    process: step.process,
+                    thread: core,
+                    core,
+                    arguments: step.arguments,
+                })
+                .collect(),
+            setup,
+            observe,
+        },
+    )
+}
+
+fn any_batch() -> impl Strategy<Value = Batch> {
+    vec(any_shape(), 1..4)
+        .prop_flat_map(|shapes| (Just(shapes.clone()), vec(any_test(shapes), 1..4)))
+        .prop_flat_map(|(shapes, tests)| {
+            let windows = (0..tests.len()).prop_flat_map({
+                let tests = tests.clone();
+                move |test| {
+                    let calls: Vec<u8> = (0..).take(tests[test].calls.len()).collect();
+                    Just(calls).prop_shuffle().prop_map(move |order| Window { test, order })
+                }
+            });
+            (Just(shapes), Just(tests), vec(windows, 0..5))
+        })
+        .prop_map(|(shapes, tests, windows)| Batch { shapes, tests, windows })
+}
+
+fn any_result() -> impl Strategy<Value = WindowResult> {
+    prop_oneof![
+        (vec(any_value(), 0..4), vec(any_value(), 0..4), vec(any_value(), 0..4))
+            .prop_map(|(setup, calls, observation)| WindowResult::Ran { setup, calls, observation }),
+        ".{0,40}".prop_map(WindowResult::Refused),
+    ]
+}
+
+fn encode(windows: &[WindowResult]) -> Vec<u8> {
+    let mut writer = ResultsWriter::start(Vec::new(), windows.len());
+    for window in windows {
+        writer.push(window).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_batch_survives(batch in any_batch()) {
+        prop_assert_eq!(Batch::decode(&batch.encode().unwrap()), Ok(batch));
+    }
+
+    #[test]
+    fn results_survive(windows in vec(any_result(), 0..5)) {
+        prop_assert_eq!(results::decode(&encode(&windows)), Ok(windows));
+    }
+
+    #[test]
+    fn a_batch_cut_off_or_prolonged_is_refused(batch in any_batch(), cut in any::<prop::sample::Index>(), more in any::<u8>()) {
+        let mut bytes = batch.encode().unwrap();
+        prop_assert!(Batch::decode(&bytes[..cut.index(bytes.len())]).is_err());
+        bytes.push(more);
+        prop_assert!(Batch::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn results_cut_off_are_refused(windows in vec(any_result(), 0..5), cut in any::<prop::sample::Index>()) {
+        let bytes = encode(&windows);
+        prop_assert!(results::decode(&bytes[..cut.index(bytes.len())]).is_err());
+    }
+
+    #[test]
+    fn changed_bytes_never_panic(batch in any_batch(), place in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = batch.encode().unwrap();
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        if let Ok(changed) = Batch::decode(&bytes) {
+            // What is accepted is a batch: it can be written again.
+            prop_assert!(changed.encode().is_ok());
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_behind_the_mark_never_panic(mut bytes in vec(any::<u8>(), 0..200)) {
+        let mut document = b"CMTBATCH\x01\0\0\0".to_vec();
+        document.append(&mut bytes.clone());
+        let _ = Batch::decode(&document);
+        let mut document = b"CMTRESLT\x01\0\0\0".to_vec();
+        document.append(&mut bytes);
+        let _ = results::decode(&document);
+    }
+}
+
+#[test]
+fn a_damaged_count_does_not_ask_for_memory() {
+    let mut bytes = Batch::default().encode().unwrap();
+    bytes[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(Batch::decode(&bytes).unwrap_err().to_string().contains("cannot be there"));
+}
+
+#[test]
+fn another_version_is_named() {
+    let mut bytes = Batch::default().encode().unwrap();
+    bytes[8] = 9;
+    assert_eq!(Batch::decode(&bytes).unwrap_err().to_string(), "a batch of version 9: expected 1");
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    let mut value = Value::Null;
+    for _ in 0..20 {
+        value = Value::Seq(vec![value]);
+    }
+    let bytes = encode(&[WindowResult::Ran { setup: vec![value], calls: vec![], observation: vec![] }]);
+    assert!(results::decode(&bytes).unwrap_err().to_string().contains("nested too deeply"));
+}
