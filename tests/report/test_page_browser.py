@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions, Keys
+from selenium.webdriver import ActionChains, Chrome, ChromeOptions, Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -21,6 +21,7 @@ from commutant.report.data import JudgedTest, RunReport
 from tests.report.invented import POSIX18, hostile_run, invented_run
 
 PATIENCE_SECONDS = 60
+MOST_STEPS = 20
 SWITCHES = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--window-size=1400,1000"),
@@ -57,11 +58,12 @@ class Page:
 
     def press(self, *keys: str) -> None:
         for key in keys:
-            self.driver.switch_to.active_element.send_keys(key)
+            ActionChains(self.driver).send_keys(key).perform()
 
-    @property
-    def focused(self) -> WebElement:
-        return self.driver.switch_to.active_element
+    def focused(self, attribute: str) -> str | None:
+        value = self.driver.execute_script("return document.activeElement.getAttribute(arguments[0])", attribute)
+        assert value is None or isinstance(value, str)
+        return value
 
     @property
     def hash(self) -> str:
@@ -127,7 +129,9 @@ def test_click_from_heat_map_to_stack(page: Page, run: RunReport) -> None:
     assert page.find('#map [data-calls="link,rename"]').get_attribute("aria-current") == "true"
 
     judged = _conflicting(run, "link", "rename")
-    while not page.all(f'[data-test="{judged.test.id}"]'):
+    for _ in range(MOST_STEPS):
+        if page.all(f'[data-test="{judged.test.id}"]'):
+            break
         page.find("#next").click()
     page.find(f'[data-test="{judged.test.id}"]').click()
     page.wait(lambda: judged.test.id in page.text("#test"))
@@ -155,43 +159,45 @@ def test_program_is_shown_and_copied(page: Page, run: RunReport) -> None:
 def test_keyboard_alone_reaches_a_stack_and_comes_back(page: Page) -> None:
     page.run("document.activeElement.blur()")
     page.press(Keys.TAB)
-    while page.focused.get_attribute("data-calls") is None:
+    for _ in range(MOST_STEPS):
+        if page.focused("data-calls"):
+            break
         page.press(Keys.TAB)
-    assert page.focused.get_attribute("data-calls") == "open,open"
+    assert page.focused("data-calls") == "open,open"
     page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
-    assert page.focused.get_attribute("data-calls") == "link,unlink"
+    assert page.focused("data-calls") == "link,unlink"
     assert page.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.press(Keys.ENTER)
-    page.wait(lambda: page.focused.get_attribute("data-test"))
+    page.wait(lambda: page.focused("data-test"))
     page.press(Keys.ARROW_DOWN)
     second = page.all("[data-test]")[1].get_attribute("data-test")
-    assert page.focused.get_attribute("data-test") == second
+    assert page.focused("data-test") == second
     page.press(Keys.END)
     page.press(Keys.ARROW_DOWN)
     page.wait(lambda: page.text("#page").startswith("page 2"))
-    assert page.focused.get_attribute("data-row") == "0"
-    chosen = page.focused.get_attribute("data-test")
+    assert page.focused("data-row") == "0"
+    chosen = page.focused("data-test")
     page.press(Keys.ENTER)
-    page.wait(lambda: page.focused.get_attribute("id") == "test")
+    page.wait(lambda: page.focused("id") == "test")
     assert f"test={chosen}" in page.hash
-    for _ in range(10):
+    for _ in range(MOST_STEPS):
         page.press(Keys.TAB)
-        if page.focused.text == "Call stacks":
+        if page.run("return document.activeElement.textContent") == "Call stacks":
             break
     was_open = page.run("return document.activeElement.parentElement.open")
     page.press(Keys.ENTER)
     assert page.run("return document.activeElement.parentElement.open") is not was_open
     page.press(Keys.ESCAPE)
-    page.wait(lambda: page.focused.get_attribute("data-test") == chosen)
+    page.wait(lambda: page.focused("data-test") == chosen)
     page.press(Keys.ESCAPE)
-    page.wait(lambda: page.focused.get_attribute("data-calls") == "link,unlink")
+    page.wait(lambda: page.focused("data-calls") == "link,unlink")
     assert page.hash in ("", "#")
 
 
 def test_words_verdict_and_variable_filter_together(page: Page, run: RunReport) -> None:
     total = len(run.tests)
     page.press("/")
-    assert page.focused.get_attribute("id") == "find"
+    assert page.focused("id") == "find"
     page.press("RENAME inode_permission")
     wanted = [
         judged
@@ -214,7 +220,7 @@ def test_words_verdict_and_variable_filter_together(page: Page, run: RunReport) 
     unstable = [judged for judged in both if judged.outcome == "unstable"]
     page.wait(lambda: page.text("#count") == f"{len(unstable)} of {total} tests")
     page.run("document.getElementById('find').blur()")
-    page.find("body").send_keys(Keys.ESCAPE, Keys.ESCAPE, Keys.ESCAPE)
+    page.press(Keys.ESCAPE, Keys.ESCAPE, Keys.ESCAPE)
     page.wait(lambda: page.text("#count") == f"{total} of {total} tests")
 
 
@@ -256,6 +262,8 @@ def test_dark_and_light_are_both_readable(page: Page) -> None:
     assert seen["dark"] != seen["light"]
 
 
+OVERFLOW_PIXELS = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
 LOWEST_CONTRAST = """
 const channel = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
 const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -283,7 +291,7 @@ def test_nothing_sticks_out_sideways(page: Page, run: RunReport, width: int) -> 
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     page.open(f"#test={_conflicting(run, 'link', 'rename').test.id}")
-    overflow = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    overflow = page.run(OVERFLOW_PIXELS)
     page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert overflow <= 0
 
@@ -318,11 +326,13 @@ def test_hostile_names_are_only_text(driver: Chrome, tmp_path: Path) -> None:
     for judged in run.tests:
         page.open(f"#test={judged.test.id}")
         page.wait(lambda: page.all(".shared"))
+        assert page.run(OVERFLOW_PIXELS) <= 0
         link = page.find(".shared h4 a")
         name = link.text
         link.click()
         page.wait(lambda: page.text("#count").startswith("1 of "))
         assert page.find("#ranking tr.current").text.startswith(name)
+        assert page.find(".shared.current h4 a").text == name
     assert page.run("return document.querySelectorAll('script').length") == 2
     assert page.run("return document.images.length") == 0
     assert page.drain("browser") == []

@@ -21,6 +21,7 @@ export function showTest(state) {
     panel.replaceChildren(...testView(index));
   }
   panel.querySelector(".close").href = addressWith({ test: "" });
+  markVariable(state.variable);
 }
 
 export function focusTest() {
@@ -31,6 +32,15 @@ export function focusTest() {
 addEventListener("beforeprint", () => {
   for (const details of panel.querySelectorAll("details")) details.open = true;
 });
+
+// The lines of the variable that the reader asked for stand out, with their stacks open.
+function markVariable(variable) {
+  for (const section of panel.querySelectorAll(".shared")) {
+    const isAsked = section.dataset.finding === variable;
+    section.classList.toggle("current", isAsked);
+    if (isAsked) section.querySelector("details").open = true;
+  }
+}
 
 function testView(index) {
   const test = testDetail(index);
