@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from commutant.cli import console
+from commutant.cli.main import run
+from commutant.targets import registry
 from commutant.testgen.corpus import write_corpus
 from tests.campaign.fakes import make_corpus
 
@@ -31,10 +34,10 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def commutant(folder):
-    """Runs a command line to its end: `commutant("check", "names", STUCK="1").stdout`."""
+def process(folder):
+    """Runs a command line as a process to its end: `process("check", "names", STUCK="1").stdout`."""
 
-    def run(*arguments, stdout=subprocess.PIPE, **changes):
+    def run_process(*arguments, stdout=subprocess.PIPE, **changes):
         return subprocess.run(
             [*COMMAND, *arguments],
             stdout=stdout,
@@ -45,4 +48,24 @@ def commutant(folder):
             check=False,
         )
 
-    return run
+    return run_process
+
+
+@pytest.fixture
+def commutant(folder, monkeypatch, capsys):
+    """As `process`, but within this one, which is quicker; only signals stay as they are."""
+    monkeypatch.setitem(registry.TARGETS, "fake", "tests.cli.fake_target:create")
+    monkeypatch.setattr("commutant.cli.main._set_signals", lambda: None)
+    monkeypatch.setattr(console, "guard_streams", lambda: None)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run_here(*arguments, **changes):
+        with monkeypatch.context() as patch:
+            for name, value in changes.items():
+                patch.setenv(name, value)
+            capsys.readouterr()
+            code = run(arguments)
+            shown = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, shown.out, shown.err)
+
+    return run_here

@@ -84,9 +84,8 @@ def create(argument: str, options: Mapping[str, str]) -> CommandLineTarget:
     return CommandLineTarget(argument, options)
 
 
-registry.TARGETS["fake"] = "tests.cli.fake_target:create"
-
 if __name__ == "__main__":
     from commutant.cli import main
 
+    registry.TARGETS["fake"] = "tests.cli.fake_target:create"
     sys.exit(main())

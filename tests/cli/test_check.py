@@ -41,8 +41,8 @@ def summary(answer):
         ("crashed", 0, {"crashed": 1, "conflict_free": 9}),
     ],
 )
-def test_outcomes(commutant, outcome, code, counts):
-    answer = commutant(*CHECK, f"fake:outcome={outcome}", "--format", "json")
+def test_outcomes(process, outcome, code, counts):
+    answer = process(*CHECK, f"fake:outcome={outcome}", "--format", "json")
     assert answer.returncode == code, answer.stderr
     document = summary(answer)
     assert document["tests"] == 10
@@ -63,12 +63,12 @@ def test_outcomes(commutant, outcome, code, counts):
     assert ("wrong results in 10 tests" in answer.stderr) == (outcome == "wrong")
 
 
-def test_a_gate_fails_with_1_and_a_wrong_result_with_3(commutant):
+def test_a_gate_fails_with_1_and_a_wrong_result_with_3(process):
     gate = ("--fail-on", "findings")
-    assert commutant(*CHECK, "fake:outcome=conflicting", *gate).returncode == 1
-    assert commutant(*CHECK, "fake:outcome=clean", *gate).returncode == 0
-    assert commutant(*CHECK, "fake:outcome=unstable", *gate).returncode == 0
-    assert commutant(*CHECK, "fake:outcome=wrong", *gate).returncode == 3
+    assert process(*CHECK, "fake:outcome=conflicting", *gate).returncode == 1
+    assert process(*CHECK, "fake:outcome=clean", *gate).returncode == 0
+    assert process(*CHECK, "fake:outcome=unstable", *gate).returncode == 0
+    assert process(*CHECK, "fake:outcome=wrong", *gate).returncode == 3
 
 
 def test_the_text_ends_with_the_page(commutant):
@@ -141,8 +141,8 @@ def test_a_damaged_corpus_is_refused_before_the_target_starts(commutant, folder)
     assert "corpus.jsonl.gz, line " in one_line(answer)
 
 
-def test_a_failed_self_test_stops_the_campaign(commutant, folder):
-    answer = commutant(*CHECK, "fake:start=fails", "--format", "json")
+def test_a_failed_self_test_stops_the_campaign(process, folder):
+    answer = process(*CHECK, "fake:start=fails", "--format", "json")
     assert answer.returncode == 3
     assert "the planted conflict was not seen" in one_line(answer)
     assert answer.stdout == ""
@@ -246,9 +246,9 @@ def test_a_closed_standard_output_changes_nothing_but_what_is_shown(commutant, f
         assert (folder / text / "summary.json").exists()
 
 
-def test_a_full_standard_output_is_one_line(commutant):
+def test_a_full_standard_output_is_one_line(process):
     with Path("/dev/full").open("w") as full:
-        answer = commutant(*CHECK, "fake", "--format", "json", stdout=full)
+        answer = process(*CHECK, "fake", "--format", "json", stdout=full)
     assert answer.returncode == 3
     assert "cannot write standard output: No space left on device" in answer.stderr.splitlines()[-1]
     assert "Traceback" not in answer.stderr

@@ -17,8 +17,8 @@ from tests.cli.conftest import COMMAND, environment
 HEAVY = ("z3", "pyarrow", "rich", "jinja2", "commutant._native")
 
 
-def test_the_version(commutant):
-    answer = commutant("--version")
+def test_the_version(process):
+    answer = process("--version")
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"commutant {package.__version__}\n", "")
 
 
@@ -43,8 +43,8 @@ def test_no_verb_prints_the_help_and_is_bad_use(commutant):
     assert answer.stdout == commutant("--help").stdout
 
 
-def test_an_unknown_verb_is_one_line(commutant):
-    answer = commutant("chekc", "names")
+def test_an_unknown_verb_is_one_line(process):
+    answer = process("chekc", "names")
     assert answer.returncode == 2
     (line,) = answer.stderr.splitlines()
     assert "No such command 'chekc'" in line and "`commutant --help`" in line
@@ -132,12 +132,12 @@ class TestCompletion:
         assert self.complete(commutant, "commutant", "analyze", "nope", "--calls", "a") == set()
 
 
-def test_json_is_alone_on_standard_output(commutant):
+def test_json_is_alone_on_standard_output(process):
     for arguments in (
         ["analyze", "figure4", "--format", "json"],
         ["generate", "figure4", "--format", "json"],
         ["doctor", "--format", "json"],
     ):
-        answer = commutant(*arguments)
+        answer = process(*arguments)
         assert json.loads(answer.stdout)["schema_version"] == 1
         assert answer.stderr == ""

@@ -175,6 +175,8 @@ class ProgressBar:
             TextColumn("{task.fields[detail]}", markup=False),
             console=Console(file=sys.stderr),
             transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._task = self._bar.add_task(self._title, total=None, detail="")
         self._bar.start()

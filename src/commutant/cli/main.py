@@ -126,7 +126,11 @@ def _traceback_if_wanted() -> None:
 def _set_signals() -> None:
     """The first Ctrl-C (or termination, or hang-up) interrupts; later ones do not disturb the closing of the target."""
 
+    process = os.getpid()
+
     def interrupt(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != process:
+            os._exit(EXIT_INTERRUPTED)  # a forked worker: what it computes is not wanted any more
         for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(other, signal.SIG_IGN)
         raise KeyboardInterrupt
