@@ -1,0 +1,1 @@
+"""Drives the tracer, judges what tests share, and counts what a campaign found."""
