@@ -79,6 +79,11 @@ impl<R: Read> TraceDecoder<R> {
         self.header
     }
 
+    /// The source.
+    pub fn source(&mut self) -> &mut R {
+        &mut self.source
+    }
+
     /// Bytes read so far.
     pub fn position(&self) -> u64 {
         self.position

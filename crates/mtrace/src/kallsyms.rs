@@ -4,6 +4,8 @@
 //! x86-64 Linux: entry points of `arch/x86/entry/entry_64.S` and `arch/x86/include/asm/idtentry.h`, the softirq
 //! dispatcher of `kernel/softirq.c`, allocators of `mm/`.
 
+use kernel_naming::{GuestLayout, KernelSymbols, KernelTypes};
+
 use crate::layout::{Entry, EntryPoint, Layout, Range, RangeKind};
 
 /// Interrupts that one core sends another on behalf of a call (TLB shoot-down, remote function calls, wake-ups).
@@ -66,6 +68,18 @@ pub enum KallsymsError {
     /// A symbol is missing without which the rules cannot work.
     #[error("kernel symbols: expected '{0}', not found (is this the /proc/kallsyms of an x86-64 Linux?)")]
     Missing(&'static str),
+}
+
+/// Makes the whole layout file of a kernel from its `/proc/kallsyms` and its type information (BTF).
+///
+/// # Errors
+/// One line that says which of the two is not what it should be.
+pub fn layout_of_kernel(kallsyms: &str, types: &KernelTypes) -> Result<Layout, String> {
+    let mut layout = layout_from_kallsyms(kallsyms).map_err(|error| error.to_string())?;
+    let symbols = KernelSymbols::parse(kallsyms.as_bytes()).map_err(|error| error.to_string())?;
+    let objects = GuestLayout::derive(types, &symbols).map_err(|error| error.to_string())?;
+    layout.objects = Some(objects.to_text());
+    Ok(layout)
 }
 
 struct Symbol<'a> {

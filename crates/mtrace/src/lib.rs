@@ -7,14 +7,17 @@
 //! - [`rules`]: why an access may be ignored, by name;
 //! - [`layout`]: the text file that tells the tracer where functions and memory areas of the traced system lie;
 //! - [`record`], [`encode`], [`decode`]: the trace format (`docs/trace-format.md`);
-//! - [`conflict`]: from the accesses to one line to the findings of that line.
+//! - [`conflict`]: from the accesses to one line to what is shared there;
+//! - [`names`], [`findings`]: its names, and windows as lists of numbered findings.
 #![forbid(unsafe_code)]
 
 pub mod conflict;
 pub mod decode;
 pub mod encode;
+pub mod findings;
 pub mod kallsyms;
 pub mod layout;
+pub mod names;
 pub mod record;
 pub mod rules;
 

@@ -1,6 +1,7 @@
 //! The native module `commutant._native`: what is done once per window, and so not in Python.
 #![forbid(unsafe_code)]
 
+mod traces;
 mod wire;
 
 use pyo3::prelude::*;
@@ -8,5 +9,6 @@ use pyo3::prelude::*;
 /// The module's functions and classes, by the part of the project that they belong to.
 #[pymodule(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    traces::register(module)?;
     wire::register(module)
 }

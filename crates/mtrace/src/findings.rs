@@ -1,0 +1,236 @@
+//! Findings of windows, each distinct one kept once and known by a number.
+//!
+//! Memory grows with the number of distinct findings, not with that of windows: a window's result is a list of numbers. A
+//! finding that was met before is recognised by numbers alone (places, instructions, stacks), without making its names.
+
+use std::collections::HashMap;
+use std::io::Read;
+
+use crate::conflict::{Conflict, Places, Sharing, conflicts};
+use crate::decode::{TraceDecoder, TraceError};
+use crate::names::Names;
+use crate::record::{Access, Event, MAX_CORES, SharedLine, Window};
+use crate::rules::RULE_COUNT;
+
+/// One core's part in a finding, named.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NamedAccess {
+    /// The core.
+    pub core: u8,
+    /// Whether it wrote (else read).
+    pub write: bool,
+    /// First byte touched, within the line.
+    pub offset: u8,
+    /// Bytes touched.
+    pub size_bytes: u8,
+    /// The accessing function, without what a compiler appends to a name.
+    pub function: String,
+    /// Frames `function+0xoffset`, the accessing instruction first.
+    pub stack: Vec<String>,
+}
+
+/// One finding, named.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Finding {
+    /// Type or variable.
+    pub object: String,
+    /// Path within it, or empty.
+    pub field: String,
+    /// Whether the cores touched common bytes.
+    pub sharing: Sharing,
+    /// The lower core's access.
+    pub first: NamedAccess,
+    /// The higher core's access.
+    pub second: NamedAccess,
+}
+
+/// A window's findings and counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedWindow {
+    /// As [`Window::sequence`].
+    pub sequence: u64,
+    /// As [`Window::lost_accesses`].
+    pub lost_accesses: u64,
+    /// As [`Window::counted_accesses`].
+    pub counted_accesses: Vec<u64>,
+    /// As [`Window::ignored_lines`].
+    pub ignored_lines: [u32; RULE_COUNT],
+    /// The findings' numbers, each once, ascending.
+    pub findings: Vec<u32>,
+}
+
+/// What recognises a finding without its names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FindingKey {
+    sharing: Sharing,
+    places: (u32, u32),
+    first: Access,
+    second: Access,
+}
+
+/// All findings of a trace so far.
+pub struct FindingStore {
+    names: Names,
+    /// Numbers by what recognises a finding; void after a reset of the trace's stacks.
+    known: HashMap<FindingKey, u32>,
+    numbers: HashMap<Finding, u32>,
+    /// Each finding with the address of the line at which it was met first.
+    findings: Vec<(Finding, u64)>,
+}
+
+impl FindingStore {
+    /// An empty store.
+    pub fn new(names: Names) -> Self {
+        Self { names, known: HashMap::new(), numbers: HashMap::new(), findings: Vec::new() }
+    }
+
+    /// The finding of a number, with the address of the line at which it was met first.
+    pub fn get(&self, number: u32) -> Option<&(Finding, u64)> {
+        self.findings.get(number as usize)
+    }
+
+    /// Numbers given out so far.
+    pub fn len(&self) -> usize {
+        self.findings.len()
+    }
+
+    /// Whether no finding was met yet.
+    pub fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Names what a window showed.
+    pub fn window<R: Read>(&mut self, window: &Window, decoder: &TraceDecoder<R>) -> NamedWindow {
+        let mut findings = Vec::new();
+        for line in &window.lines {
+            for conflict in conflicts(line, &mut self.names) {
+                findings.push(self.number(line, &conflict, decoder));
+            }
+        }
+        findings.sort_unstable();
+        findings.dedup();
+        NamedWindow {
+            sequence: window.sequence,
+            lost_accesses: window.lost_accesses,
+            counted_accesses: window.counted_accesses.clone(),
+            ignored_lines: window.ignored_lines,
+            findings,
+        }
+    }
+
+    /// The trace's stack numbers start again.
+    pub fn forget_stacks(&mut self) {
+        self.known.clear();
+    }
+
+    fn number<R: Read>(&mut self, line: &SharedLine, conflict: &Conflict, decoder: &TraceDecoder<R>) -> u32 {
+        let (first, second) = (line.accesses[conflict.first], line.accesses[conflict.second]);
+        let places = (conflict.place, conflict.other_place);
+        let key = FindingKey { sharing: conflict.sharing, places, first, second };
+        if let Some(&number) = self.known.get(&key) {
+            return number;
+        }
+        let bytes = |access: Access| (access.offset, access.size_bytes);
+        let (object, field) = self.names.pair(line, bytes(first), bytes(second), conflict.sharing);
+        let finding = Finding {
+            object,
+            field,
+            sharing: conflict.sharing,
+            first: self.named_access(first, decoder),
+            second: self.named_access(second, decoder),
+        };
+        let next = self.findings.len() as u32;
+        let number = *self.numbers.entry(finding.clone()).or_insert(next);
+        if number == next {
+            self.findings.push((finding, line.address));
+        }
+        self.known.insert(key, number);
+        number
+    }
+
+    fn named_access<R: Read>(&mut self, access: Access, decoder: &TraceDecoder<R>) -> NamedAccess {
+        let function = self.names.function(access.instruction);
+        let sites = std::iter::once(access.instruction).chain(decoder.stack(access.stack));
+        NamedAccess {
+            core: access.core,
+            write: access.write,
+            offset: access.offset,
+            size_bytes: access.size_bytes,
+            function: self.names.function_name(function).to_owned(),
+            stack: sites.map(|site| self.names.frame(site)).collect(),
+        }
+    }
+}
+
+/// How a batch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchEnd {
+    /// Everything that was traced so far has been read; more may follow.
+    Flush,
+    /// The traced system ended.
+    End,
+}
+
+/// Why a trace cannot be analysed on.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalysisError {
+    /// The trace is damaged, or ends too early.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The tracer gave up.
+    #[error("the tracer says: {0}")]
+    Tracer(String),
+}
+
+/// A trace that is read batch by batch, its windows named.
+pub struct TraceAnalyzer<R> {
+    decoder: TraceDecoder<R>,
+    store: FindingStore,
+    ended: bool,
+}
+
+impl<R: Read> TraceAnalyzer<R> {
+    /// Reads the header; blocks until it is there.
+    ///
+    /// # Errors
+    /// [`AnalysisError`] if the source is no trace.
+    pub fn new(source: R, names: Names) -> Result<Self, AnalysisError> {
+        let decoder = TraceDecoder::new(source)?;
+        Ok(Self { decoder, store: FindingStore::new(names), ended: false })
+    }
+
+    /// The findings of all windows so far.
+    pub fn findings(&self) -> &FindingStore {
+        &self.store
+    }
+
+    /// The source.
+    pub fn source(&mut self) -> &mut R {
+        self.decoder.source()
+    }
+
+    /// Reads up to the end of the present batch, or of the trace; `None` behind the trace's end.
+    ///
+    /// # Errors
+    /// [`AnalysisError`]; the windows before it are in `windows`.
+    pub fn read_batch(&mut self, windows: &mut Vec<NamedWindow>) -> Result<Option<BatchEnd>, AnalysisError> {
+        while !self.ended {
+            match self.decoder.next_event()? {
+                Some(Event::Window(window)) => {
+                    let named = self.store.window(&window, &self.decoder);
+                    debug_assert!(named.counted_accesses.len() <= MAX_CORES);
+                    windows.push(named);
+                }
+                Some(Event::StackReset) => self.store.forget_stacks(),
+                Some(Event::Flush(_)) => return Ok(Some(BatchEnd::Flush)),
+                Some(Event::Message(text)) => return Err(AnalysisError::Tracer(text)),
+                Some(Event::End(_)) => {
+                    self.ended = true;
+                    return Ok(Some(BatchEnd::End));
+                }
+                None => self.ended = true,
+            }
+        }
+        Ok(None)
+    }
+}

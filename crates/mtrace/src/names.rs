@@ -1,0 +1,240 @@
+//! Names for what a trace holds, each distinct one worked out once.
+//!
+//! A machine's trace is named by [`kernel_naming`], from the captures in the record. A program's trace is named by a list
+//! of symbols. Windows repeat themselves: in a campaign of a million windows the same few thousand places and functions
+//! come again and again, so that names are kept by what they depend on, which is never the address of an object.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kernel_naming::{CaptureKind, Namer, ObjectCapture, ObjectName, Side};
+
+use crate::conflict::{Places, Sharing};
+use crate::record::SharedLine;
+
+/// A symbol of a program: code or data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Its name.
+    pub name: String,
+}
+
+/// Where names come from.
+pub enum NameSource {
+    /// A kernel's types and symbols, shared by the traces of all its machines.
+    Kernel(Arc<Namer>),
+    /// A program's symbols, sorted by [`Names::new`].
+    Program(Vec<Symbol>),
+}
+
+/// Bytes of a capture as they stand in a trace.
+type CaptureBytes = [u8; ObjectCapture::SIZE_BYTES];
+
+/// What a place's name depends on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct PlaceKey {
+    kinds: (u32, u32),
+    names: [[u8; kernel_naming::capture::NAME_BYTES]; 2],
+    position: u64,
+    typed_position: u64,
+    size_bytes: u8,
+}
+
+/// All names worked out so far.
+pub struct Names {
+    source: NameSource,
+    places: HashMap<PlaceKey, u32>,
+    place_numbers: HashMap<(String, String), u32>,
+    functions: HashMap<u64, u32>,
+    function_numbers: HashMap<String, u32>,
+    function_names: Vec<String>,
+}
+
+/// Code outside of the kernel in a machine's trace.
+const USER_CODE: &str = "user code";
+
+impl Names {
+    /// Names from a source.
+    pub fn new(mut source: NameSource) -> Self {
+        if let NameSource::Program(symbols) = &mut source {
+            symbols.sort_by(|a, b| (a.start, a.end, &a.name).cmp(&(b.start, b.end, &b.name)));
+        }
+        Self {
+            source,
+            places: HashMap::new(),
+            place_numbers: HashMap::new(),
+            functions: HashMap::new(),
+            function_numbers: HashMap::new(),
+            function_names: Vec::new(),
+        }
+    }
+
+    /// A frame of a call stack, `function+0xoffset`.
+    pub fn frame(&self, address: u64) -> String {
+        match &self.source {
+            NameSource::Kernel(namer) => match namer.function(address) {
+                Some(function) => function.to_string(),
+                None if address >> 63 == 0 => USER_CODE.to_owned(),
+                None => format!("{address:#x}"),
+            },
+            NameSource::Program(symbols) => match symbol_at(symbols, address) {
+                Some(symbol) => format!("{}+{:#x}", symbol.name, address - symbol.start),
+                None => format!("{address:#x}"),
+            },
+        }
+    }
+
+    /// Object and field of what two accesses share.
+    pub fn pair(&self, line: &SharedLine, first: (u8, u8), second: (u8, u8), sharing: Sharing) -> (String, String) {
+        let address = |(offset, _): (u8, u8)| line.address + u64::from(offset);
+        match &self.source {
+            NameSource::Kernel(namer) => {
+                let captures = [first, second].map(|side| capture_at(line, address(side)));
+                let [one, other] = [(first, &captures[0]), (second, &captures[1])].map(|(side, capture)| Side {
+                    capture,
+                    address: address(side),
+                    size_bytes: u64::from(side.1),
+                });
+                let name = namer.name_pair(one, other);
+                (name.object, name.field)
+            }
+            NameSource::Program(symbols) => {
+                let name = |side| data_name(symbols, address(side));
+                let (one, other) = (name(first), name(second));
+                if sharing == Sharing::True {
+                    return name((first.0.max(second.0), 0));
+                }
+                let mut both = [one, other];
+                both.sort();
+                let [low, high] = both;
+                if low.0 == high.0 {
+                    let field = if low.1 == high.1 { low.1 } else { format!("{} | {}", low.1, high.1) };
+                    (low.0, field)
+                } else {
+                    let whole =
+                        |(object, field): (String, String)| if field.is_empty() { object } else { object + &field };
+                    (format!("{} | {}", whole(low), whole(high)), String::new())
+                }
+            }
+        }
+    }
+
+    fn place_number(&mut self, object: String, field: String) -> u32 {
+        let next = self.place_numbers.len() as u32;
+        *self.place_numbers.entry((object, field)).or_insert(next)
+    }
+}
+
+impl Places for Names {
+    fn place(&mut self, line: &SharedLine, offset: u8, size_bytes: u8) -> u32 {
+        let address = line.address + u64::from(offset);
+        match &self.source {
+            NameSource::Kernel(namer) => {
+                let capture = capture_at(line, address);
+                let key = place_key(&capture, address, size_bytes);
+                if let Some(&place) = self.places.get(&key) {
+                    return place;
+                }
+                let ObjectName { object, field, .. } = namer.name(&capture, address, u64::from(size_bytes));
+                let place = self.place_number(object, field);
+                self.places.insert(key, place);
+                place
+            }
+            NameSource::Program(symbols) => {
+                let (object, field) = data_name(symbols, address);
+                self.place_number(object, field)
+            }
+        }
+    }
+
+    fn function(&mut self, instruction: u64) -> u32 {
+        if let Some(&function) = self.functions.get(&instruction) {
+            return function;
+        }
+        let name = match &self.source {
+            NameSource::Kernel(namer) => match namer.function(instruction) {
+                Some(function) => function.identity,
+                None if instruction >> 63 == 0 => USER_CODE.to_owned(),
+                None => format!("{instruction:#x}"),
+            },
+            NameSource::Program(symbols) => match symbol_at(symbols, instruction) {
+                Some(symbol) => symbol.name.clone(),
+                None => format!("{instruction:#x}"),
+            },
+        };
+        let next = self.function_names.len() as u32;
+        let function = *self.function_numbers.entry(name.clone()).or_insert(next);
+        if function == next {
+            self.function_names.push(name);
+        }
+        self.functions.insert(instruction, function);
+        function
+    }
+
+    fn function_name(&self, function: u32) -> &str {
+        &self.function_names[function as usize]
+    }
+}
+
+/// The capture of a line that speaks for an address: the nearest one at or below it, else the first one above.
+fn capture_at(line: &SharedLine, address: u64) -> ObjectCapture {
+    let mut best: Option<ObjectCapture> = None;
+    for bytes in &line.captures {
+        let bytes: Option<&CaptureBytes> = bytes.as_slice().try_into().ok();
+        let Some(Ok(capture)) = bytes.map(ObjectCapture::from_bytes) else { continue };
+        let rank = |capture: &ObjectCapture| {
+            let object = capture.object..capture.object.saturating_add(capture.object_size);
+            (object.contains(&address), capture.address <= address, capture.address)
+        };
+        if best.as_ref().is_none_or(|known| rank(known) < rank(&capture)) {
+            best = Some(capture);
+        }
+    }
+    best.unwrap_or_else(|| ObjectCapture::unknown(address))
+}
+
+/// What the name of the bytes at `address` in a captured object depends on: see [`Namer::name`].
+fn place_key(capture: &ObjectCapture, address: u64, size_bytes: u8) -> PlaceKey {
+    let within = address.wrapping_sub(capture.object);
+    let from_capture = address.wrapping_sub(capture.address);
+    let canonical = capture.object.wrapping_add(from_capture);
+    let typed = !capture.type_name().is_empty();
+    let (position, typed_position) = match capture.capture_kind() {
+        CaptureKind::Slab | CaptureKind::Page if typed => (within, address.wrapping_sub(capture.typed_start)),
+        CaptureKind::Slab | CaptureKind::StructPage | CaptureKind::Table => (within, 0),
+        CaptureKind::PerCpu => (canonical, capture.typed_start),
+        CaptureKind::KernelImage => (canonical, 0),
+        CaptureKind::Module => (address, 0),
+        CaptureKind::Vmalloc if typed => (capture.owner, address.wrapping_sub(capture.typed_start)),
+        CaptureKind::Vmalloc => (capture.owner, 0),
+        CaptureKind::Page | CaptureKind::Stack | CaptureKind::User => (0, 0),
+        CaptureKind::CpuEntryArea | CaptureKind::Unknown => (0, 0),
+    };
+    // The name of the task whose stack it is is no part of a stack's name.
+    let cache_name = if capture.capture_kind() == CaptureKind::Stack { Default::default() } else { capture.cache_name };
+    PlaceKey {
+        kinds: (capture.kind, capture.page_kind),
+        names: [cache_name, capture.type_name],
+        position,
+        typed_position,
+        size_bytes,
+    }
+}
+
+fn symbol_at(symbols: &[Symbol], address: u64) -> Option<&Symbol> {
+    let behind = symbols.partition_point(|symbol| symbol.start <= address);
+    symbols[..behind].last().filter(|symbol| address < symbol.end)
+}
+
+/// A program's data: symbol and offset, or that it has none.
+fn data_name(symbols: &[Symbol], address: u64) -> (String, String) {
+    match symbol_at(symbols, address) {
+        Some(symbol) if symbol.start == address => (symbol.name.clone(), String::new()),
+        Some(symbol) => (symbol.name.clone(), format!("+{:#x}", address - symbol.start)),
+        None => ("memory without symbol".to_owned(), String::new()),
+    }
+}

@@ -1,0 +1,196 @@
+//! Traces as windows with named findings (crate `mtrace`). Python sees a finding as a number until it asks for its text.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::sync::Arc;
+
+use kernel_naming::{KernelSymbols, KernelTypes, Namer};
+use mtrace::conflict::Sharing;
+use mtrace::findings::{NamedAccess, NamedWindow, TraceAnalyzer};
+use mtrace::kallsyms::layout_of_kernel;
+use mtrace::names::{NameSource, Names, Symbol};
+use mtrace::rules::Rule;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyIndexError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+create_exception!(_native, TraceError, PyException, "A trace that is damaged or ends too early; one line says where.");
+
+/// Adds this part to the native module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("TraceError", module.py().get_type::<TraceError>())?;
+    module.add("RULES", PyTuple::new(module.py(), Rule::ALL.map(Rule::name))?)?;
+    module.add_function(wrap_pyfunction!(kernel_layout, module)?)?;
+    module.add_class::<KernelNames>()?;
+    module.add_class::<ProgramNames>()?;
+    module.add_class::<TraceReader>()
+}
+
+fn value_error(problem: impl ToString) -> PyErr {
+    PyValueError::new_err(problem.to_string())
+}
+
+/// Types from raw BTF, or from a `vmlinux` that holds them.
+fn kernel_types(bytes: &[u8]) -> PyResult<KernelTypes> {
+    let types = if bytes.starts_with(b"\x7fELF") { KernelTypes::from_elf(bytes) } else { KernelTypes::parse(bytes) };
+    types.map_err(value_error)
+}
+
+/// The text of the tracer's layout file for a kernel, from its `/proc/kallsyms` and its BTF (raw, or a `vmlinux`).
+/// ValueError says which of the two is not what it should be.
+#[pyfunction]
+fn kernel_layout(python: Python<'_>, kallsyms: &[u8], btf: &[u8]) -> PyResult<String> {
+    python.detach(|| {
+        let text = std::str::from_utf8(kallsyms).map_err(|_| value_error("expected kernel symbols as text"))?;
+        layout_of_kernel(text, &kernel_types(btf)?).map(|layout| layout.to_text()).map_err(value_error)
+    })
+}
+
+/// A kernel's symbols and types; read once, used by the readers of any number of traces.
+#[pyclass(frozen)]
+pub struct KernelNames(Arc<Namer>);
+
+#[pymethods]
+impl KernelNames {
+    /// From `/proc/kallsyms` and BTF (raw, or a `vmlinux`); ValueError says what is wrong with them.
+    #[new]
+    fn new(python: Python<'_>, kallsyms: &[u8], btf: &[u8]) -> PyResult<Self> {
+        python.detach(|| {
+            let symbols = KernelSymbols::parse(kallsyms).map_err(value_error)?;
+            Ok(Self(Arc::new(Namer::new(kernel_types(btf)?, symbols))))
+        })
+    }
+}
+
+/// A program's symbols.
+#[pyclass(frozen)]
+pub struct ProgramNames(Vec<(u64, u64, String)>);
+
+#[pymethods]
+impl ProgramNames {
+    /// From (first address, first address behind, name), in any order.
+    #[new]
+    fn new(symbols: Vec<(u64, u64, String)>) -> Self {
+        Self(symbols)
+    }
+}
+
+/// A name source as Python hands it over.
+#[derive(FromPyObject)]
+enum AnyNames<'py> {
+    Kernel(PyRef<'py, KernelNames>),
+    Program(PyRef<'py, ProgramNames>),
+}
+
+impl AnyNames<'_> {
+    fn names(&self) -> Names {
+        Names::new(match self {
+            AnyNames::Kernel(kernel) => NameSource::Kernel(Arc::clone(&kernel.0)),
+            AnyNames::Program(program) => {
+                let symbol =
+                    |(start, end, name): &(u64, u64, String)| Symbol { start: *start, end: *end, name: name.clone() };
+                NameSource::Program(program.0.iter().map(symbol).collect())
+            }
+        })
+    }
+}
+
+/// A file or pipe whose reading a signal may end, if Python's handler of it raises.
+struct InterruptibleFile {
+    file: File,
+    raised: Option<PyErr>,
+}
+
+impl Read for InterruptibleFile {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.file.read(bytes) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    if let Err(raised) = Python::attach(|python| python.check_signals()) {
+                        self.raised = Some(raised);
+                        return Err(std::io::Error::other("a signal"));
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+type Analyzer = TraceAnalyzer<BufReader<InterruptibleFile>>;
+
+/// What Python gets of a window: sequence, numbers of findings, ignored lines per rule, counted accesses per core, accesses
+/// that the tracer lost.
+type WindowParts = (u64, Vec<u32>, Vec<u32>, Vec<u64>, u64);
+/// What Python gets of an access: core, write, offset, size in bytes, function, stack.
+type AccessParts = (u8, bool, u8, u8, String, Vec<String>);
+/// What Python gets of a finding: address of the line where it was met first, object, field, "true" or "false", accesses.
+type FindingParts = (u64, String, String, &'static str, AccessParts, AccessParts);
+
+/// Reads one trace, batch by batch.
+#[pyclass]
+pub struct TraceReader {
+    /// Until the first batch is read: opening must not wait for a tracer that is not started yet.
+    unopened: Option<(File, Names)>,
+    analyzer: Option<Analyzer>,
+}
+
+#[pymethods]
+impl TraceReader {
+    /// Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if it is neither.
+    #[new]
+    fn new(fd: i32, names: AnyNames<'_>) -> PyResult<Self> {
+        // Opened anew, so that the reader has a descriptor of its own, whoever closes the other.
+        let file = File::open(format!("/proc/self/fd/{fd}"))
+            .map_err(|error| PyOSError::new_err(format!("cannot read the trace from descriptor {fd}: {error}")))?;
+        Ok(Self { unopened: Some((file, names.names())), analyzer: None })
+    }
+
+    /// The windows up to the end of the next batch, or None behind the end of the trace. Blocks, with the interpreter free
+    /// for other threads. TraceError if the trace is damaged or ends too early.
+    fn read_batch(&mut self, python: Python<'_>) -> PyResult<Option<Vec<WindowParts>>> {
+        python.detach(|| {
+            if let Some((file, names)) = self.unopened.take() {
+                let source = BufReader::with_capacity(256 << 10, InterruptibleFile { file, raised: None });
+                self.analyzer = Some(TraceAnalyzer::new(source, names).map_err(trace_error)?);
+            }
+            let analyzer =
+                self.analyzer.as_mut().ok_or_else(|| TraceError::new_err("this trace could not be opened"))?;
+            let mut windows = Vec::new();
+            match analyzer.read_batch(&mut windows) {
+                Ok(Some(_)) => Ok(Some(windows.into_iter().map(window_parts).collect())),
+                Ok(None) => Ok(None),
+                Err(error) => Err(analyzer.source().get_mut().raised.take().unwrap_or_else(|| trace_error(error))),
+            }
+        })
+    }
+
+    /// A finding by the number that a window named it with: (line address, object, field, "true" or "false" sharing,
+    /// first access, second access), an access being (core, write, offset, size in bytes, function, stack).
+    fn finding(&self, number: u32) -> PyResult<FindingParts> {
+        let found = self.analyzer.as_ref().and_then(|analyzer| analyzer.findings().get(number));
+        let (finding, line_address) =
+            found.ok_or_else(|| PyIndexError::new_err(format!("no finding has the number {number}")))?;
+        let sharing = match finding.sharing {
+            Sharing::True => "true",
+            Sharing::False => "false",
+        };
+        let (object, field) = (finding.object.clone(), finding.field.clone());
+        Ok((*line_address, object, field, sharing, access_parts(&finding.first), access_parts(&finding.second)))
+    }
+}
+
+fn trace_error(error: impl ToString) -> PyErr {
+    TraceError::new_err(error.to_string())
+}
+
+fn window_parts(window: NamedWindow) -> WindowParts {
+    let NamedWindow { sequence, lost_accesses, counted_accesses, ignored_lines, findings } = window;
+    (sequence, findings, ignored_lines.to_vec(), counted_accesses, lost_accesses)
+}
+
+fn access_parts(access: &NamedAccess) -> AccessParts {
+    let NamedAccess { core, write, offset, size_bytes, function, stack } = access;
+    (*core, *write, *offset, *size_bytes, function.clone(), stack.clone())
+}

@@ -1,0 +1,64 @@
+"""The native module: what is done once per window or per access. Built from `crates/native`."""
+
+from collections.abc import Sequence
+
+RULES: tuple[str, ...]
+"""Names of the ignoring rules, in the order of a window's counts."""
+
+class TraceError(Exception):
+    """A trace that is damaged or ends too early; one line says where."""
+
+class TestBook:
+    """Test cases that have been read, by number, so that each is read once however often it is run."""
+
+    def __init__(self) -> None: ...
+    def add(self, text: str) -> int:
+        """Reads a test case from its JSON text and returns its number. ValueError says what is wrong with it."""
+
+    def encode(self, windows: Sequence[tuple[int, int]]) -> bytes:
+        """The binary batch for windows, each a pair of a test's number and the index of one of its orders."""
+
+    def judge(self, windows: Sequence[tuple[int, int]], bytes: bytes) -> list[str | None]:
+        """Judges a batch's results: per window None, or a text that says what was wrong.
+
+        ValueError if the bytes are not the results of these windows.
+        """
+
+def kernel_layout(kallsyms: bytes, btf: bytes) -> str:
+    """The text of the tracer's layout file for a kernel, from its `/proc/kallsyms` and its BTF (raw, or a `vmlinux`).
+
+    ValueError says which of the two is not what it should be.
+    """
+
+class KernelNames:
+    """A kernel's symbols and types; read once, used by the readers of any number of traces."""
+
+    def __init__(self, kallsyms: bytes, btf: bytes) -> None:
+        """From `/proc/kallsyms` and BTF (raw, or a `vmlinux`); ValueError says what is wrong with them."""
+
+class ProgramNames:
+    """A program's symbols."""
+
+    def __init__(self, symbols: Sequence[tuple[int, int, str]]) -> None:
+        """From (first address, first address behind, name), in any order."""
+
+_Access = tuple[int, bool, int, int, str, list[str]]
+
+class TraceReader:
+    """Reads one trace, batch by batch."""
+
+    def __init__(self, fd: int, names: KernelNames | ProgramNames) -> None:
+        """Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if neither."""
+
+    def read_batch(self) -> list[tuple[int, list[int], list[int], list[int], int]] | None:
+        """The windows up to the end of the next batch, or None behind the end of the trace; blocks without the GIL.
+
+        A window is (sequence, numbers of findings, ignored lines per rule, counted accesses per core, lost accesses).
+        TraceError if the trace is damaged or ends too early.
+        """
+
+    def finding(self, number: int) -> tuple[int, str, str, str, _Access, _Access]:
+        """A finding by its number: (line address, object, field, "true" or "false", first access, second access).
+
+        An access is (core, write, offset, size in bytes, function, stack).
+        """

@@ -1,0 +1,113 @@
+"""A trace as windows with findings: the Python face of the native trace reader.
+
+The tracer writes one record per window into a pipe; the native module reads, analyses and names it. Windows of a
+campaign show the same findings again and again, so the native side numbers the distinct ones, and a `Finding` is built
+once per number. The format of the trace is described in docs/trace-format.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, cast
+
+from commutant import _native
+from commutant.errors import RunError
+from commutant.mtrace.finding import Access, Finding
+
+NOTHING_IGNORED: Mapping[str, int] = MappingProxyType({})
+"""The counts of a window in which no rule removed anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracedWindow:
+    """What the tracer saw in one window.
+
+    `sequence` counts windows from 0 since the tracer was attached. `ignored` holds, per rule that removed any, the
+    number of conflicting lines that it removed. `counted_accesses` is the number of recorded accesses per core that no
+    rule ignores; a core beyond its end recorded nothing.
+    """
+
+    sequence: int
+    findings: tuple[Finding, ...]
+    ignored: Mapping[str, int]
+    counted_accesses: tuple[int, ...]
+
+
+def kernel_layout(kallsyms: bytes, btf: bytes) -> str:
+    """The text of the tracer's layout file for a kernel.
+
+    `kallsyms` is the kernel's `/proc/kallsyms`, read as root; `btf` its `/sys/kernel/btf/vmlinux`, or a `vmlinux` that
+    holds it. Raises RunError if either is not what it should be.
+    """
+    try:
+        return _native.kernel_layout(kallsyms, btf)
+    except ValueError as error:
+        raise RunError(f"this kernel cannot be traced: {error}") from None
+
+
+def kernel_names(kallsyms: bytes, btf: bytes) -> _native.KernelNames:
+    """A kernel's symbols and types for any number of readers; arguments and errors as in `kernel_layout`."""
+    try:
+        return _native.KernelNames(kallsyms, btf)
+    except ValueError as error:
+        raise RunError(f"this kernel's objects cannot be named: {error}") from None
+
+
+class TraceReader:
+    """Reads one trace from a file or a pipe, batch by batch. Not for several threads at once."""
+
+    def __init__(self, fd: int, names: _native.KernelNames | _native.ProgramNames) -> None:
+        """`fd` stays the caller's. Nothing is read before the first `read_batch`, so the tracer may start later."""
+        self._reader = _native.TraceReader(fd, names)
+        self._findings: dict[int, Finding] = {}
+
+    def read_batch(self) -> list[TracedWindow] | None:
+        """The windows up to the end of the next batch, or None behind the end of the trace.
+
+        Blocks until the tracer has written them; other threads run meanwhile. Raises RunError if the trace is damaged
+        or ends too early (the emulator died), or if the tracer had no room for all accesses of a window.
+        """
+        try:
+            windows = self._reader.read_batch()
+        except _native.TraceError as error:
+            raise RunError(str(error)) from None
+        return None if windows is None else [self._window(*window) for window in windows]
+
+    def _window(
+        self, sequence: int, findings: list[int], ignored: list[int], counted: list[int], lost: int
+    ) -> TracedWindow:
+        if lost:
+            raise RunError(
+                f"window {sequence}: the tracer's buffers were too small for {lost} accesses; "
+                "expected calls that touch less memory (reduce the size of their buffers)"
+            )
+        return TracedWindow(
+            sequence=sequence,
+            findings=tuple(self._finding(number) for number in findings),
+            ignored=_counts(ignored) if any(ignored) else NOTHING_IGNORED,
+            counted_accesses=tuple(counted),
+        )
+
+    def _finding(self, number: int) -> Finding:
+        finding = self._findings.get(number)
+        if finding is None:
+            line_address, object_name, field, sharing, first, second = self._reader.finding(number)
+            finding = self._findings[number] = Finding(
+                line_address=line_address,
+                object=object_name,
+                field=field,
+                sharing=cast(Literal["true", "false"], sharing),
+                first=_access(*first),
+                second=_access(*second),
+            )
+        return finding
+
+
+def _counts(ignored: list[int]) -> Mapping[str, int]:
+    return {rule: count for rule, count in zip(_native.RULES, ignored, strict=True) if count}
+
+
+def _access(core: int, write: bool, offset: int, size_bytes: int, function: str, stack: list[str]) -> Access:
+    return Access(core, write, offset, size_bytes, function, tuple(stack))
