@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commutant import __version__
-from commutant.errors import CommutantError, RunError, UsageError
+from commutant.errors import CommutantError, UsageError
 from commutant.mtrace.campaign import Campaign, Progress
 from commutant.mtrace.summary import Tally
 from commutant.mtrace.verdict import DEFAULT_REPEATS, Verdict, skipped
@@ -114,9 +114,10 @@ class Check:
         with self._open() as writer:
             tally, seconds = self._judge(writer, show)
             self.target.close()
-            info = load_run(writer.path).info
-            writer.finish(tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds))
-        run = load_run(writer.path)
+            run = load_run(writer.path, self._corpus)
+            info = run.info
+            summary = tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds)
+            writer.finish(run, summary)
         from commutant.report import write_html
         from commutant.run_report import report_of
 
@@ -191,8 +192,8 @@ class Check:
             return tally, seconds_before + campaign.run(self._sessions, tell)
         except KeyboardInterrupt as interrupt:
             raise Interrupted(f"interrupted{self._so_far(tally, writer.path)}") from interrupt
-        except RunError as error:
-            raise RunError(f"{error}{self._so_far(tally, writer.path)}") from error
+        except CommutantError as error:
+            raise type(error)(f"{error}{self._so_far(tally, writer.path)}") from error
 
     def _unknown_call(self, test: TestCase) -> str | None:
         names = (

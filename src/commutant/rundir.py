@@ -199,12 +199,11 @@ class RunWriter:
         except OSError as error:
             raise RunError(f"cannot write {self._file}: {_reason(error)}") from error
 
-    def finish(self, summary: Summary) -> None:
-        """Writes findings.parquet and then summary.json."""
+    def finish(self, run: Run, summary: Summary) -> None:
+        """Writes findings.parquet and then summary.json; `run` is this directory, opened for reading."""
         from commutant.findings_table import write_findings
 
-        run = load_run(self.path)
-        write_findings(run.path / FINDINGS_FILE, run.verdicts(), run.tests)
+        write_findings(self.path / FINDINGS_FILE, run.verdicts(), run.tests)
         write_json(self.path / SUMMARY_FILE, summary.to_json())
 
     def close(self) -> None:
@@ -223,16 +222,22 @@ class RunWriter:
 class Run:
     """A run directory read back. `run.json` is read at once, everything else when asked for."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, corpus: Corpus | None = None) -> None:
         self.path = path
         self.info = _read_document(path / RUN_FILE, RunInfo.from_json)
-        self.complete = (path / SUMMARY_FILE).exists()
-        """Whether the campaign ran to its end."""
+        self._corpus = corpus
 
-    @cached_property
+    @property
+    def complete(self) -> bool:
+        """Whether the campaign ran to its end."""
+        return (self.path / SUMMARY_FILE).exists()
+
+    @property
     def corpus(self) -> Corpus:
         """The tests; raises UsageError if the file is damaged."""
-        return read_corpus(self.path / CORPUS_FILE)
+        if self._corpus is None:
+            self._corpus = read_corpus(self.path / CORPUS_FILE)
+        return self._corpus
 
     @cached_property
     def tests(self) -> dict[str, TestCase]:
@@ -287,13 +292,16 @@ class Run:
             raise _damaged(path, error, number) from error
 
 
-def load_run(path: Path) -> Run:
-    """Opens a run directory; raises UsageError, one line, if it is none or damaged."""
+def load_run(path: Path, corpus: Corpus | None = None) -> Run:
+    """Opens a run directory; raises UsageError, one line, if it is none or damaged.
+
+    Who has the directory's corpus already gives it, to save the time of reading it again.
+    """
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory; expected a run directory as `commutant check` makes it")
     if not (path / RUN_FILE).exists():
         raise UsageError(f"{path} has no {RUN_FILE}; expected a run directory as `commutant check` makes it")
-    return Run(path)
+    return Run(path, corpus)
 
 
 def _load_json(content: bytes) -> Any:

@@ -60,13 +60,13 @@ def conflicting(job: Job, before: int) -> WindowRecord:
 
 
 class FakeSession:
-    """A session that answers from a script."""
+    """A session that answers from a script; `before` counts windows and is shared by the sessions of a target."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, before: dict[tuple[str, int], int] | None = None) -> None:
         self.script = script
         self.closed = False
         self.batches: list[int] = []
-        self._before: dict[tuple[str, int], int] = {}
+        self._before = {} if before is None else before
 
     def run(self, jobs: Sequence[Job]) -> Iterator[WindowRecord]:
         self.batches.append(len(jobs))
@@ -92,6 +92,7 @@ class FakeTarget:
         self.started = False
         self.closed = False
         self.made: list[FakeSession] = []
+        self.before: dict[tuple[str, int], int] = {}
 
     def implements(self, call: str) -> bool:
         return call not in self.unknown
@@ -101,7 +102,7 @@ class FakeTarget:
         self.started = True
 
     def sessions(self, count: int) -> Sequence[FakeSession]:
-        self.made = [FakeSession(self.script) for _ in range(count)]
+        self.made = [FakeSession(self.script, self.before) for _ in range(count)]
         return self.made
 
     def describe(self) -> Mapping[str, object]:

@@ -71,7 +71,7 @@ def complete(tmp_path):
         for seconds, verdict in enumerate(VERDICTS):
             writer.append(verdict, seconds)
             tally.add({test.id: test for test in CORPUS.tests}[verdict.test_id], verdict)
-        writer.finish(tally.summary("names", "fake", "conflict", 3.25, 1.5))
+        writer.finish(load_run(path), tally.summary("names", "fake", "conflict", 3.25, 1.5))
     return path
 
 
@@ -131,7 +131,7 @@ def test_the_table_has_a_row_per_standing_finding(complete):
 def test_a_run_without_findings_has_an_empty_table(tmp_path):
     path = new_directory(tmp_path / "run", "")
     with RunWriter.create(path, info(tests=0), make_corpus(0)) as writer:
-        writer.finish(Tally([]).summary("names", "fake", "conflict", 0, 0))
+        writer.finish(load_run(path), Tally([]).summary("names", "fake", "conflict", 0, 0))
     assert pyarrow.parquet.read_table(path / "findings.parquet").num_rows == 0
 
 

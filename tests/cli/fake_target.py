@@ -36,8 +36,8 @@ SCRIPTS: dict[str, Script] = {
 class CommandLineSession(FakeSession):
     """A session that stops in one window until it is closed, or dies in one."""
 
-    def __init__(self, script: Script) -> None:
-        super().__init__(script)
+    def __init__(self, script: Script, before: dict[tuple[str, int], int]) -> None:
+        super().__init__(script, before)
         self._stuck_in = int(os.environ.get("COMMUTANT_FAKE_STUCK", -1))
         self._dies_in = int(os.environ.get("COMMUTANT_FAKE_DIES", -1))
         self._closed = threading.Event()
@@ -70,7 +70,7 @@ class CommandLineTarget(FakeTarget):
             raise RunError("self-test: the planted conflict was not seen; the tracer is not to be trusted")
 
     def sessions(self, count: int) -> Sequence[FakeSession]:
-        self.made = [CommandLineSession(self.script) for _ in range(count)]
+        self.made = [CommandLineSession(self.script, self.before) for _ in range(count)]
         return self.made
 
     def close(self) -> None:

@@ -23,8 +23,8 @@ from commutant.mtrace.verdict import DEFAULT_REPEATS, Judge, Verdict
 from commutant.targets.base import Job, Session
 from commutant.testgen.testcase import TestCase
 
-MAX_BATCH_WINDOWS = 256
-"""Windows that a session gets at once: enough to hide the cost of handing them over."""
+MAX_BATCH_WINDOWS = 1024
+"""Windows that a session gets at once: between two such batches its pipeline runs empty, so there should be few."""
 
 MIN_BATCH_WINDOWS = 16
 """Towards the end batches get smaller, so that all sessions end at about the same time, but not smaller than this."""
