@@ -168,7 +168,9 @@ fn survives_a_list_of_tasks_without_end() {
 fn finds_the_area_of_vmalloc_space() {
     let mut guest = Guest::new();
     let (root, left, area) = (direct(FREE), direct(FREE + 0x100), direct(FREE + 0x200));
-    for (node, start, end) in [(root, VMALLOC + 0x10_0000, VMALLOC + 0x11_0000), (left, VMALLOC + 0x1000, VMALLOC + 0x4000)] {
+    for (node, start, end) in
+        [(root, VMALLOC + 0x10_0000, VMALLOC + 0x11_0000), (left, VMALLOC + 0x1000, VMALLOC + 0x4000)]
+    {
         guest.set(node + 8, start);
         guest.set(node + 16, end);
     }
@@ -309,7 +311,10 @@ fn reads_five_level_page_tables() {
     guest.set(guest.page(FRAME) + 40, direct_map + CACHE);
     guest.set(direct(CACHE) + 40, direct_map + CACHE + 48);
     let capture = guest.capture(direct_map + FREE + 300);
-    assert_eq!((kind(&capture), capture.object, capture.cache_name()), (CaptureKind::Slab, direct_map + FREE + 256, "filp"));
+    assert_eq!(
+        (kind(&capture), capture.object, capture.cache_name()),
+        (CaptureKind::Slab, direct_map + FREE + 256, "filp")
+    );
     assert_eq!(kind(&guest.capture(vmemmap + FRAME * 80)), CaptureKind::StructPage);
     assert_eq!(kind(&guest.capture(0xffa0_0000_0000_1000)), CaptureKind::Vmalloc);
 }

@@ -42,7 +42,9 @@ fn says_which_line_is_wrong() {
     assert!(replaced(" if ", " unless ").contains("expected `if` or the end of the line"));
     assert!(replaced("root percpu", "root list:x").contains("expected a small number behind \"list\""));
     assert!(replaced(" mask ", " size ").contains("expected `mask` or `shift`"));
-    assert!(replaced("type fdtable", &format!("type {}", "n".repeat(33))).contains("expected a name of at most 32 bytes"));
+    assert!(
+        replaced("type fdtable", &format!("type {}", "n".repeat(33))).contains("expected a name of at most 32 bytes")
+    );
 }
 
 proptest! {

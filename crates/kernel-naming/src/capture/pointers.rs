@@ -1,10 +1,11 @@
 //! Types of objects that have no cache of their own, found by following pointers from what is known.
 //!
 //! ```text
-//! queue <- roots (running tasks, variables)
-//! for each object in the queue, in order:
-//!     if it holds the wanted address: done
-//!     append what its pointers lead to, unless it is in the queue already
+//! for each root (running tasks, variables, all tasks), in order:
+//!     append its objects to the queue
+//!     for each object in the queue that has not been followed, in order:
+//!         if it holds the wanted address: done
+//!         append what its pointers lead to, unless it is in the queue already
 //! ```
 //! The queue is a table of fixed size, which stays for the next question in the same window: a second question first looks
 //! through what is there, then goes on with the walk where the first one stopped.
@@ -38,23 +39,18 @@ pub(super) struct PointerWalk {
     followed: usize,
     /// Index into `objects` plus one; 0 is free. By hash of the start address.
     slots: [u16; SLOT_COUNT],
-    started: bool,
+    /// Roots before it have been added.
+    next_root: usize,
 }
 
 impl PointerWalk {
     pub const fn new() -> Self {
         const NONE: TypedObject = TypedObject { start: 0, size_bytes: 0, kind: 0, per_cpu: false };
-        Self { objects: [NONE; OBJECT_LIMIT], count: 0, followed: 0, slots: [0; SLOT_COUNT], started: false }
+        Self { objects: [NONE; OBJECT_LIMIT], count: 0, followed: 0, slots: [0; SLOT_COUNT], next_root: 0 }
     }
 
     /// The typed object that holds `address` (for per-CPU memory: the offset).
     pub fn find(&mut self, space: &Space<'_>, per_cpu: &[u64], address: u64, in_per_cpu: bool) -> Option<TypedObject> {
-        if !self.started {
-            self.started = true;
-            for root in &space.layout.roots {
-                self.add_root(space, per_cpu, root);
-            }
-        }
         let mut looked_at = 0;
         loop {
             while looked_at < self.count {
@@ -65,11 +61,13 @@ impl PointerWalk {
                 }
                 looked_at += 1;
             }
-            if self.followed == self.count {
-                return None;
+            if self.followed < self.count {
+                self.follow(space, self.objects[self.followed]);
+                self.followed += 1;
+            } else {
+                self.add_root(space, per_cpu, space.layout.roots.get(self.next_root)?);
+                self.next_root += 1;
             }
-            self.follow(space, self.objects[self.followed]);
-            self.followed += 1;
         }
     }
 

@@ -116,6 +116,8 @@ const PER_CPU_POINTERS: &[(&str, &str, &str)] = &[
 const ARRAYS: &[(&str, &str, &str, u64)] = &[
     ("fdtable", "fd", FILE_POINTERS, 8 * FDTABLE_LEAST_FILES as u64),
     ("fdtable", "open_fds", "fdtable.open_fds", 8),
+    // The upper levels of page tables have no mark of their own.
+    ("mm_struct", "pgd", "pgd_t[]", 4096),
     ("pipe_inode_info", "bufs", "pipe_buffer[]", 40),
     ("list_lru", "node", "list_lru_node", 64),
 ];
@@ -276,7 +278,7 @@ impl Source<'_> {
             return Ok(Mark { offset: self.offset("page", "flags")?, mask: bit, value: bit });
         }
         // Up to 6.10: PAGE_TYPE_BASE is set, and PG_table (a macro, not in BTF) is cleared.
-        Ok(Mark { offset: type_word, mask: 0xf000_0400, value: 0xf000_0000 })
+        Ok(Mark { offset: type_word, mask: 0xf000_0200, value: 0xf000_0000 })
     }
 
     /// The per-CPU pointer to the running task: a variable of its own, or (6.2 to 6.14) part of `pcpu_hot`.
@@ -446,6 +448,11 @@ impl Graph<'_> {
         self.add_root(RootKind::Pointers(POINTER_ARRAY_LIMIT), "node_data", "pglist_data");
         if let Ok(offset) = self.source.offset("super_block", "s_list") {
             self.add_root(RootKind::List(offset as u32), "super_blocks", "super_block");
+        }
+        // All tasks, of which `init_task` is the head; last, since most of them have nothing to do with a window.
+        if let Some(target) = self.structure("task_struct") {
+            let kind = RootKind::List(numbers.task_tasks as u32);
+            self.roots.push(Root { kind, target, address: numbers.init_task + numbers.task_tasks });
         }
     }
 }
