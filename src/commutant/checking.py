@@ -11,6 +11,7 @@ as soon as it is known, and `resume` goes on from there. Leaving the `with` clos
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
 import shutil
@@ -54,7 +55,9 @@ def new(
     Raises UsageError if the corpus has no tests.
     """
     if not corpus.tests:
-        raise UsageError(f"no tests of {corpus.interface} to run: expected a set of calls with at least one test")
+        lost = sum(corpus.without_setup.values())
+        reason = f"; {lost} classes have states that no calls build" if lost else ""
+        raise UsageError(f"no tests of {corpus.interface} to run: expected a set of calls with at least one{reason}")
     return Check(corpus, target, jobs=jobs, repeats=repeats, seed=seed, directory=directory, resumed=None)
 
 
@@ -126,6 +129,7 @@ class Check:
 
     def _open(self) -> RunWriter:
         if self._resumed is not None:
+            self._refuse_another_target(self._resumed)
             writer = RunWriter(self._resumed.path)
             writer.cut_partial_line()
             return writer
@@ -154,6 +158,16 @@ class Check:
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it that could be lost
             raise
+
+    def _refuse_another_target(self, run: Run) -> None:
+        """Verdicts of two kernels (or QEMUs) do not belong into one run."""
+        was, now = dict(run.info.target_description), json.loads(json.dumps(dict(self.target.describe())))
+        for key in sorted(was.keys() | now.keys()):
+            if was.get(key) != now.get(key):
+                raise UsageError(
+                    f"{run.path} was started with {key} {was.get(key)!r:.80}, this is {now.get(key)!r:.80}; "
+                    f"check its corpus anew: `commutant check {run.path} --target {run.info.target}`"
+                )
 
     def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[Tally, float]:
         """Judges all tests that have no verdict yet; gives all verdicts, counted, and the seconds of the campaign."""

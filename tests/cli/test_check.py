@@ -104,11 +104,37 @@ def test_a_directory_with_a_corpus_is_taken(commutant, folder):
     assert commutant("check", str(folder), "--target", "fake").returncode == 0
 
 
+def test_a_shipped_name_is_an_interface_whatever_lies_in_the_folder(commutant, folder):
+    (folder / "names").mkdir()
+    (folder / "corpus.jsonl.gz").rename(folder / "names" / "corpus.jsonl.gz")
+    answer = commutant("check", "names", "--calls", "stat,stat", "--target", "fake", "--format", "json")
+    assert [one["calls"] for one in summary(answer)["sets"]] == [["stat", "stat"]]
+
+
+def test_an_interface_without_set_up_has_no_tests(commutant):
+    answer = commutant("check", "figure4", "--target", "fake")
+    assert answer.returncode == 2
+    assert "no tests of figure4 to run" in one_line(answer) and "states that no calls build" in one_line(answer)
+
+
+def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
+    commutant(*CHECK, "fake", "-o", "run")
+    Path("run/summary.json").unlink()
+    file = Path("run/run.json")
+    file.write_text(file.read_text().replace('"kernel": "none"', '"kernel": "other"'))
+    before = Path("run/verdicts.jsonl").read_bytes()
+    answer = commutant("check", "--resume", "run")
+    assert answer.returncode == 2
+    assert "run was started with kernel 'other', this is 'none'; check its corpus anew" in one_line(answer)
+    assert Path("run/verdicts.jsonl").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["check"], "expected an interface or a corpus, or --resume RUN"),
         (["check", "nope", "--target", "fake"], "unknown interface 'nope'"),
+        (["check", "/", "--target", "fake"], "/ has no corpus.jsonl.gz; expected an interface, a corpus, or"),
         (["check", "missing.jsonl.gz", "--target", "fake"], "cannot read the corpus missing.jsonl.gz"),
         ([*CHECK, "nope"], "unknown target 'nope'; expected one of"),
         ([*CHECK, "fake:x"], "expected fake:key=value,..., got 'x'"),

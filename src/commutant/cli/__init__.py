@@ -9,6 +9,9 @@ from __future__ import annotations
 
 def main() -> int:
     """Runs the command line of this process and returns the exit code."""
-    from commutant.cli.main import run
+    try:
+        from commutant.cli.main import run
 
-    return run()
+        return run()
+    except KeyboardInterrupt:  # before `run` could say anything about it
+        return 130

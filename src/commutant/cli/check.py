@@ -87,7 +87,7 @@ def command(
     """
     from commutant import checking
     from commutant.targets.registry import load_target
-    from commutant.testgen.corpus import looks_like_corpus, read_corpus, select_tests
+    from commutant.testgen.corpus import read_corpus, select_tests
 
     if resume is not None:
         _refuse(ctx, "--resume takes everything from the run", "what", "target", "calls", "size", "level", "repeats")
@@ -99,8 +99,8 @@ def command(
         if output is not None and output.exists():
             raise UsageError(f"{output} exists already; -o takes the name of a new directory")
         implementation = load_target(target)
-        path = _corpus_in(Path(what))
-        if looks_like_corpus(path):
+        path = _corpus_path(what)
+        if path is not None:
             _refuse(ctx, f"{what} is a corpus", "size", "level", "no_cache")
             corpus = read_corpus(path)
             if calls is not None:
@@ -133,12 +133,20 @@ def _refuse(ctx: click.Context, reason: str, *names: str) -> None:
             raise click.UsageError(f"{reason}: {shown} cannot be given", ctx)
 
 
-def _corpus_in(path: Path) -> Path:
-    """The corpus file in a directory given instead of it."""
+def _corpus_path(what: str) -> Path | None:
+    """The corpus file that the argument means; None if it means an interface."""
+    from commutant.lang import SHIPPED
     from commutant.rundir import CORPUS_FILE
+    from commutant.testgen.corpus import looks_like_corpus
 
-    inside = path / CORPUS_FILE
-    return inside if inside.is_file() else path
+    path = Path(what)
+    if what in SHIPPED:
+        return None
+    if path.is_dir():
+        if not (path / CORPUS_FILE).is_file():
+            raise UsageError(f"{what} has no {CORPUS_FILE}; expected an interface, a corpus, or a directory with one")
+        return path / CORPUS_FILE
+    return path if looks_like_corpus(path) else None
 
 
 def _run(check: Check) -> Run:
