@@ -279,3 +279,146 @@ impl Vcpu {
         self.update_category();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: u64 = 0xffff_8880_0000_1000;
+    const RULES: RuleSet = RuleSet::all();
+
+    fn site(address: u64) -> Site {
+        Site::new(address, 0)
+    }
+
+    /// A virtual CPU whose test task makes a system call that is traced.
+    fn in_call() -> (Vcpu, Tasks) {
+        let (mut vcpu, mut tasks) = (Vcpu::new(KERNEL_STACK_BYTES, false, RULES), Tasks::default());
+        vcpu.open_window();
+        vcpu.marked(&mut tasks);
+        vcpu.enter_call(1);
+        vcpu.begin(Level::SystemCall, 0x100);
+        (vcpu, tasks)
+    }
+
+    /// Records one access and gives its category and the call sites of its stack.
+    fn record(vcpu: &mut Vcpu, address: u64, site: Site) -> (Category, Vec<u64>) {
+        vcpu.record(address, address, site, 8, true, None);
+        let entry = vcpu.log[vcpu.log.len() - 1];
+        let mut sites = Vec::new();
+        let mut node = entry.node;
+        while node != crate::call_tree::ROOT {
+            sites.push(vcpu.tree.node(node).site);
+            node = vcpu.tree.node(node).parent;
+        }
+        (entry.category, sites)
+    }
+
+    #[test]
+    fn sites_keep_their_address_and_flags() {
+        for address in [0, 0x7fff_ffff_ffff, 0xffff_8000_0000_0000, u64::MAX] {
+            let site = Site::new(address, Site::CLEAR);
+            assert_eq!(site.address(), address);
+            assert!(site.has(Site::CLEAR) && !site.has(Site::ALLOCATOR));
+        }
+    }
+
+    #[test]
+    fn exact_repetitions_are_logged_once_and_counted_each_time() {
+        let (mut vcpu, _) = in_call();
+        for _ in 0..3 {
+            record(&mut vcpu, KERNEL, site(0x10));
+            record(&mut vcpu, KERNEL + 8, site(0x10));
+        }
+        assert_eq!((vcpu.log.len(), vcpu.counted), (2, 6));
+        vcpu.open_window();
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, COUNTS);
+        assert_eq!((vcpu.log.len(), vcpu.counted), (1, 1));
+    }
+
+    #[test]
+    fn clearing_is_ignored_under_an_allocator_only() {
+        let (mut vcpu, _) = in_call();
+        let clear = Site::new(0x500, Site::CLEAR);
+        assert_eq!(record(&mut vcpu, KERNEL, clear).0, COUNTS);
+        vcpu.call(0xffff_c900_0000_3f00, Site::new(0x600, Site::ALLOCATOR), true);
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        assert_eq!(record(&mut vcpu, KERNEL, clear), (category_of(Some(Rule::AllocationClear)), vec![0x700, 0x600]));
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x500)).0, COUNTS);
+        vcpu.ret(0xffff_c900_0000_3e00, true);
+        vcpu.ret(0xffff_c900_0000_3f00, true);
+        assert_eq!(record(&mut vcpu, KERNEL + 64, clear), (COUNTS, vec![]));
+    }
+
+    #[test]
+    fn an_interrupt_is_ignored_and_leaves_the_call_stack_as_it_was() {
+        let (mut vcpu, _) = in_call();
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        vcpu.begin(Level::Interrupt, 0x200);
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::Interrupt)));
+        vcpu.call(0xffff_c900_0000_3d00, site(0x710), true);
+        vcpu.begin(Level::Softirq, 0x300);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::Softirq)));
+        vcpu.ret(0xffff_c900_0000_3d00, true); // the dispatcher returns
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::Interrupt)));
+        vcpu.end();
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x600]));
+    }
+
+    #[test]
+    fn faults_and_interrupts_from_other_cores_count_with_their_entry_in_the_stack() {
+        let (mut vcpu, mut tasks) = in_call();
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        vcpu.begin(Level::Exception, 0x200);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x200, 0x600]));
+        vcpu.end();
+        vcpu.leave_task(1);
+        vcpu.enter_task(2, &mut tasks);
+        vcpu.begin(Level::InterProcessorInterrupt, 0x210);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x210]));
+        vcpu.end();
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x12)).0, category_of(Some(Rule::OtherTask)));
+    }
+
+    #[test]
+    fn other_tasks_are_ignored_until_the_tests_task_is_back_where_it_was() {
+        let (mut vcpu, mut tasks) = in_call();
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        vcpu.begin(Level::Interrupt, 0x200);
+        vcpu.leave_task(1);
+        vcpu.enter_task(2, &mut tasks);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::OtherTask)));
+        vcpu.leave_task(2);
+        vcpu.enter_task(3, &mut tasks);
+        vcpu.begin_task(&mut tasks);
+        vcpu.leave_task(3);
+        vcpu.enter_task(1, &mut tasks);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::Interrupt)));
+        vcpu.end();
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x12)), (COUNTS, vec![0x600]));
+    }
+
+    #[test]
+    fn a_rule_that_is_off_lets_accesses_count() {
+        let mut tasks = Tasks::default();
+        let mut vcpu = Vcpu::new(KERNEL_STACK_BYTES, false, RULES.without(Rule::Interrupt).without(Rule::Runner));
+        vcpu.open_window();
+        vcpu.marked(&mut tasks);
+        vcpu.begin(Level::Interrupt, 0x200);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x200]));
+        vcpu.record(0x1000, 0x1000, site(0x10), 8, true, Some(Rule::Runner));
+        vcpu.record(0x2000, 0x2000, site(0x10), 8, true, Some(Rule::DeviceMemory));
+        let categories: Vec<Category> = vcpu.log.iter().map(|entry| entry.category).collect();
+        assert_eq!(categories, [COUNTS, COUNTS, category_of(Some(Rule::DeviceMemory))]);
+    }
+
+    #[test]
+    fn a_full_log_counts_what_it_loses() {
+        let (mut vcpu, _) = in_call();
+        for index in 0..LOG_CAPACITY as u64 + 7 {
+            vcpu.record(KERNEL + 8 * index, KERNEL + 8 * index, site(0x10), 8, false, None);
+        }
+        assert_eq!((vcpu.log.len(), vcpu.lost), (LOG_CAPACITY, 7));
+    }
+}

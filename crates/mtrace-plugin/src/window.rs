@@ -376,3 +376,7 @@ pub fn write_empty(sequence: u64, buffer: &mut Vec<u8>) {
     let summary = WindowSummary { sequence, lost_accesses: 0, counted_accesses: &[], ignored_lines: &[0; RULE_COUNT] };
     encode::WindowWriter::begin(buffer, &summary).finish();
 }
+
+#[cfg(test)]
+#[path = "window_tests.rs"]
+mod tests;

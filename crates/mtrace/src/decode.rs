@@ -178,7 +178,7 @@ impl<R: Read> TraceDecoder<R> {
                 return Err(TraceError::CutOff { position: self.position, expected: "the rest of a record" });
             }
         }
-        let actual = crc32fast::hash(&self.body);
+        let actual = crate::encode::checksum(&head[..8], &self.body);
         if actual != checksum {
             let problem = format!("expected a record with checksum {checksum:08x}, got one with {actual:08x}");
             return Err(damaged(start, problem));

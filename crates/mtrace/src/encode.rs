@@ -22,6 +22,14 @@ pub fn header(header: &Header) -> [u8; HEADER_BYTES] {
     bytes
 }
 
+/// The checksum of a record: CRC-32 over kind, length and body.
+pub(crate) fn checksum(kind_and_length: &[u8], body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(kind_and_length);
+    hasher.update(body);
+    hasher.finalize()
+}
+
 /// A record under construction at the end of a buffer; [`RecordWriter::finish`] fills in length and checksum.
 struct RecordWriter<'a> {
     buffer: &'a mut Vec<u8>,
@@ -40,8 +48,8 @@ impl<'a> RecordWriter<'a> {
         let body = self.start + RECORD_HEADER_BYTES;
         let length = self.buffer.len() - body;
         assert!(length <= MAX_BODY_BYTES, "a record's body must stay below {MAX_BODY_BYTES} bytes");
-        let checksum = crc32fast::hash(&self.buffer[body..]);
         self.buffer[self.start + 4..self.start + 8].copy_from_slice(&(length as u32).to_le_bytes());
+        let checksum = checksum(&self.buffer[self.start..self.start + 8], &self.buffer[body..]);
         self.buffer[self.start + 8..body].copy_from_slice(&checksum.to_le_bytes());
     }
 }

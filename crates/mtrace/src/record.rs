@@ -10,7 +10,7 @@ pub const MAGIC: [u8; 8] = *b"\x89MTRACE\n";
 pub const VERSION: u32 = 1;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 32;
-/// Bytes in front of each record's body: kind, length of the body, checksum of the body.
+/// Bytes in front of each record's body: kind, length of the body, checksum.
 pub const RECORD_HEADER_BYTES: usize = 12;
 /// Longest body of a record.
 pub const MAX_BODY_BYTES: usize = 16 << 20;
