@@ -10,9 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import steps
 
 import commutant
-from tests.repository.tree import BIN, ROOT, command
+from tests.repository.tree import BIN, ROOT
 
 WHEELS = BIN.parent / "wheels"
 
@@ -21,7 +22,7 @@ WHEELS = BIN.parent / "wheels"
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built as `make wheel` builds it."""
     folder = tmp_path_factory.mktemp("dist")
-    command("maturin", "build", "--quiet", "--release", "--offline", "--out", str(folder))
+    steps.run([BIN / "maturin", "build", "--quiet", "--release", "--offline", "--out", folder])
     (built,) = folder.glob("*.whl")
     return built
 
