@@ -6,13 +6,14 @@ Written from the documented naming alone (a map is `<map>_has` and a function pe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import z3
 
-from commutant.analyzer.condition import Cube, Fact
+from commutant.analyzer.condition import Cube, Fact, constants_of
 from commutant.lang.interface import Interface
 from commutant.lang.types import (
     BoolType,
@@ -152,6 +153,16 @@ class World:
     def all_hold(self, cube: Cube) -> bool:
         """Whether every fact of a cube is true here."""
         return all(self.holds(fact) for fact in cube)
+
+    def all_hold_for_some_choice(self, cube: Cube, domains: Mapping[str, Sequence[Any]]) -> bool:
+        """The same where the cube may speak of choices: `domains` holds the values to try, by name."""
+        names = sorted({name for fact in cube for name in constants_of(fact) if name in domains})
+        self.signatures = {**self.signatures, **dict.fromkeys(names, ((), ""))}
+        for values in itertools.product(*(domains[name] for name in names)):
+            self.tables |= {name: {(): value} for name, value in zip(names, values, strict=True)}
+            if self.all_hold(cube):
+                return True
+        return False
 
 
 class Z3Terms:

@@ -65,7 +65,7 @@ def test_the_refusals_cover_all_that_does_not_commute(renames: SetAnalysis) -> N
     from commutant.analyzer.simplify import refusals
 
     terms = Z3Terms(all_signatures(renames.interface, renames.calls))
-    refused = terms.union(cube for _, cube in refusals(renames.leaves))
+    refused = terms.union(cube for _, cube in refusals(renames.leaves, renames.choices))
     assert proved(refused == z3.Not(terms.union(renames.cubes)))
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations_with_replacement
 
+from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet, time_limit
-from commutant.analyzer.condition import Cube, Leaf, facts_of
+from commutant.analyzer.condition import Cube, Leaf, contradictory, facts_of
 from commutant.analyzer.parallel import Progress, map_in_processes
 from commutant.analyzer.sentences import sentences
 from commutant.analyzer.simplify import refusals, simplify
@@ -21,6 +22,7 @@ from commutant.analyzer.smtlib import script
 from commutant.analyzer.vocabulary import Vocabulary
 from commutant.errors import UsageError
 from commutant.lang.interface import Interface
+from commutant.lang.types import Type
 from commutant.symbolic import explore
 
 SCHEMA_VERSION = 1
@@ -51,12 +53,22 @@ class SetAnalysis:
     @cached_property
     def cubes(self) -> list[Cube]:
         """The simplified commutativity condition: the calls commute where one of the cubes holds."""
-        return simplify(self.leaves)
+        return simplify(self.leaves, self.choices)
+
+    @cached_property
+    def choices(self) -> Choices:
+        """What the specification leaves to the implementation on the paths of this set."""
+        return Choices(self._choice_types, self.vocabulary.presence)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The names that conditions use."""
-        return Vocabulary(self.interface, tuple(self.interface.signature(call) for call in self.calls))
+        signatures = tuple(self.interface.signature(call) for call in self.calls)
+        return Vocabulary(self.interface, signatures, self._choice_types)
+
+    @property
+    def _choice_types(self) -> dict[str, Type]:
+        return {name: type_ for leaf in self.leaves for name, type_ in leaf.choices}
 
     @property
     def conditions(self) -> list[str]:
@@ -67,7 +79,10 @@ class SetAnalysis:
     def refusals(self) -> list[tuple[str, list[str]]]:
         """Per difference that a caller could see ("result of rename.0"), when it shows."""
         grouped: dict[str, list[Cube]] = {}
-        for difference, cube in refusals(self.leaves):
+        for difference, cube in refusals(self.leaves, self.choices):
+            apart = self.choices.renamed(cube)
+            if any(self.vocabulary.chosen_in(other) and not contradictory([*apart, *other]) for other in self.cubes):
+                difference += ", unless another choice makes them commute"
             grouped.setdefault(difference, []).append(cube)
         return [(name, sentences(cubes, self.calls, self.vocabulary)) for name, cubes in grouped.items()]
 
@@ -148,7 +163,8 @@ def explore_leaves(interface: type[Interface], calls: tuple[str, ...]) -> tuple[
         for path in explore(CallSet(interface, calls).run):
             outcome = path.result
             difference = outcome.difference if outcome is not None else None
-            leaves.append(Leaf(facts_of(path.context, path.decisions), path.feasible, difference))
+            choices = outcome.choices if outcome is not None else ()
+            leaves.append(Leaf(facts_of(path.context, path.decisions), path.feasible, difference, choices))
     return tuple(leaves)
 
 

@@ -21,7 +21,18 @@ from commutant.errors import UsageError
 from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import CallSignature, Interface
 from commutant.lang.nondeterminism import answered_by
-from commutant.lang.types import MapType, SortType, Struct, Time, Type, struct_fields
+from commutant.lang.types import (
+    IntType,
+    MapType,
+    SeqType,
+    SortType,
+    Struct,
+    StructType,
+    Time,
+    TupleType,
+    Type,
+    struct_fields,
+)
 from commutant.symbolic import (
     BoolValue,
     Context,
@@ -41,12 +52,14 @@ SECONDS_PER_PATH = 10.0
 
 @dataclass(slots=True)
 class Outcome:
-    """What a path showed. `difference` is None if the calls commute on it, else says what a caller could tell apart."""
+    """What a path showed. `difference` is None if the calls commute on it, else says what a caller could tell apart;
+    `choices` are the types of what was left to the implementation, by name."""
 
     difference: str | None
     decision_count: int
     initial: Interface
     arguments: tuple[dict[str, Any], ...]
+    choices: tuple[tuple[str, Type], ...]
 
     @property
     def commutes(self) -> bool:
@@ -65,7 +78,7 @@ class SymbolicOracle:
     implementation may give the number to whoever comes first.
     """
 
-    def __init__(self, label: str, answers: dict[str, Any], state: Interface) -> None:
+    def __init__(self, label: str, answers: Answers, state: Interface) -> None:
         self._label = label
         self._answers = answers
         self._state = state
@@ -73,20 +86,18 @@ class SymbolicOracle:
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
         """The call's unknown; ChoiceRefused where it is not allowed."""
-        name = self._name()
+        name = self._name(type_)
         if name not in self._answers:
-            self._answers[name] = unknown(type_, name)
-        value = self._answers[name]
+            self._answers[name] = (type_, unknown(type_, name))
+        value = self._answers[name][1]
         if not allowed(value):
             raise ChoiceRefused
         return value
 
     def unused(self, type_: SortType) -> SortValue:
         """A value that differs from every value of the initial state and from those in use on this order."""
-        name, sort = self._name(), type_.sort.__name__
-        if name not in self._answers:
-            self._answers[name] = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
-        value: SortValue = self._answers[name]
+        value = self._fresh(self._name(type_), type_)
+        sort = type_.sort.__name__
         in_use: tuple[SortValue, ...] = getattr(self._state, IN_USE, ())
         for other in in_use:
             if other.sort == sort:
@@ -100,15 +111,41 @@ class SymbolicOracle:
 
     def now(self) -> SortValue:
         """The one time at which all calls run; it differs from every time in the initial state."""
-        name, sort = "now.choice", Time.__name__
-        if name not in self._answers:
-            self._answers[name] = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
-        value: SortValue = self._answers[name]
-        return value
+        return self._fresh(NOW, SortType(Time))
 
-    def _name(self) -> str:
+    def _fresh(self, name: str, type_: SortType) -> SortValue:
+        if name not in self._answers:
+            sort = type_.sort.__name__
+            value = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
+            self._answers[name] = (type_, value)
+        answer: SortValue = self._answers[name][1]
+        return answer
+
+    def _name(self, type_: Type) -> str:
+        """A name per call, question and type: in another order the call may have something else to ask."""
         self._asked += 1
-        return f"{self._label}.choice.{self._asked - 1}"
+        return f"{self._label}.choice.{self._asked - 1}.{_kind_of_choice(type_)}"
+
+
+NOW = "now"
+"""The name of the constant for the time at which all calls run; no fact speaks of it, since it is fresh."""
+
+Answers = dict[str, tuple[Type, Any]]
+"""The choices of a path: type and value, by name."""
+
+
+def _kind_of_choice(type_: Type) -> str:
+    if isinstance(type_, MapType):
+        raise UsageError("choose() was asked for a map: expected a bool, an int, a sort, or a tuple or Struct of these")
+    if isinstance(type_, SortType):
+        return type_.sort.__name__
+    if isinstance(type_, IntType):
+        return "int" + "to".join("" if bound is None else str(bound) for bound in (type_.low, type_.high))
+    if isinstance(type_, StructType):
+        return type_.struct.__name__
+    if isinstance(type_, TupleType):
+        return "and".join(_kind_of_choice(item) for item in type_.items)
+    return f"{_kind_of_choice(type_.item)}s{type_.capacity}" if isinstance(type_, SeqType) else "bool"
 
 
 IN_USE = "_commutant_in_use"
@@ -140,14 +177,15 @@ class CallSet:
             }
             for index, signature in enumerate(self.signatures)
         )
+        answers: Answers = {}
         try:
-            difference = self._difference(initial, arguments)
+            difference = self._difference(initial, arguments, answers)
         except ChoiceRefused:
             difference = "no choice is allowed in every order"
-        return Outcome(difference, len(context.trail), initial, arguments)
+        choices = tuple((name, type_) for name, (type_, _) in answers.items() if name != NOW)
+        return Outcome(difference, len(context.trail), initial, arguments, choices)
 
-    def _difference(self, initial: Interface, arguments: tuple[dict[str, Any], ...]) -> str | None:
-        answers: dict[str, Any] = {}
+    def _difference(self, initial: Interface, arguments: tuple[dict[str, Any], ...], answers: Answers) -> str | None:
         for given in arguments:
             initial.touch(given)
         states: dict[tuple[int, ...], Interface] = {(): initial}
@@ -169,7 +207,7 @@ class CallSet:
                         return "state after " + " and ".join(f"{self.calls[i]}.{i}" for i in subset)
         return None
 
-    def _perform(self, index: int, state: Interface, arguments: dict[str, Any], answers: dict[str, Any]) -> Any:
+    def _perform(self, index: int, state: Interface, arguments: dict[str, Any], answers: Answers) -> Any:
         oracle = SymbolicOracle(f"{self.calls[index]}.{index}", answers, state)
         with answered_by(oracle):
             try:

@@ -8,10 +8,11 @@ integers; nothing relies on finding all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from commutant.lang.types import Type
 from commutant.symbolic import integers
 from commutant.symbolic.context import Context, Decision, Literal, Term
 
@@ -33,15 +34,19 @@ class Fact(NamedTuple):
 Cube = tuple[Fact, ...]
 """A conjunction of facts."""
 
+Sum = tuple[dict[Term, int], int]
+"""Coefficients of integer terms, and a constant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """One explored path: its facts in the order decided, whether the model's restrictions admit it, and, where the
-    calls do not commute on it, what a caller could tell apart."""
+    calls do not commute on it, what a caller could tell apart; and the types of the choices that it made, by name."""
 
     facts: Cube
     feasible: bool
     difference: str | None
+    choices: tuple[tuple[str, Type], ...] = ()
 
     @property
     def commutes(self) -> bool:
@@ -79,9 +84,40 @@ def resolve(context: Context, term: Term) -> Term:
     return term
 
 
-def mentions_choice(fact: Fact) -> bool:
-    """Whether the fact speaks of a value that the specification leaves open."""
-    return any(".choice." in name for name in constants_of(fact))
+def as_sum(fact: Fact) -> Sum:
+    """What a `==` fact compares with 0, or what a `<=` fact, on the side that it takes, says is at most 0."""
+    sign = -1 if fact.kind == "<=" and not fact.holds else 1
+    return {term: sign * coefficient for term, coefficient in fact.left}, sign * fact.right + (1 if sign < 0 else 0)
+
+
+def sum_term(terms: Mapping[Term, int], constant: int) -> Term:
+    """The simplest term for a sum."""
+    present = tuple((term, c) for term, c in sorted(terms.items(), key=repr) if c)
+    if not present:
+        return ("value", constant)
+    return present[0][0] if len(present) == 1 and present[0][1] == 1 and not constant else ("sum", present, constant)
+
+
+def rename_constants(cube: Cube, names: Mapping[str, str]) -> Cube:
+    """The cube with some constants under other names."""
+
+    def rename(term: Term) -> Term:
+        if term[0] == "constant":
+            return ("constant", names.get(term[1], term[1]))
+        if term[0] == "apply":
+            return ("apply", term[1], tuple(rename(argument) for argument in term[2]))
+        if term[0] == "sum":
+            return ("sum", tuple((rename(inner), c) for inner, c in term[1]), term[2])
+        return term
+
+    def renamed(fact: Fact) -> Fact:
+        if fact.kind == "bool":
+            return Fact("bool", rename(fact.left), None, fact.holds)
+        if fact.kind == "same":
+            return Fact("same", rename(fact.left), rename(fact.right), fact.holds)
+        return Fact(fact.kind, tuple((rename(term), c) for term, c in fact.left), fact.right, fact.holds)
+
+    return tuple(renamed(fact) for fact in cube) if names else cube
 
 
 def constants_of(fact: Fact) -> Iterable[str]:

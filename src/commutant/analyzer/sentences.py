@@ -48,7 +48,8 @@ def sentence(cube: Cube, vocabulary: Vocabulary) -> str:
     parts += [_same(fact, vocabulary) for fact in cube if fact.kind == "same" and fact.holds]
     parts += _differences([fact for fact in cube if fact.kind == "same" and not fact.holds], vocabulary)
     parts += [_comparison(fact, vocabulary) for fact in cube if fact.kind in ("<=", "==")]
-    return "; ".join(parts)
+    chosen = ", ".join(vocabulary.short[name] for name in vocabulary.chosen_in(cube))
+    return (f"for some {chosen}: " if chosen else "") + "; ".join(parts)
 
 
 def _is_presence(fact: Fact, vocabulary: Vocabulary) -> bool:

@@ -10,34 +10,79 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from commutant.analyzer.condition import Cube, Fact, Leaf, contradictory, mentions_choice
+from commutant.analyzer.choices import Choices
+from commutant.analyzer.condition import Cube, Fact, Leaf, contradictory
 
 Region = list[Cube] | None
 """A union of cubes; None where no state belongs to the place in the tree at all."""
 
 
-def simplify(leaves: Sequence[Leaf]) -> list[Cube]:
+def simplify(leaves: Sequence[Leaf], choices: Choices) -> list[Cube]:
     """Cubes whose union is exactly the set of states in which the calls commute, choices eliminated."""
-    commuting = [_without_choices(cube) for cube in _merge(leaves, 0, lambda leaf: leaf.commutes) or []]
-    refuting = [
-        _without_choices(cube) for cube in _merge(leaves, 0, lambda leaf: leaf.feasible and not leaf.commutes) or []
-    ]
-    widened = [_widen(cube, refuting) for cube in _distinct(commuting)]
-    return _cover(_distinct(widened), commuting)
+    commuting = _Region(_merge(leaves, 0, lambda leaf: leaf.commutes) or [], choices)
+    refuting = _Region(_merge(leaves, 0, lambda leaf: leaf.feasible and not leaf.commutes) or [], choices)
+    outside = [choices.renamed(cube) for cube in refuting.without(commuting)]
+    widened = [_widen(cube, outside) for cube in _distinct(commuting.cubes)]
+    return _cover(_distinct(widened), commuting.cubes)
 
 
-def refusals(leaves: Sequence[Leaf]) -> list[tuple[str, Cube]]:
+def refusals(leaves: Sequence[Leaf], choices: Choices) -> list[tuple[str, Cube]]:
     """Per difference that a caller could see, merged cubes of states in which the calls do not commute because of it.
 
-    A cube that a commutative path covers (by another choice of the implementation) is left out.
+    What a commutative path covers (by another choice of the implementation) is left out.
     """
-    commuting = [_without_choices(cube) for cube in _merge(leaves, 0, lambda leaf: leaf.commutes) or []]
+    commuting = _Region(_merge(leaves, 0, lambda leaf: leaf.commutes) or [], choices)
     found: list[tuple[str, Cube]] = []
     for difference in dict.fromkeys(leaf.difference for leaf in leaves if leaf.feasible and leaf.difference):
-        for cube in _distinct([_without_choices(c) for c in _merge_difference(leaves, difference)]):
-            if not any(set(other) <= set(cube) for other in commuting):
-                found.append((difference, cube))
+        region = _Region(_merge_difference(leaves, difference), choices)
+        found += [(difference, cube) for cube in _distinct(region.without(commuting))]
     return found
+
+
+class _Region:
+    """A union of cubes with choices eliminated; `chosen` are those that come from cubes with choices.
+
+    Only these can overlap the other verdict's: paths are disjoint, but one state may be on several by different
+    choices.
+    """
+
+    def __init__(self, cubes: Sequence[Cube], choices: Choices) -> None:
+        self._choices = choices
+        self.plain = [cube for cube in cubes if not choices.mentioned(cube)]
+        self.chosen = _distinct([part for cube in cubes if choices.mentioned(cube) for part in choices.eliminate(cube)])
+
+    @property
+    def cubes(self) -> list[Cube]:
+        """All cubes of the region."""
+        return [*self.plain, *self.chosen]
+
+    def without(self, other: _Region) -> list[Cube]:
+        """The cubes of what lies in this region and not in the other.
+
+        A cube of the other region that still mentions a choice has no negation without a quantifier: only what it holds
+        as a whole is taken away, and the rest may overlap it.
+        """
+        left = self.chosen
+        for cube in other.chosen:
+            if self._choices.mentioned(cube):
+                left = [mine for mine in left if not _implies(mine, cube)]
+            else:
+                left = [part for mine in left for part in _minus(mine, cube)]
+        return [*self.plain, *left]
+
+
+def _minus(cube: Cube, other: Cube) -> list[Cube]:
+    """Disjoint cubes of the states that are in `cube` and not in `other`."""
+    if contradictory([*cube, *other]):
+        return [cube]
+    parts: list[Cube] = []
+    inside = cube
+    for fact in other:
+        if fact not in inside:
+            if not contradictory([*inside, fact.negated()]):
+                parts.append((*inside, fact.negated()))
+            inside = (*inside, fact)
+    return parts
 
 
 def _merge_difference(leaves: Sequence[Leaf], difference: str) -> list[Cube]:
@@ -60,22 +105,6 @@ def _merge(leaves: Sequence[Leaf], depth: int, member: Callable[[Leaf], bool]) -
     if left == right:
         return left
     return [(fact, *cube) for cube in left] + [(fact.negated(), *cube) for cube in right]
-
-
-def _without_choices(cube: Cube) -> Cube:
-    """The states for which some choice satisfies the cube. A choice ranges over values that differ from any given few,
-    so its disequalities can be met and go; what an equality with a choice says of other values is substituted."""
-    facts = list(cube)
-    while True:
-        chosen = next((f for f in facts if f.kind == "same" and f.holds and mentions_choice(f)), None)
-        if chosen is None:
-            return tuple(fact for fact in facts if not mentions_choice(fact))
-        choice, other = (chosen.left, chosen.right) if ".choice." in str(chosen.left) else (chosen.right, chosen.left)
-        facts = [
-            Fact(f.kind, other if f.left == choice else f.left, other if f.right == choice else f.right, f.holds)
-            for f in facts
-            if f is not chosen
-        ]
 
 
 def _widen(cube: Cube, refuting: Sequence[Cube]) -> Cube:

@@ -1,7 +1,8 @@
 """A condition as SMT-LIB 2.6, over the model's own names, so that anyone can check it with a solver of their own.
 
 One script: sorts, functions and constants of the model and the calls, and one closed assertion that holds exactly where
-the calls commute, among the states that the model admits. Choices of the implementation are eliminated.
+the calls commute, among the states that the model admits. Choices of the implementation are eliminated (see `choices`);
+the few that cannot be are bound by `exists`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def _all(cube: Cube, vocabulary: Vocabulary) -> str:
     texts = [_literal(fact, vocabulary) for fact in cube]
     if not texts:
         return "true"
-    return texts[0] if len(texts) == 1 else f"(and {' '.join(texts)})"
+    text = texts[0] if len(texts) == 1 else f"(and {' '.join(texts)})"
+    chosen = " ".join(f"({name} {vocabulary.choices[name]})" for name in vocabulary.chosen_in(cube))
+    return f"(exists ({chosen}) {text})" if chosen else text
 
 
 def _literal(fact: Fact, vocabulary: Vocabulary) -> str:

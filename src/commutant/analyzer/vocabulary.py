@@ -1,13 +1,16 @@
 """How terms are called: in sentences (`names[src.0]`) and in SMT-LIB (`(names_value rename.0.src)`).
 
 A map is a presence function `<map>_has` and one function per field of its value (`<map>_value` for a value without
-fields); a plain attribute is a constant; an argument is the constant `<call>.<index>.<parameter>`.
+fields, such as a map in a map); a plain attribute is a constant; an argument is the constant
+`<call>.<index>.<parameter>`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from commutant.analyzer.condition import Cube, constants_of
 from commutant.lang.interface import CallSignature, Interface
 from commutant.lang.types import (
     BoolType,
@@ -38,26 +41,37 @@ class Function:
 class Vocabulary:
     """The names of one model and one set of its calls."""
 
-    def __init__(self, interface: type[Interface], signatures: tuple[CallSignature, ...]) -> None:
+    def __init__(
+        self,
+        interface: type[Interface],
+        signatures: tuple[CallSignature, ...],
+        choices: Mapping[str, Type] | None = None,
+    ) -> None:
         self.functions: dict[str, Function] = {}
         for attribute, type_ in interface.state_types().items():
             self._declare(attribute, attribute, type_, ())
         self.parameters: dict[str, str] = {}
         self.short: dict[str, str] = {}
+        self.choices: dict[str, str] = {}
+        for name, type_ in (choices or {}).items():
+            call_index, question = name.split(".")[1:4:2]
+            for suffix, scalar in scalars_of(type_):
+                self.choices[name + suffix] = smt_sort(scalar)
+                self.short[name + suffix] = f"choice{question if question != '0' else ''}{suffix}.{call_index}"
         for index, signature in enumerate(signatures):
             for parameter, type_ in signature.parameters.items():
-                for suffix, scalar in _scalars(type_):
+                for suffix, scalar in scalars_of(type_):
                     name = f"{signature.name}.{index}.{parameter}{suffix}"
-                    self.parameters[name] = scalar
+                    self.parameters[name] = smt_sort(scalar)
                     self.short[name] = f"{parameter}{suffix}.{index}"
 
     def _declare(self, name: str, pattern: str, type_: Type, keys: tuple[str, ...]) -> None:
         if isinstance(type_, MapType):
-            key_sorts = tuple(scalar for _, scalar in _scalars(type_.key))
+            key_sorts = tuple(smt_sort(scalar) for _, scalar in scalars_of(type_.key))
             places = ", ".join(f"{{{len(keys) + i}}}" for i in range(len(key_sorts)))
             inner = (*keys, *key_sorts)
             self.functions[f"{name}_has"] = Function(f"{name}_has", inner, "Bool", f"{places} in {pattern}", pattern)
-            suffix = "" if isinstance(type_.value, StructType | MapType | SeqType | TupleType) else "_value"
+            suffix = "" if isinstance(type_.value, StructType | SeqType | TupleType) else "_value"
             self._declare(name + suffix, f"{pattern}[{places}]", type_.value, inner)
         elif isinstance(type_, StructType):
             for field, field_type in struct_fields(type_.struct).items():
@@ -71,6 +85,15 @@ class Vocabulary:
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", type_.item, keys)
         else:
             self.functions[name] = Function(name, keys, smt_sort(type_), pattern)
+
+    @property
+    def presence(self) -> frozenset[str]:
+        """The names of the presence functions."""
+        return frozenset(function.name for function in self.functions.values() if function.presence_of)
+
+    def chosen_in(self, cube: Cube) -> list[str]:
+        """The choices that a cube speaks of; it holds where some values of them satisfy it."""
+        return sorted({name for fact in cube for name in constants_of(fact) if name in self.choices})
 
     def sentence_term(self, term: Term) -> str:
         """A term as people write it."""
@@ -133,15 +156,13 @@ def smt_int(value: int) -> str:
     return str(value) if value >= 0 else f"(- {-value})"
 
 
-def _scalars(type_: Type, suffix: str = "") -> list[tuple[str, str]]:
-    """The scalars that a parameter or key consists of: suffix of the name, and SMT-LIB sort."""
-    if isinstance(type_, SortType | BoolType | IntType):
-        return [(suffix, smt_sort(type_))]
+def scalars_of(type_: Type, suffix: str = "") -> list[tuple[str, Type]]:
+    """The scalars that a parameter, key or choice consists of: suffix of the name, and type."""
     if isinstance(type_, TupleType):
-        return [pair for i, item in enumerate(type_.items) for pair in _scalars(item, f"{suffix}_{i}")]
+        return [pair for i, item in enumerate(type_.items) for pair in scalars_of(item, f"{suffix}_{i}")]
     if isinstance(type_, StructType):
-        return [pair for f, t in struct_fields(type_.struct).items() for pair in _scalars(t, f"{suffix}_{f}")]
+        return [pair for f, t in struct_fields(type_.struct).items() for pair in scalars_of(t, f"{suffix}_{f}")]
     if isinstance(type_, SeqType):
-        items = [pair for i in range(type_.capacity) for pair in _scalars(type_.item, f"{suffix}_{i}")]
-        return [(f"{suffix}_length", "Int"), *items]
-    return []
+        items = [pair for i in range(type_.capacity) for pair in scalars_of(type_.item, f"{suffix}_{i}")]
+        return [(f"{suffix}_length", IntType(0, type_.capacity)), *items]
+    return [] if isinstance(type_, MapType) else [(suffix, type_)]

@@ -113,7 +113,7 @@ class Entry:
             self.known = True
             type_ = self.content.type.value
             name = self.content.name
-            if not isinstance(type_, StructType | MapType | SeqType | TupleType):
+            if not isinstance(type_, StructType | SeqType | TupleType):
                 name += "_value"
             self._value = unknown(type_, name, self.arguments)
         return self._value

@@ -1,0 +1,151 @@
+"""Choices are eliminated exactly: against Z3's quantifier elimination, and against trying every value."""
+
+from __future__ import annotations
+
+import itertools
+
+import z3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commutant.analyzer.choices import Choices
+from commutant.analyzer.condition import Cube, Fact
+from commutant.lang.types import BoolType, IntType, Sort, SortType
+from tests.analyzer.interpretation import Signature, World, Z3Terms, proved
+
+
+class Key(Sort):
+    """A key."""
+
+
+SIGNATURES: dict[str, Signature] = {
+    **dict.fromkeys(("x", "y", "c.choice.int", "c.choice.small"), ((), "Int")),
+    **dict.fromkeys(("k", "l", "c.choice.key", "c.choice.other"), ((), "Key")),
+    **dict.fromkeys(("b", "c.choice.bool"), ((), "Bool")),
+    "m_has": (("Key",), "Bool"),
+    "m_value": (("Key",), "Key"),
+    "n_has": (("Int",), "Bool"),
+    "f_has": (("Bool",), "Bool"),
+}
+CHOICES = Choices(
+    {
+        "c.choice.int": IntType(),
+        "c.choice.small": IntType(0, 3),
+        "c.choice.key": SortType(Key),
+        "c.choice.other": SortType(Key),
+        "c.choice.bool": BoolType(),
+    },
+    frozenset({"m_has", "n_has", "f_has"}),
+)
+
+
+def constant(name: str) -> tuple[str, str]:
+    return ("constant", name)
+
+
+integer_terms = st.sampled_from([constant(name) for name in ("x", "y", "c.choice.int", "c.choice.small")])
+keys = st.sampled_from([constant(name) for name in ("k", "l", "c.choice.key", "c.choice.other")])
+key_terms = st.one_of(keys, keys.map(lambda key: ("apply", "m_value", (key,))))
+bool_terms = st.one_of(
+    st.sampled_from([constant("b"), constant("c.choice.bool")]),
+    keys.map(lambda key: ("apply", "m_has", (key,))),
+    integer_terms.map(lambda key: ("apply", "n_has", (key,))),
+    st.sampled_from([constant("b"), constant("c.choice.bool")]).map(lambda key: ("apply", "f_has", (key,))),
+)
+
+
+def linear_facts(coefficients: list[int]) -> st.SearchStrategy[Fact]:
+    return st.builds(
+        lambda kind, terms, rest, holds: Fact(kind, tuple(sorted(terms.items())), rest, holds),
+        st.sampled_from(["<=", "=="]),
+        st.dictionaries(integer_terms, st.sampled_from(coefficients), min_size=1, max_size=3),
+        st.integers(-3, 3),
+        st.booleans(),
+    )
+
+
+@given(st.lists(linear_facts([-1, 1]), max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_integers_with_unit_coefficients_are_eliminated_entirely(facts: list[Fact]) -> None:
+    eliminated = CHOICES.eliminate(tuple(facts))
+    assert not any(CHOICES.mentioned(cube) for cube in eliminated)
+    check_with_z3(tuple(facts), eliminated)
+
+
+@given(st.lists(linear_facts([-3, -2, -1, 1, 2, 3]), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_other_coefficients_are_eliminated_or_kept(facts: list[Fact]) -> None:
+    check_with_z3(tuple(facts), CHOICES.eliminate(tuple(facts)))
+
+
+def check_with_z3(cube: Cube, eliminated: list[Cube]) -> None:
+    terms = Z3Terms(SIGNATURES)
+    chosen, small = z3.Int("c.choice.int"), z3.Int("c.choice.small")
+    before = z3.Exists([chosen, small], z3.And(terms.cube(cube), small >= 0, small <= 3))
+    after = z3.Or([z3.Exists([chosen, small], terms.cube(part)) for part in eliminated])
+    assert proved(before == after)
+
+
+facts_of_all_kinds = st.one_of(
+    st.builds(lambda term, holds: Fact("bool", term, None, holds), bool_terms, st.booleans()),
+    st.builds(lambda left, right, holds: Fact("same", left, right, holds), key_terms, key_terms, st.booleans()),
+    linear_facts([-1, 1]),
+)
+KEYS = ["k0", "k1"]
+DOMAINS = {
+    "c.choice.int": range(-12, 13),
+    "c.choice.small": range(4),
+    "c.choice.key": [*KEYS, "k2", "new0", "new1", "new2"],
+    "c.choice.other": [*KEYS, "k2", "new0", "new1", "new2"],
+    "c.choice.bool": [False, True],
+}
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Small values for all but the choices; maps are finite, so keys far away are in none."""
+    tables = {
+        "x": {(): draw(st.integers(-3, 3))},
+        "y": {(): draw(st.integers(-3, 3))},
+        "k": {(): draw(st.sampled_from(KEYS))},
+        "l": {(): draw(st.sampled_from(KEYS))},
+        "b": {(): draw(st.booleans())},
+        "m_has": {(key,): True for key in draw(st.sets(st.sampled_from([*KEYS, "k2"])))},
+        "m_value": {(key,): draw(st.sampled_from(KEYS)) for key in [*KEYS, "k2"]},
+        "n_has": {(key,): True for key in draw(st.sets(st.integers(-2, 2)))},
+        "f_has": {(key,): True for key in draw(st.sets(st.booleans()))},
+    }
+    return World(dict(SIGNATURES), tables)
+
+
+@given(st.lists(facts_of_all_kinds, min_size=1, max_size=5), worlds())
+@settings(max_examples=600, deadline=None)
+def test_all_kinds_of_facts(facts: list[Fact], world: World) -> None:
+    """`exists choice: facts` holds in a finite world just where one of the cubes does."""
+    expected = world.all_hold_for_some_choice(tuple(facts), DOMAINS)
+    assert any(world.all_hold_for_some_choice(cube, DOMAINS) for cube in CHOICES.eliminate(tuple(facts))) == expected
+
+
+def test_what_remains_says_for_some_choice() -> None:
+    """That a map has another key has no form without a quantifier."""
+    present = Fact("bool", ("apply", "m_has", (constant("c.choice.key"),)), None, True)
+    other = Fact("same", constant("c.choice.key"), constant("k"), False)
+    assert CHOICES.eliminate((present, other)) == [(present, other)]
+    assert CHOICES.eliminate((present.negated(), other)) == [()]
+
+
+def test_bounds_of_a_choice_count() -> None:
+    below = Fact("<=", ((constant("x"), 1), (constant("c.choice.small"), -1)), 0, True)
+    assert CHOICES.eliminate((below,)) == [(Fact("<=", ((constant("x"), 1),), -3, True),)]
+
+
+def test_combinations_of_holes_and_bounds() -> None:
+    """Some value from 0 to 3 that is none of x, y."""
+    holes = tuple(
+        Fact("==", tuple(sorted({constant(name): 1, constant("c.choice.small"): -1}.items())), 0, False)
+        for name in ("x", "y")
+    )
+    eliminated = CHOICES.eliminate(holes)
+    for x, y in itertools.product(range(-1, 5), repeat=2):
+        world = World(dict(SIGNATURES), {"x": {(): x}, "y": {(): y}})
+        assert any(world.all_hold(cube) for cube in eliminated)
