@@ -70,7 +70,8 @@ def signatures(name: str, type_: Type, keys: tuple[str, ...] = ()) -> dict[str, 
     """Every function that a part of the state called `name` consists of."""
     if isinstance(type_, MapType):
         inner = (*keys, *key_sorts(type_.key))
-        return {f"{name}_has": (inner, "Bool"), **signatures(value_name(name, type_.value), type_.value, inner)}
+        free = {f"{name}_free": (inner, "Int")} if inner[-1] == "Int" else {}
+        return {f"{name}_has": (inner, "Bool"), **free, **signatures(value_name(name, type_.value), type_.value, inner)}
     if isinstance(type_, StructType | TupleType | SeqType):
         return {n: s for suffix, part in parts(type_) for n, s in signatures(name + suffix, part, keys).items()}
     return {name: (keys, scalar_sort(type_))}

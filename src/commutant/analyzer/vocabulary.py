@@ -1,8 +1,9 @@
 """How terms are called: in sentences (`names[src.0]`) and in SMT-LIB (`(names_value rename.0.src)`).
 
 A map is a presence function `<map>_has` and one function per field of its value (`<map>_value` for a value without
-fields, such as a map in a map); a plain attribute is a constant; an argument is the constant
-`<call>.<index>.<parameter>`.
+fields, such as a map in a map), and, where keys end in a number, `<map>_free`: the n-th lowest number that is no key
+(`free(map, n)` in sentences; n from 0, behind the other parts of the key); a plain attribute is a constant; an argument
+is the constant `<call>.<index>.<parameter>`.
 """
 
 from __future__ import annotations
@@ -71,6 +72,9 @@ class Vocabulary:
             places = ", ".join(f"{{{len(keys) + i}}}" for i in range(len(key_sorts)))
             inner = (*keys, *key_sorts)
             self.functions[f"{name}_has"] = Function(f"{name}_has", inner, "Bool", f"{places} in {pattern}", pattern)
+            if key_sorts[-1] == "Int":
+                free = f"{name}_free"
+                self.functions[free] = Function(free, inner, "Int", f"free({pattern}, {places})")
             suffix = "" if isinstance(type_.value, StructType | SeqType | TupleType) else "_value"
             self._declare(name + suffix, f"{pattern}[{places}]", type_.value, inner)
         elif isinstance(type_, StructType):
