@@ -41,7 +41,12 @@ _SETUP_KEYS = frozenset(("call", "args", "process", "result"))
 _OBSERVE_KEYS = frozenset(("call", "args", "process"))
 _ORDER_KEYS = frozenset(("order", "outcomes"))
 _OUTCOME_KEYS = frozenset(("results", "observation"))
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=True,
+    check_circular=False,  # what was JSON has no cycles
+).encode
 
 
 class Malformed(ValueError):
