@@ -93,13 +93,12 @@ class Campaign:
         try:
             for thread in threads:
                 thread.start()
-            with self._lock:
-                while self._error is None and self._judged < self._tests:
-                    self._changed.wait(_PROGRESS_INTERVAL_SECONDS)
-                    if on_progress is not None:
-                        on_progress(Progress(self._judged, self._tests, self._windows))
-                if self._error is not None:
-                    raise self._error
+            while self._is_going():
+                with self._lock:
+                    self._changed.wait_for(self._has_ended, _PROGRESS_INTERVAL_SECONDS)
+                    state = Progress(self._judged, self._tests, self._windows)
+                if on_progress is not None:  # outside the lock: it may draw
+                    on_progress(state)
         except BaseException:
             self._stop(sessions)
             raise
@@ -108,6 +107,16 @@ class Campaign:
                 if thread.ident is not None:
                     thread.join(_CLOSING_SECONDS)
         return time.monotonic() - self._started
+
+    def _is_going(self) -> bool:
+        """Whether tests are left to judge; raises the error of a session."""
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            return not self._has_ended()
+
+    def _has_ended(self) -> bool:
+        return self._error is not None or self._judged == self._tests
 
     def _stop(self, sessions: Sequence[Session]) -> None:
         with self._lock:
