@@ -13,8 +13,9 @@ from functools import cached_property
 from itertools import combinations_with_replacement
 
 from commutant.analyzer.choices import Choices
-from commutant.analyzer.commute import CallSet, time_limit
+from commutant.analyzer.commute import CallSet
 from commutant.analyzer.condition import Cube, Leaf, contradictory, facts_of
+from commutant.analyzer.faults import no_state, time_limit
 from commutant.analyzer.parallel import Progress, map_in_processes
 from commutant.analyzer.sentences import sentences
 from commutant.analyzer.simplify import refusals, simplify
@@ -177,8 +178,5 @@ def _count(work: tuple[type[Interface], tuple[str, ...]]) -> tuple[int, int]:
                 paths += 1
                 commutative += path.result.commutes
     if not paths:
-        raise UsageError(
-            f"{interface.__name__}: no initial state is well-formed for {', '.join(calls)}: "
-            "expected @well_formed conditions that some state satisfies"
-        )
+        raise no_state(interface, calls)
     return paths, commutative

@@ -8,21 +8,20 @@ for more calls it is also every prefix of every permutation, which is what makes
 
 from __future__ import annotations
 
-import signal
-import threading
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from commutant.analyzer.faults import ChoiceRefused, Kinds, begin_path, faults_of, placed
+from commutant.analyzer.source_checks import check_source
 from commutant.errors import UsageError
 from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import CallSignature, Interface
 from commutant.lang.nondeterminism import answered_by
 from commutant.lang.types import (
     IntType,
+    Map,
     MapType,
     SeqType,
     SortType,
@@ -31,7 +30,6 @@ from commutant.lang.types import (
     Time,
     TupleType,
     Type,
-    struct_fields,
 )
 from commutant.symbolic import (
     BoolValue,
@@ -40,14 +38,11 @@ from commutant.symbolic import (
     IntValue,
     Literal,
     SortValue,
-    SymbolicMap,
     clone,
     current,
     unknown,
 )
-
-SECONDS_PER_PATH = 10.0
-"""How long one path may take before the model counts as looping."""
+from commutant.symbolic.context import NOT_DETERMINISTIC, install
 
 
 @dataclass(slots=True)
@@ -65,10 +60,6 @@ class Outcome:
     def commutes(self) -> bool:
         """Whether the calls commute on this path."""
         return self.difference is None
-
-
-class ChoiceRefused(Exception):
-    """The value chosen in one order is not allowed in another, so no common choice exists on this path."""
 
 
 class SymbolicOracle:
@@ -156,19 +147,43 @@ class CallSet:
     """A set of calls of one interface, ready to be explored."""
 
     def __init__(self, interface: type[Interface], calls: tuple[str, ...]) -> None:
+        check_source(interface)
         self.interface = interface
         self.calls = calls
         self.signatures: tuple[CallSignature, ...] = tuple(interface.signature(name) for name in calls)
         self._functions = tuple(getattr(interface, name) for name in calls)
         self._state_types = interface.state_types()
+        self._kinds = Kinds(interface)
+        self._runs_to_verify = 2
         self._hooks = {name: interface.well_formedness(name) for name in self._state_types}
         for name, hooks in self._hooks.items():
             if hooks and not isinstance(self._state_types[name], MapType):
                 raise UsageError(f"{interface.__name__}: @well_formed({name!r}) expects the name of a Map attribute")
 
     def run(self, context: Context) -> Outcome:
-        """Runs all orders on the path that the context prescribes, and compares."""
-        _runs.count += 1
+        """Runs all orders on the path that the context prescribes, and compares; the first runs are made twice."""
+        begin_path()
+        outcome, results = self._run(context)
+        if self._runs_to_verify:
+            self._runs_to_verify -= 1
+            self._verify(context, outcome, results)
+        return outcome
+
+    def _verify(self, context: Context, outcome: Outcome, results: list[Any]) -> None:
+        """UsageError if another run of the same path ends differently."""
+        again = Context(tuple(context.trail))
+        before = install(again)
+        try:
+            second, second_results = self._run(again)
+            same = (again.trail, second.difference, second_results) == (context.trail, outcome.difference, results)
+        except Infeasible:
+            same = False
+        finally:
+            install(before)
+        if not same:
+            raise UsageError(f"{self.interface.__name__}: {', '.join(self.calls)}: {NOT_DETERMINISTIC}")
+
+    def _run(self, context: Context) -> tuple[Outcome, list[Any]]:
         initial = self._unknown_state()
         arguments = tuple(
             {
@@ -178,16 +193,20 @@ class CallSet:
             for index, signature in enumerate(self.signatures)
         )
         answers: Answers = {}
+        results: list[Any] = []
         try:
-            difference = self._difference(initial, arguments, answers)
+            difference = self._difference(initial, arguments, answers, results)
         except ChoiceRefused:
             difference = "no choice is allowed in every order"
         choices = tuple((name, type_) for name, (type_, _) in answers.items() if name != NOW)
-        return Outcome(difference, len(context.trail), initial, arguments, choices)
+        return Outcome(difference, len(context.trail), initial, arguments, choices), results
 
-    def _difference(self, initial: Interface, arguments: tuple[dict[str, Any], ...], answers: Answers) -> str | None:
-        for given in arguments:
-            initial.touch(given)
+    def _difference(
+        self, initial: Interface, arguments: tuple[dict[str, Any], ...], answers: Answers, fingerprints: list[Any]
+    ) -> str | None:
+        with faults_of(self.interface, "touch"):
+            for given in arguments:
+                initial.touch(given)
         states: dict[tuple[int, ...], Interface] = {(): initial}
         results: dict[int, Any] = {}
         everyone = range(len(self.calls))
@@ -196,32 +215,42 @@ class CallSet:
                 for last in reversed(subset):
                     before = tuple(index for index in subset if index != last)
                     state = copy_state(states[before])
-                    result = self._perform(last, state, arguments[last], answers)
+                    result = self._perform(last, state, clone_arguments(arguments[last]), answers)
+                    fingerprints.append(_fingerprint(result))
                     if last not in results:
                         results[last] = result
                     elif not same_result(results[last], result):
                         return f"result of {self.calls[last]}.{last}"
                     if subset not in states:
                         states[subset] = state
-                    elif not states[subset].equivalent(state):
+                    elif not self._equivalent(states[subset], state):
                         return "state after " + " and ".join(f"{self.calls[i]}.{i}" for i in subset)
         return None
 
+    def _equivalent(self, left: Interface, right: Interface) -> bool:
+        try:
+            return bool(left.equivalent(right))
+        except (Exception, SystemExit) as error:
+            raise placed(error, self.interface, "equivalent") from None
+
     def _perform(self, index: int, state: Interface, arguments: dict[str, Any], answers: Answers) -> Any:
-        oracle = SymbolicOracle(f"{self.calls[index]}.{index}", answers, state)
-        with answered_by(oracle):
+        call = self.calls[index]
+        with answered_by(SymbolicOracle(f"{call}.{index}", answers, state)):
             try:
                 result = self._functions[index](state, **arguments)
-            except (UsageError, Infeasible, ChoiceRefused):
-                raise
-            except RecursionError:
-                raise UsageError(
-                    f"{self.interface.__name__}.{self.calls[index]}: the model recurses without bound: expected an end"
-                ) from None
-            except Exception as error:
-                raise model_error(self.interface, self.calls[index], error) from None
-        kind_of_result(result, self.interface, self.calls[index])
+                self._check_attributes(state)
+            except (Exception, SystemExit) as error:
+                raise placed(error, self.interface, call) from None
+        self._kinds.check(call, result)
         return result
+
+    def _check_attributes(self, state: Interface) -> None:
+        """UsageError if a call has put something into the state that no order can compare."""
+        for name, value in vars(state).items():
+            if name not in self._state_types and name != IN_USE:
+                raise UsageError(f"self.{name} was assigned and is no part of the state: annotate it in the class body")
+            if type(value) is Map:
+                raise UsageError(f"self.{name} was assigned a new Map: expected self.{name}.clear()")
 
     def _unknown_state(self) -> Interface:
         initial = object.__new__(self.interface)
@@ -246,6 +275,22 @@ def copy_state(state: Interface) -> Interface:
     return copy
 
 
+def clone_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that a call may change or store without the next order of the calls noticing."""
+    return {name: clone(value) for name, value in arguments.items()}
+
+
+def _fingerprint(result: Any) -> Any:
+    """As much of a result as can be compared between two runs without deciding anything."""
+    if isinstance(result, SortValue | BoolValue):
+        return result.index
+    if isinstance(result, IntValue):
+        return result.linear
+    if isinstance(result, tuple | list):
+        return [_fingerprint(item) for item in result]
+    return type(result) if isinstance(result, Struct) else result
+
+
 def same_result(left: Any, right: Any) -> bool:
     """Whether a caller cannot tell two results apart; open equalities are decided on the way."""
     if left is right:
@@ -255,82 +300,3 @@ def same_result(left: Any, right: Any) -> bool:
     if isinstance(left, tuple | list) and isinstance(right, tuple | list):
         return len(left) == len(right) and all(same_result(a, b) for a, b in zip(left, right, strict=True))
     return bool(left == right)
-
-
-def kind_of_result(result: Any, interface: type[Interface], call: str) -> str:
-    """The kind of a result, in words; UsageError for what no call can return."""
-    if isinstance(result, Errno | Signal):
-        return "error"
-    if result is None:
-        return "nothing"
-    if isinstance(result, bool | BoolValue):
-        return "bool"
-    if isinstance(result, int | IntValue):
-        return "int"
-    if isinstance(result, SortValue):
-        return result.sort
-    if isinstance(result, Struct):
-        for field in struct_fields(type(result)):
-            kind_of_result(getattr(result, field), interface, call)
-        return type(result).__name__
-    if isinstance(result, tuple | list):
-        return "(" + ", ".join(kind_of_result(item, interface, call) for item in result) + ")"
-    shown = "a map of the state" if isinstance(result, SymbolicMap) else f"{type(result).__name__} {result!r}"
-    raise UsageError(
-        f"{interface.__name__}.{call} returned {shown}: expected an Errno, a number, a bool, a value of a sort, "
-        "a Struct or a sequence of these"
-    )
-
-
-def model_error(interface: type[Interface], call: str, error: Exception) -> UsageError:
-    """The one line for an exception that a model raised: which, in which call, on which line of the model."""
-    frames = traceback.extract_tb(error.__traceback__)
-    package = __name__.rpartition(".analyzer")[0]
-    own = [frame for frame in frames if f"/{package}/symbolic/" not in frame.filename]
-    where = own[-1] if own else frames[-1]
-    text = " ".join(str(error).split()) or "no message"
-    hint = ""
-    if isinstance(error, KeyError):
-        hint = " (test with `in` before reading, or declare the state @well_formed)"
-    elif isinstance(error, AttributeError):
-        hint = " (annotate every attribute of the state in the class body)"
-    return UsageError(
-        f"{where.filename}:{where.lineno}: {interface.__name__}.{call} raised {type(error).__name__}: {text}{hint}"
-    )
-
-
-@contextmanager
-def time_limit(interface: type[Interface], calls: tuple[str, ...]) -> Iterator[None]:
-    """Ends calls that do not end by themselves: a watch bites when no path has been finished for SECONDS_PER_PATH.
-
-    Only a process's main thread can be interrupted so; elsewhere the limit on decisions per path has to do.
-    """
-    if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
-        yield
-        return
-
-    def ring(*_: object) -> None:
-        if _runs.count == watched.count:
-            raise UsageError(
-                f"{interface.__name__}: {', '.join(calls)} ran for {SECONDS_PER_PATH:.0f} s without returning: "
-                "expected calls that end"
-            )
-        watched.count = _runs.count
-
-    watched = _Runs()
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_PATH, SECONDS_PER_PATH)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-class _Runs:
-    """How many paths were begun."""
-
-    count = 0
-
-
-_runs = _Runs()

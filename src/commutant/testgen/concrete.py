@@ -6,10 +6,12 @@ its own set-up reaches, once per order of the calls and per choice that the spec
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from commutant.errors import UsageError
+from commutant.analyzer.faults import ChoiceRefused, ModelFault, faults_of
 from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
@@ -25,7 +27,7 @@ class Anything(int):
 
 
 class ReplayedOracle:
-    """Answers on one concrete run: unused values are new, choices come from a list that is stepped like an odometer.
+    """Answers on concrete runs: unused values are new, and all combinations of choices are gone through, one per run.
 
     A call's answers depend on the call alone, so they are the same in every order.
     """
@@ -42,13 +44,13 @@ class ReplayedOracle:
         self._label, self._asked, self._tick = label, 0, tick
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
-        """The value that this step of the odometer picks among the allowed ones."""
+        """The value that this run picks among the allowed ones; ChoiceRefused if there is none."""
         name = self._name()
         values = [value for value in finite_values(type_) if allowed(value)]
         if not values:
-            raise LookupError("choose: no value of the type is allowed here")
+            raise ChoiceRefused
         self._limits[name] = len(values)
-        return values[self._picked.setdefault(name, 0) % len(values)]
+        return values[self._picked.setdefault(name, 0)]
 
     def unused(self, type_: SortType) -> OpaqueValue:
         """A value named after the call."""
@@ -59,12 +61,17 @@ class ReplayedOracle:
         return TimeValue(self._tick)
 
     def step(self) -> bool:
-        """Moves on to the next combination of choices; False after the last."""
-        for name in sorted(self._limits):
-            self._picked[name] += 1
-            if self._picked[name] < self._limits[name]:
+        """Moves on to the next combination of choices, the last choice first; False after the last combination.
+
+        What later choices may be can depend on earlier ones, so those behind the one that moves are asked anew.
+        """
+        while self._limits:
+            name, limit = self._limits.popitem()
+            picked = self._picked.pop(name)
+            if picked + 1 < limit:
+                self._picked[name] = picked + 1
+                self._limits.clear()
                 return True
-            self._picked[name] = 0
         return False
 
     def _name(self) -> str:
@@ -74,33 +81,34 @@ class ReplayedOracle:
 
 def copy_concrete(state: Interface) -> Interface:
     """A copy of a concrete state that changes alone; aliases between its parts stay aliases."""
-    import copy
-
     return copy.deepcopy(state)
 
 
 def perform(interface: type[Interface], state: Interface, call: str, arguments: Mapping[str, Any]) -> Any:
-    """Runs one call on a concrete state; UsageError if the model raises."""
-    from commutant.analyzer.commute import model_error
-
+    """Runs one call on a concrete state; ModelFault if the model raises. What it returns changes no more: a result that
+    is part of the state is copied, and so are arguments, which the call may store."""
     interface.signature(call)
-    try:
-        return getattr(state, call)(**arguments)
-    except UsageError:
-        raise
-    except Exception as error:
-        raise model_error(interface, call, error) from None
+    with faults_of(interface, call):
+        return _own(getattr(state, call)(**{name: _own(value) for name, value in arguments.items()}))
+
+
+def _own(value: Any) -> Any:
+    return copy.deepcopy(value) if isinstance(value, Struct | list | tuple | dict) else value
 
 
 def replay(interface: type[Interface], invocations: Sequence[Invocation]) -> tuple[Interface, list[Any]]:
     """The state that a set-up reaches from the empty one, and what its calls return."""
-    state = interface()
+    with faults_of(interface, "__init__"):
+        state = interface()
     oracle = ReplayedOracle()
     results = []
     with answered_by(oracle):
         for number, invocation in enumerate(invocations):
             oracle.begin(f"setup.{number}", 1 + number)
-            results.append(perform(interface, state, invocation.call, invocation.arguments))
+            try:
+                results.append(perform(interface, state, invocation.call, invocation.arguments))
+            except ChoiceRefused:
+                raise ModelFault(f"{interface.__name__}.{invocation.call}: choose() allows no value here") from None
     return state, results
 
 
@@ -198,25 +206,39 @@ def outcomes(
     oracle = ReplayedOracle()
     seen: set[str] = set()
     while True:
-        state = copy_concrete(start)
-        results: dict[int, Any] = {}
-        with answered_by(oracle):
-            for index in order:
-                oracle.begin(f"call.{index}", TICK_OF_CALLS)
-                results[index] = perform(interface, state, *calls[index])
-            observed = []
-            for number, invocation in enumerate(observe):
-                oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
-                observed.append(perform(interface, state, invocation.call, invocation.arguments))
-        canonical = Canonical()
-        for result in setup_results:
-            canonical.json(result)
-        outcome = (
-            tuple(canonical.json(results[index]) for index in range(len(calls))),
-            tuple(canonical.json(value) for value in observed),
-        )
-        if repr(outcome) not in seen:
-            seen.add(repr(outcome))
-            yield outcome
+        # A run on which an earlier choice leaves a later one nothing is no run that the specification allows.
+        with contextlib.suppress(ChoiceRefused):
+            outcome = _outcome(interface, start, setup_results, calls, order, observe, oracle)
+            if repr(outcome) not in seen:
+                seen.add(repr(outcome))
+                yield outcome
         if not oracle.step():
             return
+
+
+def _outcome(
+    interface: type[Interface],
+    start: Interface,
+    setup_results: Sequence[Any],
+    calls: Sequence[tuple[str, Mapping[str, Any]]],
+    order: Sequence[int],
+    observe: Sequence[Invocation],
+    oracle: ReplayedOracle,
+) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    state = copy_concrete(start)
+    results: dict[int, Any] = {}
+    with answered_by(oracle):
+        for index in order:
+            oracle.begin(f"call.{index}", TICK_OF_CALLS)
+            results[index] = perform(interface, state, *calls[index])
+        observed = []
+        for number, invocation in enumerate(observe):
+            oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
+            observed.append(perform(interface, state, invocation.call, invocation.arguments))
+    canonical = Canonical()
+    for result in setup_results:
+        canonical.json(result)
+    return (
+        tuple(canonical.json(results[index]) for index in range(len(calls))),
+        tuple(canonical.json(value) for value in observed),
+    )

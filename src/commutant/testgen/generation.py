@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commutant.analyzer import Analysis, CallSet, Outcome, SetAnalysis, sets_of_calls
-from commutant.analyzer.commute import time_limit
 from commutant.analyzer.condition import facts_of
+from commutant.analyzer.faults import no_state, time_limit
 from commutant.analyzer.parallel import Progress, map_in_processes
 from commutant.analyzer.sentences import sentence
 from commutant.analyzer.vocabulary import Vocabulary
@@ -98,4 +98,6 @@ def _generate_set(work: tuple[type[Interface], tuple[str, ...], Level]) -> Gener
                 tests += materializer.tests(found.context, outcome, number, description)
             except NoSetup:
                 without_setup += 1
+    if not paths:
+        raise no_state(interface, calls)
     return GeneratedSet(tuple(tests), len(paths), len(commutative), without_setup)

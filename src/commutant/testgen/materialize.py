@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 from commutant.analyzer.commute import Outcome
+from commutant.analyzer.faults import faults_of
 from commutant.errors import UsageError
 from commutant.lang.interface import CallSignature, Interface, Invocation
 from commutant.lang.types import Map, OpaqueValue, Process, Seq, Sort, SortType, Struct, Time, struct_fields
@@ -115,7 +116,8 @@ class Materializer:
         reached, setup_results = replay(self.interface, invocations)
         if not agree(Canonical().state(wanted), Canonical().state(reached)):
             raise NoSetup
-        observe = list(reached.observe(valuation.of_sorts()))
+        with faults_of(self.interface, "observe"):
+            observe = _invocations(reached.observe(valuation.of_sorts()))
         orders = self._orders(reached, setup_results, arguments, observe)
         setup = tuple(
             Step(i.call, self._plain(i), self._process(i), result)
@@ -149,10 +151,12 @@ class Materializer:
         return False
 
     def _setup_of(self, wanted: Interface) -> list[Invocation]:
-        given = wanted.setup()
-        if given is None:
+        with faults_of(self.interface, "setup"):
+            given = wanted.setup()
+            invocations = None if given is None else _invocations(given)
+        if invocations is None:
             raise NoSetup
-        return list(given)
+        return invocations
 
     def _orders(
         self,
@@ -209,6 +213,15 @@ class Materializer:
     def _process(self, invocation: Invocation) -> int:
         parameter = self.interface.signature(invocation.call).process_parameter
         return int(invocation.arguments[parameter]) if parameter else 0
+
+
+def _invocations(given: Iterable[Any]) -> list[Invocation]:
+    """UsageError for what is no invocation."""
+    invocations = list(given)
+    for item in invocations:
+        if not isinstance(item, Invocation):
+            raise UsageError(f"expected invoke(...) of calls, got {type(item).__name__} {item!r}")
+    return invocations
 
 
 def _canonical(results: Sequence[Any]) -> list[Any]:
