@@ -61,10 +61,7 @@ pub struct Retired {
 impl Retired {
     /// The link of an object that is in use.
     pub const fn new() -> Retired {
-        Retired {
-            next: Cell::new(ptr::null_mut()),
-            kind: Cell::new(0),
-        }
+        Retired { next: Cell::new(ptr::null_mut()), kind: Cell::new(0) }
     }
 }
 
@@ -140,12 +137,7 @@ impl Epochs {
             pinned: AtomicU64::new(0),
             nesting: Cell::new(0),
             open: Cell::new(ptr::null_mut()),
-            sealed: core::array::from_fn(|_| {
-                Cell::new(Sealed {
-                    stamp: 0,
-                    list: ptr::null_mut(),
-                })
-            }),
+            sealed: core::array::from_fn(|_| Cell::new(Sealed { stamp: 0, list: ptr::null_mut() })),
         })?;
         let pinned = PerCore::create(arena, |index| {
             // SAFETY: the record was written just now; only a raw pointer to its atomic field is made.
@@ -154,7 +146,8 @@ impl Epochs {
         arena.place(Epochs {
             records,
             pinned,
-            global: CacheLine(AtomicU64::new(1)),
+            // From 2 on, so that stamp 0 means "long ago".
+            global: CacheLine(AtomicU64::new(2)),
         })
     }
 
@@ -186,37 +179,34 @@ impl Epochs {
         mut free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>),
     ) -> Maintained {
         let record = self.records.get(core);
-        assert_eq!(
-            record.nesting.get(),
-            0,
-            "maintain is called while the core is pinned"
-        );
+        assert_eq!(record.nesting.get(), 0, "maintain is called while the core is pinned");
         let mut outcome = Maintained::default();
         // Acquire pairs with the release in `advance`: all that readers did before they unpinned is over.
         let epoch = self.global.load(Ordering::Acquire);
-        let grace = if sync::mutant::planted("epoch: free one epoch early") {
-            1
-        } else {
-            2
-        };
+        let grace = if sync::mutant::planted("epoch: free one epoch early") { 1 } else { 2 };
         for place in &record.sealed {
             let sealed = place.get();
             if !sealed.list.is_null() && sealed.stamp + grace <= epoch {
-                place.set(Sealed {
-                    stamp: 0,
-                    list: ptr::null_mut(),
-                });
+                place.set(Sealed { stamp: 0, list: ptr::null_mut() });
                 outcome.freed += Self::free_list(core, sealed.list, &mut free);
             }
         }
         self.seal(record);
         outcome.advanced = self.advance();
-        outcome.pending = !record.open.get().is_null()
-            || record
-                .sealed
-                .iter()
-                .any(|place| !place.get().list.is_null());
+        outcome.pending = !record.open.get().is_null() || record.sealed.iter().any(|place| !place.get().list.is_null());
         outcome
+    }
+
+    /// A stamp of now, for [`Epochs::has_passed`].
+    pub fn stamp(&self) -> u64 {
+        // What the caller did before is ordered before the stamp; pairs with the fence in `pin`.
+        fence(Ordering::SeqCst);
+        self.global.load(Ordering::Relaxed)
+    }
+
+    /// Whether all guards that existed when the stamp was made are gone.
+    pub fn has_passed(&self, stamp: u64) -> bool {
+        self.global.load(Ordering::Acquire) >= stamp + 2
     }
 
     fn free_list(
@@ -248,10 +238,7 @@ impl Epochs {
         let place = &record.sealed[(stamp & 1) as usize];
         let sealed = place.get();
         if sealed.list.is_null() {
-            place.set(Sealed {
-                stamp,
-                list: record.open.replace(ptr::null_mut()),
-            });
+            place.set(Sealed { stamp, list: record.open.replace(ptr::null_mut()) });
         } else if sealed.stamp == stamp {
             let mut last = record.open.get();
             // SAFETY: retired objects of this core's own list.
@@ -261,10 +248,7 @@ impl Epochs {
                 }
                 (*last).next.set(sealed.list);
             }
-            place.set(Sealed {
-                stamp,
-                list: record.open.replace(ptr::null_mut()),
-            });
+            place.set(Sealed { stamp, list: record.open.replace(ptr::null_mut()) });
         }
         // Else the place holds a list that became old enough just now: the next call frees it and seals this one.
     }
@@ -283,9 +267,7 @@ impl Epochs {
         }
         // Acquire pairs with the release in `Drop for Guard`: whoever sees the new epoch sees those readers ended.
         fence(Ordering::Acquire);
-        self.global
-            .compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed)
-            .is_ok()
+        self.global.compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Unpins a core that died pinned.

@@ -21,11 +21,7 @@ fn owner() -> OwnerId {
 }
 
 fn node(core: &Core, value: u64) -> NonNull<Node> {
-    core.allocate_value(Node {
-        link: Retired::new(),
-        value: AtomicU64::new(value),
-    })
-    .unwrap()
+    core.allocate_value(Node { link: Retired::new(), value: AtomicU64::new(value) }).unwrap()
 }
 
 fn free(core: &Core, kind: RetiredKind, object: NonNull<Retired>) {
@@ -40,33 +36,19 @@ fn free(core: &Core, kind: RetiredKind, object: NonNull<Retired>) {
 
 fn with_epochs(core_count: usize, test: impl FnOnce(&Arena, &Epochs)) {
     let mut region = HeapRegion::new(8 << 20).unwrap();
-    let arena = Arena::create(
-        &mut region,
-        ArenaConfig {
-            core_count,
-            chunk_bytes: 4096,
-        },
-    )
-    .unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig { core_count, chunk_bytes: 4096 }).unwrap();
     test(arena, Epochs::create(arena).unwrap());
 }
 
 #[test]
 fn an_object_stays_while_a_core_that_could_see_it_is_pinned() {
     with_epochs(2, |arena, epochs| {
-        let (reader, writer) = (
-            arena.claim(0, owner()).unwrap(),
-            arena.claim(1, owner()).unwrap(),
-        );
+        let (reader, writer) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
         let pinned = epochs.pin(&reader);
         let nested = epochs.pin(&reader);
         // SAFETY: the node is retired once.
         unsafe { epochs.pin(&writer).retire(node(&writer, 1).cast(), KIND) };
-        let freed = |times| {
-            (0..times)
-                .map(|_| epochs.maintain(&writer, free).freed)
-                .sum::<usize>()
-        };
+        let freed = |times| (0..times).map(|_| epochs.maintain(&writer, free).freed).sum::<usize>();
         assert_eq!(freed(10), 0);
         drop(pinned);
         assert_eq!(freed(10), 0, "still pinned by the nested guard");
@@ -105,25 +87,13 @@ fn a_core_that_died_pinned_is_taken_over() {
         std::mem::forget(epochs.pin(dead));
         // SAFETY: the node is retired once.
         unsafe { epochs.pin(&core).retire(node(&core, 1).cast(), KIND) };
-        assert_eq!(
-            (0..10)
-                .map(|_| epochs.maintain(&core, free).freed)
-                .sum::<usize>(),
-            0
-        );
+        assert_eq!((0..10).map(|_| epochs.maintain(&core, free).freed).sum::<usize>(), 0);
         // SAFETY: the leaked handle and guard are never used again.
         unsafe {
-            let heir = arena
-                .take_over(1, owner(), OwnerId::new(2).unwrap())
-                .unwrap();
+            let heir = arena.take_over(1, owner(), OwnerId::new(2).unwrap()).unwrap();
             epochs.unpin_taken_over(&heir);
         }
-        assert_eq!(
-            (0..3)
-                .map(|_| epochs.maintain(&core, free).freed)
-                .sum::<usize>(),
-            1
-        );
+        assert_eq!((0..3).map(|_| epochs.maintain(&core, free).freed).sum::<usize>(), 1);
     });
 }
 
@@ -171,11 +141,7 @@ fn readers_never_see_freed_memory_under_threads() {
             }
         });
         let core = arena.claim(0, owner()).unwrap();
-        free(
-            &core,
-            KIND,
-            NonNull::new(shared.load(Ordering::Relaxed)).unwrap().cast(),
-        );
+        free(&core, KIND, NonNull::new(shared.load(Ordering::Relaxed)).unwrap().cast());
         for _ in 0..4 {
             epochs.maintain(&core, free);
             arena.for_each_idle_core(|idle| {

@@ -18,19 +18,14 @@ struct Node {
 }
 
 fn node(core: &Core) -> *mut Node {
-    let node = Node {
-        link: Retired::new(),
-        freed: AtomicBool::new(false),
-    };
+    let node = Node { link: Retired::new(), freed: AtomicBool::new(false) };
     core.allocate_value(node).unwrap().as_ptr()
 }
 
 fn free(_core: &Core, _kind: RetiredKind, object: NonNull<Retired>) {
     const { assert!(SizeClass::of_type::<Node>().object_bytes() == 64) };
     // SAFETY: the link is the first field of a `Node`; the memory stays, so that a fault can be seen.
-    unsafe { object.cast::<Node>().as_ref() }
-        .freed
-        .store(true, Plain::Relaxed);
+    unsafe { object.cast::<Node>().as_ref() }.freed.store(true, Plain::Relaxed);
 }
 
 fn reader_and_writer(reader_first: bool) {
@@ -80,11 +75,7 @@ fn nothing_is_freed_under_a_reader() {
     for reader_first in [false, true] {
         let executions = sync::model::explore(3, move || reader_and_writer(reader_first));
         assert!(executions > 200, "{executions}");
-        for mutant in [
-            "epoch: pin without fence",
-            "epoch: free one epoch early",
-            "epoch: advance past pinned cores",
-        ] {
+        for mutant in ["epoch: pin without fence", "epoch: free one epoch early", "epoch: advance past pinned cores"] {
             sync::model::must_catch(mutant, 3, move || reader_and_writer(reader_first));
         }
     }

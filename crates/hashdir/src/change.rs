@@ -1,0 +1,305 @@
+//! Changes: lock a bucket or two, prepare, and finish once the operation is decided.
+
+use core::ptr::{self, NonNull};
+
+use commit::Tag;
+use epoch::Guard;
+use percpu::{CoreLockGuard, OutOfMemory};
+use sync::atomic::{Ordering, fence};
+use sync::{Wait, WaitReason};
+
+use crate::dir::{ALIVE, DEAD, Found, HashDir, KILLING, find_in_chain};
+use crate::entry::Entry;
+use crate::key::{Key, TIE_BITS, position};
+use crate::table::{Bucket, KIND_ENTRY, RANK_BUCKET};
+
+/// A chain with this many entries makes the directory ask for growth.
+const CROWDED_ENTRIES: usize = 4;
+/// Ties 0 to 3 are left for what a listing shows before all names.
+pub(crate) const FIRST_TIE: u8 = 4;
+
+/// Why a name cannot be inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertError {
+    /// The directory was removed.
+    Dead,
+    /// The directory is being removed: drop the lock, call [`HashDir::wait_for_kill`], and start again.
+    Killing,
+    /// No memory, or no place left among names of equal hash.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for InsertError {
+    fn from(_: OutOfMemory) -> InsertError {
+        InsertError::OutOfMemory
+    }
+}
+
+/// A bucket that the core has locked.
+pub struct Locked<'g> {
+    dir: &'g HashDir,
+    bucket: &'g Bucket,
+    parity: usize,
+    guard: &'g Guard<'g>,
+    _lock: CoreLockGuard<'g>,
+}
+
+/// Two buckets that the core has locked, or one if both names are in it.
+pub struct LockedPair<'g> {
+    first: Locked<'g>,
+    second: Option<Locked<'g>>,
+}
+
+/// What was done to an entry on condition that an operation commits. Dropping it undoes it.
+#[must_use = "a prepared change must be finished"]
+pub struct Prepared<'l> {
+    locked: &'l Locked<'l>,
+    entry: NonNull<Entry>,
+    change: Change,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Insert,
+    Remove,
+    Replace,
+    Finished,
+}
+
+impl HashDir {
+    /// Locks the bucket of a name.
+    #[inline]
+    pub fn lock<'g>(&'g self, guard: &'g Guard<'g>, key: &Key<'_>, wait: &impl Wait) -> Locked<'g> {
+        loop {
+            let (table, bucket) = self.locate(guard, key.hash);
+            let lock = bucket.lock.lock(guard.core(), RANK_BUCKET, wait);
+            // The chain may have moved before we had the lock.
+            if !bucket.head().1 {
+                return Locked { dir: self, bucket, parity: table.parity, guard, _lock: lock };
+            }
+        }
+    }
+
+    /// Waits until a kill that an insertion met has ended either way. Holds no lock.
+    pub fn wait_for_kill(&self, wait: &impl Wait) {
+        let mut round = 0;
+        while self.status.load(Ordering::Acquire) == KILLING {
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
+}
+
+/// Locks the buckets of two names, of one directory or of two, in the order of their addresses.
+#[inline]
+pub fn lock_two<'g>(
+    guard: &'g Guard<'g>,
+    first: (&'g HashDir, &Key<'_>),
+    second: (&'g HashDir, &Key<'_>),
+    wait: &impl Wait,
+) -> LockedPair<'g> {
+    loop {
+        let (first_table, first_bucket) = first.0.locate(guard, first.1.hash);
+        let (second_table, second_bucket) = second.0.locate(guard, second.1.hash);
+        let lock = |bucket: &'g Bucket| bucket.lock.lock(guard.core(), RANK_BUCKET, wait);
+        let (first_lock, second_lock) = if ptr::eq(first_bucket, second_bucket) {
+            (lock(first_bucket), None)
+        } else if ptr::from_ref(first_bucket) < ptr::from_ref(second_bucket) {
+            let first_lock = lock(first_bucket);
+            (first_lock, Some(lock(second_bucket)))
+        } else {
+            let second_lock = lock(second_bucket);
+            (lock(first_bucket), Some(second_lock))
+        };
+        if first_bucket.head().1 || second_bucket.head().1 {
+            continue;
+        }
+        let locked = |dir, bucket, parity, lock| Locked { dir, bucket, parity, guard, _lock: lock };
+        return LockedPair {
+            first: locked(first.0, first_bucket, first_table.parity, first_lock),
+            second: second_lock.map(|lock| locked(second.0, second_bucket, second_table.parity, lock)),
+        };
+    }
+}
+
+impl<'g> LockedPair<'g> {
+    /// The bucket of the first name.
+    #[inline]
+    pub fn first(&self) -> &Locked<'g> {
+        &self.first
+    }
+
+    /// The bucket of the second name.
+    #[inline]
+    pub fn second(&self) -> &Locked<'g> {
+        self.second.as_ref().unwrap_or(&self.first)
+    }
+}
+
+impl<'g> Locked<'g> {
+    /// A name and its value, if it exists; both stay so until the lock is dropped.
+    #[inline]
+    pub fn lookup(&self, key: &Key<'_>) -> Option<Found<'_>> {
+        let (head, _) = self.bucket.head();
+        // SAFETY: the chain is ours while we hold the lock.
+        let entry = unsafe { find_in_chain(head, self.parity, key) }?;
+        entry.exists(self.dir.decisions()).then(|| Found::of(entry, self.dir.decisions()))
+    }
+
+    fn check_status(&self) -> Result<(), InsertError> {
+        if sync::mutant::planted("hashdir: insertion ignores a kill") {
+            return Ok(());
+        }
+        match self.dir.status.load(Ordering::Acquire) {
+            ALIVE => Ok(()),
+            DEAD => Err(InsertError::Dead),
+            _ => Err(InsertError::Killing),
+        }
+    }
+
+    fn push(&self, key: &Key<'_>, value: u64, tag: Option<Tag>) -> Result<NonNull<Entry>, InsertError> {
+        self.check_status()?;
+        let (head, _) = self.bucket.head();
+        let mut chain_entries = 0;
+        let mut tie = FIRST_TIE;
+        let mut walk = head;
+        // SAFETY: the chain is ours while we hold the lock.
+        while let Some(entry) = unsafe { walk.as_ref() } {
+            chain_entries += 1;
+            if position(entry.hash()) == position(key.hash) {
+                let taken = (entry.cookie() & ((1 << TIE_BITS) - 1)) as u8;
+                // Ties are not reused below the highest: a cookie of the past must not name a later entry.
+                tie = tie.max(taken.checked_add(1).ok_or(InsertError::OutOfMemory)?);
+            }
+            walk = entry.next(self.parity).load(Ordering::Relaxed);
+        }
+        let entry = Entry::allocate(self.guard.core(), key, tie, value, tag)?;
+        // SAFETY: fresh; published by `set_head` with a release.
+        unsafe { entry.as_ref() }.next(self.parity).store(head, Ordering::Relaxed);
+        self.bucket.set_head(entry.as_ptr());
+        let crowded = &self.dir.upkeep.crowded;
+        if chain_entries >= CROWDED_ENTRIES && crowded.load(Ordering::Relaxed) == 0 {
+            crowded.store(1, Ordering::Relaxed);
+        }
+        Ok(entry)
+    }
+
+    /// Takes an entry out of its chain and retires it.
+    fn unlink(&self, entry: NonNull<Entry>) {
+        // SAFETY: the entry is in this chain, and the chain is ours while we hold the lock.
+        unsafe {
+            let next = entry.as_ref().next(self.parity).load(Ordering::Relaxed);
+            let (head, _) = self.bucket.head();
+            if head == entry.as_ptr() {
+                self.bucket.set_head(next);
+            } else {
+                let mut before = &*head;
+                loop {
+                    let link = before.next(self.parity);
+                    let after = link.load(Ordering::Relaxed);
+                    if after == entry.as_ptr() {
+                        link.store(next, Ordering::Release);
+                        break;
+                    }
+                    before = &*after;
+                }
+            }
+            if sync::mutant::planted("hashdir: unlinked entries lose their link") {
+                entry.as_ref().next(self.parity).store(ptr::null_mut(), Ordering::Release);
+            }
+            self.guard.retire(Entry::link(entry), KIND_ENTRY);
+        }
+    }
+
+    /// Inserts a name that does not exist. It exists when the call returns.
+    #[inline]
+    pub fn insert(&self, key: &Key<'_>, value: u64) -> Result<(), InsertError> {
+        debug_assert!(self.lookup(key).is_none(), "the caller has looked");
+        self.push(key, value, None)?;
+        // As after a commit: our next call must not read anything older than this.
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Removes a name.
+    #[inline]
+    pub fn remove(&self, found: &Found<'_>) {
+        found.entry.set_dead();
+        self.unlink(NonNull::from(found.entry));
+        fence(Ordering::SeqCst);
+    }
+
+    /// Replaces the value of a name.
+    #[inline]
+    pub fn replace(&self, found: &Found<'_>, value: u64) {
+        found.entry.replace(value);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Inserts a name that does not exist, on condition that the operation commits.
+    #[inline]
+    pub fn prepare_insert<'l>(&'l self, key: &Key<'_>, value: u64, tag: Tag) -> Result<Prepared<'l>, InsertError>
+    where
+        'g: 'l,
+    {
+        debug_assert!(self.lookup(key).is_none(), "the caller has looked");
+        let entry = self.push(key, value, Some(tag))?;
+        Ok(Prepared { locked: self, entry, change: Change::Insert })
+    }
+
+    /// Removes a name on condition that the operation commits.
+    #[inline]
+    pub fn prepare_remove<'l>(&'l self, found: &Found<'_>, tag: Tag) -> Prepared<'l>
+    where
+        'g: 'l,
+    {
+        found.entry.mark_removing(tag);
+        Prepared { locked: self, entry: NonNull::from(found.entry), change: Change::Remove }
+    }
+
+    /// Replaces the value of a name on condition that the operation commits.
+    #[inline]
+    pub fn prepare_replace<'l>(&'l self, found: &Found<'_>, value: u64, tag: Tag) -> Prepared<'l>
+    where
+        'g: 'l,
+    {
+        found.entry.prepare_replace(value, tag);
+        Prepared { locked: self, entry: NonNull::from(found.entry), change: Change::Replace }
+    }
+}
+
+impl Prepared<'_> {
+    /// Puts a prepared insertion under a new operation, after the first was revoked.
+    #[inline]
+    pub fn retag(&self, tag: Tag) {
+        debug_assert!(self.change == Change::Insert, "only insertions are prepared without all locks");
+        // SAFETY: prepared entries are in a chain that we have locked.
+        unsafe { self.entry.as_ref() }.mark_inserting(tag);
+    }
+
+    /// Replaces the mark by what has become of it: the operation has committed (`happened`) or never will.
+    #[inline]
+    pub fn finish(mut self, happened: bool) {
+        self.end(happened);
+    }
+
+    fn end(&mut self, happened: bool) {
+        // SAFETY: prepared entries are in a chain that we have locked.
+        let entry = unsafe { self.entry.as_ref() };
+        match (core::mem::replace(&mut self.change, Change::Finished), happened) {
+            (Change::Insert, true) | (Change::Remove, false) => entry.set_present(),
+            (Change::Insert, false) | (Change::Remove, true) => {
+                entry.set_dead();
+                self.locked.unlink(self.entry);
+            }
+            (Change::Replace, happened) => entry.finish_replace(happened),
+            (Change::Finished, _) => {}
+        }
+    }
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}

@@ -1,0 +1,206 @@
+//! The directory itself: where its table is, whether it lives, and lookups.
+
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use commit::Decisions;
+use epoch::Guard;
+use percpu::{CacheLine, Core, CoreLock, OutOfMemory};
+use sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::entry::Entry;
+use crate::key::Key;
+use crate::table::{Bucket, MAX_BUCKETS, Table};
+
+pub(crate) const ALIVE: u32 = 0;
+pub(crate) const KILLING: u32 = 1;
+pub(crate) const DEAD: u32 = 2;
+
+/// A directory; see the crate's head. It lives in the arena, inside whatever the caller makes of it.
+#[repr(C, align(64))]
+pub struct HashDir {
+    /// Atomic: changes when growth ends.
+    pub(crate) table: AtomicPtr<Table>,
+    /// Immutable.
+    decisions: NonNull<Decisions>,
+    /// Atomic: changes when the directory is killed.
+    pub(crate) status: AtomicU32,
+    pub(crate) upkeep: CacheLine<Upkeep>,
+}
+
+/// What growth and kill need; on a line of its own.
+pub(crate) struct Upkeep {
+    pub(crate) lock: CoreLock,
+    /// Atomic: an insertion met a long chain.
+    pub(crate) crowded: AtomicU32,
+    /// Guarded by `lock`: buckets of the table that have moved to the next one.
+    pub(crate) moved: Cell<usize>,
+    /// Guarded by `lock`: stamp of the epoch in which the last growth ended.
+    pub(crate) settled_in: Cell<u64>,
+}
+
+// SAFETY: pointers lead to objects of the arena that are `Sync`; the cells are guarded by `lock`.
+unsafe impl Sync for HashDir {}
+// SAFETY: as above.
+unsafe impl Send for HashDir {}
+
+/// A name that a lookup found, with its value at that moment. Valid while the guard is.
+#[derive(Clone, Copy)]
+pub struct Found<'g> {
+    pub(crate) entry: &'g Entry,
+    decisions: &'g Decisions,
+    value: u64,
+    version: u64,
+}
+
+impl HashDir {
+    /// An empty directory with at least `bucket_count` buckets (rounded up to a power of two).
+    ///
+    /// # Safety
+    /// `decisions` lies in the arena of `core`. The directory is used with cores of that arena and guards of one
+    /// `Epochs` only, whose maintenance frees with `free_retired`.
+    pub unsafe fn new(core: &Core<'_>, decisions: &Decisions, bucket_count: usize) -> Result<HashDir, OutOfMemory> {
+        let bucket_count = bucket_count.clamp(1, MAX_BUCKETS).next_power_of_two();
+        let table = Table::allocate(core, bucket_count, 0)?;
+        Ok(HashDir {
+            table: AtomicPtr::new(table.as_ptr()),
+            decisions: NonNull::from(decisions),
+            status: AtomicU32::new(ALIVE),
+            upkeep: CacheLine(Upkeep {
+                lock: CoreLock::new(),
+                crowded: AtomicU32::new(0),
+                moved: Cell::new(0),
+                settled_in: Cell::new(0),
+            }),
+        })
+    }
+
+    /// Frees the table and all entries, each of which `each` is told of first (with its value).
+    ///
+    /// # Safety
+    /// Nobody uses the directory any more, or will.
+    pub unsafe fn destroy(&self, core: &Core<'_>, mut each: impl FnMut(u64)) {
+        let mut table = NonNull::new(self.table.load(Ordering::Acquire));
+        while let Some(current) = table {
+            // SAFETY: nobody else uses tables or entries; each entry is in one chain that has not moved.
+            unsafe {
+                for index in 0..current.as_ref().bucket_count() {
+                    let (mut head, moved) = current.as_ref().bucket(index).head();
+                    while let Some(entry) = NonNull::new(head).filter(|_| !moved) {
+                        head = entry.as_ref().next(current.as_ref().parity).load(Ordering::Relaxed);
+                        each(entry.as_ref().value(self.decisions()).0);
+                        Entry::free(core, entry);
+                    }
+                }
+                table = NonNull::new(current.as_ref().next.load(Ordering::Relaxed));
+                Table::free(core, current);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn decisions(&self) -> &Decisions {
+        // SAFETY: lives in the arena, by the contract of `new`.
+        unsafe { self.decisions.as_ref() }
+    }
+
+    /// The table in use and the bucket in which a hash is, moved chains followed.
+    #[inline]
+    pub(crate) fn locate<'g>(&'g self, _guard: &'g Guard<'_>, hash: u64) -> (&'g Table, &'g Bucket) {
+        let mut table = self.table.load(Ordering::Acquire);
+        loop {
+            // SAFETY: tables are retired, so they live as long as the guard.
+            let current = unsafe { &*table };
+            let bucket = current.bucket(hash as usize);
+            if !bucket.head().1 {
+                return (current, bucket);
+            }
+            table = current.next.load(Ordering::Acquire);
+        }
+    }
+
+    /// The entry of a name, whatever its state.
+    #[inline]
+    fn find<'g>(&'g self, _guard: &'g Guard<'_>, key: &Key<'_>) -> Option<&'g Entry> {
+        let mut table = self.table.load(Ordering::Acquire);
+        loop {
+            // SAFETY: tables and entries are retired, so they live as long as the guard.
+            let current = unsafe { &*table };
+            let (head, moved) = current.bucket(key.hash as usize).head();
+            if !moved {
+                // SAFETY: as above.
+                return unsafe { find_in_chain(head, current.parity, key) };
+            }
+            table = current.next.load(Ordering::Acquire);
+        }
+    }
+
+    /// Whether a name exists. Reads nothing of the value, so it does not conflict with its replacement.
+    #[inline]
+    pub fn exists(&self, guard: &Guard<'_>, key: &Key<'_>) -> bool {
+        self.find(guard, key).is_some_and(|entry| entry.exists(self.decisions()))
+    }
+
+    /// A name and its value, if it exists.
+    #[inline]
+    pub fn lookup<'g>(&'g self, guard: &'g Guard<'_>, key: &Key<'_>) -> Option<Found<'g>> {
+        let entry = self.find(guard, key)?;
+        let found = Found::of(entry, self.decisions());
+        // In this order: a value that was read while the entry existed later was its value all the time in between,
+        // or a value that it had before.
+        entry.exists(self.decisions()).then_some(found)
+    }
+
+    /// Whether the directory was killed.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.status.load(Ordering::Acquire) == DEAD
+    }
+}
+
+impl<'g> Found<'g> {
+    #[inline]
+    pub(crate) fn of(entry: &'g Entry, decisions: &'g Decisions) -> Found<'g> {
+        let (value, version) = entry.value(decisions);
+        Found { entry, decisions, value, version }
+    }
+
+    /// The value when it was looked up.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.value
+    }
+
+    /// Whether the name has existed ever since.
+    #[inline]
+    pub fn still_present(&self) -> bool {
+        // An entry that has ceased to exist never comes back.
+        self.entry.exists(self.decisions)
+    }
+
+    /// Whether the name has existed with this value ever since.
+    #[inline]
+    pub fn still_same(&self) -> bool {
+        self.entry.value(self.decisions) == (self.value, self.version) && self.still_present()
+    }
+
+    /// Whether both are the same entry of one directory.
+    #[inline]
+    pub fn is_same_entry(&self, other: &Found<'_>) -> bool {
+        ptr::eq(self.entry, other.entry)
+    }
+}
+
+/// # Safety
+/// `head` is the head of a chain of live entries linked with this parity, and they live for all of `'g`.
+#[inline]
+pub(crate) unsafe fn find_in_chain<'g>(mut head: *mut Entry, parity: usize, key: &Key<'_>) -> Option<&'g Entry> {
+    // SAFETY: the caller's promise; an unlinked entry keeps its link, so a walk never leaves the live ones.
+    while let Some(entry) = unsafe { head.as_ref() } {
+        if entry.matches(key) {
+            return Some(entry);
+        }
+        head = entry.next(parity).load(Ordering::Acquire);
+    }
+    None
+}

@@ -1,0 +1,178 @@
+//! Buckets, and the tables that lead to them. A table is immutable but for the pointer to its successor.
+
+use core::alloc::Layout;
+use core::mem::offset_of;
+use core::ptr::{self, NonNull};
+
+use epoch::{Retired, RetiredKind};
+use percpu::{CacheLine, Core, CoreLock, LockRank, OutOfMemory, SizeClass};
+use sync::atomic::{AtomicPtr, Ordering};
+
+use crate::entry::Entry;
+
+/// Kind of a retired entry, for the callback of `Epochs::maintain`.
+pub const KIND_ENTRY: RetiredKind = RetiredKind(1);
+/// Kind of a retired table.
+pub const KIND_TABLE: RetiredKind = RetiredKind(2);
+/// Rank of a directory's growth lock.
+pub const RANK_GROW: LockRank = LockRank(10);
+/// Rank of bucket locks; among themselves they are taken by address.
+pub const RANK_BUCKET: LockRank = LockRank(20);
+
+/// Buckets of a segment: 32 KiB of memory.
+const SEGMENT_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
+/// Segments whose pointers fit in one table of 64 KiB.
+const MAX_SEGMENTS: usize = ((64 << 10) - size_of::<Table>()) / size_of::<*mut Bucket>();
+/// Most buckets that a table can have: the largest power of two of segments.
+pub(crate) const MAX_BUCKETS: usize = (1 << MAX_SEGMENTS.ilog2()) * SEGMENT_BUCKETS;
+
+/// A chain and its lock, on two lines.
+#[repr(C)]
+pub(crate) struct Bucket {
+    /// Guarded by `lock`, read by anybody. Bit 0: the chain has moved to the next table.
+    head: CacheLine<AtomicPtr<Entry>>,
+    pub(crate) lock: CacheLine<CoreLock>,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Bucket>() == 128);
+
+const MOVED: usize = 1;
+
+impl Bucket {
+    fn new() -> Bucket {
+        Bucket { head: CacheLine(AtomicPtr::new(ptr::null_mut())), lock: CacheLine(CoreLock::new()) }
+    }
+
+    /// The first entry, and whether the chain has moved (then nothing is said by its being empty).
+    #[inline]
+    pub(crate) fn head(&self) -> (*mut Entry, bool) {
+        // Acquire pairs with the release in `set_head` and `mark_moved`.
+        let head = self.head.load(Ordering::Acquire);
+        (head.map_addr(|address| address & !MOVED), head.addr() & MOVED != 0)
+    }
+
+    /// With the lock held.
+    #[inline]
+    pub(crate) fn set_head(&self, head: *mut Entry) {
+        self.head.store(head, Ordering::Release);
+    }
+
+    /// With the lock held, when the chain is complete in the next table.
+    pub(crate) fn mark_moved(&self) {
+        let (head, _) = self.head();
+        self.head.store(head.map_addr(|address| address | MOVED), Ordering::Release);
+    }
+}
+
+/// A table of a power of two of buckets. The pointers to its segments follow it in memory.
+#[repr(C)]
+pub(crate) struct Table {
+    retired: Retired,
+    bucket_count: usize,
+    /// Which of an entry's two next pointers the chains use.
+    pub(crate) parity: usize,
+    /// Where chains move that are marked so; null while the directory does not grow.
+    pub(crate) next: AtomicPtr<Table>,
+}
+
+impl Table {
+    fn layout(segment_count: usize) -> Option<SizeClass> {
+        let pointers = Layout::array::<*mut Bucket>(segment_count).ok()?;
+        SizeClass::of(Layout::new::<Table>().extend(pointers).ok()?.0)
+    }
+
+    fn segment_layout(bucket_count: usize) -> SizeClass {
+        let buckets = bucket_count.min(SEGMENT_BUCKETS);
+        Layout::array::<Bucket>(buckets).ok().and_then(SizeClass::of).expect("a segment fits in 64 KiB")
+    }
+
+    fn segments(table: NonNull<Table>) -> NonNull<NonNull<Bucket>> {
+        // SAFETY: the pointers follow the table, which is aligned at least as they are.
+        unsafe { table.add(1).cast() }
+    }
+
+    /// Allocates a table of empty buckets; on failure nothing stays allocated.
+    pub(crate) fn allocate(core: &Core<'_>, bucket_count: usize, parity: usize) -> Result<NonNull<Table>, OutOfMemory> {
+        debug_assert!(bucket_count.is_power_of_two() && bucket_count <= MAX_BUCKETS);
+        let segment_count = bucket_count.div_ceil(SEGMENT_BUCKETS);
+        let class = Table::layout(segment_count).ok_or(OutOfMemory)?;
+        let segment_class = Table::segment_layout(bucket_count);
+        let table = core.allocate(class)?.cast::<Table>();
+        let segments = Table::segments(table);
+        for index in 0..segment_count {
+            let Ok(segment) = core.allocate(segment_class) else {
+                // SAFETY: these segments and the table were allocated here, and nobody knows of them.
+                unsafe {
+                    (0..index).for_each(|index| core.free(segments.add(index).read().cast(), segment_class));
+                    core.free(table.cast(), class);
+                }
+                return Err(OutOfMemory);
+            };
+            let buckets = segment.cast::<Bucket>();
+            // SAFETY: fresh memory for the buckets, and for the pointer to them.
+            unsafe {
+                for bucket in 0..bucket_count.min(SEGMENT_BUCKETS) {
+                    buckets.add(bucket).write(Bucket::new());
+                }
+                segments.add(index).write(buckets);
+            }
+        }
+        let next = AtomicPtr::new(ptr::null_mut());
+        // SAFETY: fresh memory for the table.
+        unsafe { table.write(Table { retired: Retired::new(), bucket_count, parity, next }) };
+        Ok(table)
+    }
+
+    /// Gives a table and its segments back; entries are not touched.
+    ///
+    /// # Safety
+    /// The table came from `allocate`, and nobody uses it any more.
+    pub(crate) unsafe fn free(core: &Core<'_>, table: NonNull<Table>) {
+        // SAFETY: the caller's promise; counts and classes are those of the allocation.
+        unsafe {
+            let bucket_count = table.as_ref().bucket_count;
+            let segment_count = bucket_count.div_ceil(SEGMENT_BUCKETS);
+            for index in 0..segment_count {
+                core.free(Table::segments(table).add(index).read().cast(), Table::segment_layout(bucket_count));
+            }
+            core.free(table.cast(), Table::layout(segment_count).expect("as when it was allocated"));
+        }
+    }
+
+    pub(crate) fn link(table: NonNull<Table>) -> NonNull<Retired> {
+        // SAFETY: the field lies in the table.
+        unsafe { table.byte_add(offset_of!(Table, retired)).cast() }
+    }
+
+    #[inline]
+    pub(crate) fn bucket_count(&self) -> usize {
+        self.bucket_count
+    }
+
+    #[inline]
+    pub(crate) fn bucket(&self, index: usize) -> &Bucket {
+        let index = index & (self.bucket_count - 1);
+        // SAFETY: the masked index is in bounds; segments live as long as their table.
+        unsafe {
+            let segment = *Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ptr();
+            &*segment.as_ptr().add(index % SEGMENT_BUCKETS)
+        }
+    }
+}
+
+/// Frees a retired entry or table: for the callback of `Epochs::maintain`. False if the kind is not one of ours.
+///
+/// # Safety
+/// Called once per retired object, by that callback.
+pub unsafe fn free_retired(core: &Core<'_>, kind: RetiredKind, object: NonNull<Retired>) -> bool {
+    // SAFETY: objects of our kinds are retired with the links of entries and tables, respectively.
+    unsafe {
+        match kind {
+            KIND_ENTRY => Entry::free(core, Entry::of_link(object)),
+            KIND_TABLE => Table::free(core, object.byte_sub(offset_of!(Table, retired)).cast()),
+            _ => return false,
+        }
+    }
+    true
+}
