@@ -10,9 +10,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import steps
 
 import commutant
+import steps
 from tests.repository.tree import BIN, ROOT
 
 WHEELS = BIN.parent / "wheels"
