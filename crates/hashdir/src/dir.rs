@@ -53,6 +53,21 @@ pub struct Found<'g> {
     version: u64,
 }
 
+/// A name that was seen to exist; its value has not been read. Valid while the guard is.
+#[derive(Clone, Copy)]
+pub struct Present<'g> {
+    entry: &'g Entry,
+    decisions: &'g Decisions,
+}
+
+impl Present<'_> {
+    /// Whether the name has existed ever since.
+    #[inline]
+    pub fn still_present(&self) -> bool {
+        self.entry.exists(self.decisions)
+    }
+}
+
 impl HashDir {
     /// An empty directory with at least `bucket_count` buckets (rounded up to a power of two).
     ///
@@ -139,6 +154,14 @@ impl HashDir {
     #[inline]
     pub fn exists(&self, guard: &Guard<'_>, key: &Key<'_>) -> bool {
         self.find(guard, key).is_some_and(|entry| entry.exists(self.decisions()))
+    }
+
+    /// A name without its value, if it exists: for checks that may have to be made again.
+    #[inline]
+    pub fn present<'g>(&'g self, guard: &'g Guard<'_>, key: &Key<'_>) -> Option<Present<'g>> {
+        let entry = self.find(guard, key)?;
+        let decisions = self.decisions();
+        entry.exists(decisions).then_some(Present { entry, decisions })
     }
 
     /// A name and its value, if it exists.

@@ -221,6 +221,7 @@ impl Entry {
                 let tag_again = second.tag.load(Ordering::Relaxed);
                 let version_again = second.version.load(Ordering::Relaxed);
                 if tag_again != tag_bits || version_again != version {
+                    sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0);
                     continue;
                 }
             }

@@ -64,7 +64,7 @@ mod list;
 mod table;
 
 pub use change::{InsertError, Locked, LockedPair, Prepared, lock_two};
-pub use dir::{Found, HashDir};
+pub use dir::{Found, HashDir, Present};
 pub use grow::Growth;
 pub use key::{Key, MAX_NAME_BYTES};
 pub use kill::{Killing, NotEmpty};
