@@ -99,7 +99,10 @@ impl Namer {
             CaptureKind::Vmalloc => self.vmalloc_name(capture, address, size_bytes),
             CaptureKind::User => ObjectName::plain("user page", true),
             CaptureKind::CpuEntryArea => ObjectName::plain("CPU entry area", true),
-            CaptureKind::Table => ObjectName::at_offset(capture.cache_name(), within, true),
+            CaptureKind::Table => match capture.cache_name() {
+                "" => ObjectName::at_offset("table", within, false),
+                variable => ObjectName::at_offset(variable, within, true),
+            },
             CaptureKind::Unknown => ObjectName::plain("unknown", false),
         }
     }

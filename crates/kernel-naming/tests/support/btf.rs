@@ -185,13 +185,12 @@ pub fn small_kernel() -> Vec<u8> {
         16,
         &[("first", int, 3 << 24), ("second", int, 5 << 24 | 3), ("third", int, 1 << 24 | 8), ("plain", int, 32)],
     );
-    btf.structure("rq", 16, &[("lock", spinlock_t, 0), ("nr_running", int, 64)]);
+    let rq = btf.structure("rq", 16, &[("lock", spinlock_t, 0), ("nr_running", int, 64)]);
     let page_tables = btf.structure("", 16, &[("_pt_pad_1", long, 0), ("ptl", spinlock_t, 64)]);
     let cache_page = btf.structure("", 16, &[("mapping", void_pointer, 0), ("index", long, 64)]);
     let page_union = btf.union("", 16, &[("", cache_page, 0), ("", page_tables, 0)]);
     btf.structure("page", 32, &[("flags", long, 0), ("", page_union, 64), ("_refcount", atomic_t, 192)]);
     btf.structure("slab", 32, &[("__page_flags", long, 0), ("slab_cache", void_pointer, 64)]);
-    let rq = btf.type_count() - 1 - 6;
     btf.variable("runqueues", rq);
     btf.enumeration("pageflags", &[("PG_locked", 0), ("PG_slab", 9)]);
     btf.finish()
