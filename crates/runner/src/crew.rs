@@ -39,10 +39,10 @@ impl<T: Target> Crew<T> {
         if place == COORDINATOR || *awake == Some(place) {
             return;
         }
-        if let Some(other) = awake.replace(place) {
-            self.slots[other.index()].sleep();
+        match awake.replace(place) {
+            Some(other) => self.slots[other.index()].relieve(&self.slots[place.index()]),
+            None => self.slots[place.index()].attend(),
         }
-        self.slots[place.index()].attend();
     }
 
     /// Has an actor execute the operation in its slot.

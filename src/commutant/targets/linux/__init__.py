@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from commutant.targets.base import Target
 
+
 def create(argument: str, options: Mapping[str, str]) -> Target:
     """The target for `linux[:fs=tmpfs|ramfs][,kernel=PATH]`, not started; raises UsageError for other options."""
     from commutant.targets.linux.target import LinuxTarget, parse_options

@@ -30,6 +30,7 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 _CONSOLE_TAIL_BYTES = 4000
 _MONITOR_SECONDS = 30.0
 _EXIT_SECONDS = 10.0
+_MOMENT_SECONDS = 1.0
 
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="emulator-spawner")
 """Starts all emulators: the kernel kills them when the *thread* that started them ends, and this one never does."""
@@ -46,7 +47,7 @@ class Boot:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Start from a snapshot: the descriptor of its file, at its beginning."""
+    """Start from a saved state: the descriptor of its file, at its beginning. `Machine.load` then reads it."""
 
     state: int
 
@@ -57,6 +58,10 @@ class Tracer:
 
     argument: str
     descriptors: tuple[int, ...]
+
+
+MakeTracer = Callable[[int], Tracer]
+"""Makes the tracer for a machine, given the descriptor of its RAM, which the plugin inherits too."""
 
 
 def hardware_arguments() -> list[str]:
@@ -79,7 +84,7 @@ class GuestSilent(RunError):
 class Machine:
     """A running virtual machine. Use as a context manager, or close it."""
 
-    def __init__(self, emulator: Emulator, start: Boot | Resume, tracer: Tracer | None = None) -> None:
+    def __init__(self, emulator: Emulator, start: Boot | Resume, make_tracer: MakeTracer | None = None) -> None:
         """Starts QEMU; raises RunError if it does not start. Descriptors that were given stay the caller's."""
         with contextlib.ExitStack() as stack:
             self.ram_descriptor = _memory_file(stack, "commutant-ram", RAM_BYTES)
@@ -92,6 +97,7 @@ class Machine:
             stack.callback(self.region.close)
             passed = [self.ram_descriptor, self._console, far_doorbell.fileno(), far_monitor.fileno()]
             passed += [start.state] if isinstance(start, Resume) else [start.vmlinux, start.initramfs]
+            tracer = make_tracer(self.ram_descriptor) if make_tracer else None
             passed += tracer.descriptors if tracer else ()
             command = [
                 *("setpriv", "--pdeathsig", "KILL", "--", emulator.path, "-name", "commutant", *hardware_arguments()),
@@ -103,7 +109,7 @@ class Machine:
                 *("-chardev", f"socket,id=monitor,fd={far_monitor.fileno()}", "-mon", "chardev=monitor,mode=control"),
             ]
             if isinstance(start, Resume):
-                command += ["-incoming", f"fd:{start.state}"]
+                command += ["-incoming", "defer"]
             else:
                 command += ["-kernel", f"/proc/self/fd/{start.vmlinux}"]
                 command += ["-initrd", f"/proc/self/fd/{start.initramfs}", "-append", start.command_line]
@@ -154,6 +160,27 @@ class Machine:
                 raise self.failure(str(error)) from None
         return self._monitor
 
+    def save(self, descriptor: int) -> None:
+        """Stops the machine and writes its state to a file; raises RunError."""
+        # Stopped first: QEMU can save a running machine, but under TCG a page that is written meanwhile may be missed.
+        self.monitor.execute("stop")
+        self._report_migration()
+        self.monitor.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
+        self.monitor.execute("getfd", {"fdname": "state"}, descriptor)
+        self.monitor.execute("migrate", {"uri": "fd:state"})
+        self.monitor.wait_for_migration()
+
+    def load(self, start: Resume) -> None:
+        """Reads a saved state into a machine started for that, and lets it run; raises RunError."""
+        self._report_migration()
+        self.monitor.execute("migrate-incoming", {"uri": f"fd:{start.state}"})
+        self.monitor.wait_for_migration()
+        self.monitor.execute("cont")
+
+    def _report_migration(self) -> None:
+        wanted = [{"capability": "events", "state": True}]
+        self.monitor.execute("migrate-set-capabilities", {"capabilities": wanted})
+
     def wait(self, condition: Callable[[], bool], what: str, timeout_seconds: float) -> None:
         """Waits until `condition` holds, looking whenever the guest rings.
 
@@ -178,6 +205,12 @@ class Machine:
             rings = b""
         if not rings:
             raise self.ended(what)
+
+    def has_ended(self) -> bool:
+        """Whether QEMU has ended, or ends within a moment."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_MOMENT_SECONDS)
+        return self._process.poll() is not None
 
     def ended(self, what: str) -> RunError:
         """The error for a machine that has ended: `GuestStopped` if the guest did it, else RunError."""

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from commutant import _native
 from commutant.errors import RunError, UsageError
+from commutant.mtrace.trace import TracedWindow
 from commutant.targets.base import Job, WindowRecord
 from commutant.targets.linux.machine import GuestSilent, GuestStopped
 from commutant.targets.linux.region import BATCH_LIMIT_BYTES, SLOT_COUNT
-from commutant.targets.linux.tracing import TracedMachine, TracedWindow
+from commutant.targets.linux.tracing import TracedMachine
 from commutant.testgen.testcase import TestCase
 
 BATCH_WINDOWS = 64
@@ -60,6 +61,10 @@ class LinuxSession:
         Raises RunError if QEMU ends other than by the guest's doing, a new machine does not come up, or the session is
         closed meanwhile; UsageError if a test cannot be run at all.
         """
+        return (record for record, _ in self.run_traced(jobs))
+
+    def run_traced(self, jobs: Sequence[Job]) -> Iterator[tuple[WindowRecord, TracedWindow | None]]:
+        """As `run`, with what the tracer saw in each window; None where the guest died."""
         if self._pending:
             self._restart()  # an earlier run was not read to its end
         waiting: deque[Sequence[Job] | WindowRecord] = deque(
@@ -79,7 +84,7 @@ class LinuxSession:
             elif waiting and isinstance(waiting[0], WindowRecord):
                 record = waiting.popleft()
                 assert isinstance(record, WindowRecord)
-                yield record
+                yield record, None
 
     def close(self) -> None:
         """Ends the machine; may be called twice and from another thread, whose `run` then raises RunError."""
@@ -136,7 +141,7 @@ class LinuxSession:
             self._numbers[test.id] = number
         return number
 
-    def _complete(self, batch: _Batch) -> list[WindowRecord]:
+    def _complete(self, batch: _Batch) -> list[tuple[WindowRecord, TracedWindow]]:
         """Waits for a batch and judges it."""
         with self._waiting:
             self._require_open()
@@ -155,7 +160,7 @@ class LinuxSession:
         if len(traced) != len(wrong):
             raise machine.failure(f"a trace of {len(traced)} windows, expected {len(wrong)}")
         return [
-            WindowRecord(job, window.findings, window.ignored, text)
+            (WindowRecord(job, window.findings, window.ignored, text), window)
             for job, window, text in zip(batch.jobs, traced, wrong, strict=True)
         ]
 
@@ -165,7 +170,7 @@ class LinuxSession:
             window = region.window
             try:
                 machine.wait(lambda: region.completed > batch.number, "running windows", _SILENCE_SECONDS)
-                return machine.traced_windows(len(batch.jobs), _SILENCE_SECONDS)
+                return machine.traced_windows(_SILENCE_SECONDS)
             except GuestSilent:
                 if region.window == window:
                     raise

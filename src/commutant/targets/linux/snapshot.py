@@ -26,7 +26,7 @@ from commutant.targets.linux.cpio import initramfs
 from commutant.targets.linux.elf import Elf
 from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.kernel import Kernel
-from commutant.targets.linux.machine import Boot, Machine, Resume, Tracer, hardware_arguments
+from commutant.targets.linux.machine import Boot, Machine, MakeTracer, Resume, hardware_arguments
 
 _FORMAT = 1
 _BOOT_SECONDS = 120.0
@@ -50,25 +50,24 @@ class Snapshot:
         """The kernel's types, as raw BTF."""
         return self.folder / "btf"
 
-    def resume(self, emulator: Emulator, tracer: Tracer | None = None) -> Machine:
+    def resume(self, emulator: Emulator, make_tracer: MakeTracer | None = None) -> Machine:
         """A machine that goes on from the snapshot; raises RunError if it does not come up."""
         try:
             state = os.open(self.folder / "state", os.O_RDONLY)
         except OSError as error:
             raise RunError(f"{self.folder / 'state'}: {error.strerror}; run the command again") from None
+        start = Resume(state)
         try:
-            machine = Machine(emulator, Resume(state), tracer)
+            machine = Machine(emulator, start, make_tracer)
+            try:
+                machine.load(start)
+                if not machine.region.ready:
+                    raise machine.failure("the snapshot holds no guest that is ready")
+            except BaseException:
+                machine.close()
+                raise
         finally:
             os.close(state)
-        try:
-            status = machine.monitor.execute("query-status")
-            if not isinstance(status, dict) or status.get("status") != "running":
-                machine.monitor.wait_for_event("RESUME")
-            if not machine.region.ready:
-                raise machine.failure("the snapshot holds no guest that is ready")
-        except BaseException:
-            machine.close()
-            raise
         return machine
 
 
@@ -77,10 +76,10 @@ def command_line(file_system: str) -> str:
 
     nokaslr: symbols have the addresses of kallsyms. slab_nomerge: a slab cache holds one type, so its name tells it.
     lsm=, apparmor=0, mitigations=off: no lines of security modules and no code of mitigations in the windows.
-    nowatchdog: no timers of lock-up detectors. panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
+    nowatchdog: no timers of lock-up detectors. no_timer_check, tsc=reliable: no doubts about clocks on a busy host. panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
     """
     return (
-        f"console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off nowatchdog panic=-1 oops=panic "
+        f"console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off nowatchdog panic=-1 oops=panic no_timer_check tsc=reliable "
         f"memmap={region.SIZE_BYTES:#x}${region.ADDRESS:#x} commutant.region={region.ADDRESS:#x},{region.SIZE_BYTES:#x} "
         f"commutant.fs={file_system}"
     )
@@ -171,12 +170,7 @@ def _boot_and_save(emulator: Emulator, vmlinux: bytes, runner_image: bytes, line
         kallsyms = machine.region.take_export()
         machine.wait(lambda: machine.region.ready, "starting the runner in the guest", _BOOT_SECONDS)
         with state.open("wb") as file:
-            monitor = machine.monitor
-            monitor.execute("migrate-set-capabilities", {"capabilities": [{"capability": "events", "state": True}]})
-            monitor.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
-            monitor.execute("getfd", {"fdname": "state"}, file.fileno())
-            monitor.execute("migrate", {"uri": "fd:state"})
-            monitor.wait_for_migration()
+            machine.save(file.fileno())
     return kallsyms
 
 

@@ -1,35 +1,142 @@
-"""A machine together with its tracer: the plugin inside QEMU, and the thread that reads what it writes."""
+"""A machine together with its tracer: the plugin inside QEMU, and the thread that reads what it writes.
+
+The plugin writes the trace into a pipe, and waits when the pipe is full; so it is read all the time, by a thread per
+machine, which native code keeps busy. What it has read comes batch by batch through a queue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import contextlib
+import fcntl
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from commutant.mtrace.finding import Finding
+from commutant import _native, artifacts
+from commutant.errors import RunError
+from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
 from commutant.targets.linux.emulator import Emulator
-from commutant.targets.linux.machine import Machine
+from commutant.targets.linux.machine import GuestSilent, Machine, Tracer
 from commutant.targets.linux.region import Region
 from commutant.targets.linux.snapshot import Snapshot
 
+_PIPE_BYTES = 1 << 20
+"""What the pipe of a trace holds, if the system allows so much: hundreds of windows."""
+
+_READER_SECONDS = 10.0
+
+_Batch = Sequence[TracedWindow] | BaseException | None
+"""Windows of one batch; or why reading failed; or None behind the end of the trace."""
+
 
 @dataclass(frozen=True, slots=True)
-class TracedWindow:
-    """What the tracer saw in one window."""
+class TracerFiles:
+    """What all machines of a kernel need for tracing: the plugin, the kernel's layout for it, and names for the reader."""
 
-    findings: tuple[Finding, ...] = ()
-    ignored: Mapping[str, int] = field(default_factory=dict)
+    plugin: Path
+    layout_descriptor: int
+    names: _native.KernelNames
+
+    @classmethod
+    def prepare(cls, snapshot: Snapshot) -> TracerFiles:
+        """Reads the kernel's symbols and types; raises RunError if they are not what they should be."""
+        plugin = artifacts.plugin_path()
+        try:
+            kallsyms, btf = snapshot.kallsyms.read_bytes(), snapshot.btf.read_bytes()
+        except OSError as error:
+            raise RunError(f"{error.filename}: {error.strerror}; run the command again") from None
+        layout, names = kernel_layout(kallsyms, btf), kernel_names(kallsyms, btf)
+        descriptor = os.memfd_create("commutant-layout")
+        os.pwrite(descriptor, layout.encode(), 0)
+        return cls(plugin, descriptor, names)
+
+    def close(self) -> None:
+        """Frees the layout; once only."""
+        os.close(self.layout_descriptor)
 
 
 class TracedMachine:
-    """A machine resumed from a snapshot, with or without the tracer."""
+    """A machine that was resumed from a snapshot with the tracer attached, and the reader of its trace."""
 
-    def __init__(self, snapshot: Snapshot, emulator: Emulator) -> None:
-        self._machine = snapshot.resume(emulator)
-        self.region: Region = self._machine.region
-        self.wait = self._machine.wait
-        self.kill = self._machine.kill
-        self.close = self._machine.close
-        self.failure = self._machine.failure
+    def __init__(self, snapshot: Snapshot, emulator: Emulator, files: TracerFiles) -> None:
+        """Resumes the machine; raises RunError if QEMU, plugin or guest do not come up."""
+        with contextlib.ExitStack() as stack:
+            trace, far_end = os.pipe()
+            stack.callback(os.close, trace)
+            with contextlib.ExitStack() as until_started:
+                until_started.callback(os.close, far_end)
+                with contextlib.suppress(OSError):  # more than the system allows an ordinary user
+                    fcntl.fcntl(trace, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
-    def traced_windows(self, count: int, timeout_seconds: float) -> Sequence[TracedWindow]:
-        return [TracedWindow()] * count
+                def tracer(ram_descriptor: int) -> Tracer:
+                    paths = {"out": far_end, "ram": ram_descriptor, "layout": files.layout_descriptor}
+                    arguments = [f"{name}=/proc/self/fd/{descriptor}" for name, descriptor in paths.items()]
+                    # A comma separates arguments for QEMU; doubled it stands for itself.
+                    plugin = str(files.plugin).replace(",", ",,")
+                    return Tracer(",".join([plugin, *arguments, "mode=system"]), (far_end, files.layout_descriptor))
+
+                self._machine = snapshot.resume(emulator, tracer)
+            stack.callback(self._machine.close)
+            self._batches: queue.SimpleQueue[_Batch] = queue.SimpleQueue()
+            reader = TraceReader(trace, files.names)
+            self._thread = threading.Thread(target=self._read, args=(reader,), name="trace-reader", daemon=True)
+            self._thread.start()
+            self._resources = stack.pop_all()
+
+    def _read(self, reader: TraceReader) -> None:
+        try:
+            while True:
+                batch = reader.read_batch()
+                self._batches.put(batch)
+                if batch is None:
+                    return
+        except BaseException as error:  # handed to whoever waits for the batch
+            self._batches.put(error)
+
+    @property
+    def region(self) -> Region:
+        """Memory shared with the guest."""
+        return self._machine.region
+
+    @property
+    def process_id(self) -> int:
+        """The id of the QEMU process."""
+        return self._machine.process_id
+
+    def wait(self, condition: Callable[[], bool], what: str, timeout_seconds: float) -> None:
+        """As `Machine.wait`."""
+        self._machine.wait(condition, what, timeout_seconds)
+
+    def failure(self, what: str) -> RunError:
+        """As `Machine.failure`."""
+        return self._machine.failure(what)
+
+    def traced_windows(self, timeout_seconds: float) -> Sequence[TracedWindow]:
+        """The windows of the next batch that has been traced.
+
+        Raises GuestSilent if they do not come in time, GuestStopped if the guest ended, RunError if QEMU ended otherwise
+        or the trace is damaged.
+        """
+        try:
+            batch = self._batches.get(timeout=timeout_seconds)
+        except queue.Empty:
+            raise self._machine.failure("the trace of a batch does not end", GuestSilent) from None
+        if batch is None:
+            raise self._machine.ended("reading the trace")
+        if isinstance(batch, BaseException):
+            ended = self._machine.has_ended()
+            raise self._machine.ended("reading the trace") if ended else self.failure(f"reading the trace: {batch}")
+        return batch
+
+    def kill(self) -> None:
+        """As `Machine.kill`; the reader then comes to the end of the trace."""
+        self._machine.kill()
+
+    def close(self) -> None:
+        """Ends machine and reader and frees all; may be called twice."""
+        self._machine.kill()
+        self._thread.join(_READER_SECONDS)
+        self._resources.close()

@@ -1,0 +1,103 @@
+"""The check of the checker: planted conflicts and planted non-conflicts, before every campaign.
+
+Two calls that share a line by their nature must be found, with its name; two that share nothing must not. If either is
+misjudged, by a tracer that mixes up virtual CPUs or misses accesses, nothing else that it says can be believed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from commutant.errors import RunError
+from commutant.targets.base import Job
+from commutant.targets.linux.session import LinuxSession
+from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+
+_REPEATS = 3
+"""Windows per order; the outcome of most of them counts, since a timer may fall into one."""
+
+_COUNTS_RATIO = 4
+"""At most so many times more accesses on one core than on the other, where both make the same call."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Plant:
+    """A planted test: what it is, and parts of names that must be among the findings (none: no findings at all)."""
+
+    what: str
+    test: TestCase
+    shared: tuple[str, ...]
+
+
+def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], setup: Sequence[tuple[str, int]] = ()) -> TestCase:
+    """A test of two calls, in two threads of one process, that give the same results in both orders."""
+    results = tuple(result for _, _, result in calls)
+    outcomes = (Outcome(results, ()),)
+    test = TestCase(
+        id="",
+        level="self-test",
+        path=0,
+        equivalence_class="planted",
+        calls=tuple(PlacedCall(call, args, 0, core, core) for core, (call, args, _) in enumerate(calls)),
+        setup=tuple(
+            Step("open_descriptor", {"name": name, "creat": True, "excl": True}, 0, descriptor)
+            for name, descriptor in setup
+        ),
+        observe=(),
+        orders=(Order((0, 1), outcomes), Order((1, 0), outcomes)),
+    )
+    return dataclasses.replace(test, id=test.content_id())
+
+
+def _plants() -> list[_Plant]:
+    def fstat(descriptor: int, inode: int) -> tuple[str, Mapping[str, Value], Value]:
+        status = {"struct": {"ino": {"sort": "Inum", "id": inode}, "nlink": 1}}
+        return "fstat", {"fd": descriptor}, status
+
+    def create(name: str) -> tuple[str, Mapping[str, Value], Value]:
+        return "open", {"name": name, "creat": True, "excl": True}, 0
+
+    getppid: tuple[str, Mapping[str, Value], Value] = ("getppid", {}, {"sort": "Pid", "id": 0})
+    files = [("a", 0), ("b", 1)]
+    return [
+        _Plant("getppid and getppid", _test([getppid, getppid]), ()),
+        _Plant("fstat of two descriptors", _test([fstat(0, 0), fstat(1, 1)], files), ()),
+        _Plant("fstat and fstat of one descriptor", _test([fstat(0, 0), fstat(0, 0)], files[:1]), ("file.f_count",)),
+        _Plant("creation of two names in one directory", _test([create("a"), create("b")]), ("d_lockref", "i_rwsem")),
+    ]
+
+
+def check(session: LinuxSession) -> None:
+    """Runs the self-test on a session; raises RunError, with what was expected and what was found."""
+    for plant in _plants():
+        jobs = [Job(plant.test, order) for order in range(len(plant.test.orders)) for _ in range(_REPEATS)]
+        missing = dict.fromkeys(plant.shared, 0)
+        unexpected: dict[str, int] = {}
+        for record, traced in session.run_traced(jobs):
+            if traced is None or record.wrong:
+                raise RunError(f"self-test, {plant.what}: {record.crashed or record.wrong}")
+            names = {finding.name for finding in record.findings}
+            for part in missing:
+                missing[part] += not any(part in name for name in names)
+            for name in names:
+                unexpected[name] = unexpected.get(name, 0) + 1
+            _check_counts(plant.what, traced.counted_accesses)
+        majority = len(jobs) // 2
+        found = ", ".join(f"{name} in {count} of {len(jobs)} windows" for name, count in unexpected.items()) or "nothing"
+        for part, count in missing.items():
+            if count > majority:
+                raise _misjudged(plant.what, f"expected the shared line {part}, found {found}")
+        if not plant.shared and any(count > majority for count in unexpected.values()):
+            raise _misjudged(plant.what, f"expected no shared line, found {found}")
+
+
+def _check_counts(what: str, counted: Sequence[int]) -> None:
+    """Both cores made the same call: a tracer that mixes up virtual CPUs gives one of them the other's accesses."""
+    cores = counted[:2]
+    if len(cores) < 2 or min(cores) == 0 or max(cores) > _COUNTS_RATIO * min(cores):
+        raise _misjudged(what, f"expected about the same number of accesses on both cores, got {list(cores)}")
+
+
+def _misjudged(what: str, detail: str) -> RunError:
+    return RunError(f"self-test, {what}: {detail}; the tracer cannot be trusted, see `commutant doctor`")

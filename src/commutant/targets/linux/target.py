@@ -1,0 +1,139 @@
+"""The target `linux`: options, start, sessions, and what is recorded of it."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from commutant import artifacts
+from commutant.errors import RunError, UsageError
+from commutant.targets.base import Progress
+from commutant.targets.linux import selftest
+from commutant.targets.linux.emulator import Emulator, find_emulator
+from commutant.targets.linux.kernel import Kernel, default_kernel, unpack
+from commutant.targets.linux.machine import hardware_arguments
+from commutant.targets.linux.session import LinuxSession
+from commutant.targets.linux.snapshot import Snapshot, take_snapshot
+from commutant.targets.linux.tracing import TracedMachine, TracerFiles
+
+FILE_SYSTEMS = ("tmpfs", "ramfs")
+"""The file systems that windows can run on: those that need no device and no module."""
+
+_CALLS_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the target argument asks for: the file system, and a kernel of the user's own."""
+
+    file_system: str = FILE_SYSTEMS[0]
+    kernel: Path | None = None
+
+
+def parse_options(argument: str, options: Mapping[str, str]) -> Options:
+    """The options of a target argument; raises UsageError for a key or value that there is not."""
+    file_system, kernel = FILE_SYSTEMS[0], None
+    for key, value in options.items():
+        if key == "fs":
+            if value not in FILE_SYSTEMS:
+                raise UsageError(f"target {argument!r}: unknown file system {value!r}; expected {' or '.join(FILE_SYSTEMS)}")
+            file_system = value
+        elif key == "kernel":
+            kernel = Path(value)
+            if not kernel.is_file():
+                wanted = "a bzImage, a vmlinux or a Debian package"
+                raise UsageError(f"target {argument!r}: no file {value}; expected a kernel: {wanted}")
+        else:
+            raise UsageError(f"target {argument!r}: unknown option {key!r}; expected fs=tmpfs|ramfs or kernel=PATH")
+    return Options(file_system, kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """What sessions share."""
+
+    emulator: Emulator
+    kernel: Kernel
+    snapshot: Snapshot
+    tracer: TracerFiles
+
+
+class LinuxTarget:
+    """Linux in virtual machines; see `commutant.targets.base.Target`."""
+
+    def __init__(self, argument: str, options: Options) -> None:
+        """Does nothing yet but keep the options."""
+        self.argument = argument
+        self.options = options
+        self._started: _Started | None = None
+        self._sessions: list[LinuxSession] = []
+        self._spare: LinuxSession | None = None
+
+    @cached_property
+    def _calls(self) -> frozenset[str]:
+        """The calls that the runner says it knows."""
+        command = [str(artifacts.runner_path()), "--calls"]
+        try:
+            answer = subprocess.run(command, capture_output=True, text=True, timeout=_CALLS_SECONDS, check=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise RunError(f"{command[0]}: the runner does not start: {error}; run `make setup` again") from None
+        return frozenset(answer.stdout.split())
+
+    def implements(self, call: str) -> bool:
+        """Whether the runner knows this call; raises RunError if there is no runner."""
+        return call in self._calls
+
+    def start(self, progress: Progress) -> None:
+        """Finds QEMU and kernel, boots once (or takes the snapshot of an earlier run), and runs the self-test."""
+        emulator = find_emulator()
+        kernel = unpack(self.options.kernel) if self.options.kernel else default_kernel()
+        snapshot = take_snapshot(emulator, kernel, artifacts.runner_path(), self.options.file_system, progress)
+        self._started = _Started(emulator, kernel, snapshot, TracerFiles.prepare(snapshot))
+        progress("checking the tracer")
+        session = self._new_session()
+        selftest.check(session)
+        self._spare = session
+
+    def _new_session(self) -> LinuxSession:
+        started = self._started
+        if started is None:
+            raise RunError("the target linux has not been started")
+        session = LinuxSession(lambda: TracedMachine(started.snapshot, started.emulator, started.tracer))
+        self._sessions.append(session)
+        return session
+
+    def sessions(self, count: int) -> Sequence[LinuxSession]:
+        """Starts `count` virtual machines, several at a time; the one of the self-test is among them."""
+        spare, self._spare = self._spare, None
+        sessions = [spare] if spare else []
+        with ThreadPoolExecutor(max(1, count)) as starters:
+            futures = [starters.submit(self._new_session) for _ in range(count - len(sessions))]
+            sessions += [future.result() for future in futures]
+        return sessions[:count]
+
+    def describe(self) -> Mapping[str, object]:
+        """Kernel, QEMU and all arguments that make up the machine."""
+        description: dict[str, object] = {"file_system": self.options.file_system, "host": platform.platform()}
+        if self._started is not None:
+            kernel = self._started.kernel
+            description |= {
+                "kernel": kernel.release,
+                "kernel_source": kernel.source,
+                "kernel_sha256": kernel.sha256,
+                "kernel_command_line": self._started.snapshot.command_line,
+                "qemu": self._started.emulator.version,
+                "qemu_arguments": hardware_arguments(),
+            }
+        return description
+
+    def close(self) -> None:
+        """Ends all sessions; may be called twice, and while a session runs in another thread."""
+        for session in self._sessions:
+            session.close()
+        if self._started is not None:
+            self._started.tracer.close()
