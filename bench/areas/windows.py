@@ -1,0 +1,65 @@
+"""How many windows per second the target `linux` runs: set-up, call, observation, analysis and judgement included.
+
+The corpus of `names` is cycled until there are enough windows. Boot, snapshot and self-test come before the clock
+starts; one virtual machine per core, so that the figure is that of a campaign.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from bench.figure import Figure, Goal
+from commutant.lang import load_interface
+from commutant.mtrace.campaign import Campaign, Progress
+from commutant.mtrace.verdict import Outcome, Verdict
+from commutant.targets.registry import load_target
+from commutant.testgen import generate
+from commutant.testgen.testcase import TestCase
+
+TITLE = "Windows on Linux"
+LEAST_WINDOWS = 5000
+REPEATS = 3
+CORES = min(2, len(os.sched_getaffinity(0)))
+
+
+def measure() -> list[Figure]:
+    """Windows per second, of campaigns over at least `LEAST_WINDOWS` windows each."""
+    tests = generate(load_interface("names"), None, 2, level="conflict", jobs=CORES).tests
+    target = load_target("linux")
+    try:
+        started = time.monotonic()
+        target.start(lambda _doing: None)
+        sessions = target.sessions(CORES)
+        start_seconds = time.monotonic() - started
+        samples = []
+        for seed in range(REPEATS):
+            counter = _Counter()
+            cycles = 1 + LEAST_WINDOWS // sum(len(test.orders) for test in tests)
+            seconds = Campaign(list(tests) * cycles, counter.judged, seed=seed).run(sessions, counter.progress)
+            assert counter.windows >= LEAST_WINDOWS, counter.windows
+            samples.append(counter.windows / seconds)
+    finally:
+        target.close()
+    command = "make bench-windows"
+    machines = f"{CORES} virtual machines on {CORES} cores"
+    return [
+        Figure(f"{machines}, recorded and judged", "windows/s", tuple(samples), command, Goal("at_least", 1500)),
+        Figure(f"start of {machines}", "s", (start_seconds,), command),
+    ]
+
+
+class _Counter:
+    """Counts windows, and refuses to count a campaign in which something went wrong."""
+
+    def __init__(self) -> None:
+        self.windows = 0
+
+    def judged(self, test: TestCase, verdict: Verdict, seconds: float) -> None:
+        """Takes a verdict; a wrong result or a crash makes the figure worthless."""
+        if verdict.outcome in (Outcome.WRONG_RESULT, Outcome.CRASHED, Outcome.SKIPPED):
+            raise RuntimeError(f"{test.id}: {verdict.outcome} {verdict.detail}")
+        self.windows += verdict.windows
+
+    def progress(self, progress: Progress) -> None:
+        """Takes the campaign's progress; there is nothing to show."""
