@@ -1,0 +1,1 @@
+"""Tests of the tracer on a machine and of its Python face."""
