@@ -1,2 +1,169 @@
-//! b
-fn main() {}
+//! The calls on names against the host's tmpfs in the same run: `cargo bench -p scalefs --bench calls [-- ROUNDS]`.
+//!
+//! Both systems hold a directory of 1,000 files. Rounds of both alternate, so that a slow phase of the machine strikes
+//! both; a figure is the median of the rounds, with the spread from the first to the third quartile. Maintenance runs
+//! every 64 calls and is counted. A second table gives memory and the cost of creation in a directory that grows.
+
+use std::fs;
+use std::hint::black_box;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use scalefs::{FieldChoice, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use sync::Spin;
+
+const FILES: usize = 1000;
+const CALLS: usize = 5000;
+
+struct Ours<'a> {
+    fs: &'a ScaleFs,
+    core: Core<'a>,
+}
+
+impl Ours<'_> {
+    fn maintained(&self, call: usize) {
+        if call.is_multiple_of(64) {
+            self.fs.maintain(&self.core, &Spin);
+        }
+    }
+
+    fn stat(&self, name: &str, fields: FieldChoice) {
+        black_box(names::stat(&self.fs.begin(&self.core, &Spin), name.as_bytes(), fields).unwrap());
+    }
+
+    fn open(&self, name: &str, flags: OpenFlags) {
+        let verbs = self.fs.begin(&self.core, &Spin);
+        let node = names::open(&verbs, name.as_bytes(), flags, 0o644).unwrap();
+        names::close(&verbs, node);
+    }
+
+    fn unlink(&self, name: &str) {
+        names::unlink(&self.fs.begin(&self.core, &Spin), name.as_bytes()).unwrap();
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        names::rename(&self.fs.begin(&self.core, &Spin), from.as_bytes(), to.as_bytes()).unwrap();
+    }
+}
+
+fn nanoseconds_per_call(mut call: impl FnMut(usize)) -> f64 {
+    let start = Instant::now();
+    (0..CALLS).for_each(&mut call);
+    start.elapsed().as_nanos() as f64 / CALLS as f64
+}
+
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [values.len() / 4, values.len() / 2, 3 * values.len() / 4].map(|index| values[index])
+}
+
+fn compare(title: &str, rounds: usize, mut ours: impl FnMut(usize), mut theirs: impl FnMut(usize)) {
+    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        our_times.push(nanoseconds_per_call(&mut ours));
+        their_times.push(nanoseconds_per_call(&mut theirs));
+    }
+    let (ours, theirs) = (quartiles(our_times), quartiles(their_times));
+    println!(
+        "{title:<22} {:8.0} [{:.0}, {:.0}] {:8.0} [{:.0}, {:.0}] {:8.3}",
+        ours[1],
+        ours[0],
+        ours[2],
+        theirs[1],
+        theirs[0],
+        theirs[2],
+        ours[1] / theirs[1]
+    );
+}
+
+fn against_tmpfs(rounds: usize) {
+    let host = PathBuf::from(format!("/dev/shm/scalefs-bench-{}", std::process::id()));
+    fs::create_dir(&host).unwrap();
+    let mut region = HeapRegion::new(256 << 20).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
+    let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
+    let fs_ours = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
+    let ours = Ours { fs: fs_ours, core };
+    let names: Vec<String> = (0..FILES).map(|number| format!("file-{number}")).collect();
+    let paths: Vec<PathBuf> = names.iter().map(|name| host.join(name)).collect();
+    for (name, path) in names.iter().zip(&paths) {
+        ours.open(name, OpenFlags::CreateNew);
+        fs::File::create(path).unwrap();
+    }
+    let (new, new_path) = ("new-name", host.join("new-name"));
+    println!("{:<22} {:>18} {:>18} {:>8}", "ns per call", "ScaleFS", "tmpfs", "ratio");
+    let stat_host = |call: usize| {
+        black_box(fs::metadata(&paths[call % FILES]).unwrap().nlink());
+    };
+    compare("stat", rounds, |call| ours.stat(&names[call % FILES], FieldChoice::All), stat_host);
+    let without = FieldChoice::WithoutLinkCount;
+    compare("stat without nlink", rounds, |call| ours.stat(&names[call % FILES], without), stat_host);
+    compare(
+        "open+close",
+        rounds,
+        |call| {
+            ours.open(&names[call % FILES], OpenFlags::Existing);
+            ours.maintained(call);
+        },
+        |call| drop(fs::File::open(&paths[call % FILES]).unwrap()),
+    );
+    compare(
+        "create+unlink",
+        rounds,
+        |call| {
+            ours.open(new, OpenFlags::CreateNew);
+            ours.unlink(new);
+            ours.maintained(call);
+        },
+        |_| {
+            drop(fs::OpenOptions::new().write(true).create_new(true).open(&new_path).unwrap());
+            fs::remove_file(&new_path).unwrap();
+        },
+    );
+    // An even number of calls: every round ends where it began.
+    compare(
+        "rename",
+        rounds,
+        |call| {
+            let (from, to) = if call % 2 == 0 { (names[0].as_str(), new) } else { (new, names[0].as_str()) };
+            ours.rename(from, to);
+            ours.maintained(call);
+        },
+        |call| {
+            let (from, to) = if call % 2 == 0 { (&paths[0], &new_path) } else { (&new_path, &paths[0]) };
+            fs::rename(from, to).unwrap();
+        },
+    );
+    fs::remove_dir_all(&host).unwrap();
+}
+
+fn large_directory(file_count: usize) {
+    let mut region = HeapRegion::new(file_count * 1024 + (64 << 20)).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
+    let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
+    let fs = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
+    let before = arena.untouched_bytes();
+    let ours = Ours { fs, core };
+    let mut thousands = Vec::new();
+    for thousand in 0..file_count / 1000 {
+        let start = Instant::now();
+        for number in 0..1000 {
+            ours.open(&format!("file-{}", thousand * 1000 + number), OpenFlags::CreateNew);
+            ours.maintained(number);
+        }
+        thousands.push(start.elapsed().as_nanos() as f64 / 1000.0);
+    }
+    let bytes = (before - arena.untouched_bytes()) as f64 / file_count as f64;
+    let (first, last) = (thousands[0], thousands[thousands.len() - 1]);
+    let [_, median, _] = quartiles(thousands);
+    println!("{file_count} files in one directory: {bytes:.0} bytes each; ns per creation: first thousand {first:.0},");
+    println!("median {median:.0}, last thousand {last:.0}, last over first {:.2}", last / first);
+}
+
+fn main() {
+    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(21);
+    against_tmpfs(rounds);
+    large_directory(1_000_000);
+}

@@ -1,0 +1,140 @@
+//! The array: its root, and reads.
+
+use core::ops::Range;
+
+use epoch::Guard;
+use percpu::{Core, OutOfMemory};
+use sync::Wait;
+use sync::atomic::{AtomicU64, Ordering};
+
+use crate::node::{Content, INDEX_BITS, Node, Word, node_bits, slot_bits};
+use crate::range::LockedRange;
+
+/// An array of 2^52 slots, all empty at first; see the crate's head.
+///
+/// The root's word covers everything that no node covers: a child covers its indices, and all beyond are empty.
+pub struct RadixArray {
+    pub(crate) root: AtomicU64,
+}
+
+impl RadixArray {
+    /// An array whose slots are all empty; it has no node.
+    ///
+    /// # Safety
+    /// It is used with cores of one arena and guards of one `Epochs` only, whose maintenance frees with `free_retired`.
+    pub unsafe fn new() -> RadixArray {
+        RadixArray { root: AtomicU64::new(Word::new(Content::Uniform(None)).0) }
+    }
+
+    /// The value at an index; `None` if it is empty.
+    #[inline]
+    pub fn get(&self, _guard: &Guard<'_>, index: u64) -> Option<u64> {
+        'again: loop {
+            // Acquire pairs with the releases of whoever publishes nodes and values.
+            let mut content = Word(self.root.load(Ordering::Acquire)).content();
+            if let Content::Child(node) = content
+                && index >> node_bits(node.level) != 0
+            {
+                return None;
+            }
+            loop {
+                match content {
+                    Content::Uniform(value) => return value.filter(|_| index >> INDEX_BITS == 0),
+                    Content::Dead => continue 'again,
+                    Content::Child(node) => {
+                        // SAFETY: nodes are retired, so they live as long as the guard.
+                        let slot = unsafe { node.slot((index >> slot_bits(node.level)) as usize) };
+                        content = Word(slot.load(Ordering::Acquire)).content();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Locks all indices of a range against other locks. Fails without memory for a node, and then holds nothing.
+    ///
+    /// # Panics
+    /// If the range is empty or exceeds 2^52.
+    pub fn lock<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        range: Range<u64>,
+        wait: &impl Wait,
+    ) -> Result<LockedRange<'g>, OutOfMemory> {
+        assert!(range.start < range.end && range.end <= 1 << INDEX_BITS, "a range within the array");
+        LockedRange::lock(self, guard, range, wait)
+    }
+
+    /// Calls `each` for every value with the range of indices that hold it, in order; weakly consistent if others write.
+    pub fn for_each(&self, _guard: &Guard<'_>, mut each: impl FnMut(Range<u64>, u64)) {
+        let content = Word(self.root.load(Ordering::Acquire)).content();
+        let bits = if let Content::Child(node) = content { node_bits(node.level) } else { INDEX_BITS };
+        // SAFETY: nodes are retired, so they live as long as the guard.
+        unsafe { visit(content, 0, bits, &mut each) };
+    }
+
+    /// Clears the locks that a dead process held.
+    ///
+    /// # Safety
+    /// `guard` pins a core that was taken over from a dead owner.
+    pub unsafe fn unlock_taken_over(&self, guard: &Guard<'_>) {
+        unlock_all(&self.root, guard.core());
+    }
+
+    /// Frees all nodes; the values are the caller's.
+    ///
+    /// # Safety
+    /// Nobody uses the array any more, or will until it is made anew.
+    pub unsafe fn destroy(&self, core: &Core<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { free_below(core, Word(self.root.load(Ordering::Acquire)).content()) };
+        self.root.store(Word::new(Content::Uniform(None)).0, Ordering::Release);
+    }
+}
+
+/// # Safety
+/// The nodes below live during the call.
+unsafe fn visit(content: Content, base: u64, bits: u32, each: &mut impl FnMut(Range<u64>, u64)) {
+    match content {
+        Content::Uniform(Some(value)) => each(base..base + (1 << bits), value),
+        Content::Uniform(None) | Content::Dead => {}
+        Content::Child(node) => {
+            let bits = slot_bits(node.level);
+            for index in 0..node.slot_count() {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let below = Word(node.slot(index).load(Ordering::Acquire)).content();
+                    visit(below, base + ((index as u64) << bits), bits, each);
+                }
+            }
+        }
+    }
+}
+
+fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
+    let word = Word(slot.load(Ordering::Acquire));
+    match word.content() {
+        Content::Child(node) => {
+            for index in 0..node.slot_count() {
+                // SAFETY: the caller is pinned.
+                unlock_all(unsafe { node.slot(index) }, core);
+            }
+        }
+        _ if word.holder() == Some(core.index().get()) => slot.store(word.unlocked().0, Ordering::Release),
+        _ => {}
+    }
+}
+
+/// # Safety
+/// Nobody uses the nodes below.
+unsafe fn free_below(core: &Core<'_>, content: Content) {
+    if let Content::Child(node) = content {
+        // SAFETY: the caller's promise.
+        unsafe {
+            for index in 0..node.slot_count() {
+                free_below(core, Word(node.slot(index).load(Ordering::Relaxed)).content());
+            }
+            Node::free(node, core);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Words and nodes.
+
+use core::mem::offset_of;
+use core::ptr::NonNull;
+
+use epoch::{Retired, RetiredKind};
+use percpu::{Core, CoreIndex, OutOfMemory, SizeClass};
+use sync::atomic::AtomicU64;
+
+/// Kind of a retired leaf, for the callback of `Epochs::maintain`.
+pub const KIND_LEAF: RetiredKind = RetiredKind(11);
+/// Kind of a retired inner node.
+pub const KIND_INNER: RetiredKind = RetiredKind(12);
+
+/// Bits of an index.
+pub const INDEX_BITS: u32 = LEAF_BITS + INNER_BITS * MAX_LEVEL;
+const MAX_LEVEL: u32 = if cfg!(loom) { 2 } else { 8 };
+const LEAF_BITS: u32 = if cfg!(loom) { 1 } else { 4 };
+const INNER_BITS: u32 = if cfg!(loom) { 1 } else { 6 };
+
+/// Largest value that a slot can hold.
+pub const MAX_VALUE: u64 = (1 << 52) - 1;
+
+const LOCKED: u64 = 1 << 63;
+const HOLDER_SHIFT: u32 = 54;
+const HOLDER_MASK: u64 = 0x1ff << HOLDER_SHIFT;
+const PAYLOAD_SHIFT: u32 = 2;
+const TAG_MASK: u64 = 3;
+const EMPTY: u64 = 0;
+const VALUE: u64 = 1;
+const CHILD: u64 = 2;
+const DEAD: u64 = 3;
+/// Nodes are aligned to lines, so that their level fits below their address.
+const LEVEL_MASK: u64 = 0x3f;
+
+/// What a slot holds, with its lock apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Uniform(Option<u64>),
+    Child(Node),
+    Dead,
+}
+
+/// The word of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    #[inline]
+    pub(crate) fn new(content: Content) -> Word {
+        Word(match content {
+            Content::Uniform(None) => EMPTY,
+            Content::Uniform(Some(value)) => value << PAYLOAD_SHIFT | VALUE,
+            Content::Child(node) => {
+                (node.address.as_ptr() as usize as u64 | u64::from(node.level)) << PAYLOAD_SHIFT | CHILD
+            }
+            Content::Dead => DEAD,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn content(self) -> Content {
+        let payload = (self.0 & !(LOCKED | HOLDER_MASK)) >> PAYLOAD_SHIFT;
+        match self.0 & TAG_MASK {
+            EMPTY => Content::Uniform(None),
+            VALUE => Content::Uniform(Some(payload)),
+            CHILD => {
+                let address =
+                    NonNull::new((payload & !LEVEL_MASK) as usize as *mut u8).expect("a child has an address");
+                Content::Child(Node { address, level: (payload & LEVEL_MASK) as u32 })
+            }
+            _ => Content::Dead,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn locked_by(self, core: CoreIndex) -> Word {
+        Word(self.0 & !HOLDER_MASK | LOCKED | (core.get() as u64) << HOLDER_SHIFT)
+    }
+
+    #[inline]
+    pub(crate) fn holder(self) -> Option<usize> {
+        (self.0 & LOCKED != 0).then_some(((self.0 & HOLDER_MASK) >> HOLDER_SHIFT) as usize)
+    }
+
+    #[inline]
+    pub(crate) fn unlocked(self) -> Word {
+        Word(self.0 & !(LOCKED | HOLDER_MASK))
+    }
+}
+
+/// A slot of a leaf, on a line of its own.
+#[repr(align(64))]
+struct LeafSlot {
+    word: AtomicU64,
+    /// Used in the first slot only.
+    retired: Retired,
+}
+
+#[repr(C)]
+struct Leaf {
+    slots: [LeafSlot; 1 << LEAF_BITS],
+}
+
+#[repr(C, align(64))]
+struct Inner {
+    words: [AtomicU64; 1 << INNER_BITS],
+    retired: Retired,
+}
+
+const LEAF_CLASS: SizeClass = SizeClass::of_type::<Leaf>();
+const INNER_CLASS: SizeClass = SizeClass::of_type::<Inner>();
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Leaf>() == 1024);
+
+/// A node in the arena: a leaf on level 0, else an inner node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    address: NonNull<u8>,
+    pub(crate) level: u32,
+}
+
+/// Bits of the range that one slot covers in a node of this level.
+#[inline]
+pub(crate) const fn slot_bits(level: u32) -> u32 {
+    if level == 0 { 0 } else { LEAF_BITS + INNER_BITS * (level - 1) }
+}
+
+/// Bits of the range that a node of this level covers.
+#[inline]
+pub(crate) const fn node_bits(level: u32) -> u32 {
+    LEAF_BITS + INNER_BITS * level
+}
+
+/// The smallest level on which a node covers all indices below `end`.
+pub(crate) fn level_for(end: u64) -> u32 {
+    (0..MAX_LEVEL).find(|level| end <= 1 << node_bits(*level)).unwrap_or(MAX_LEVEL)
+}
+
+impl Node {
+    /// Allocates a node whose slots hold what `word` says.
+    pub(crate) fn allocate(core: &Core<'_>, level: u32, word: impl Fn(usize) -> Word) -> Result<Node, OutOfMemory> {
+        let address = if level == 0 {
+            let slots =
+                core::array::from_fn(|index| LeafSlot { word: AtomicU64::new(word(index).0), retired: Retired::new() });
+            core.allocate_value(Leaf { slots })?.cast()
+        } else {
+            let words = core::array::from_fn(|index| AtomicU64::new(word(index).0));
+            core.allocate_value(Inner { words, retired: Retired::new() })?.cast()
+        };
+        Ok(Node { address, level })
+    }
+
+    /// # Safety
+    /// Nobody uses the node any more.
+    pub(crate) unsafe fn free(self, core: &Core<'_>) {
+        // SAFETY: the caller's promise; the class is that of the allocation.
+        unsafe { core.free(self.address, if self.level == 0 { LEAF_CLASS } else { INNER_CLASS }) }
+    }
+
+    #[inline]
+    pub(crate) fn slot_count(self) -> usize {
+        if self.level == 0 { 1 << LEAF_BITS } else { 1 << INNER_BITS }
+    }
+
+    /// # Safety
+    /// The node lives for all of `'n`.
+    #[inline]
+    pub(crate) unsafe fn slot<'n>(self, index: usize) -> &'n AtomicU64 {
+        let index = index & (self.slot_count() - 1);
+        // SAFETY: the level says what the node is; the index is in bounds.
+        unsafe {
+            if self.level == 0 {
+                &self.address.cast::<Leaf>().as_ref().slots[index].word
+            } else {
+                &self.address.cast::<Inner>().as_ref().words[index]
+            }
+        }
+    }
+
+    /// Link and kind for retirement.
+    pub(crate) fn retirement(self) -> (NonNull<Retired>, RetiredKind) {
+        // SAFETY: the fields lie in the node.
+        unsafe {
+            if self.level == 0 {
+                (self.address.byte_add(offset_of!(LeafSlot, retired)).cast(), KIND_LEAF)
+            } else {
+                (self.address.byte_add(offset_of!(Inner, retired)).cast(), KIND_INNER)
+            }
+        }
+    }
+}
+
+/// Frees a retired node: for the callback of `Epochs::maintain`. False if the kind is not one of ours.
+///
+/// # Safety
+/// Called once per retired object, by that callback.
+pub unsafe fn free_retired(core: &Core<'_>, kind: RetiredKind, object: NonNull<Retired>) -> bool {
+    // SAFETY: objects of our kinds are retired with these links.
+    unsafe {
+        match kind {
+            KIND_LEAF => core.free(object.byte_sub(offset_of!(LeafSlot, retired)).cast(), LEAF_CLASS),
+            KIND_INNER => core.free(object.byte_sub(offset_of!(Inner, retired)).cast(), INNER_CLASS),
+            _ => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,326 @@
+//! Range locks, and changes under them.
+
+use core::ops::Range;
+
+use epoch::Guard;
+use percpu::{CoreIndex, OutOfMemory};
+use sync::atomic::{AtomicU64, Ordering};
+use sync::{Wait, WaitReason};
+
+use crate::array::RadixArray;
+use crate::node::{Content, INDEX_BITS, Node, Word, level_for, node_bits, slot_bits};
+
+/// A range of indices that the core has locked. Dropping it unlocks them.
+pub struct LockedRange<'g> {
+    array: &'g RadixArray,
+    guard: &'g Guard<'g>,
+    range: Range<u64>,
+}
+
+/// Why a walk that locks stops.
+enum Stop {
+    /// A node was folded away under us: start again with what is not locked yet, at this index.
+    Restart(u64),
+    OutOfMemory(u64),
+}
+
+/// A slot with the range that it covers.
+#[derive(Clone, Copy)]
+struct Place<'g> {
+    slot: &'g AtomicU64,
+    base: u64,
+    bits: u32,
+}
+
+impl Place<'_> {
+    fn end(&self) -> u64 {
+        self.base + (1 << self.bits)
+    }
+
+    fn lies_in(&self, range: &Range<u64>) -> bool {
+        range.start <= self.base && self.end() <= range.end
+    }
+
+    fn meets(&self, range: &Range<u64>) -> bool {
+        range.start < self.end() && self.base < range.end
+    }
+}
+
+/// The places of a node's slots that meet a range.
+fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item = Place<'g>> + use<'g> {
+    let bits = slot_bits(node.level);
+    let range = range.clone();
+    (0..node.slot_count())
+        .map(move |index| {
+            // SAFETY: nodes are retired, and whoever walks is pinned for `'g`.
+            let slot = unsafe { node.slot(index) };
+            Place { slot, base: base + ((index as u64) << bits), bits }
+        })
+        .filter(move |place| place.meets(&range))
+}
+
+impl<'g> LockedRange<'g> {
+    pub(crate) fn lock(
+        array: &'g RadixArray,
+        guard: &'g Guard<'g>,
+        range: Range<u64>,
+        wait: &impl Wait,
+    ) -> Result<LockedRange<'g>, OutOfMemory> {
+        // What is locked so far is `range.start..from`.
+        let mut from = range.start;
+        loop {
+            let walk = Walk { array, guard, core: guard.core().index(), wait };
+            match walk.lock_from_root(&(from..range.end)) {
+                Ok(()) => return Ok(LockedRange { array, guard, range }),
+                Err(Stop::Restart(index)) => from = from.max(index),
+                Err(Stop::OutOfMemory(index)) => {
+                    let end = from.max(index);
+                    if range.start < end {
+                        drop(LockedRange { array, guard, range: range.start..end });
+                    }
+                    return Err(OutOfMemory);
+                }
+            }
+        }
+    }
+
+    fn core(&self) -> CoreIndex {
+        self.guard.core().index()
+    }
+
+    /// Sets one index of the range.
+    ///
+    /// # Panics
+    /// If the index is not in the range or the value exceeds `MAX_VALUE`.
+    pub fn set(&self, index: u64, value: Option<u64>) -> Result<Option<u64>, OutOfMemory> {
+        assert!(self.range.contains(&index), "an index of the locked range");
+        assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
+        let mut place = self.root();
+        loop {
+            let word = Word(place.slot.load(Ordering::Acquire));
+            match word.content() {
+                Content::Child(node) => {
+                    place = places(node, place.base, &(index..index + 1)).next().expect("the node covers the index");
+                }
+                Content::Uniform(old) if place.bits == 0 || old == value => {
+                    let new = Word::new(Content::Uniform(value)).locked_by(self.core());
+                    if old != value {
+                        place.slot.store(new.0, Ordering::Release);
+                    }
+                    return Ok(old);
+                }
+                Content::Uniform(_) => self.expand(place, word)?,
+                Content::Dead => unreachable!("what we have locked is not folded by others"),
+            }
+        }
+    }
+
+    /// Sets the whole range, folds nodes that lie in it, and tells `old` of every value that was there.
+    ///
+    /// # Panics
+    /// If the value exceeds `MAX_VALUE`.
+    pub fn fill(&self, value: Option<u64>, mut old: impl FnMut(Range<u64>, u64)) {
+        assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
+        self.fill_below(self.root(), true, value, &mut old);
+    }
+
+    fn root(&self) -> Place<'g> {
+        let content = Word(self.array.root.load(Ordering::Acquire)).content();
+        let bits = if let Content::Child(node) = content { node_bits(node.level) } else { INDEX_BITS };
+        Place { slot: &self.array.root, base: 0, bits }
+    }
+
+    fn fill_below(&self, place: Place<'g>, is_root: bool, value: Option<u64>, old: &mut impl FnMut(Range<u64>, u64)) {
+        let word = Word(place.slot.load(Ordering::Acquire));
+        match word.content() {
+            Content::Uniform(before) => {
+                // A locked slot lies in the range: `lock` has expanded all others.
+                if let Some(before) = before {
+                    old(place.base..place.end(), before);
+                }
+                let new = Word::new(Content::Uniform(value)).locked_by(self.core());
+                place.slot.store(new.0, Ordering::Release);
+            }
+            Content::Child(node) => {
+                for below in places(node, place.base, &self.range) {
+                    self.fill_below(below, false, value, old);
+                }
+                // The root's node stays: others may be raising the root at the same time.
+                if !is_root && place.lies_in(&self.range) {
+                    self.fold(place, node, value);
+                }
+            }
+            Content::Dead => unreachable!("what we have locked is not folded by others"),
+        }
+    }
+
+    /// Replaces a node, all of whose slots we have locked and set to `value`, by that value in the slot above.
+    fn fold(&self, place: Place<'g>, node: Node, value: Option<u64>) {
+        let new = Word::new(Content::Uniform(value)).locked_by(self.core());
+        place.slot.store(new.0, Ordering::Release);
+        for below in places(node, place.base, &self.range) {
+            // Who waits for the slot, or stands at it, starts again and finds the slot above.
+            let dead = if sync::mutant::planted("radix: folded slots are not dead") {
+                new.unlocked()
+            } else {
+                Word::new(Content::Dead)
+            };
+            below.slot.store(dead.0, Ordering::Release);
+        }
+        let (link, kind) = node.retirement();
+        // SAFETY: new readers do not find the node.
+        unsafe { self.guard.retire(link, kind) };
+    }
+
+    fn expand(&self, place: Place<'g>, word: Word) -> Result<(), OutOfMemory> {
+        // The slot is ours and lies in the range, so all slots of the node are ours.
+        let level = level_for(1 << place.bits);
+        let node = Node::allocate(self.guard.core(), level, |_| word)?;
+        place.slot.store(Word::new(Content::Child(node)).0, Ordering::Release);
+        Ok(())
+    }
+
+    fn unlock_below(&self, place: Place<'g>) {
+        let word = Word(place.slot.load(Ordering::Acquire));
+        match word.content() {
+            Content::Child(node) => {
+                for below in places(node, place.base, &self.range) {
+                    self.unlock_below(below);
+                }
+            }
+            // Release pairs with the acquire of the next lock and of readers.
+            _ if word.holder() == Some(self.core().get()) => place.slot.store(word.unlocked().0, Ordering::Release),
+            _ => {}
+        }
+    }
+}
+
+impl Drop for LockedRange<'_> {
+    fn drop(&mut self) {
+        self.unlock_below(self.root());
+    }
+}
+
+/// A walk that locks.
+struct Walk<'g, 'w, W> {
+    array: &'g RadixArray,
+    guard: &'g Guard<'g>,
+    core: CoreIndex,
+    wait: &'w W,
+}
+
+impl<'g, W: Wait> Walk<'g, '_, W> {
+    fn lock_from_root(&self, range: &Range<u64>) -> Result<(), Stop> {
+        loop {
+            let word = Word(self.array.root.load(Ordering::Acquire));
+            match word.content() {
+                Content::Child(node) if range.end <= 1 << node_bits(node.level) => {
+                    for place in places(node, 0, range) {
+                        self.lock_place(place, range)?;
+                    }
+                    return Ok(());
+                }
+                // Higher: the old root becomes the first slot of a new one. Empty: the smallest node that will do.
+                Content::Child(_) | Content::Uniform(None) if word.holder().is_none() => {
+                    if range.start == 0 && range.end == 1 << INDEX_BITS && word.content() == Content::Uniform(None) {
+                        return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
+                    }
+                    let level = match word.content() {
+                        Content::Child(node) => node.level + 1,
+                        _ => level_for(range.end),
+                    };
+                    self.raise_root(word, level).map_err(|_| Stop::OutOfMemory(range.start))?;
+                }
+                _ => return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range),
+            }
+        }
+    }
+
+    fn raise_root(&self, word: Word, level: u32) -> Result<(), OutOfMemory> {
+        let empty = Word::new(Content::Uniform(None));
+        let node = Node::allocate(self.guard.core(), level, |index| if index == 0 { word } else { empty })?;
+        let new = Word::new(Content::Child(node)).0;
+        if self.array.root.compare_exchange(word.0, new, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            // SAFETY: nobody has seen the node.
+            unsafe { node.free(self.guard.core()) };
+        }
+        Ok(())
+    }
+
+    fn lock_place(&self, place: Place<'g>, range: &Range<u64>) -> Result<(), Stop> {
+        let first = place.base.max(range.start);
+        let mut round = 0;
+        loop {
+            let word = Word(place.slot.load(Ordering::Acquire));
+            match word.content() {
+                Content::Dead => return Err(Stop::Restart(first)),
+                Content::Child(node) => {
+                    for below in places(node, place.base, range) {
+                        self.lock_place(below, range)?;
+                    }
+                    return Ok(());
+                }
+                Content::Uniform(_) => {}
+            }
+            if let Some(holder) = word.holder() {
+                self.wait.wait(WaitReason::Lock { holder: holder as u16 }, round);
+                round = round.saturating_add(1);
+                continue;
+            }
+            let locked = word.locked_by(self.core);
+            if sync::mutant::planted("radix: lock in two steps") {
+                place.slot.store(locked.0, Ordering::Release);
+            } else if place.slot.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            if place.lies_in(range) {
+                return Ok(());
+            }
+            // Only a part is wanted: a node takes over, with the slots that meet the range born locked.
+            return match self.expand_locked(place, locked, range) {
+                Ok(()) => Ok(()),
+                Err(OutOfMemory) => {
+                    place.slot.store(word.0, Ordering::Release);
+                    Err(Stop::OutOfMemory(first))
+                }
+            };
+        }
+    }
+
+    /// Expands a locked slot until each locked slot lies in the range. On failure nothing has changed.
+    fn expand_locked(&self, place: Place<'g>, locked: Word, range: &Range<u64>) -> Result<(), OutOfMemory> {
+        let level = level_for(1 << place.bits);
+        let bits = slot_bits(level);
+        let word_of = |index: usize| {
+            let base = place.base + ((index as u64) << bits);
+            let meets = range.start < base + (1 << bits) && base < range.end;
+            if meets { locked } else { locked.unlocked() }
+        };
+        let node = Node::allocate(self.guard.core(), level, word_of)?;
+        for below in places(node, place.base, range) {
+            if !below.lies_in(range)
+                && let Err(error) = self.expand_locked(below, locked, range)
+            {
+                // SAFETY: the node is not published; nodes below it neither.
+                unsafe { free_unpublished(self.guard, node) };
+                return Err(error);
+            }
+        }
+        place.slot.store(Word::new(Content::Child(node)).0, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// # Safety
+/// Nobody but the caller has seen the node.
+unsafe fn free_unpublished(guard: &Guard<'_>, node: Node) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for index in 0..node.slot_count() {
+            if let Content::Child(below) = Word(node.slot(index).load(Ordering::Relaxed)).content() {
+                free_unpublished(guard, below);
+            }
+        }
+        node.free(guard.core());
+    }
+}

@@ -1,0 +1,100 @@
+//! Range locks against each other, reads against folding: `RUSTFLAGS="--cfg loom" cargo test -p radix --release --test
+//! loom`. Nodes have two slots there.
+#![cfg(loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering as Plain};
+
+use epoch::{Epochs, Guard};
+use percpu::model::ModelArena;
+use radix::RadixArray;
+use sync::Spin;
+
+fn run<A, B>(first: bool, setup: impl FnOnce(&RadixArray, &Guard), a: A, b: B)
+where
+    A: FnOnce(&RadixArray, &Guard) + Send + 'static,
+    B: FnOnce(&RadixArray, &Guard) + Send + 'static,
+{
+    let model = ModelArena::new(2, 128 << 10);
+    let epochs = Epochs::create(model.arena()).unwrap();
+    // SAFETY: used with this arena and its one `Epochs`.
+    let array: &'static RadixArray = model.arena().place(unsafe { RadixArray::new() }).unwrap();
+    let (zero, one) = (model.core(0), model.core(1));
+    setup(array, &epochs.pin(&zero));
+    let a = move || a(array, &epochs.pin(&zero));
+    let b = move || b(array, &epochs.pin(&one));
+    let threads = if first {
+        [loom::thread::spawn(a), loom::thread::spawn(b)]
+    } else {
+        [loom::thread::spawn(b), loom::thread::spawn(a)]
+    };
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Overlapping ranges of an array that is empty, or folded, at first: expanded, or waited for, never held by two.
+fn ranges_exclude(first: bool, folded: bool) {
+    let inside = Arc::new(AtomicUsize::new(0));
+    let role = |range: std::ops::Range<u64>| {
+        let inside = Arc::clone(&inside);
+        move |array: &RadixArray, guard: &Guard| {
+            let locked = array.lock(guard, range, &Spin).unwrap();
+            assert_eq!(inside.fetch_add(1, Plain::Relaxed), 0, "two cores hold index 1");
+            locked.set(1, Some(1)).unwrap();
+            inside.fetch_sub(1, Plain::Relaxed);
+        }
+    };
+    let setup = move |array: &RadixArray, guard: &Guard| {
+        if folded {
+            array.lock(guard, 0..8, &Spin).unwrap().fill(Some(5), |_, _| {});
+        }
+    };
+    run(first, setup, role(0..2), role(1..3));
+}
+
+/// A reader of an index while its node is folded away: it sees the old value or the new one. Then a lock that waited.
+fn reads_during_folding(first: bool) {
+    let setup = |array: &RadixArray, guard: &Guard| {
+        array.lock(guard, 0..4, &Spin).unwrap().set(1, Some(1)).unwrap();
+    };
+    run(
+        first,
+        setup,
+        |array, guard| array.lock(guard, 0..2, &Spin).unwrap().fill(Some(2), |_, _| {}),
+        |array, guard| {
+            let seen = array.get(guard, 1);
+            assert!(seen == Some(1) || seen == Some(2), "{seen:?}");
+            let locked = array.lock(guard, 1..2, &Spin).unwrap();
+            let old = locked.set(1, Some(3)).unwrap();
+            assert!(old == Some(1) || old == Some(2), "{old:?}");
+            drop(locked);
+            let seen = array.get(guard, 1);
+            assert!(seen == Some(3) || seen == Some(2), "{seen:?}");
+        },
+    );
+}
+
+fn check(name: &str, at_least: usize, body: impl Fn(bool) + Copy + Send + Sync + 'static) {
+    for first in [false, true] {
+        let executions = sync::model::explore(2, move || body(first));
+        println!("{name}, first {first}: {executions} executions");
+        assert!(executions >= at_least, "{name}: only {executions} executions");
+        sync::model::must_catch("radix: lock in two steps", 2, move || body(first));
+    }
+}
+
+#[test]
+fn locks() {
+    check("empty", 10, |first| ranges_exclude(first, false));
+    check("folded", 10, |first| ranges_exclude(first, true));
+}
+
+#[test]
+fn folding() {
+    for first in [false, true] {
+        let executions = sync::model::explore(2, move || reads_during_folding(first));
+        assert!(executions >= 20, "only {executions} executions");
+        sync::model::must_catch("radix: folded slots are not dead", 2, move || reads_during_folding(first));
+    }
+}

@@ -1,0 +1,199 @@
+//! The array against a plain map of runs, with allocation failures; locks under threads; a dead holder.
+#![cfg(not(loom))]
+
+use std::collections::BTreeMap;
+
+use epoch::Epochs;
+use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
+use proptest::prelude::*;
+use radix::{INDEX_BITS, MAX_VALUE, RadixArray, free_retired};
+use sync::Spin;
+
+fn owner() -> OwnerId {
+    OwnerId::new(1).unwrap()
+}
+
+fn with_array(test: impl FnOnce(&Arena, &Epochs, &RadixArray)) {
+    let mut region = HeapRegion::new(8 << 20).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
+    let epochs = Epochs::create(arena).unwrap();
+    // SAFETY: used with this arena and its one `Epochs`.
+    test(arena, epochs, arena.place(unsafe { RadixArray::new() }).unwrap());
+}
+
+fn maintain(epochs: &Epochs, core: &Core) {
+    for _ in 0..4 {
+        epochs.maintain(core, |core, kind, object| {
+            // SAFETY: called by the maintenance of the one `Epochs`.
+            assert!(unsafe { free_retired(core, kind, object) });
+        });
+    }
+}
+
+#[test]
+fn a_small_array_is_one_leaf_and_a_uniform_one_is_none() {
+    with_array(|arena, epochs, array| {
+        let core = arena.claim(0, owner()).unwrap();
+        let guard = epochs.pin(&core);
+        assert_eq!(array.get(&guard, 0), None);
+        array.lock(&guard, 3..4, &Spin).unwrap().set(3, Some(7)).unwrap();
+        assert_eq!(arena.live_bytes(), 1024);
+        assert_eq!((array.get(&guard, 3), array.get(&guard, 2), array.get(&guard, u64::MAX)), (Some(7), None, None));
+        array.lock(&guard, 1000..1001, &Spin).unwrap().set(1000, Some(MAX_VALUE)).unwrap();
+        assert_eq!(arena.live_bytes(), 3 * 1024, "a second leaf and a node above both");
+        assert_eq!((array.get(&guard, 3), array.get(&guard, 1000)), (Some(7), Some(MAX_VALUE)));
+        let mut old = Vec::new();
+        array.lock(&guard, 0..1 << INDEX_BITS, &Spin).unwrap().fill(None, |range, value| old.push((range, value)));
+        assert_eq!(old, [(3..4, 7), (1000..1001, MAX_VALUE)]);
+        drop(guard);
+        maintain(epochs, &core);
+        assert!(arena.live_bytes() <= 9 * 1024, "leaves were folded");
+        // SAFETY: the test is over.
+        unsafe { array.destroy(&core) };
+        assert_eq!(arena.live_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_dead_holders_locks_are_cleared() {
+    with_array(|arena, epochs, array| {
+        let core = arena.claim(0, owner()).unwrap();
+        let dead = Box::leak(Box::new(arena.claim(1, owner()).unwrap()));
+        let guard = Box::leak(Box::new(epochs.pin(dead)));
+        std::mem::forget(array.lock(guard, 5..40, &Spin).unwrap());
+        // SAFETY: the leaked handles are never used again.
+        unsafe {
+            let heir = arena.take_over(1, owner(), OwnerId::new(2).unwrap()).unwrap();
+            epochs.unpin_taken_over(&heir);
+            array.unlock_taken_over(&epochs.pin(&heir));
+        }
+        let guard = epochs.pin(&core);
+        drop(array.lock(&guard, 0..100, &Spin).unwrap());
+    });
+}
+
+#[test]
+fn locked_ranges_exclude_each_other_under_threads() {
+    const ROUNDS: u64 = 1_500;
+    with_array(|arena, epochs, array| {
+        std::thread::scope(|scope| {
+            for number in 0..3_u64 {
+                scope.spawn(move || {
+                    let core = arena.claim(number as usize, owner()).unwrap();
+                    for round in 0..ROUNDS {
+                        let guard = epochs.pin(&core);
+                        let start = (round * 7 + number * 3) % 90;
+                        let locked = array.lock(&guard, start..start + 20, &Spin).unwrap();
+                        if round % 8 == 0 {
+                            locked.fill(None, |_, _| {});
+                        }
+                        // Read, then write: a lost update would show that two cores held an index.
+                        for index in [start, start + 10] {
+                            locked.set(index, Some(number)).unwrap();
+                            for _ in 0..3 {
+                                assert_eq!(array.get(&guard, index), Some(number));
+                            }
+                        }
+                        drop(locked);
+                        drop(guard);
+                        if round % 16 == 0 {
+                            maintain(epochs, &core);
+                        }
+                    }
+                });
+            }
+        });
+        let core = arena.claim(0, owner()).unwrap();
+        // SAFETY: all threads have ended.
+        unsafe { array.destroy(&core) };
+        for _ in 0..2 {
+            maintain(epochs, &core);
+            arena.for_each_idle_core(|idle| maintain(epochs, idle));
+        }
+        assert_eq!(arena.live_bytes(), 0);
+    });
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Set(u64, Option<u64>),
+    Fill(u64, u64, Option<u64>),
+    FailedLock(u64, u64, u32),
+    Maintain,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = prop_oneof![0..40_u64, 0..3000_u64, Just((1 << INDEX_BITS) - 2)];
+    let value = || proptest::option::of(0..3_u64);
+    prop_oneof![
+        4 => (index.clone(), value()).prop_map(|(index, value)| Step::Set(index, value)),
+        3 => (index.clone(), 1..2000_u64, value()).prop_map(|(index, length, value)| Step::Fill(index, length, value)),
+        1 => (index, 1..100_u64, 0..3_u32).prop_map(|(index, length, allowed)| Step::FailedLock(index, length, allowed)),
+        1 => Just(Step::Maintain),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arrays_follow_the_model(steps in proptest::collection::vec(step(), 0..60)) {
+        with_array(|arena, epochs, array| {
+            let core = arena.claim(0, owner()).unwrap();
+            let mut model = BTreeMap::<u64, u64>::new();
+            for step in steps {
+                let guard = epochs.pin(&core);
+                let range = |start: u64, length: u64| start..(start + length).min(1 << INDEX_BITS);
+                match step {
+                    Step::Set(index, value) => {
+                        let old = array.lock(&guard, index..index + 1, &Spin).unwrap().set(index, value).unwrap();
+                        assert_eq!(old, model.get(&index).copied());
+                        match value {
+                            Some(value) => model.insert(index, value),
+                            None => model.remove(&index),
+                        };
+                    }
+                    Step::Fill(start, length, value) => {
+                        let range = range(start, length);
+                        let mut old = BTreeMap::new();
+                        array.lock(&guard, range.clone(), &Spin).unwrap().fill(value, |range, value| {
+                            old.extend(range.map(|index| (index, value)));
+                        });
+                        let expected: BTreeMap<_, _> = model.range(range.clone()).map(|(i, v)| (*i, *v)).collect();
+                        assert_eq!(old, expected);
+                        for index in range {
+                            match value {
+                                Some(value) => model.insert(index, value),
+                                None => model.remove(&index),
+                            };
+                        }
+                    }
+                    Step::FailedLock(start, length, allowed) => {
+                        core.fail_allocations_after(Some(allowed));
+                        if let Err(error) = array.lock(&guard, range(start, length), &Spin) {
+                            assert_eq!(error, OutOfMemory);
+                        }
+                        core.fail_allocations_after(None);
+                        // Nothing stays locked.
+                        drop(array.lock(&guard, range(start, length), &Spin).unwrap());
+                    }
+                    Step::Maintain => {
+                        drop(guard);
+                        maintain(epochs, &core);
+                    }
+                }
+                let guard = epochs.pin(&core);
+                for index in (0..60).chain([1000, 2999, (1 << INDEX_BITS) - 2]) {
+                    assert_eq!(array.get(&guard, index), model.get(&index).copied());
+                }
+            }
+            let mut all = BTreeMap::new();
+            array.for_each(&epochs.pin(&core), |range, value| all.extend(range.map(|index| (index, value))));
+            assert_eq!(all, model);
+            // SAFETY: the test is over.
+            unsafe { array.destroy(&core) };
+            maintain(epochs, &core);
+            assert_eq!(arena.live_bytes(), 0);
+        });
+    }
+}
