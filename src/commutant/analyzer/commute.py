@@ -21,7 +21,6 @@ from commutant.lang.interface import CallSignature, Interface
 from commutant.lang.nondeterminism import answered_by
 from commutant.lang.types import (
     IntType,
-    Map,
     MapType,
     SeqType,
     SortType,
@@ -43,6 +42,7 @@ from commutant.symbolic import (
     unknown,
 )
 from commutant.symbolic.context import NOT_DETERMINISTIC, install
+from commutant.symbolic.state import fits, shown, usual_class
 
 
 @dataclass(slots=True)
@@ -154,6 +154,7 @@ class CallSet:
         self._functions = tuple(getattr(interface, name) for name in calls)
         self._state_types = interface.state_types()
         self._kinds = Kinds(interface)
+        self._usual_classes = {name: usual_class(type_) for name, type_ in self._state_types.items()}
         self._runs_to_verify = 2
         self._hooks = {name: interface.well_formedness(name) for name in self._state_types}
         for name, hooks in self._hooks.items():
@@ -246,11 +247,20 @@ class CallSet:
 
     def _check_attributes(self, state: Interface) -> None:
         """UsageError if a call has put something into the state that no order can compare."""
-        for name, value in vars(state).items():
-            if name not in self._state_types and name != IN_USE:
-                raise UsageError(f"self.{name} was assigned and is no part of the state: annotate it in the class body")
-            if type(value) is Map:
-                raise UsageError(f"self.{name} was assigned a new Map: expected self.{name}.clear()")
+        values = vars(state)
+        for name, usual in self._usual_classes.items():
+            if name not in values:
+                raise UsageError(f"self.{name} was deleted: expected every attribute of the state to stay")
+            value, type_ = values[name], self._state_types[name]
+            if value.__class__ is not usual and not fits(value, type_):
+                hint = f"; expected self.{name}.clear() and new entries" if isinstance(type_, MapType) else ""
+                raise UsageError(f"self.{name} is a {shown(type_)}, and was assigned {value!r}{hint}")
+        if len(values) > len(self._usual_classes):
+            for name in values:
+                if name not in self._state_types and name != IN_USE:
+                    raise UsageError(
+                        f"self.{name} was assigned and is no part of the state: annotate it in the class body"
+                    )
 
     def _unknown_state(self) -> Interface:
         initial = object.__new__(self.interface)

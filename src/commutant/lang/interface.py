@@ -7,13 +7,14 @@ define: `@well_formed` conditions on initial states, `equivalent` for states tha
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from commutant.errors import UsageError
-from commutant.lang.types import Process, SortType, Type, describe_type, resolve_hints
+from commutant.lang.types import Process, SortType, Type, check_type, describe_type, resolve_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,7 +81,8 @@ class Interface:
 
     def __init__(self) -> None:
         for name, type_ in type(self).state_types().items():
-            setattr(self, name, type_.zero())
+            given = hasattr(type(self), name)
+            setattr(self, name, copy.deepcopy(getattr(type(self), name)) if given else type_.zero())
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -97,6 +99,8 @@ class Interface:
                 for name, hint in resolve_hints(cls).items()
                 if name not in Interface.__annotations__
             }
+            for name, type_ in cached.items():
+                check_type(type_, f"{cls.__name__}.{name}")
             cls._commutant_state = cached  # type: ignore[attr-defined]
         return dict(cached)
 
@@ -126,6 +130,9 @@ class Interface:
                 for name, function in base.__dict__.items()
                 if getattr(function, "_commutant_role", None) == role
             }
+            for name, function in functions.items():
+                if hasattr(Interface, name):
+                    raise UsageError(f"{_place(function)}{cls.__name__}.{name}: this name is taken by Interface itself")
             cache[role] = tuple(_signature(cls, name, function) for name, function in functions.items())
             cls._commutant_signatures = cache  # type: ignore[attr-defined]
         return cache[role]
@@ -159,14 +166,23 @@ class Interface:
         return ()
 
 
+def _place(function: Any) -> str:
+    """`FILE:LINE: ` of a function."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
+
+
 def _signature(cls: type[Interface], name: str, function: Any) -> CallSignature:
+    if not inspect.isfunction(function):
+        raise UsageError(f"{cls.__name__}.{name}: expected a plain method marked with @call, got {function!r}")
     hints = resolve_hints(function)
     parameters: dict[str, Type] = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
-        where = f"{cls.__name__}.{name}, parameter {parameter.name!r}"
+        where = f"{_place(function)}{cls.__name__}.{name}, parameter {parameter.name!r}"
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise UsageError(f"{where}: a call takes named parameters only, not *args or **kwargs")
         if parameter.name not in hints:
             raise UsageError(f"{where}: expected a type annotation, got none")
         parameters[parameter.name] = describe_type(hints[parameter.name], where)
+        check_type(parameters[parameter.name], where, maps=False)
     return CallSignature(name, parameters)

@@ -68,7 +68,7 @@ def _module_from_file(path: Path) -> ModuleType:
     except UsageError:
         del sys.modules[name]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(f"{path}{_line_of(error, path)}: the model cannot be loaded: {_text(error)}") from None
     return module
@@ -79,7 +79,7 @@ def _module_by_name(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise UsageError(f"module {name!r} cannot be imported: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"module {name!r} cannot be loaded: {_text(error)}") from None
 
 
@@ -111,7 +111,7 @@ def _list(models: dict[str, type[Interface]]) -> str:
     return ", ".join(sorted(models)) or "none"
 
 
-def _line_of(error: Exception, path: Path) -> str:
+def _line_of(error: BaseException, path: Path) -> str:
     if isinstance(error, SyntaxError) and error.lineno:
         return f":{error.lineno}"
     traceback, line = error.__traceback__, ""

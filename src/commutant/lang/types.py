@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from commutant.errors import UsageError
 
@@ -24,9 +25,10 @@ T = TypeVar("T")
 class Sort:
     """An uninterpreted sort: values that can only be compared for equality (paper, section 5.1: `tuninterpreted`).
 
-    Subclass it to declare one: `class Name(Sort): ...`. With `class Inum(Sort, opaque=True)` the implementation picks the
-    values and a test compares them up to a bijection (inode numbers, pipe ids); otherwise the test picks them: strings
-    such as `n0`, or, with `numbered=True`, the integers from 1 (page contents, page numbers of an address space).
+    Subclass it to declare one: `class Name(Sort): ...`. With `class Inum(Sort, opaque=True)` the implementation picks
+    the values and a test compares them up to a bijection (inode numbers, pipe ids); otherwise the test picks them:
+    strings such as `n0`, or, with `numbered=True`, the integers from 1 (page contents, page numbers of an address
+    space).
     """
 
     opaque: ClassVar[bool] = False
@@ -118,14 +120,15 @@ class Map(dict[K, V], Generic[K, V]):
 
 
 class Seq(list[T], Generic[T]):
-    """A sequence of bounded length (2 unless annotated with `Capacity`). Concrete runs use it as the list that it is."""
+    """A sequence of bounded length (2 unless annotated with `Capacity`). Concrete runs use it as the list that it
+    is."""
 
 
 class Struct:
     """A record with annotated fields; compared field by field. `Inode(nlink=1)`; fields left out get a zero value.
 
-    A struct may be made without its fields (`Struct.from_origin`): each then comes from its origin when first asked for.
-    The symbolic engine makes unknown structs and copies so, since most of their fields are never looked at.
+    A struct may be made without its fields (`Struct.from_origin`): each then comes from its origin when first asked
+    for. The symbolic engine makes unknown structs and copies so, since most of their fields are never looked at.
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -169,10 +172,9 @@ class Struct:
             return True
         if type(self) is not type(other):
             return NotImplemented
-        same = cast("Struct", other)
-        mine, theirs = tuple(self.relevant()), tuple(same.relevant())
+        mine, theirs = tuple(self.relevant()), tuple(other.relevant())
         return mine == theirs and all(
-            self._holder(name) is same._holder(name) or getattr(self, name) == getattr(other, name) for name in mine
+            self._holder(name) is other._holder(name) or getattr(self, name) == getattr(other, name) for name in mine
         )
 
     def __repr__(self) -> str:
@@ -180,12 +182,12 @@ class Struct:
         return f"{type(self).__name__}({fields})"
 
 
-class Type:
+class Type(ABC):
     """What an annotation means; one subclass per kind."""
 
+    @abstractmethod
     def zero(self) -> Any:
         """The value that a concrete state starts with where its author gives none."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,7 @@ class SortType(Type):
     constant: int | None = None
 
     def zero(self) -> int | None:
+        """The constant, or None: no value of a sort is special."""
         return self.constant
 
 
@@ -206,6 +209,7 @@ class BoolType(Type):
     usual: bool = False
 
     def zero(self) -> bool:
+        """False."""
         return False
 
 
@@ -218,6 +222,7 @@ class IntType(Type):
     unit: str = ""
 
     def zero(self) -> int:
+        """0, or the lowest value."""
         return 0 if self.low is None else self.low
 
 
@@ -228,6 +233,7 @@ class TupleType(Type):
     items: tuple[Type, ...]
 
     def zero(self) -> tuple[Any, ...]:
+        """The zero of each item."""
         return tuple(item.zero() for item in self.items)
 
 
@@ -238,6 +244,7 @@ class StructType(Type):
     struct: type[Struct]
 
     def zero(self) -> Struct:
+        """The struct with the zero of each field."""
         return self.struct()
 
 
@@ -249,6 +256,7 @@ class MapType(Type):
     value: Type
 
     def zero(self) -> Map[Any, Any]:
+        """The empty map."""
         return Map()
 
 
@@ -260,6 +268,7 @@ class SeqType(Type):
     capacity: int
 
     def zero(self) -> Seq[Any]:
+        """The empty sequence."""
         return Seq()
 
 
@@ -303,6 +312,27 @@ def describe_type(annotation: Any, where: str) -> Type:
     )
 
 
+def check_type(type_: Type, where: str, inside: tuple[type[Struct], ...] = (), *, maps: bool = True) -> None:
+    """UsageError for a type without an end (a struct that contains itself) and, if asked so, for one with a map in
+    it."""
+    if isinstance(type_, StructType):
+        if type_.struct in inside:
+            raise UsageError(f"{where}: {type_.struct.__name__} contains itself: expected a type with an end")
+        for name, field in struct_fields(type_.struct).items():
+            check_type(field, f"{type_.struct.__name__}.{name}", (*inside, type_.struct), maps=maps)
+    elif isinstance(type_, MapType):
+        if not maps:
+            raise UsageError(
+                f"{where}: a call takes no Map: expected bool, int, a sort, or a tuple, Struct or Seq of these"
+            )
+        check_type(type_.value, where, inside, maps=maps)
+    elif isinstance(type_, SeqType):
+        check_type(type_.item, where, inside, maps=maps)
+    elif isinstance(type_, TupleType):
+        for item in type_.items:
+            check_type(item, where, inside, maps=maps)
+
+
 def struct_fields(struct: type[Struct]) -> dict[str, Type]:
     """The fields of a struct in the order of the text, with their types."""
     cached = struct.__dict__.get("_commutant_fields")
@@ -310,6 +340,9 @@ def struct_fields(struct: type[Struct]) -> dict[str, Type]:
         cached = {
             name: describe_type(hint, f"{struct.__name__}.{name}") for name, hint in resolve_hints(struct).items()
         }
+        for name in cached:
+            if name in struct.__dict__:
+                raise UsageError(f"{struct.__name__}.{name}: a field has no default: expected the annotation alone")
         struct._commutant_fields = cached  # type: ignore[attr-defined]
     return typing.cast("dict[str, Type]", cached)
 

@@ -144,6 +144,8 @@ class MapContent:
         for number, entry in enumerate(entries):
             if entry.key == key:
                 return number
+        if not fits(key, self.type.key):
+            raise UsageError(f"{self.name} has keys of type {shown(self.type.key)}, got {key!r}")
         entry = Entry(self, key, False)
         entries.append(entry)
         if not self.empty and not _is_fresh(key):
@@ -377,7 +379,11 @@ class SymbolicMap:
         return self._value(number) if self._has(number) else default
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.written[self.content.find(key)] = (True, adopt(value, self.content.type.value, self.content.name))
+        type_ = self.content.type.value
+        adopted = adopt(value, type_, self.content.name)
+        if not fits(adopted, type_):
+            raise UsageError(f"{self.content.name} has values of type {shown(type_)}, got {value!r}")
+        self.written[self.content.find(key)] = (True, adopted)
 
     def __delitem__(self, key: Any) -> None:
         self[key]  # raises KeyError where the key is known to be absent
@@ -438,6 +444,49 @@ class SymbolicMap:
         raise AssertionError
 
     keys = values = items = __iter__
+
+
+def fits(value: Any, type_: Type) -> bool:
+    """Whether a value may stand where the type is expected; of a struct or sequence the parts are not looked at."""
+    if isinstance(type_, SortType):
+        return isinstance(value, SortValue) and value.sort == type_.sort.__name__
+    if isinstance(type_, BoolType):
+        return isinstance(value, bool | BoolValue)
+    if isinstance(type_, IntType):
+        return isinstance(value, IntValue) or (isinstance(value, int) and not isinstance(value, bool))
+    if isinstance(type_, TupleType):
+        return isinstance(value, tuple) and len(value) == len(type_.items) and all(map(fits, value, type_.items))
+    if isinstance(type_, StructType):
+        return isinstance(value, type_.struct)
+    return isinstance(value, SymbolicMap if isinstance(type_, MapType) else list)
+
+
+def usual_class(type_: Type) -> type:
+    """The class that an unknown value of the type has; others may fit too."""
+    if isinstance(type_, SortType):
+        return SortValue
+    if isinstance(type_, BoolType):
+        return BoolValue
+    if isinstance(type_, IntType):
+        return IntValue
+    if isinstance(type_, StructType):
+        return type_.struct
+    return SymbolicMap if isinstance(type_, MapType) else Seq if isinstance(type_, SeqType) else tuple
+
+
+def shown(type_: Type) -> str:
+    """A type as its annotation is written."""
+    if isinstance(type_, SortType):
+        return type_.sort.__name__
+    if isinstance(type_, StructType):
+        return type_.struct.__name__
+    if isinstance(type_, TupleType):
+        return f"tuple[{', '.join(map(shown, type_.items))}]"
+    if isinstance(type_, MapType):
+        return f"Map[{shown(type_.key)}, {shown(type_.value)}]"
+    if isinstance(type_, SeqType):
+        return f"Seq[{shown(type_.item)}]"
+    return "bool" if isinstance(type_, BoolType) else "int"
 
 
 class _Absent:
