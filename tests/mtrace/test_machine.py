@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from commutant import artifacts
+from commutant.errors import RunError
 from commutant.mtrace.finding import Finding
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
 from commutant.targets.linux.cpio import initramfs
@@ -35,14 +37,21 @@ class Guest:
     kallsyms: bytes
     btf: bytes
 
-    def trace(self, name: str, rules: str) -> Mapping[str, list[TracedWindow]]:
-        """Boots once and gives the windows of each scenario; `rules` is `on` or `off`, for all of them."""
+    def boot(self, name: str, rules: str, threads: str = "single") -> tuple[Path, list[str]]:
+        """Boots once and gives the trace and the scenarios; `rules` is `on` or `off`, for all of them."""
         trace, ram = self.folder / f"{name}.trace", self.folder / f"{name}.ram"
         plugin = [f"{artifacts.plugin_path()}", f"out={trace}", f"layout={self.folder / 'layout'}", f"ram={ram}"]
         plugin += [f"ignore_{rule}={rules}" for rule in RULES]
         command = [
             *(self.emulator.path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"),
-            *("-machine", "pc,hpet=off,memory-backend=ram", "-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"),
+            *(
+                "-machine",
+                "pc,hpet=off,memory-backend=ram",
+                "-accel",
+                f"tcg,thread={threads}",
+                "-cpu",
+                "max,-erms,-fsrm",
+            ),
             *("-smp", "3", "-m", "256", "-serial", "stdio"),
             *("-object", f"memory-backend-file,id=ram,size=256M,mem-path={ram},share=on"),
             *("-kernel", str(self.folder / "vmlinux"), "-initrd", str(self.folder / "initramfs")),
@@ -52,10 +61,17 @@ class Guest:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         console = done.stdout.splitlines()
         assert done.returncode == 0 and "done" in console, (done.stderr, console)
-        scenarios = [line.removeprefix("scenario ") for line in console if line.startswith("scenario ")]
+        return trace, [line.removeprefix("scenario ") for line in console if line.startswith("scenario ")]
+
+    def reader(self, trace: BinaryIO) -> TraceReader:
+        """Reads a trace with this kernel's names."""
+        return TraceReader(trace.fileno(), kernel_names(self.kallsyms, self.btf))
+
+    def trace(self, name: str, rules: str) -> Mapping[str, list[TracedWindow]]:
+        """Boots once and gives the windows of each scenario."""
+        trace, scenarios = self.boot(name, rules)
         with trace.open("rb") as file:
-            reader = TraceReader(file.fileno(), kernel_names(self.kallsyms, self.btf))
-            batches = list(iter(reader.read_batch, None))
+            batches = list(iter(self.reader(file).read_batch, None))
         assert batches.pop() == [], "the end of the trace"
         assert [len(batch) for batch in batches] == [WINDOWS] * len(scenarios)
         return dict(zip(scenarios, batches, strict=True))
@@ -161,3 +177,9 @@ def test_each_rule_removes_what_is_found_without_it(
 def test_without_rules_the_other_task_shares_the_file(without_rules: Mapping[str, list[TracedWindow]]) -> None:
     # It has descriptors of its own, so that it reads the file without taking a reference (fdget).
     assert any(name.startswith("struct file.f_count") for name in stable_names(without_rules["yield"]))
+
+
+def test_a_machine_with_several_threads_is_refused(guest: Guest) -> None:
+    trace, _ = guest.boot("threads", "on", threads="multi")
+    with trace.open("rb") as file, pytest.raises(RunError, match="the tracer says: expected -accel tcg,thread=single"):
+        list(iter(guest.reader(file).read_batch, None))

@@ -265,3 +265,49 @@ fn a_message_of_the_tracer_is_passed_on() {
     let events = read_all(&bytes[..]).expect("a correct trace");
     assert_eq!(events, [Event::Message("no more room".to_owned()), Event::End(0)]);
 }
+
+/// Pins the bytes that docs/trace-format.md describes.
+#[test]
+fn bytes_are_as_documented() {
+    let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes: 4 }).to_vec();
+    encode::stack_nodes(&mut bytes, 1, &[StackNode { parent: 0, site: 0x1122_3344_5566_7788 }]);
+    let access = Access { instruction: 0x99, stack: 1, core: 1, offset: 8, size_bytes: 4, write: true };
+    encode::window(
+        &mut bytes,
+        &Window {
+            sequence: 0,
+            lost_accesses: 5,
+            counted_accesses: vec![6, 7],
+            ignored_lines: [1, 2, 3, 4, 5, 6],
+            lines: vec![SharedLine {
+                address: 0x1000,
+                physical: None,
+                captures: vec![b"abcd".to_vec()],
+                accesses: vec![access],
+            }],
+        },
+    );
+    let record = |kind: u8, body: &[u8]| {
+        let mut record = vec![kind, 0, 0, 0, body.len() as u8, 0, 0, 0];
+        let checksum = crc32fast::hash(&[&record, body].concat());
+        record.extend_from_slice(&checksum.to_le_bytes());
+        record.extend_from_slice(body);
+        record
+    };
+    let header = [&b"\x89MTRACE\n"[..], &[1, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0], &[0; 12]].concat();
+    let nodes = [&[1, 0, 0, 0, 1, 0, 0, 0][..], &[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11], &[0; 4]].concat();
+    let window = [
+        &[0; 8][..],
+        &[5, 0, 0, 0, 0, 0, 0, 0],
+        &[2, 0, 6, 0, 1, 0, 0, 0],
+        &[6, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0],
+        &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0],
+        &[0x00, 0x10, 0, 0, 0, 0, 0, 0],
+        &[0xff; 8],
+        &[1, 0, 1, 0],
+        b"abcd",
+        &[0x99, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 8, 4, 1],
+    ]
+    .concat();
+    assert_eq!(bytes, [header, record(1, &nodes), record(2, &window)].concat());
+}
