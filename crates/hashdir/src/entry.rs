@@ -63,7 +63,8 @@ pub(crate) struct Entry {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Entry>() == 128 && offset_of!(Entry, second) == 64);
 
-const ENTRY_CLASS: SizeClass = SizeClass::of_type::<Entry>();
+/// Size class of entries, for `Core::will_allocate`.
+pub const ENTRY_CLASS: SizeClass = SizeClass::of_type::<Entry>();
 const LONG_NAME_CLASS: SizeClass = match SizeClass::of(Layout::new::<[u8; MAX_NAME_BYTES]>()) {
     Some(class) => class,
     None => unreachable!(),

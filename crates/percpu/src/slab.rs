@@ -205,6 +205,13 @@ impl Core<'_> {
         }
     }
 
+    /// Lets maintenance fill the magazine of a class that this core has not used yet, so that even its first allocation
+    /// shares nothing.
+    #[inline]
+    pub fn will_allocate(&self, class: SizeClass) {
+        self.record.slabs.magazines[usize::from(class.0)].used.set(true);
+    }
+
     /// Allocates and initialises an object.
     #[inline]
     pub fn allocate_value<T>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {

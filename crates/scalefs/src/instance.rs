@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 
 use commit::Decisions;
 use epoch::Epochs;
-use hashdir::{HashDir, free_retired};
+use hashdir::{ENTRY_CLASS, HashDir, free_retired};
 use percpu::{Core, OutOfMemory, PerCore, SizeClass};
 use refcache::{RefCache, RefCacheConfig};
 use sync::Wait;
@@ -111,6 +111,9 @@ impl ScaleFs {
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
     /// counts, and moves some buckets of a directory that grows.
     pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
+        for class in [INODE_CLASS, ENTRY_CLASS] {
+            core.will_allocate(class);
+        }
         core.arena().maintain(core);
         self.epochs().maintain(core, |core, kind, object| {
             // SAFETY: called by the maintenance of the one `Epochs`; only `hashdir` retires here.

@@ -1,0 +1,98 @@
+//! Several processes on one instance: an arena in memory that all map at one address, and no pointer out of it.
+#![cfg(all(not(loom), target_os = "linux"))]
+
+use std::ptr::NonNull;
+
+use percpu::{Arena, ArenaConfig, Core, CreateError, OwnerId};
+use scalefs::{FieldChoice, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use sync::Spin;
+
+const SIZE_BYTES: usize = 8 << 20;
+const FILES: u64 = 300;
+const CHILDREN: u64 = 3;
+
+fn shared_memory() -> NonNull<u8> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, which nothing else uses.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), SIZE_BYTES, protection, flags, -1, 0) };
+    assert_ne!(base, libc::MAP_FAILED);
+    NonNull::new(base.cast()).unwrap()
+}
+
+/// What a child does: no allocation from its own heap, no panic machinery, only calls and an exit code.
+fn child(base: NonNull<u8>, fs: &ScaleFs, number: u64) -> i32 {
+    // SAFETY: the parent created an arena there before it made us.
+    let Ok(arena) = (unsafe { Arena::attach_at(base) }) else { return 1 };
+    let owner = OwnerId::new(100 + number).unwrap();
+    let Ok(core) = arena.claim(number as usize, owner) else { return 2 };
+    for file in 0..FILES {
+        let name = [b'c', number as u8 + b'0', (file / 26) as u8 + b'a', (file % 26) as u8 + b'a'];
+        let verbs = fs.begin(&core, &Spin);
+        let Ok(node) = names::open(&verbs, &name, OpenFlags::CreateNew, 0o600) else { return 3 };
+        names::close(&verbs, node);
+        if names::link(&verbs, b"common", &[name.as_slice(), b"-link"].concat()).is_err() {
+            return 4;
+        }
+        drop(verbs);
+        if file % 16 == 0 {
+            fs.maintain(&core, &Spin);
+        }
+    }
+    if number == 1 {
+        // Dies without going off-line: its core stays claimed.
+        std::mem::forget(core);
+    }
+    0
+}
+
+fn link_count(fs: &ScaleFs, core: &Core) -> u32 {
+    let verbs = fs.begin(core, &Spin);
+    names::stat(&verbs, b"common", FieldChoice::All).unwrap().link_count.unwrap()
+}
+
+#[test]
+fn processes_share_an_instance_and_outlive_each_other() {
+    let base = shared_memory();
+    // SAFETY: the mapping is this test's own; nothing is there yet.
+    assert_eq!(unsafe { Arena::attach_at(base) }.err(), Some(CreateError::NotAnArena));
+    let config = ArenaConfig { core_count: 5, chunk_bytes: 4096 };
+    // SAFETY: the mapping is valid to the end of the process.
+    let arena = unsafe { Arena::create_at(base, SIZE_BYTES, config) }.unwrap();
+    let core = arena.claim(4, OwnerId::new(1).unwrap()).unwrap();
+    let fs = ScaleFs::create(&core, ScaleFsConfig { root_bucket_count: 64, ..ScaleFsConfig::default() }).unwrap();
+    let verbs = fs.begin(&core, &Spin);
+    names::open(&verbs, b"common", OpenFlags::CreateNew, 0o600).map(|node| names::close(&verbs, node)).unwrap();
+    drop(verbs);
+    let children: Vec<libc::pid_t> = (0..CHILDREN)
+        .map(|number| {
+            // SAFETY: the child makes calls on the arena, and ends without running anything of its parent's.
+            unsafe {
+                match libc::fork() {
+                    0 => libc::_exit(child(base, fs, number)),
+                    process => process,
+                }
+            }
+        })
+        .collect();
+    for process in children {
+        assert!(process > 0, "fork failed");
+        let mut status = 0;
+        // SAFETY: waits for a child of ours.
+        assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
+        assert_eq!(status, 0, "a child failed with {}", libc::WEXITSTATUS(status));
+    }
+    let expected = 1 + (CHILDREN * FILES) as u32;
+    assert_eq!(link_count(fs, &core), expected, "counts cached by processes that are gone are still there");
+    // SAFETY: the child has been waited for.
+    let heir = unsafe { arena.take_over(1, OwnerId::new(101).unwrap(), OwnerId::new(1).unwrap()) }.unwrap();
+    for _ in 0..4 {
+        fs.maintain(&heir, &Spin);
+        fs.maintain_with_idle_cores(&core, &Spin);
+    }
+    assert_eq!(link_count(fs, &core), expected);
+    names::unlink(&fs.begin(&core, &Spin), b"common").unwrap();
+    assert_eq!(names::access(&fs.begin(&heir, &Spin), b"common"), Err(scalefs::Errno::ENOENT));
+    let verbs = fs.begin(&heir, &Spin);
+    let left = names::stat(&verbs, b"c0aa-link", FieldChoice::All).unwrap();
+    assert_eq!(left.link_count, Some(expected - 1));
+}
