@@ -254,7 +254,7 @@ class CallSet:
             value, type_ = values[name], self._state_types[name]
             if value.__class__ is not usual and not fits(value, type_):
                 hint = f"; expected self.{name}.clear() and new entries" if isinstance(type_, MapType) else ""
-                raise UsageError(f"self.{name} is a {shown(type_)}, and was assigned {value!r}{hint}")
+                raise UsageError(f"self.{name} has type {shown(type_)}, and was assigned {value!r}{hint}")
         if len(values) > len(self._usual_classes):
             for name in values:
                 if name not in self._state_types and name != IN_USE:

@@ -48,7 +48,7 @@ def placed(error: BaseException, interface: type[Interface], what: str) -> BaseE
     """What to raise for an exception that escaped from the model: the engine's own as it is, others as a ModelFault."""
     if isinstance(error, ModelFault | Infeasible | ChoiceRefused):
         return error
-    where = f"{_place(error)}{interface.__name__}.{what}"
+    where = f"{_place(error) or _place_of(interface, what)}{interface.__name__}.{what}"
     if isinstance(error, UsageError):
         return ModelFault(f"{where}: {error}")
     if isinstance(error, RecursionError):
@@ -60,10 +60,21 @@ def placed(error: BaseException, interface: type[Interface], what: str) -> BaseE
 def _place(error: BaseException) -> str:
     """`FILE:LINE: ` of the innermost line of the model that led to the error; empty if no line of the model did."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
-        if _MODELS in file.parents or (_PACKAGE not in file.parents and file.name != "contextlib.py"):
+        if _is_model(Path(frame.filename)):
             return f"{frame.filename}:{frame.lineno}: "
     return ""
+
+
+def _place_of(interface: type[Interface], method: str) -> str:
+    """`FILE:LINE: ` of the method itself."""
+    code = getattr(getattr(interface, method, None), "__code__", None)
+    if code is None or not _is_model(Path(code.co_filename)):
+        return ""
+    return f"{code.co_filename}:{code.co_firstlineno}: "
+
+
+def _is_model(file: Path) -> bool:
+    return _MODELS in file.parents or (_PACKAGE not in file.parents and file.name != "contextlib.py")
 
 
 def _hint(error: BaseException) -> str:
@@ -102,9 +113,7 @@ class Kinds:
             )
 
     def _fault(self, call: str, text: str) -> ModelFault:
-        code = getattr(getattr(self._interface, call), "__code__", None)
-        place = f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
-        return ModelFault(f"{place}{self._interface.__name__}.{call} {text}")
+        return ModelFault(f"{_place_of(self._interface, call)}{self._interface.__name__}.{call} {text}")
 
 
 def _kind(result: Any) -> str | None:

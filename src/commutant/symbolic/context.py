@@ -20,7 +20,7 @@ Term = tuple[Any, ...]
 """What an unknown stands for, in the model's own names: `("constant", name)` or `("apply", function, arguments)` with
 arguments that are terms, integers or booleans."""
 
-MAX_DECISIONS_PER_PATH = 5_000
+MAX_DECISIONS_PER_PATH = 500
 
 NOT_DETERMINISTIC = (
     "the model is not deterministic: run again with the same values, it asked something else; "
@@ -73,6 +73,7 @@ class Context:
         self.bool_values: dict[int, bool] = {}
         self._parent: list[int] = []
         self._distinct: list[set[int]] = []
+        self._compared: dict[Literal, bool] = {}
         self._solutions: dict[frozenset[Constraint], dict[int, int]] = {}
         self._constraints_of: dict[int, list[Constraint]] = {}
 
@@ -108,15 +109,17 @@ class Context:
 
     def decide(self, literal: Literal) -> bool:
         """Whether the literal holds on this path."""
-        known = self.implied(literal)
-        if known is not None:
-            return known
         position = len(self.trail)
-        if position < len(self.prefix):
-            recorded, holds = self.prefix[position]
-            if recorded != literal:
-                raise UsageError(NOT_DETERMINISTIC)
+        recorded = self.prefix[position] if position < len(self.prefix) else None
+        if recorded is not None and recorded.literal == literal:
+            # It was open when the run before came here, and this run has decided the same until now.
+            holds = recorded.holds
         else:
+            known = self.implied(literal)
+            if known is not None:
+                return known
+            if recorded is not None:
+                raise UsageError(NOT_DETERMINISTIC)
             if position >= MAX_DECISIONS_PER_PATH:
                 raise UsageError(
                     f"the model took more than {MAX_DECISIONS_PER_PATH} decisions on one path: "
@@ -144,7 +147,8 @@ class Context:
             return self.bool_values.get(literal.left)
         if literal.kind == "same":
             return self._implied_same(literal.left, literal.right)
-        return self._implied_linear(literal.kind, literal.left)
+        known = self._compared.get(literal)
+        return self._implied_linear(literal.kind, literal.left) if known is None else known
 
     def _assert(self, literal: Literal, holds: bool) -> None:
         if literal.kind == "bool":
@@ -152,6 +156,7 @@ class Context:
         elif literal.kind == "same":
             self._assert_same(literal.left, literal.right, holds)
         else:
+            self._compared[literal] = holds
             self._constrain(_constraint(literal.kind, literal.left, holds))
 
     # -- sorts

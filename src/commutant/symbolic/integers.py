@@ -71,6 +71,9 @@ def _solve(
         return None
     for linear in different:
         if value_of(linear, solution) == 0:
+            moved = _move(linear, solution, inequalities, equations, different)
+            if moved is not None:
+                return moved
             rest = [other for other in different if other is not linear]
             below = add(linear, ((), 1))
             above = add(scale(linear, -1), ((), 1))
@@ -80,6 +83,37 @@ def _solve(
                     return found
             return None
     return solution
+
+
+def _move(
+    broken: Linear,
+    solution: dict[int, int],
+    inequalities: list[Linear],
+    equations: list[Linear],
+    different: list[Linear],
+) -> dict[int, int] | None:
+    """The solution with one variable of the broken disequality moved to the next value that no disequality forbids, if
+    that breaks nothing else: long chains of `x != 0, x != 1, ...` need no split."""
+    for variable, _ in broken[0]:
+        forbidden = set()
+        for linear in different:
+            coefficient = dict(linear[0]).get(variable)
+            if coefficient:
+                value, remainder = divmod(coefficient * solution[variable] - value_of(linear, solution), coefficient)
+                if not remainder:
+                    forbidden.add(value)
+        for step in (1, -1):
+            value = solution[variable]
+            while value in forbidden:
+                value += step
+            moved = {**solution, variable: value}
+            if (
+                all(value_of(linear, moved) <= 0 for linear in inequalities)
+                and all(value_of(linear, moved) == 0 for linear in equations)
+                and all(value_of(linear, moved) != 0 for linear in different)
+            ):
+                return moved
+    return None
 
 
 class _NotExact(Exception):
