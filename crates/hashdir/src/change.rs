@@ -14,7 +14,7 @@ use crate::key::{Key, TIE_BITS, position};
 use crate::table::{Bucket, KIND_ENTRY, RANK_BUCKET};
 
 /// A chain with this many entries makes the directory ask for growth.
-const CROWDED_ENTRIES: usize = 4;
+const CROWDED_ENTRIES: usize = if cfg!(loom) { 4 } else { 6 };
 /// Ties 0 to 3 are left for what a listing shows before all names.
 pub(crate) const FIRST_TIE: u8 = 4;
 

@@ -77,6 +77,15 @@ impl HashDir {
     pub unsafe fn new(core: &Core<'_>, decisions: &Decisions, bucket_count: usize) -> Result<HashDir, OutOfMemory> {
         let bucket_count = bucket_count.clamp(1, MAX_BUCKETS).next_power_of_two();
         let table = Table::allocate(core, bucket_count, 0)?;
+        for index in 0..bucket_count {
+            // SAFETY: nobody has seen the table.
+            unsafe {
+                if let Err(error) = Table::ensure_segment(table, core, index) {
+                    Table::free(core, table);
+                    return Err(error);
+                }
+            }
+        }
         Ok(HashDir {
             table: AtomicPtr::new(table.as_ptr()),
             decisions: NonNull::from(decisions),
@@ -99,8 +108,8 @@ impl HashDir {
         while let Some(current) = table {
             // SAFETY: nobody else uses tables or entries; each entry is in one chain that has not moved.
             unsafe {
-                for index in 0..current.as_ref().bucket_count() {
-                    let (mut head, moved) = current.as_ref().bucket(index).head();
+                for bucket in current.as_ref().made_buckets() {
+                    let (mut head, moved) = bucket.head();
                     while let Some(entry) = NonNull::new(head).filter(|_| !moved) {
                         head = entry.as_ref().next(current.as_ref().parity).load(Ordering::Relaxed);
                         each(entry.as_ref().value(self.decisions()).0);

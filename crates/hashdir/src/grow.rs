@@ -58,6 +58,13 @@ impl HashDir {
         let from = self.upkeep.moved.get();
         let to = table.bucket_count().min(from.saturating_add(budget_buckets.max(1)));
         for index in from..to {
+            for target in (index..next.bucket_count()).step_by(table.bucket_count()) {
+                // SAFETY: we hold the growth lock; others learn of the buckets when this one is marked as moved.
+                if unsafe { Table::ensure_segment(NonNull::from(next), guard.core(), target) }.is_err() {
+                    self.upkeep.moved.set(index);
+                    return Growth::Idle;
+                }
+            }
             let bucket = table.bucket(index);
             let _lock = bucket.lock.lock(guard.core(), RANK_BUCKET, wait);
             move_chain(bucket, table.parity, next);
@@ -102,8 +109,7 @@ impl HashDir {
         // SAFETY: tables and entries live as long as the guard; chains whose lock names our core are ours.
         unsafe {
             while let Some(current) = table.as_ref() {
-                for index in 0..current.bucket_count() {
-                    let bucket = current.bucket(index);
+                for bucket in current.made_buckets() {
                     if bucket.lock.holder() == Some(core.index()) {
                         repair_chain(guard, bucket, current.parity, last);
                         bucket.lock.release_taken_over(core);

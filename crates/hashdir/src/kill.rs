@@ -58,8 +58,7 @@ impl HashDir {
         // SAFETY: as in `begin_kill`. A growth that has begun leaves two tables.
         let next_is_empty = unsafe { next.as_ref() }.is_none_or(|next| self.table_is_empty(next, core, wait));
         next_is_empty
-            && (0..table.bucket_count()).all(|index| {
-                let bucket = table.bucket(index);
+            && table.made_buckets().all(|bucket| {
                 let _lock = (!sync::mutant::planted("hashdir: kill without bucket locks"))
                     .then(|| bucket.lock.lock(core, RANK_BUCKET, wait));
                 let (head, moved) = bucket.head();

@@ -87,41 +87,52 @@ impl Table {
         Layout::array::<Bucket>(buckets).ok().and_then(SizeClass::of).expect("a segment fits in 64 KiB")
     }
 
-    fn segments(table: NonNull<Table>) -> NonNull<NonNull<Bucket>> {
+    fn segments(table: NonNull<Table>) -> NonNull<*mut Bucket> {
         // SAFETY: the pointers follow the table, which is aligned at least as they are.
         unsafe { table.add(1).cast() }
     }
 
-    /// Allocates a table of empty buckets; on failure nothing stays allocated.
+    /// Allocates a table without buckets: [`Table::ensure_segment`] makes them before they are used, so that a large
+    /// table costs no long pause.
     pub(crate) fn allocate(core: &Core<'_>, bucket_count: usize, parity: usize) -> Result<NonNull<Table>, OutOfMemory> {
         debug_assert!(bucket_count.is_power_of_two() && bucket_count <= MAX_BUCKETS);
         let segment_count = bucket_count.div_ceil(SEGMENT_BUCKETS);
         let class = Table::layout(segment_count).ok_or(OutOfMemory)?;
-        let segment_class = Table::segment_layout(bucket_count);
         let table = core.allocate(class)?.cast::<Table>();
-        let segments = Table::segments(table);
-        for index in 0..segment_count {
-            let Ok(segment) = core.allocate(segment_class) else {
-                // SAFETY: these segments and the table were allocated here, and nobody knows of them.
-                unsafe {
-                    (0..index).for_each(|index| core.free(segments.add(index).read().cast(), segment_class));
-                    core.free(table.cast(), class);
-                }
-                return Err(OutOfMemory);
-            };
-            let buckets = segment.cast::<Bucket>();
-            // SAFETY: fresh memory for the buckets, and for the pointer to them.
-            unsafe {
+        let next = AtomicPtr::new(ptr::null_mut());
+        // SAFETY: fresh memory for the table and the pointers behind it.
+        unsafe {
+            for index in 0..segment_count {
+                Table::segments(table).add(index).write(ptr::null_mut());
+            }
+            table.write(Table { retired: Retired::new(), bucket_count, parity, next });
+        }
+        Ok(table)
+    }
+
+    /// Makes the buckets of the segment in which this index is, if they are not there.
+    ///
+    /// # Safety
+    /// Only one core at a time does this, and nobody else asks for these buckets before it is told of them by an acquire
+    /// load (of a moved bucket's head, or of the directory's table).
+    pub(crate) unsafe fn ensure_segment(
+        table: NonNull<Table>,
+        core: &Core<'_>,
+        bucket_index: usize,
+    ) -> Result<(), OutOfMemory> {
+        // SAFETY: the index is in bounds; the pointer is ours to write by the caller's promise.
+        unsafe {
+            let place = Table::segments(table).add(bucket_index / SEGMENT_BUCKETS);
+            if place.read().is_null() {
+                let bucket_count = table.as_ref().bucket_count;
+                let buckets = core.allocate(Table::segment_layout(bucket_count))?.cast::<Bucket>();
                 for bucket in 0..bucket_count.min(SEGMENT_BUCKETS) {
                     buckets.add(bucket).write(Bucket::new());
                 }
-                segments.add(index).write(buckets);
+                place.write(buckets.as_ptr());
             }
         }
-        let next = AtomicPtr::new(ptr::null_mut());
-        // SAFETY: fresh memory for the table.
-        unsafe { table.write(Table { retired: Retired::new(), bucket_count, parity, next }) };
-        Ok(table)
+        Ok(())
     }
 
     /// Gives a table and its segments back; entries are not touched.
@@ -134,7 +145,9 @@ impl Table {
             let bucket_count = table.as_ref().bucket_count;
             let segment_count = bucket_count.div_ceil(SEGMENT_BUCKETS);
             for index in 0..segment_count {
-                core.free(Table::segments(table).add(index).read().cast(), Table::segment_layout(bucket_count));
+                if let Some(segment) = NonNull::new(Table::segments(table).add(index).read()) {
+                    core.free(segment.cast(), Table::segment_layout(bucket_count));
+                }
             }
             core.free(table.cast(), Table::layout(segment_count).expect("as when it was allocated"));
         }
@@ -150,14 +163,27 @@ impl Table {
         self.bucket_count
     }
 
+    /// The bucket of an index (its low bits), which must have been made.
     #[inline]
     pub(crate) fn bucket(&self, index: usize) -> &Bucket {
         let index = index & (self.bucket_count - 1);
         // SAFETY: the masked index is in bounds; segments live as long as their table.
         unsafe {
             let segment = *Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ptr();
-            &*segment.as_ptr().add(index % SEGMENT_BUCKETS)
+            debug_assert!(!segment.is_null(), "buckets are made before they are told of");
+            &*segment.add(index % SEGMENT_BUCKETS)
         }
+    }
+
+    /// All buckets that have been made. Growth must be kept away.
+    pub(crate) fn made_buckets(&self) -> impl Iterator<Item = &Bucket> {
+        (0..self.bucket_count).filter_map(move |index| {
+            // SAFETY: as in `bucket`; growth is kept away, so that no pointer changes.
+            unsafe {
+                let segment = *Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ptr();
+                NonNull::new(segment).map(|segment| &*segment.as_ptr().add(index % SEGMENT_BUCKETS))
+            }
+        })
     }
 }
 

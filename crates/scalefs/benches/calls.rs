@@ -140,7 +140,8 @@ fn against_tmpfs(rounds: usize) {
 }
 
 fn large_directory(file_count: usize) {
-    let mut region = HeapRegion::new(file_count * 1024 + (64 << 20)).unwrap();
+    let mut region = HeapRegion::new(file_count * 700 + (64 << 20)).unwrap();
+    region.populate();
     let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();

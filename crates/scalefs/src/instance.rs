@@ -18,8 +18,8 @@ pub(crate) const INODE_CLASS: SizeClass = SizeClass::of_type::<Inode>();
 /// The root has this number; inodes made later have a core in the low eight bits and a count from 1 above them.
 const ROOT_NUMBER: InodeNumber = InodeNumber(1);
 const CORE_BITS: u32 = 8;
-/// Buckets that one maintenance moves when a directory grows: about 20 microseconds.
-const GROWTH_BUDGET_BUCKETS: usize = 256;
+/// Buckets that one maintenance moves when a directory grows: about 10 microseconds.
+const GROWTH_BUDGET_BUCKETS: usize = 64;
 
 /// How an instance is laid out.
 #[derive(Clone, Copy, Debug)]

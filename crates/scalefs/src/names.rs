@@ -196,12 +196,19 @@ pub fn rename<V: Verbs>(verbs: &V, old: &[u8], new: &[u8]) -> Result<(), Errno> 
 /// POSIX `stat`; with [`FieldChoice::WithoutLinkCount`] the paper's `fstatx` (section 4).
 pub fn stat<V: Verbs>(verbs: &V, name: &[u8], fields: FieldChoice) -> Result<Attributes, Errno> {
     let directory = verbs.root();
-    let node = match parse(verbs, name)? {
-        Name::Directory => directory,
+    let key = match parse(verbs, name)? {
+        Name::Directory => return Ok(verbs.attributes(directory, fields)),
         Name::TooLong => return Err(Errno::ENAMETOOLONG),
-        Name::Plain(key) => verbs.node(&verbs.look_up(directory, &key).ok_or(Errno::ENOENT)?),
+        Name::Plain(key) => key,
     };
-    Ok(verbs.attributes(node, fields))
+    loop {
+        let found = verbs.look_up(directory, &key).ok_or(Errno::ENOENT)?;
+        let attributes = verbs.attributes(verbs.node(&found), fields);
+        // If the name still leads there, it did when the link count was read; else that may have been after an unlink.
+        if fields == FieldChoice::WithoutLinkCount || verbs.still_same(&found) {
+            return Ok(attributes);
+        }
+    }
 }
 
 /// Whether a name exists (`F_OK`): what it leads to is not read.

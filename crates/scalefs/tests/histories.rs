@@ -25,48 +25,36 @@ struct Event {
     ended: u64,
 }
 
-/// Whether some order explains the events (Wing and Gong's search, with states that failed remembered).
+/// Where a search stands: calls done per thread, the reference's state, and which numbers of files correspond.
+type Point = (Vec<usize>, Reference, Bijection);
+
+/// Whether some order explains the events (Wing and Gong's search, with points that failed remembered).
 fn is_linearisable(threads: &[Vec<Event>], start: &Reference) -> bool {
-    fn search(
-        threads: &[Vec<Event>],
-        done: &mut Vec<usize>,
-        state: &Reference,
-        seen: &mut HashSet<(Vec<usize>, Reference)>,
-        order: &mut Vec<(Outcome, Outcome)>,
-    ) -> bool {
-        if threads.iter().zip(done.iter()).all(|(thread, done)| thread.len() == *done) {
-            // Numbers of files must correspond over the whole history.
-            let mut numbers = Bijection::default();
-            return order.iter().all(|(ours, theirs)| numbers.same(ours, theirs));
-        }
-        if !seen.insert((done.clone(), state.clone())) {
+    fn search(threads: &[Vec<Event>], point: Point, failed: &mut HashSet<Point>) -> bool {
+        let (done, state, numbers) = &point;
+        let heads = threads.iter().zip(done).filter_map(|(thread, done)| thread.get(*done));
+        let Some(first_end) = heads.map(|event| event.ended).min() else {
+            return true;
+        };
+        if failed.contains(&point) {
             return false;
         }
-        let heads = threads.iter().zip(done.iter()).filter_map(|(thread, done)| thread.get(*done));
-        let first_end = heads.map(|event| event.ended).min().unwrap();
-        for thread in 0..threads.len() {
-            let Some(event) = threads[thread].get(done[thread]).filter(|event| event.began < first_end) else {
+        for (number, thread) in threads.iter().enumerate() {
+            let Some(event) = thread.get(done[number]).filter(|event| event.began < first_end) else {
                 continue;
             };
-            let mut next = state.clone();
-            let expected = next.call(&event.call);
-            let same = match (&event.outcome, &expected) {
-                (Ok((_, ours)), Ok((_, theirs))) => ours == theirs,
-                (ours, theirs) => ours == theirs,
-            };
-            if same {
-                done[thread] += 1;
-                order.push((event.outcome, expected));
-                if search(threads, done, &next, seen, order) {
-                    return true;
-                }
-                order.pop();
-                done[thread] -= 1;
+            let (mut done, mut state, mut numbers) = (done.clone(), state.clone(), numbers.clone());
+            let expected = state.call(&event.call);
+            done[number] += 1;
+            if numbers.same(&event.outcome, &expected) && search(threads, (done, state, numbers), failed) {
+                return true;
             }
         }
+        failed.insert(point);
         false
     }
-    search(threads, &mut vec![0; threads.len()], start, &mut HashSet::new(), &mut Vec::new())
+    let point = (vec![0; threads.len()], start.clone(), Bijection::default());
+    search(threads, point, &mut HashSet::new())
 }
 
 #[test]
@@ -77,6 +65,9 @@ fn the_checker_refuses_an_impossible_history() {
     let made = event(open.clone(), Ok((0, 0)), 1, 2);
     let missed = event(Call::Access(name()), Err(scalefs::Errno::ENOENT), 3, 4);
     assert!(!is_linearisable(&[vec![made.clone()], vec![missed.clone()]], &Reference::default()));
+    let stat = |file, began| event(Call::Stat(name()), Ok((file, 1)), began, began + 1);
+    assert!(is_linearisable(&[vec![made.clone(), stat(9, 5), stat(9, 7)]], &Reference::default()));
+    assert!(!is_linearisable(&[vec![made, stat(9, 5), stat(8, 7)]], &Reference::default()), "another file");
     let overlapping = event(open, Ok((0, 0)), 1, 5);
     assert!(is_linearisable(&[vec![overlapping], vec![missed]], &Reference::default()));
 }
@@ -121,6 +112,15 @@ fn concurrent_histories_have_an_order() {
             }
         });
         let events = events.into_inner().unwrap();
-        assert!(is_linearisable(&events, &start), "no order explains {events:#?} (round {round})");
+        let mut lines: Vec<String> = Vec::new();
+        for (thread, events) in events.iter().enumerate() {
+            lines.extend(
+                events
+                    .iter()
+                    .map(|e| format!("{:3} to {:3} thread {thread} {:?} = {:?}", e.began, e.ended, e.call, e.outcome)),
+            );
+        }
+        lines.sort();
+        assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{}", lines.join("\n"));
     }
 }

@@ -99,10 +99,10 @@ fn an_open_file_outlives_its_last_name() {
 
 #[test]
 fn a_full_arena_refuses_and_loses_nothing() {
-    let mut region = HeapRegion::new(1 << 20).unwrap();
+    let mut region = HeapRegion::new(2 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 1, chunk_bytes: 4096 }).unwrap();
     let core = arena.claim(0, owner()).unwrap();
-    let config = ScaleFsConfig { hash_seed: 3, root_bucket_count: 64, count_slots_per_core: 4 };
+    let config = ScaleFsConfig { hash_seed: 3, root_bucket_count: 4096, count_slots_per_core: 4 };
     let fs = ScaleFs::create(&core, config).unwrap();
     let before = arena.live_bytes();
     let mut made = BTreeMap::new();

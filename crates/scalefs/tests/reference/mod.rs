@@ -106,7 +106,7 @@ pub fn call(fs: &ScaleFs, core: &Core, call: &Call) -> Outcome {
 }
 
 /// Numbers of two systems, which must correspond one to one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bijection {
     there: BTreeMap<u64, u64>,
     back: BTreeMap<u64, u64>,
