@@ -111,7 +111,7 @@ class Map(dict[K, V], Generic[K, V]):
         """The entries that calls may have touched and that are present; on concrete runs all."""
         return list(self.items())
 
-    def equal_where(self, other: Map[K, V], relevant: Callable[[K], Any], default: V) -> bool:
+    def equal_where(self, other: Map[K, V], relevant: Callable[[K], Any], default: V | None = None) -> bool:
         """Whether both hold the same under every relevant key, an absent key holding `default`."""
         return all(
             not relevant(key) or self.get(key, default) == other.get(key, default)

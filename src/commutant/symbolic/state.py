@@ -302,7 +302,7 @@ class SymbolicMap:
             number += 1
         return found
 
-    def equal_where(self, other: SymbolicMap, relevant: Callable[[Any], Any], default: Any) -> bool:
+    def equal_where(self, other: SymbolicMap, relevant: Callable[[Any], Any], default: Any = None) -> bool:
         """Whether both hold the same under every relevant key, an absent key holding `default`.
 
         Untouched keys hold the same in both unless one was cleared; of those the caller knows that none is relevant.

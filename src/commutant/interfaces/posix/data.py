@@ -1,7 +1,7 @@
 """Calls that move data of files and pipes, one page each: pipe, read, write, pread, pwrite.
 
-Pipes are opened with O_NONBLOCK, so a call that would wait returns EAGAIN; SIGPIPE is ignored, so a pipe without readers
-returns EPIPE.
+Pipes are opened with O_NONBLOCK, so a call that would wait returns EAGAIN; SIGPIPE is ignored, so a pipe without
+readers returns EPIPE.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ class DataCalls(PosixState):
     def pipe(self, process: Process) -> Ends:
         """pipe2(2) with O_NONBLOCK; takes the two lowest free descriptors, the read end first."""
         inum = unused(Inum)
-        self.pipes[inum] = Pipe(
-            head=0, tail=0, pages=Map(), other_readers=False, other_writers=False, mtime=now()
-        )
+        self.pipes[inum] = Pipe(head=0, tail=0, pages=Map(), other_readers=False, other_writers=False, mtime=now())
         numbers = []
         for write_end in (False, True):
             fd = self.descriptors.lowest_absent(process)

@@ -16,7 +16,7 @@ class DescriptorCalls(PosixState):
 
     @call
     def fstat(self, process: Process, fd: Number) -> Errno | Stat:
-        """fstat(2). A pipe's inode has one link and no size; its times change when it is written (Linux: pipe_write)."""
+        """fstat(2). A pipe's inode has one link and no size; its times change with writes (Linux: pipe_write)."""
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
             return Errno.EBADF

@@ -23,8 +23,8 @@ class MemoryCalls(PosixState):
     ) -> Errno | Address:
         """mmap(2) of one page with PROT_READ and perhaps PROT_WRITE; returns its address.
 
-        With MAP_FIXED it replaces what was there, else the kernel picks an address outside the reserved range. Checks come
-        in Linux's order (ksys_mmap_pgoff, do_mmap): descriptor, write permission of shared mappings, read permission,
+        With MAP_FIXED it replaces what was there, else the kernel picks an address outside the reserved range. Checks
+        come in Linux's order (ksys_mmap_pgoff, do_mmap): descriptor, write permission of shared mappings, read permission,
         and only then that a pipe cannot be mapped.
         """
         if anonymous:
@@ -87,8 +87,8 @@ class MemoryCalls(PosixState):
 
     @call
     def memwrite(self, process: Process, address: Address, data: Data) -> Signal | int:
-        """A store of a whole page. A shared file mapping's store reaches the file; when it marks the file's times is left
-        open until msync (mmap, POSIX.1-2017)."""
+        """A store of a whole page. A shared file mapping's store reaches the file; when it marks the file's times is
+        left open until msync (mmap, POSIX.1-2017)."""
         mapping = self.memory.get((process, address))
         if mapping is None or not mapping.writable:
             return Signal.SIGSEGV

@@ -18,7 +18,9 @@ def nothing(inode: Any) -> None:
     """For interfaces that keep no times."""
 
 
-def link_name(names: Map[Any, Any], inodes: Map[Any, Any], old: Any, new: Any, changed: Changed = nothing) -> Errno | int:
+def link_name(
+    names: Map[Any, Any], inodes: Map[Any, Any], old: Any, new: Any, changed: Changed = nothing
+) -> Errno | int:
     """link(2); the old name is looked up before the new one is (Linux: do_linkat)."""
     if old not in names:
         return Errno.ENOENT
@@ -43,7 +45,9 @@ def unlink_name(names: Map[Any, Any], inodes: Map[Any, Any], name: Any, changed:
     return 0
 
 
-def rename_name(names: Map[Any, Any], inodes: Map[Any, Any], src: Any, dst: Any, changed: Changed = nothing) -> Errno | int:
+def rename_name(
+    names: Map[Any, Any], inodes: Map[Any, Any], src: Any, dst: Any, changed: Changed = nothing
+) -> Errno | int:
     """rename(2); does nothing where both names lead to one inode (Linux: vfs_rename, `source == target`).
 
     The moved inode's ctime changes too, as Linux does it and POSIX permits.

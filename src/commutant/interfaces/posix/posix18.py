@@ -9,4 +9,4 @@ from commutant.interfaces.posix.names import NameCalls
 
 
 class Posix18(MemoryCalls, DataCalls, DescriptorCalls, NameCalls):
-    """open link unlink rename stat, fstat lseek close, pipe read write pread pwrite, mmap munmap mprotect memread memwrite."""
+    """The calls on names, descriptors, data and memory, with the names of section 6.1."""

@@ -58,7 +58,7 @@ class Data(Sort, numbered=True):
 
 
 class Address(Sort, numbered=True):
-    """A page of an address space within the range that tests reserve, counted from its start; or one that mmap picked."""
+    """A page of an address space within the range that tests reserve, counted from its start; or one of mmap's."""
 
 
 class Inode(Struct):
@@ -79,13 +79,13 @@ class Inode(Struct):
             and self.length == other.length
             and self.mtime == other.mtime
             and self.ctime == other.ctime
-            and self.pages.equal_where(other.pages, lambda page: page < self.length, None)
+            and self.pages.equal_where(other.pages, lambda page: page < self.length)
         )
 
 
 class Pipe(Struct):
-    """A pipe: pages `head` to `tail` of `pages` wait to be read. `other_readers` and `other_writers` tell whether an end
-    is also open under descriptors that no call names."""
+    """A pipe: pages `head` to `tail` of `pages` wait to be read. `other_readers` and `other_writers` tell whether an
+    end is also open under descriptors that no call names."""
 
     head: Number
     tail: Number
@@ -102,7 +102,7 @@ class Pipe(Struct):
             self.head == other.head
             and self.tail == other.tail
             and self.mtime == other.mtime
-            and self.pages.equal_where(other.pages, lambda place: place >= self.head, None)
+            and self.pages.equal_where(other.pages, lambda place: place >= self.head)
         )
 
 
@@ -124,8 +124,8 @@ class Descriptor(Struct):
 
 
 class MappedPage(Struct):
-    """One mapped page: anonymous memory, or a page of a file, shared or private. `own` is what it holds by itself: anonymous
-    memory, and a private page once it was written (`copied`)."""
+    """One mapped page: anonymous memory, or a page of a file, shared or private. `own` is what it holds by itself:
+    anonymous memory, and a private page once it was written (`copied`)."""
 
     anonymous: bool
     shared: bool
@@ -172,7 +172,7 @@ class PosixState(Interface):
 
     @well_formed("memory")
     def mappings_lead_to_files(self, key: tuple[Process, Address], mapping: MappedPage) -> bool:
-        """A file mapping has a file behind it; a shared one that is writable comes from a descriptor open for writing."""
+        """A file mapping has a file behind it; a shared writable one comes from a descriptor open for writing."""
         if mapping.anonymous:
             return True
         if mapping.shared and mapping.writable and not mapping.may_write:
