@@ -2,20 +2,24 @@
 //!
 //! Both systems hold a directory of 1,000 files. Rounds of both alternate, so that a slow phase of the machine strikes
 //! both; a figure is the median of the rounds, with the spread from the first to the third quartile. Maintenance runs
-//! every 64 calls and is counted. A second table gives memory and the cost of creation in a directory that grows.
+//! every 64 calls and is counted. A second table has FxMark's changes of a shared directory by one and two threads (time
+//! divided by the calls of all threads), a third memory and the cost of creation in a directory that grows.
 
 use std::fs;
 use std::hint::black_box;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Instant;
 
-use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use percpu::{Arena, ArenaConfig, CacheLine, Core, HeapRegion, OwnerId};
 use scalefs::{FieldChoice, OpenFlags, ScaleFs, ScaleFsConfig, names};
 use sync::Spin;
 
 const FILES: usize = 1000;
 const CALLS: usize = 5000;
+/// Calls per thread and phase in the shared directory: long enough that starting threads does not count.
+const SHARED_CALLS: usize = 40_000;
 
 struct Ours<'a> {
     fs: &'a ScaleFs,
@@ -139,6 +143,72 @@ fn against_tmpfs(rounds: usize) {
     fs::remove_dir_all(&host).unwrap();
 }
 
+/// Nanoseconds per call of all threads together, for creation, renaming and removal of private names in one directory
+/// (FxMark's MWCM, MWRM, MWUM).
+fn shared_directory(thread_count: usize, call: &(impl Fn(usize, usize, usize) + Sync)) -> [f64; 3] {
+    [0, 1, 2].map(|phase| {
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for thread in 0..thread_count {
+                scope.spawn(move || (0..SHARED_CALLS).for_each(|number| call(phase, thread, number)));
+            }
+        });
+        start.elapsed().as_nanos() as f64 / (SHARED_CALLS * thread_count) as f64
+    })
+}
+
+fn shared_directories(rounds: usize) {
+    let host = PathBuf::from(format!("/dev/shm/scalefs-shared-{}", std::process::id()));
+    fs::create_dir(&host).unwrap();
+    let mut region = HeapRegion::new(256 << 20).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
+    let owner = OwnerId::new(1).unwrap();
+    let cores = [0, 1].map(|number| CacheLine(Mutex::new(arena.claim(number, owner).unwrap())));
+    let config = ScaleFsConfig { root_bucket_count: 1 << 17, ..ScaleFsConfig::default() };
+    let scalefs = ScaleFs::create(&cores[0].lock().unwrap(), config).unwrap();
+    let ours = |phase: usize, thread: usize, number: usize| {
+        // Held by its one thread: the lock is never contended and on a line of its own core.
+        let core = cores[thread].lock().unwrap();
+        let (old, new) = (format!("old-{thread}-{number}"), format!("new-{thread}-{number}"));
+        let verbs = scalefs.begin(&core, &Spin);
+        match phase {
+            0 => {
+                let node = names::open(&verbs, old.as_bytes(), OpenFlags::CreateNew, 0o644).unwrap();
+                names::close(&verbs, node);
+            }
+            1 => names::rename(&verbs, old.as_bytes(), new.as_bytes()).unwrap(),
+            _ => names::unlink(&verbs, new.as_bytes()).unwrap(),
+        }
+        drop(verbs);
+        if number.is_multiple_of(64) {
+            scalefs.maintain(&core, &Spin);
+        }
+    };
+    let theirs = |phase: usize, thread: usize, number: usize| {
+        let (old, new) = (host.join(format!("old-{thread}-{number}")), host.join(format!("new-{thread}-{number}")));
+        match phase {
+            0 => drop(fs::OpenOptions::new().write(true).create_new(true).open(old).unwrap()),
+            1 => fs::rename(old, new).unwrap(),
+            _ => fs::remove_file(new).unwrap(),
+        }
+    };
+    println!("{:<22} {:>10} {:>10} {:>8}", "shared directory, ns", "ScaleFS", "tmpfs", "ratio");
+    for thread_count in [1, 2] {
+        let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            our_times.push(shared_directory(thread_count, &ours));
+            their_times.push(shared_directory(thread_count, &theirs));
+        }
+        for (phase, title) in ["MWCM", "MWRM", "MWUM"].into_iter().enumerate() {
+            let median = |times: &[[f64; 3]]| quartiles(times.iter().map(|time| time[phase]).collect())[1];
+            let (ours, theirs) = (median(&our_times), median(&their_times));
+            let title = format!("{title}, {thread_count} threads");
+            println!("{title:<22} {ours:10.0} {theirs:10.0} {:8.3}", ours / theirs);
+        }
+    }
+    fs::remove_dir_all(&host).unwrap();
+}
+
 fn large_directory(file_count: usize) {
     let mut region = HeapRegion::new(file_count * 700 + (64 << 20)).unwrap();
     region.populate();
@@ -166,5 +236,6 @@ fn large_directory(file_count: usize) {
 fn main() {
     let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(21);
     against_tmpfs(rounds);
+    shared_directories(rounds.div_ceil(4));
     large_directory(1_000_000);
 }
