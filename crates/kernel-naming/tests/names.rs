@@ -178,7 +178,7 @@ fn names_other_memory_by_its_use() {
         (CaptureKind::Stack, PageKind::None, 0, "kernel stack", true),
         (CaptureKind::User, PageKind::None, 0, "user page", true),
         (CaptureKind::CpuEntryArea, PageKind::None, 0, "CPU entry area", true),
-        (CaptureKind::Vmalloc, PageKind::None, 0xffff_ffff_8100_0210, "per-CPU (dynamic)", true),
+        (CaptureKind::Vmalloc, PageKind::None, 0xffff_ffff_8100_0210, "per-CPU (dynamic)", false),
         (CaptureKind::Vmalloc, PageKind::None, 0xffff_ffff_8100_0110, "vmalloc of d_walk", true),
         (CaptureKind::Vmalloc, PageKind::None, 0, "vmalloc area", false),
         (CaptureKind::Unknown, PageKind::None, 0, "unknown", false),

@@ -12,7 +12,7 @@ const CPU_LIMIT: usize = 256;
 const PER_CPU_UNIT_LIMIT_BYTES: u64 = 64 << 20;
 
 /// The guest as it stands at the end of a window. Made once per window, used for all its lines, then dropped: what it has
-/// read goes stale when the guest runs on. Takes about 40 KB of stack.
+/// read goes stale when the guest runs on. Takes about 30 KB of stack.
 pub struct WindowView<'a> {
     space: Space<'a>,
     /// `__per_cpu_offset`: where each CPU's per-CPU area lies.

@@ -6,6 +6,7 @@
 //! `CONFIG_RANDOMIZE_MEMORY` need nothing here. The kernel image itself must not be moved (`nokaslr`).
 
 mod derive;
+mod known;
 mod pointers;
 mod text;
 

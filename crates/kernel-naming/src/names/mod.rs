@@ -185,7 +185,7 @@ impl Namer {
         }
         let end = self.symbols.address("__per_cpu_end").unwrap_or(0);
         let symbol = self.symbols.per_cpu_at(template).filter(|_| template < end);
-        let Some(symbol) = symbol else { return ObjectName::plain("per-CPU (dynamic)", false) };
+        let Some(symbol) = symbol else { return ObjectName::plain(tables::DYNAMIC_PER_CPU, false) };
         if tables::is_per_cpu_stack(symbol.name) {
             return ObjectName::plain("kernel stack", true);
         }
@@ -224,7 +224,7 @@ impl Namer {
         }
         match self.function(capture.owner) {
             Some(caller) => match tables::vmalloc_purpose(&caller.identity) {
-                Some(purpose) => ObjectName::plain(purpose, true),
+                Some(purpose) => ObjectName::plain(purpose, purpose != tables::DYNAMIC_PER_CPU),
                 None => ObjectName::plain(format!("vmalloc of {}", caller.identity), true),
             },
             None => ObjectName::plain("vmalloc area", false),

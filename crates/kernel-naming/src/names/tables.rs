@@ -143,7 +143,6 @@ const WELL_KNOWN: &[&str] = &[
     "vfsmount",
     "vm_area_struct",
     "xa_node",
-    "xarray",
     "zone",
 ];
 
@@ -250,6 +249,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("init_signals", "signal_struct"),
     ("init_struct_pid", "pid"),
     ("init_task", "task_struct"),
+    ("init_ucounts", "ucounts"),
     ("init_user_ns", "user_namespace"),
     ("init_uts_ns", "uts_namespace"),
     ("kmem_cache_boot", "kmem_cache"),
@@ -267,13 +267,16 @@ const STACK_VARIABLES: &[&str] = &["init_stack", "init_thread_union"];
 /// Per-CPU variables that are stacks.
 const PER_CPU_STACKS: &[&str] = &["irq_stack_backing_store", "exception_stacks", "entry_stack_storage"];
 
+/// Per-CPU memory that was allocated at run time and has no type.
+pub(super) const DYNAMIC_PER_CPU: &str = "per-CPU (dynamic)";
+
 /// Code that allocates areas of vmalloc space, and what they are.
 const VMALLOC_CALLERS: &[(&str, &str)] = &[
     ("copy_process", "kernel stack"),
     ("dup_task_struct", "kernel stack"),
     ("irq_init_percpu_irqstack", "interrupt stack"),
-    ("pcpu_get_vm_areas", "per-CPU (dynamic)"),
-    ("pcpu_create_chunk", "per-CPU (dynamic)"),
+    ("pcpu_get_vm_areas", DYNAMIC_PER_CPU),
+    ("pcpu_create_chunk", DYNAMIC_PER_CPU),
 ];
 
 fn find<'a>(table: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
