@@ -15,9 +15,7 @@ fn bench(criterion: &mut Criterion) {
         bencher.iter(|| black_box(decisions.begin_firm(&core)).commit());
     });
     let tag = decisions.begin_firm(&core).tag();
-    criterion.bench_function("commit/observe", |bencher| {
-        bencher.iter(|| decisions.observe(black_box(tag)))
-    });
+    criterion.bench_function("commit/observe", |bencher| bencher.iter(|| decisions.observe(black_box(tag))));
 }
 
 criterion_group!(benches, bench);

@@ -143,10 +143,7 @@ impl Decisions {
                 COMMITTED => return Observed::Committed,
                 REVOCABLE if !sync::mutant::planted("commit: observers do not revoke") => {
                     let aborted = seen & !STATE_MASK | ABORTED;
-                    if word
-                        .compare_exchange(seen, aborted, Ordering::AcqRel, Ordering::Relaxed)
-                        .is_ok()
-                    {
+                    if word.compare_exchange(seen, aborted, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                         return Observed::NotCommitted;
                     }
                 }
@@ -164,10 +161,7 @@ impl Decisions {
         if !committed {
             word.store(sequence << STATE_BITS | ABORTED, Ordering::Release);
         }
-        (
-            Tag(sequence << CORE_BITS | core.index().get() as u64),
-            committed,
-        )
+        (Tag(sequence << CORE_BITS | core.index().get() as u64), committed)
     }
 }
 
@@ -209,9 +203,6 @@ impl Operation<'_> {
     /// Makes sure that the operation never happens.
     #[inline]
     pub fn abort(&self) {
-        self.word.store(
-            self.tag.sequence() << STATE_BITS | ABORTED,
-            Ordering::Release,
-        );
+        self.word.store(self.tag.sequence() << STATE_BITS | ABORTED, Ordering::Release);
     }
 }

@@ -9,10 +9,7 @@ fn with_cores(test: impl FnOnce(&Arena, &Decisions, &Core, &Core)) {
     let arena = Arena::create(&mut region, ArenaConfig::new(256)).unwrap();
     let owner = OwnerId::new(1).unwrap();
     let decisions = Decisions::create(arena).unwrap();
-    let (low, high) = (
-        arena.claim(0, owner).unwrap(),
-        arena.claim(255, owner).unwrap(),
-    );
+    let (low, high) = (arena.claim(0, owner).unwrap(), arena.claim(255, owner).unwrap());
     test(arena, decisions, &low, &high);
 }
 
@@ -54,10 +51,7 @@ fn tags_are_unique_and_survive_a_word() {
             let operation = decisions.begin_firm(if round % 2 == 0 { low } else { high });
             assert!(operation.tag().to_bits() < 1 << 62);
             assert!(seen.insert(operation.tag().to_bits()));
-            assert_eq!(
-                Tag::from_bits(operation.tag().to_bits()),
-                Some(operation.tag())
-            );
+            assert_eq!(Tag::from_bits(operation.tag().to_bits()), Some(operation.tag()));
         }
         assert_eq!(Tag::from_bits(0), None);
     });

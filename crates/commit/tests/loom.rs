@@ -18,15 +18,12 @@ struct Name {
 
 impl Name {
     fn new(state: u64) -> Arc<Name> {
-        Arc::new(Name {
-            state: AtomicU64::new(state),
-        })
+        Arc::new(Name { state: AtomicU64::new(state) })
     }
 
     /// Appears (`PRESENT` as the kind) or disappears (`ABSENT`) when the operation commits.
     fn mark(&self, tag: Tag, to: u64) {
-        self.state
-            .store(tag.to_bits() << 2 | 2 | to, Ordering::Release);
+        self.state.store(tag.to_bits() << 2 | 2 | to, Ordering::Release);
     }
 
     fn settle(&self, to: u64) {
@@ -131,10 +128,7 @@ fn link(linker_first: bool) {
     spawn_both(linker_first, linker, unlinker);
     let linked = linked.load(std::sync::atomic::Ordering::Relaxed);
     let seen = b_after_unlink.load(std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(
-        linked, seen,
-        "the link succeeded, but b was absent after a was unlinked"
-    );
+    assert_eq!(linked, seen, "the link succeeded, but b was absent after a was unlinked");
     assert_eq!(b.exists(decisions), linked);
 }
 
@@ -151,18 +145,12 @@ fn create_and_look(first: bool) {
             names[mine].mark(operation.tag(), PRESENT);
             operation.commit().unwrap();
             names[mine].settle(PRESENT);
-            found.fetch_add(
-                usize::from(names[1 - mine].exists(decisions)),
-                std::sync::atomic::Ordering::Relaxed,
-            );
+            found.fetch_add(usize::from(names[1 - mine].exists(decisions)), std::sync::atomic::Ordering::Relaxed);
         }
     };
     let (a, b) = (role(0), role(1));
     spawn_both(first, a, b);
-    assert!(
-        found.load(std::sync::atomic::Ordering::Relaxed) >= 1,
-        "both creations came after the other's look"
-    );
+    assert!(found.load(std::sync::atomic::Ordering::Relaxed) >= 1, "both creations came after the other's look");
 }
 
 #[test]
@@ -171,9 +159,7 @@ fn firm() {
         assert!(sync::model::explore(3, move || rename(first)) > 20);
         sync::model::must_catch("commit: rename without marks", 3, move || rename(first));
         assert!(sync::model::explore(3, move || create_and_look(first)) > 20);
-        sync::model::must_catch("commit: no fence after the decision", 3, move || {
-            create_and_look(first)
-        });
+        sync::model::must_catch("commit: no fence after the decision", 3, move || create_and_look(first));
     }
 }
 

@@ -12,9 +12,7 @@ fn bench(criterion: &mut Criterion) {
     let arena = Arena::create(&mut region, ArenaConfig::new(1)).unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let lock = SeqLock::new([1; 4], LockRank(1));
-    criterion.bench_function("seqlock/read 4 words", |bencher| {
-        bencher.iter(|| black_box(lock.read(&Spin)))
-    });
+    criterion.bench_function("seqlock/read 4 words", |bencher| bencher.iter(|| black_box(lock.read(&Spin))));
     criterion.bench_function("seqlock/write 1 word", |bencher| {
         bencher.iter(|| lock.write(&core, &Spin).set(0, black_box(7)));
     });

@@ -48,17 +48,9 @@ pub struct Writer<'l, const WORDS: usize> {
 impl<const WORDS: usize> SeqLock<WORDS> {
     /// Words with these values, whose lock has this rank.
     pub fn new(words: [u64; WORDS], rank: LockRank) -> SeqLock<WORDS> {
-        const {
-            assert!(
-                WORDS >= 1 && WORDS <= 7,
-                "the words share a line with the sequence"
-            )
-        };
+        const { assert!(WORDS >= 1 && WORDS <= 7, "the words share a line with the sequence") };
         SeqLock {
-            data: CacheLine(Data {
-                sequence: AtomicU64::new(0),
-                words: words.map(AtomicU64::new),
-            }),
+            data: CacheLine(Data { sequence: AtomicU64::new(0), words: words.map(AtomicU64::new) }),
             lock: CacheLine(CoreLock::new()),
             rank,
         }
@@ -105,10 +97,7 @@ impl<const WORDS: usize> SeqLock<WORDS> {
     pub fn write<'l>(&'l self, core: &'l Core<'_>, wait: &impl Wait) -> Writer<'l, WORDS> {
         let lock = self.lock.lock(core, self.rank, wait);
         self.begin();
-        Writer {
-            data: &self.data.0,
-            _lock: lock,
-        }
+        Writer { data: &self.data.0, _lock: lock }
     }
 
     fn begin(&self) {

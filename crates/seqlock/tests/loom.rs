@@ -65,10 +65,7 @@ fn reads_are_whole() {
     for reader_first in [false, true] {
         let executions = sync::model::explore(3, move || reader_and_writer(reader_first));
         assert!(executions > 200, "{executions}");
-        for mutant in [
-            "seqlock: reader without fence",
-            "seqlock: writer without fence",
-        ] {
+        for mutant in ["seqlock: reader without fence", "seqlock: writer without fence"] {
             sync::model::must_catch(mutant, 3, move || reader_and_writer(reader_first));
         }
     }

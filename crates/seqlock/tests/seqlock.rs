@@ -17,11 +17,7 @@ fn with_arena(test: impl FnOnce(&Arena)) {
 
 #[test]
 fn words_and_lock_are_on_different_lines() {
-    assert_eq!(
-        size_of::<SeqLock<1>>(),
-        192,
-        "sequence and words, lock, rank"
-    );
+    assert_eq!(size_of::<SeqLock<1>>(), 192, "sequence and words, lock, rank");
 }
 
 #[test]
@@ -66,9 +62,7 @@ fn a_dead_writers_words_are_written_anew() {
         assert_eq!(lock.try_read(), None);
         // SAFETY: the leaked handle and writer are never used again.
         unsafe {
-            let heir = arena
-                .take_over(0, owner(), OwnerId::new(2).unwrap())
-                .unwrap();
+            let heir = arena.take_over(0, owner(), OwnerId::new(2).unwrap()).unwrap();
             lock.repair_taken_over(&heir, [2, 2]);
         }
         assert_eq!(lock.try_read(), Some([2, 2]));

@@ -21,13 +21,9 @@ pub use wait::{Spin, Wait, WaitReason};
 /// Atomic types and fences: `core`'s, or loom's in a model.
 pub mod atomic {
     #[cfg(not(loom))]
-    pub use core::sync::atomic::{
-        AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-    };
+    pub use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     #[cfg(loom)]
-    pub use loom::sync::atomic::{
-        AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-    };
+    pub use loom::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 }
 
 /// Faults that models plant to prove that they would be caught.

@@ -32,11 +32,7 @@ pub fn explore(preemptions: usize, body: impl Fn() + Sync + Send + 'static) -> u
 }
 
 /// Explores `body` with the fault `mutant` planted and panics unless some execution fails.
-pub fn must_catch(
-    mutant: &'static str,
-    preemptions: usize,
-    body: impl Fn() + Sync + Send + 'static,
-) {
+pub fn must_catch(mutant: &'static str, preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     PLANTED.with(|planted| planted.set(Some(mutant)));
     let outcome = catch_unwind(AssertUnwindSafe(|| explore(preemptions, body)));
     PLANTED.with(|planted| planted.set(None));
