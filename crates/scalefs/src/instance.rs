@@ -139,6 +139,22 @@ impl ScaleFs {
         }
     }
 
+    /// Completes or undoes the call in whose middle a process died, and frees its locks. References that the process
+    /// held stay.
+    ///
+    /// # Safety
+    /// `heir` was taken over from a dead owner, and is repaired once before it is used.
+    pub unsafe fn repair_taken_over(&self, heir: &Core<'_>) {
+        // The decision first: an undecided operation is aborted, and then the rest follows it.
+        let last = self.decisions().last(heir);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.epochs().unpin_taken_over(heir);
+            self.counts().repair_taken_over(heir);
+            self.root().names.repair_taken_over(&self.epochs().pin(heir), last);
+        }
+    }
+
     /// Maintains this core and, in turn, all cores that nobody claims at the moment.
     pub fn maintain_with_idle_cores(&self, core: &Core<'_>, wait: &impl Wait) {
         self.maintain(core, wait);

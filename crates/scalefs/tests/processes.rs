@@ -96,3 +96,89 @@ fn processes_share_an_instance_and_outlive_each_other() {
     let left = names::stat(&verbs, b"c0aa-link", FieldChoice::All).unwrap();
     assert_eq!(left.link_count, Some(expected - 1));
 }
+
+/// Calls on eight names for ever, until killed; after every few, a mark that the parent waits for.
+fn restless_child(fs: &ScaleFs, core: &Core, seed: u64) -> ! {
+    let mut state = seed;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for round in 0_u64.. {
+        let (old, new) = ([b'n', next(8) as u8 + b'0'], [b'n', next(8) as u8 + b'0']);
+        let verbs = fs.begin(core, &Spin);
+        match next(4) {
+            0 => drop(names::open(&verbs, &old, OpenFlags::CreateNew, 0).map(|node| names::close(&verbs, node))),
+            1 => drop(names::link(&verbs, &old, &new)),
+            2 => drop(names::rename(&verbs, &old, &new)),
+            _ => drop(names::unlink(&verbs, &old)),
+        }
+        if round == 500 {
+            names::open(&verbs, b"mark", OpenFlags::CreateNew, 0).map(|node| names::close(&verbs, node)).unwrap();
+        }
+        drop(verbs);
+        if round.is_multiple_of(32) {
+            fs.maintain(core, &Spin);
+        }
+    }
+    unreachable!("counts up for ever")
+}
+
+#[test]
+fn a_process_killed_at_any_moment_leaves_whole_calls() {
+    let base = shared_memory();
+    let config = ArenaConfig { core_count: 2, chunk_bytes: 4096 };
+    // SAFETY: the mapping is valid to the end of the process.
+    let arena = unsafe { Arena::create_at(base, SIZE_BYTES, config) }.unwrap();
+    let owner = OwnerId::new(1).unwrap();
+    let core = arena.claim(0, owner).unwrap();
+    let config = ScaleFsConfig { root_bucket_count: 2, count_slots_per_core: 2, ..ScaleFsConfig::default() };
+    let fs = ScaleFs::create(&core, config).unwrap();
+    for round in 0..40 {
+        let victim = OwnerId::new(100 + round).unwrap();
+        // SAFETY: the child makes calls on the arena, and ends by a signal.
+        let process = unsafe { libc::fork() };
+        assert!(process >= 0, "fork failed");
+        if process == 0 {
+            let Ok(core) = arena.claim(1, victim) else {
+                // SAFETY: ends the child without running anything of its parent's.
+                unsafe { libc::_exit(1) }
+            };
+            restless_child(fs, &core, round)
+        }
+        while names::access(&fs.begin(&core, &Spin), b"mark").is_err() {
+            std::thread::yield_now();
+        }
+        let mut status = 0;
+        // SAFETY: kills and waits for our own child, which has stopped for good afterwards; its handle is gone.
+        let heir = unsafe {
+            assert_eq!(libc::kill(process, libc::SIGKILL), 0);
+            assert_eq!(libc::waitpid(process, &raw mut status, 0), process);
+            let heir = arena.take_over(1, victim, owner).unwrap();
+            fs.repair_taken_over(&heir);
+            heir
+        };
+        assert!(libc::WIFSIGNALED(status));
+        let mut counts = std::collections::BTreeMap::new();
+        for name in 0..8_u8 {
+            let verbs = fs.begin(&core, &Spin);
+            if let Ok(file) = names::stat(&verbs, &[b'n', name + b'0'], FieldChoice::All) {
+                counts.entry(file.number).or_insert((0, file.link_count.unwrap())).0 += 1;
+            }
+        }
+        assert!(counts.values().all(|(names, count)| names == count), "round {round}: names and counts {counts:?}");
+        // All buckets can be changed, by both cores.
+        names::unlink(&fs.begin(&heir, &Spin), b"mark").unwrap();
+        for (core, flags) in [(&core, OpenFlags::Create), (&heir, OpenFlags::Existing)] {
+            for name in 0..8_u8 {
+                let verbs = fs.begin(core, &Spin);
+                let node = names::open(&verbs, &[b'n', name + b'0'], flags, 0).unwrap();
+                names::close(&verbs, node);
+            }
+        }
+        for _ in 0..4 {
+            fs.maintain(&heir, &Spin);
+            fs.maintain(&core, &Spin);
+        }
+    }
+}
