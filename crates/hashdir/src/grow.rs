@@ -67,7 +67,13 @@ impl HashDir {
             }
             let bucket = table.bucket(index);
             let _lock = bucket.lock.lock(guard.core(), RANK_BUCKET, wait);
-            move_chain(bucket, table.parity, next);
+            // Whoever was at it before may have died: after the mark, or in the middle of the chain.
+            if !bucket.head().1 {
+                for target in (index..next.bucket_count()).step_by(table.bucket_count()) {
+                    next.bucket(target).set_head(ptr::null_mut());
+                }
+                move_chain(bucket, table.parity, next);
+            }
         }
         self.upkeep.moved.set(to);
         if to < table.bucket_count() {
@@ -117,7 +123,13 @@ impl HashDir {
                 }
                 table = current.next.load(Ordering::Acquire);
             }
-            self.upkeep.lock.release_taken_over(core);
+            if self.upkeep.lock.holder() == Some(core.index()) {
+                // A removal that was not finished is undone; a growth goes on where it stood.
+                let (from, to) = (crate::dir::KILLING, crate::dir::ALIVE);
+                let status = &self.status;
+                status.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).ok();
+                self.upkeep.lock.release_taken_over(core);
+            }
         }
     }
 }

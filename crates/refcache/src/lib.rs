@@ -41,10 +41,9 @@
 //! **Off-line cores** must have flushed too: run `maintain` for them with `Arena::for_each_idle_core`.
 //!
 //! **Death of a process** in `change` can leave a slot's version odd: the heir of the core calls
-//! [`RefCache::repair_taken_over`]. A delta that was not written yet is lost with its call. **Limit**: a death between the
-//! two stores that move a delta (from pending to settled, from the slot to the object) leaves it counted twice: the count
-//! is too high by it, so that the object stays for ever, never the other way round for an increment; for a decrement the
-//! link count shown is too low by one. Closing that gap takes a third state per slot, which is not there yet.
+//! [`RefCache::repair_taken_over`]. A delta that was not written yet is lost with its call. A death between the two
+//! stores that move a delta (from pending to settled, from the slot to the object) leaves an increment counted twice or a
+//! decrement forgotten: the count is then too high, the object stays for ever, and is never freed under its names.
 //!
 //! **Cost**: change 2 to 4 ns; exact read two lines per core that was ever on-line; maintain the slots in use.
 //! Memory: 64 bytes times `slots_per_core` per core.

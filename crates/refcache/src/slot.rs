@@ -69,11 +69,19 @@ impl Slot {
     }
 
     /// Gives the slot to another object, or to none; `apply` gets the old object's delta inside the change.
+    ///
+    /// A death in the middle must not leave a count too low, or an object would be freed under its names: increments are
+    /// in both places for a moment, decrements in none.
     pub(crate) fn replace(&self, object: *mut Counted, apply: impl FnOnce(i64)) {
         self.change(|| {
-            apply(self.delta());
-            self.object.store(object, Ordering::Relaxed);
-            self.delta.store(0, Ordering::Relaxed);
+            let delta = self.delta();
+            if delta < 0 {
+                self.delta.store(0, Ordering::Relaxed);
+            }
+            apply(delta);
+            // Release orders what `apply` did before it.
+            self.delta.store(0, Ordering::Release);
+            self.object.store(object, Ordering::Release);
         });
     }
 
@@ -85,15 +93,18 @@ impl Slot {
         });
     }
 
-    /// Turns the pending delta into a delta if its operation has happened, else forgets it.
+    /// Turns the pending delta into a delta if its operation has happened, else forgets it. On a death in the middle, see
+    /// `replace`.
     #[inline]
     pub(crate) fn settle(&self, happened: bool) {
         self.change(|| {
-            if happened {
-                let delta = self.delta() + self.pending_delta.load(Ordering::Relaxed);
-                self.delta.store(delta, Ordering::Relaxed);
+            let pending = if happened { self.pending_delta.load(Ordering::Relaxed) } else { 0 };
+            if pending < 0 {
+                self.pending_tag.store(0, Ordering::Relaxed);
             }
-            self.pending_tag.store(0, Ordering::Relaxed);
+            // Release orders each of these stores after the one before.
+            self.delta.store(self.delta() + pending, Ordering::Release);
+            self.pending_tag.store(0, Ordering::Release);
         });
     }
 

@@ -125,7 +125,7 @@ fn restless_child(fs: &ScaleFs, core: &Core, seed: u64) -> ! {
 }
 
 #[test]
-fn a_process_killed_at_any_moment_leaves_whole_calls() {
+fn a_process_killed_at_any_moment_leaves_names_that_work() {
     let base = shared_memory();
     let config = ArenaConfig { core_count: 2, chunk_bytes: 4096 };
     // SAFETY: the mapping is valid to the end of the process.
@@ -147,6 +147,9 @@ fn a_process_killed_at_any_moment_leaves_whole_calls() {
             restless_child(fs, &core, round)
         }
         while names::access(&fs.begin(&core, &Spin), b"mark").is_err() {
+            // SAFETY: looks at a child of ours without waiting.
+            let ended = unsafe { libc::waitpid(process, std::ptr::null_mut(), libc::WNOHANG) };
+            assert_eq!(ended, 0, "the child ended by itself");
             std::thread::yield_now();
         }
         let mut status = 0;
@@ -166,7 +169,9 @@ fn a_process_killed_at_any_moment_leaves_whole_calls() {
                 counts.entry(file.number).or_insert((0, file.link_count.unwrap())).0 += 1;
             }
         }
-        assert!(counts.values().all(|(names, count)| names == count), "round {round}: names and counts {counts:?}");
+        // A death while a delta moves leaves a count too high by it, never too low: see `refcache`.
+        let whole = counts.values().all(|(names, count)| names <= count);
+        assert!(whole, "round {round}: names and counts {counts:?}");
         // All buckets can be changed, by both cores.
         names::unlink(&fs.begin(&heir, &Spin), b"mark").unwrap();
         for (core, flags) in [(&core, OpenFlags::Create), (&heir, OpenFlags::Existing)] {
