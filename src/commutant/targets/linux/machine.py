@@ -23,7 +23,7 @@ from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import RAM_BYTES, Region
 
-CPU_COUNT = 8
+CPU_COUNT = 4
 """Four cores for calls under test, and one for the home of each of four processes (crates/runner/src/place.rs)."""
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"

@@ -135,5 +135,6 @@ class LinuxTarget:
         """Ends all sessions; may be called twice, and while a session runs in another thread."""
         for session in self._sessions:
             session.close()
-        if self._started is not None:
-            self._started.tracer.close()
+        started, self._started = self._started, None
+        if started is not None:
+            started.tracer.close()
