@@ -101,6 +101,7 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--long"]):
         print(f"usage: verify.py [--long], not {' '.join(arguments)}", file=sys.stderr)
         return 2
+    target = "make test-long" if arguments else "make test"
     try:
         cargo = Toolchain.find().cargo
         failed = test_long() if arguments else lint(cargo) or test(cargo)
@@ -111,9 +112,9 @@ def main(arguments: list[str]) -> int:
         print("\ninterrupted", file=sys.stderr)
         return 130
     if failed:
-        print(f"make test failed in: {', '.join(failed)}", file=sys.stderr)
+        print(f"{target} failed in: {', '.join(failed)}", file=sys.stderr)
         return 1
-    say("make test", f"passed: {time.monotonic() - started:.0f} s in {ROOT.name}")
+    say(target, f"passed: {time.monotonic() - started:.0f} s in {ROOT.name}")
     return 0
 
 
