@@ -29,7 +29,7 @@ def measure() -> list[Figure]:
     target = load_target("linux")
     try:
         started = time.monotonic()
-        target.start(lambda _doing: None)
+        target.start(lambda _doing: None, 2)
         sessions = target.sessions(CORES)
         start_seconds = time.monotonic() - started
         samples = []

@@ -105,7 +105,7 @@ class Check:
     def start(self, progress: Callable[[str], None]) -> None:
         """Starts the target, which runs its self-test, and its sessions; raises RunError if either fails."""
         started = time.monotonic()
-        self.target.start(progress)
+        self.target.start(progress, max((len(test.calls) for test in self._corpus.tests), default=2))
         self._sessions = self.target.sessions(min(self._jobs, len(self._corpus.tests)))
         self._start_seconds = time.monotonic() - started
 

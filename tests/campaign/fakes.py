@@ -97,7 +97,7 @@ class FakeTarget:
     def implements(self, call: str) -> bool:
         return call not in self.unknown
 
-    def start(self, progress: Progress) -> None:
+    def start(self, progress: Progress, core_count: int) -> None:
         progress("starting nothing")
         self.started = True
 

@@ -64,8 +64,8 @@ class CommandLineTarget(FakeTarget):
         super().__init__(SCRIPTS[options.get("outcome", "clean")], options.get("unknown", "").split("+"), argument)
         self._fails = "start" in options
 
-    def start(self, progress: Progress) -> None:
-        super().start(progress)
+    def start(self, progress: Progress, core_count: int) -> None:
+        super().start(progress, core_count)
         if self._fails:
             raise RunError("self-test: the planted conflict was not seen; the tracer is not to be trusted")
 

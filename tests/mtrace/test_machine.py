@@ -82,7 +82,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
     folder = tmp_path_factory.mktemp("machine")
     emulator, kernel = find_emulator(), default_kernel()
     # The kernel's symbols, which a guest alone can tell: those of the target's own snapshot, of the same kernel.
-    snapshot = take_snapshot(emulator, kernel, artifacts.runner_path(), "tmpfs", print)
+    snapshot = take_snapshot(emulator, kernel, artifacts.runner_path(), 2, "tmpfs", print)
     init = folder / "init"
     source = Path(__file__).with_name("guest_init.c")
     compiler = ["gcc", "-O1", "-static", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", str(init), str(source)]

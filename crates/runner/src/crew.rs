@@ -1,6 +1,6 @@
 //! The coordinator's view of all actors: who is awake, and having one of them execute an operation.
 
-use crate::place::{ACTOR_COUNT, CORE_LIMIT, PROCESS_LIMIT, Place};
+use crate::place::{ACTOR_COUNT, CORE_LIMIT, Place};
 use crate::slot::Slot;
 use crate::target::{Marks, Target};
 
@@ -10,20 +10,29 @@ pub type Slots<Operation> = [Slot<Operation>; ACTOR_COUNT];
 /// All actors. The home of process 0 is the coordinator itself: its operations are executed on the spot.
 pub struct Crew<T: Target> {
     slots: &'static Slots<T::Operation>,
-    /// Per virtual CPU, the actor that is awake on it.
-    awake: [Option<Place>; CORE_LIMIT + PROCESS_LIMIT],
+    core_count: usize,
+    /// Number of cores for calls under test.
+    cores: usize,
+    /// Per core, the worker that is awake on it.
+    awake: [Option<Place>; CORE_LIMIT],
 }
 
 const COORDINATOR: Place = Place::Home { process: 0 };
 
 impl<T: Target> Crew<T> {
-    /// A crew whose actors serve `slots` (all but the home of process 0) and sleep.
+    /// A crew of the actors of `core_count` cores, who serve `slots` (all but the home of process 0) and sleep.
     ///
     /// # Safety
     /// This is the only crew over `slots`, and nobody else commands them.
     #[must_use]
-    pub unsafe fn new(slots: &'static Slots<T::Operation>) -> Self {
-        Self { slots, awake: [None; CORE_LIMIT + PROCESS_LIMIT] }
+    pub unsafe fn new(slots: &'static Slots<T::Operation>, core_count: usize) -> Self {
+        Self { slots, core_count, awake: [None; CORE_LIMIT + PROCESS_LIMIT] }
+    }
+
+    /// Number of cores that calls run on, and of processes.
+    #[must_use]
+    pub fn core_count(&self) -> usize {
+        self.core_count
     }
 
     /// The operation in an actor's slot.
@@ -33,10 +42,11 @@ impl<T: Target> Crew<T> {
         unsafe { self.slots[place.index()].operation() }
     }
 
-    /// Makes sure that an actor spins on its virtual CPU, alone.
+    /// Makes sure that a worker spins on its core, alone there. Homes need no such thing.
     pub fn attend(&mut self, place: Place) {
-        let awake = &mut self.awake[place.cpu()];
-        if place == COORDINATOR || *awake == Some(place) {
+        let Place::Worker { core, .. } = place else { return };
+        let awake = &mut self.awake[core];
+        if *awake == Some(place) {
             return;
         }
         match awake.replace(place) {
@@ -47,11 +57,14 @@ impl<T: Target> Crew<T> {
 
     /// Has an actor execute the operation in its slot.
     pub fn run(&mut self, place: Place, marks: Marks) -> i64 {
-        if place == COORDINATOR {
-            return T::execute(self.operation(place), marks);
+        match place {
+            COORDINATOR => T::execute(self.operation(place), marks),
+            Place::Home { .. } => self.slots[place.index()].run_here(marks),
+            Place::Worker { .. } => {
+                self.attend(place);
+                self.slots[place.index()].run(marks)
+            }
         }
-        self.attend(place);
-        self.slots[place.index()].run(marks)
     }
 
     /// Sends everybody to sleep.

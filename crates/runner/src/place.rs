@@ -44,21 +44,21 @@ impl Place {
         }
     }
 
-    /// The virtual CPU that the actor is pinned to. Workers of one core share it, and only one of them is awake; each
-    /// home has its own, behind the cores.
+    /// The virtual CPU that the actor is pinned to, where `core_count` calls run at most. Workers of one core share it, and
+    /// only one of them is awake; each home has its own, behind the cores.
     #[must_use]
-    pub fn cpu(self) -> usize {
+    pub fn cpu(self, core_count: usize) -> usize {
         match self {
-            Self::Home { process } => CORE_LIMIT + process,
+            Self::Home { process } => core_count + process,
             Self::Worker { core, .. } => core,
         }
     }
 
-    /// All actors.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (0..PROCESS_LIMIT).flat_map(|process| {
+    /// All actors where `core_count` calls run at most, in as many processes.
+    pub fn all(core_count: usize) -> impl Iterator<Item = Self> {
+        (0..core_count).flat_map(move |process| {
             std::iter::once(Self::Home { process })
-                .chain((0..CORE_LIMIT).map(move |core| Self::Worker { process, core }))
+                .chain((0..core_count).map(move |core| Self::Worker { process, core }))
         })
     }
 }
@@ -69,15 +69,18 @@ mod tests {
 
     #[test]
     fn indices_are_dense_and_distinct() {
-        let mut indices: Vec<usize> = Place::all().map(Place::index).collect();
+        let mut indices: Vec<usize> = Place::all(CORE_LIMIT).map(Place::index).collect();
         indices.sort_unstable();
         assert_eq!(indices, (0..ACTOR_COUNT).collect::<Vec<_>>());
     }
 
     #[test]
     fn homes_keep_away_from_the_cores_of_the_calls() {
-        for place in Place::all() {
-            assert_eq!(place.cpu() >= CORE_LIMIT, matches!(place, Place::Home { .. }));
+        for core_count in 1..=CORE_LIMIT {
+            for place in Place::all(core_count) {
+                assert_eq!(place.cpu(core_count) >= core_count, matches!(place, Place::Home { .. }));
+                assert!(place.cpu(core_count) < 2 * core_count);
+            }
         }
     }
 }

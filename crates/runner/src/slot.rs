@@ -2,7 +2,8 @@
 //!
 //! The coordinator writes the operation, then raises `command`; the actor executes, writes `result`, then sets `done` to
 //! the same number. Both wait with `pause`, which under a single-threaded emulator passes the processor on at once, so no
-//! wake-up, interrupt or scheduling falls into a window. Actors that are not needed sleep on `command` as a futex.
+//! wake-up, interrupt or scheduling falls into a window. Actors that are not needed sleep on `command` as a futex. An actor
+//! that shares the coordinator's virtual CPU cannot spin: there both sides sleep, on `command` and `done`.
 //!
 //! ```text
 //! coordinator                              actor
@@ -18,6 +19,15 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
 use crate::marker;
 use crate::target::{Marks, Target};
+
+/// How an actor waits for its next command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Spinning while it is wanted, on a virtual CPU of its own.
+    Spinning,
+    /// Asleep always, on the coordinator's virtual CPU.
+    Asleep,
+}
 
 /// What the two low bits of a command ask for; the rest counts.
 const RUN: u32 = 0;
@@ -89,6 +99,18 @@ impl<Operation> Slot<Operation> {
         self.result.load(Ordering::Relaxed)
     }
 
+    /// As [`Slot::run`], for an actor on the coordinator's own virtual CPU, which serves with [`Waiting::Asleep`].
+    pub fn run_here(&self, marks: Marks) -> i64 {
+        let before = self.done.0.load(Ordering::Relaxed);
+        let next = self.announce(if marks == Marks::Around { RUN_MARKED } else { RUN });
+        futex_wake(&self.command);
+        // Acquire: pairs with the release of `done` in `serve`; we must see operation and result.
+        while self.done.0.load(Ordering::Acquire) != next {
+            futex_wait(&self.done.0, before);
+        }
+        self.result.load(Ordering::Relaxed)
+    }
+
     /// Wakes the actor, and returns once it spins.
     pub fn attend(&self) {
         self.command(ATTEND, true);
@@ -124,7 +146,7 @@ impl<Operation> Slot<Operation> {
     }
 
     /// The life of an actor: executes what its slot brings, for ever. Starts asleep.
-    pub fn serve<T: Target<Operation = Operation>>(&self) -> ! {
+    pub fn serve<T: Target<Operation = Operation>>(&self, waiting: Waiting) -> ! {
         marker::thread();
         let mut last = self.done.0.load(Ordering::Relaxed);
         let mut awake = false;
@@ -160,6 +182,9 @@ impl<Operation> Slot<Operation> {
             last = next;
             // Release: pairs with the coordinator's acquire in `command`.
             self.done.0.store(next, Ordering::Release);
+            if waiting == Waiting::Asleep {
+                futex_wake(&self.done.0);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use commutant_wire::value::Value;
 
 use crate::arguments::Arguments;
 use crate::crew::Crew;
-use crate::place::Place;
+use crate::place::{PROCESS_LIMIT, Place};
 
 /// Whether a call is one of those under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,19 +25,20 @@ pub struct Signature {
     pub parameters: &'static [&'static str],
 }
 
-/// Which processes take part in a window: a set of numbers below `PROCESS_LIMIT`, as bits.
+/// The processes of a window, each with an actor that can do for it what belongs to no call: the coordinator for process
+/// 0, else a worker that the window needs anyway, since the other homes are slow to wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Processes(pub u32);
+pub struct Agents([Option<Place>; PROCESS_LIMIT]);
 
-impl Processes {
-    /// Adds a process.
-    pub fn add(&mut self, process: usize) {
-        self.0 |= 1 << process;
+impl Agents {
+    /// Adds a process with its actor, unless it has one already.
+    pub fn add(&mut self, place: Place) {
+        self.0[place.process()].get_or_insert(place);
     }
 
-    /// The processes, in order.
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        (0..32).filter(move |process| self.0 & (1 << process) != 0)
+    /// The actors, by process.
+    pub fn iter(self) -> impl Iterator<Item = Place> {
+        self.0.into_iter().flatten()
     }
 }
 
@@ -54,7 +55,7 @@ pub trait Target: Sized {
     ///
     /// # Errors
     /// The state cannot be made.
-    fn fresh(&mut self, crew: &mut Crew<Self>, processes: Processes) -> Result<(), String>;
+    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String>;
 
     /// Who makes a call of the set-up or observation; `worker` is a worker of the same process.
     fn place(&self, call: usize, home: Place, worker: Place) -> Place;
@@ -84,5 +85,5 @@ pub trait Target: Sized {
     ///
     /// # Errors
     /// The state cannot be removed.
-    fn clean(&mut self, crew: &mut Crew<Self>, processes: Processes) -> Result<(), String>;
+    fn clean(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String>;
 }

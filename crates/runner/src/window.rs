@@ -8,8 +8,8 @@ use commutant_wire::value::Value;
 use crate::arguments::{Arguments, Bindings};
 use crate::crew::Crew;
 use crate::marker;
-use crate::place::{CORE_LIMIT, PROCESS_LIMIT, Place};
-use crate::target::{Marks, Processes, Signature, Target};
+use crate::place::{CORE_LIMIT, Place};
+use crate::target::{Agents, Marks, Signature, Target};
 
 /// A shape of the batch in terms of the target.
 struct Resolved {
@@ -34,7 +34,7 @@ impl<T: Target> Interpreter<T> {
 
     /// Wakes every actor once, so that all of them have started and touched what they need.
     pub fn warm_up(&mut self) {
-        for place in Place::all() {
+        for place in Place::all(self.crew.core_count()) {
             self.crew.attend(place);
         }
         self.crew.rest();
@@ -87,11 +87,11 @@ impl<T: Target> Interpreter<T> {
         window: &Window,
         closed: &mut bool,
     ) -> Result<WindowResult, String> {
-        let processes = check_places(test)?;
+        let processes = check_places(test, self.crew.core_count())?;
         self.bindings.clear();
-        self.target.fresh(&mut self.crew, processes)?;
+        self.target.fresh(&mut self.crew, agents)?;
         let ran = self.run_in_fresh_state(shapes, test, window, closed);
-        self.target.clean(&mut self.crew, processes)?;
+        self.target.clean(&mut self.crew, agents)?;
         ran
     }
 
@@ -165,27 +165,33 @@ fn place_of(call: &PlacedCall) -> Place {
     Place::Worker { process: usize::from(call.process), core: usize::from(call.core) }
 }
 
-/// Checks that all processes and cores of a test exist, each core once, and returns its processes.
-fn check_places(test: &Test) -> Result<Processes, String> {
-    let mut processes = Processes::default();
+/// Checks that all processes and cores of a test exist, each core once, and says who acts for its processes.
+fn check_places(test: &Test, cores: usize) -> Result<Agents, String> {
     let steps = test.setup.iter().chain(&test.observe).map(|step| step.process);
-    for process in test.calls.iter().map(|call| call.process).chain(steps) {
+    for process in test.calls.iter().map(|call| call.process).chain(steps.clone()) {
         if usize::from(process) >= PROCESS_LIMIT {
             return Err(format!("process {process}: this runner has {PROCESS_LIMIT}, numbered from 0"));
         }
-        processes.add(usize::from(process));
     }
     let mut taken = [false; CORE_LIMIT];
     for call in &test.calls {
-        match taken.get_mut(usize::from(call.core)) {
-            Some(taken) if !*taken => *taken = true,
-            Some(_) => return Err(format!("core {}: two calls on one core", call.core)),
-            None => {
-                return Err(format!("core {}: this runner has {CORE_LIMIT}, numbered from 0", call.core));
-            }
+        let core = usize::from(call.core);
+        if core >= cores {
+            return Err(format!("core {core}: this runner has {cores}, numbered from 0"));
+        }
+        if std::mem::replace(&mut taken[core], true) {
+            return Err(format!("core {core}: two calls on one core"));
         }
     }
-    Ok(processes)
+    let mut agents = Agents::default();
+    for call in &test.calls {
+        let process = usize::from(call.process);
+        agents.add(if process == 0 { Place::Home { process } } else { place_of(call) });
+    }
+    for process in steps {
+        agents.add(Place::Home { process: usize::from(process) });
+    }
+    Ok(agents)
 }
 
 /// Finds a shape's call and parameters in the target.

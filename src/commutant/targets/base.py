@@ -65,8 +65,9 @@ class Target(Protocol):
     def implements(self, call: str) -> bool:
         """Whether the target knows this call; tests with a call that it does not know are counted as skipped."""
 
-    def start(self, progress: Progress) -> None:
-        """Prepares everything that sessions share (boot and snapshot) and runs the self-test.
+    def start(self, progress: Progress, core_count: int) -> None:
+        """Prepares everything that sessions share (boot and snapshot) for tests of at most `core_count` calls, each on
+        a core of its own, and runs the self-test.
 
         Raises RunError if the self-test misjudges its planted conflict or non-conflict, or the target cannot start.
         """

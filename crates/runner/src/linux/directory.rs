@@ -12,7 +12,7 @@ use super::operation::Operation;
 use crate::arguments::Arguments;
 use crate::crew::Crew;
 use crate::place::Place;
-use crate::target::{Marks, Processes, Signature, Target};
+use crate::target::{Agents, Marks, Signature, Target};
 
 /// Linux, with directories under `root` on the file system under test.
 pub struct Linux {
@@ -49,9 +49,11 @@ impl Linux {
     }
 }
 
-/// A system call of the coordinator or a home, on their own account.
-fn call<const N: usize>(crew: &mut Crew<Linux>, process: usize, number: i64, arguments: [u64; N]) -> i64 {
-    let place = Place::Home { process };
+/// The coordinator's own system calls are those of its process.
+const COORDINATOR: Place = Place::Home { process: 0 };
+
+/// A system call that belongs to no call of the test.
+fn call<const N: usize>(crew: &mut Crew<Linux>, place: Place, number: i64, arguments: [u64; N]) -> i64 {
     crew.operation(place).set(number, arguments);
     crew.run(place, Marks::None)
 }
@@ -70,16 +72,15 @@ impl Target for Linux {
         &self.signatures
     }
 
-    fn fresh(&mut self, crew: &mut Crew<Self>, processes: Processes) -> Result<(), String> {
+    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String> {
         self.window += 1;
         self.names.clear();
         self.descriptors = false;
         self.path = CString::new(format!("{}/{}", self.root, self.window)).map_err(|error| error.to_string())?;
         let mode = 0o755;
-        check("making a directory", call(crew, 0, libc::SYS_mkdir, [self.path.as_ptr() as u64, mode]))?;
-        for process in processes.iter() {
+        check("making a directory", call(crew, COORDINATOR, libc::SYS_mkdir, [self.path.as_ptr() as u64, mode]))?;
+        for place in agents.iter() {
             // The path lies in the coordinator's memory, which other processes do not share: it goes by the slot.
-            let place = Place::Home { process };
             let operation = crew.operation(place);
             operation.names[0].set_path(&self.path);
             let address = operation.names[0].address();
@@ -114,36 +115,35 @@ impl Target for Linux {
         let definition = &CALLS[number];
         let value = decode(definition, crew.operation(place), result);
         if definition.after == After::Close && result >= 0 {
-            let closed = call(crew, place.process(), libc::SYS_close, [result.cast_unsigned()]);
+            let closed = call(crew, place, libc::SYS_close, [result.cast_unsigned()]);
             check("closing a descriptor", closed)?;
         }
         Ok(value)
     }
 
-    fn clean(&mut self, crew: &mut Crew<Self>, processes: Processes) -> Result<(), String> {
+    fn clean(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String> {
         if self.descriptors {
-            for process in processes.iter() {
+            for place in agents.iter() {
                 let everything = [0, u64::from(u32::MAX), 0];
-                check("closing descriptors", call(crew, process, libc::SYS_close_range, everything))?;
+                check("closing descriptors", call(crew, place, libc::SYS_close_range, everything))?;
             }
         }
         // The coordinator unlinks in its working directory, and need not be among the window's processes.
         let directory = self.path.as_ptr() as u64;
-        let home = Place::Home { process: 0 };
-        if !processes.iter().any(|process| process == 0) {
-            check("entering the directory", call(crew, 0, libc::SYS_chdir, [directory]))?;
+        if !agents.iter().any(|place| place == COORDINATOR) {
+            check("entering the directory", call(crew, COORDINATOR, libc::SYS_chdir, [directory]))?;
         }
         for name in &self.names {
-            let operation = crew.operation(home);
+            let operation = crew.operation(COORDINATOR);
             operation.names[0].set(name)?;
             let address = operation.names[0].address();
             operation.set(libc::SYS_unlink, [address]);
-            match crew.run(home, Marks::None) {
+            match crew.run(COORDINATOR, Marks::None) {
                 result if result == -i64::from(libc::ENOENT) => {}
                 result => check("removing a file", result)?,
             }
         }
-        match call(crew, 0, libc::SYS_rmdir, [directory]) {
+        match call(crew, COORDINATOR, libc::SYS_rmdir, [directory]) {
             result if result == -i64::from(libc::ENOTEMPTY) => self.sweep(),
             result => check("removing the directory", result),
         }

@@ -1,7 +1,8 @@
 //! The life of the guest's init: mounts, hands the kernel's symbols to the host, starts the actors, and runs batches.
 //!
 //! The kernel's command line says what to do: `commutant.region=ADDRESS,SIZE` (see [`super::region`]) and
-//! `commutant.fs=tmpfs|ramfs`. Whatever goes wrong is written to the console, and then init exits: the kernel panics, the
+//! `commutant.fs=tmpfs|ramfs`. Half of the virtual CPUs run calls under test, the other half the homes of as many
+//! processes. Whatever goes wrong is written to the console, and then init exits: the kernel panics, the
 //! virtual machine ends, and the host reports the console's last lines.
 
 use std::ffi::CString;
@@ -15,6 +16,7 @@ use super::directory::Linux;
 use super::processes;
 use super::region::Region;
 use crate::crew::Crew;
+use crate::place::CORE_LIMIT;
 use crate::window::Interpreter;
 
 /// Where the file system under test is mounted.
@@ -55,7 +57,9 @@ fn start() -> io::Result<String> {
     // SAFETY: sets this process's mask of permissions, and its children's.
     unsafe { libc::umask(0) };
     let slots = processes::shared_slots()?;
-    Ok(processes::run(slots, move |crew| coordinate(crew, region)))
+    let cpus = std::thread::available_parallelism()?.get();
+    let core_count = (cpus / 2).clamp(1, CORE_LIMIT);
+    Ok(processes::run(slots, core_count, move |crew| coordinate(crew, region)))
 }
 
 /// Runs batches for ever; returns after a complaint.

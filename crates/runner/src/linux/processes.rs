@@ -16,7 +16,7 @@ use std::{io, mem, process, ptr, thread};
 use super::directory::Linux;
 use super::operation::Operation;
 use crate::crew::{Crew, Slots};
-use crate::place::{CORE_LIMIT, PROCESS_LIMIT, Place};
+use crate::place::Place;
 
 /// Memory for all slots, shared by processes that are forked later.
 ///
@@ -48,16 +48,17 @@ pub fn shared_slots() -> io::Result<&'static Slots<Operation>> {
     }
 }
 
-/// Starts all actors and runs `coordinate` in the home of process 0. Returns, with a description, when any of them ends:
+/// Starts the actors of `core_count` cores and runs `coordinate` in the home of process 0. Returns, with a description, when any of them ends:
 /// the guest is of no use any more.
-pub fn run(slots: &'static Slots<Operation>, coordinate: impl FnOnce(Crew<Linux>)) -> String {
+pub fn run(slots: &'static Slots<Operation>, core_count: usize, coordinate: impl FnOnce(Crew<Linux>)) -> String {
     let mut coordinate = Some(coordinate);
-    for number in 0..PROCESS_LIMIT {
+    let cores = core_count();
+    for number in 0..core_count {
         // SAFETY: init has one thread, so the child may do everything.
         match unsafe { libc::fork() } {
             -1 => return format!("starting a process: {}", io::Error::last_os_error()),
             0 => {
-                let why = process_main(slots, number, &mut coordinate);
+                let why = process_main(slots, core_count, number, &mut coordinate);
                 super::guest::complain(&format!("process {number}: {why}"));
                 process::exit(1);
             }
@@ -73,7 +74,9 @@ pub fn run(slots: &'static Slots<Operation>, coordinate: impl FnOnce(Crew<Linux>
 /// The life of process `number`; returns only if something goes wrong.
 fn process_main(
     slots: &'static Slots<Operation>,
+    core_count: usize,
     number: usize,
+    cores: usize,
     coordinate: &mut Option<impl FnOnce(Crew<Linux>)>,
 ) -> String {
     let home = Place::Home { process: number };
@@ -82,13 +85,13 @@ fn process_main(
     match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
         -1 => return format!("starting its home: {}", io::Error::last_os_error()),
         0 => {
-            pin(home.cpu());
+            pin(home.cpu(core_count));
             if number > 0 {
-                slots[home.index()].serve::<Linux>();
+                slots[home.index()].serve::<Linux>(Waiting::Spinning);
             }
             if let Some(coordinate) = coordinate.take() {
                 // SAFETY: only the home of process 0 comes here, and once.
-                coordinate(unsafe { Crew::new(slots) });
+                coordinate(unsafe { Crew::new(slots, core_count) });
             }
             process::exit(1);
         }
@@ -99,11 +102,11 @@ fn process_main(
     if unsafe { libc::setgroups(groups.len(), groups.as_ptr()) } != 0 {
         return format!("setting its groups: {}", io::Error::last_os_error());
     }
-    for core in 0..CORE_LIMIT {
+    for core in 0..core_count {
         let place = Place::Worker { process: number, core };
         let started = thread::Builder::new().stack_size(64 << 10).spawn(move || {
-            pin(place.cpu());
-            slots[place.index()].serve::<Linux>();
+            pin(place.cpu(core_count));
+            slots[place.index()].serve::<Linux>(Waiting::Spinning);
         });
         if let Err(error) = started {
             return format!("starting the worker of core {core}: {error}");
@@ -115,7 +118,16 @@ fn process_main(
     format!("its home ended with status {status:#x}")
 }
 
-/// Keeps the calling thread on one virtual CPU.
+/// Number of cores for calls under test: all virtual CPUs but the one of the homes.
+fn core_count() -> usize {
+    // SAFETY: asks for a number.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(cpus).unwrap_or_default().saturating_sub(1).clamp(1, CORE_LIMIT)
+}
+
+/// Keeps the calling thread on one virtual CPU, and from preempting others there when it is woken: who wakes its successor
+/// and then goes to sleep would otherwise stay runnable, and share the processor with the successor's spinning for ticks.
+/// Linux lets only SCHED_NORMAL tasks preempt on wake-up (check_preempt_wakeup).
 fn pin(cpu: usize) {
     // SAFETY: a set of CPUs is plain bits; the size given is the set's.
     let result = unsafe {
@@ -124,4 +136,8 @@ fn pin(cpu: usize) {
         libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set)
     };
     assert_eq!(result, 0, "virtual CPU {cpu}: {}", io::Error::last_os_error());
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `priority` is a live parameter for the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_BATCH, &raw const priority) };
+    assert_eq!(result, 0, "scheduling as batch: {}", io::Error::last_os_error());
 }

@@ -24,8 +24,8 @@ class MemoryCalls(PosixState):
         """mmap(2) of one page with PROT_READ and perhaps PROT_WRITE; returns its address.
 
         With MAP_FIXED it replaces what was there, else the kernel picks an address outside the reserved range. Checks
-        come in Linux's order (ksys_mmap_pgoff, do_mmap): descriptor, write permission of shared mappings, read permission,
-        and only then that a pipe cannot be mapped.
+        come in Linux's order (ksys_mmap_pgoff, do_mmap): descriptor, write permission of shared mappings, read
+        permission, and only then that a pipe cannot be mapped.
         """
         if anonymous:
             mapping = MappedPage(anonymous=True, shared=False, copied=False, writable=writable, own=self.zero)

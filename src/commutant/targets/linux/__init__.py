@@ -1,8 +1,8 @@
 """The target `linux`: Debian's kernel, or one of the user's own, in virtual machines.
 
 The modules follow a run: `prepare` and `kernel` (with `bzimage`, `elf`) get a kernel, `cpio` packs the runner as its
-init, `emulator`, `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once, `session` runs
-windows with `tracing`, `selftest` checks the tracer before every campaign, and `target` ties it together.
+init, `emulator`, `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once, `session`
+runs windows with `tracing`, `selftest` checks the tracer before every campaign, and `target` ties it together.
 """
 
 from __future__ import annotations

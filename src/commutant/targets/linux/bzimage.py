@@ -1,8 +1,8 @@
 """From a bzImage, the kernel as it is packaged, to the vmlinux inside it.
 
-A bzImage is a real-mode set-up (whose header the boot protocol fixes), a small decompressor, and the compressed vmlinux.
-QEMU can start an uncompressed vmlinux directly (the kernel's PVH entry), which spares the guest to decompress itself
-under emulation. Source: Documentation/x86/boot.rst of Linux, "The Real-Mode Kernel Header".
+A bzImage is a real-mode set-up (whose header the boot protocol fixes), a small decompressor, and the compressed
+vmlinux. QEMU can start an uncompressed vmlinux directly (the kernel's PVH entry), which spares the guest to decompress
+itself under emulation. Source: Documentation/x86/boot.rst of Linux, "The Real-Mode Kernel Header".
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def extract_vmlinux(image: bytes, name: str) -> bytes:
     start = ((image[_SETUP_SECTORS_OFFSET] or 4) + 1) * _SECTOR_BYTES + payload_offset
     payload = image[start : start + payload_bytes]
     if len(payload) < payload_bytes or payload_bytes < 8:
-        raise UsageError(f"{name}: cut off: {len(image)} bytes, expected at least {start + payload_bytes}; get it again")
+        raise UsageError(
+            f"{name}: cut off: {len(image)} bytes, expected at least {start + payload_bytes}; get it again"
+        )
     vmlinux = _decompress(payload, name)
     if not vmlinux.startswith(b"\x7fELF"):
         raise UsageError(f"{name}: what is inside is no ELF file; expected a kernel for x86-64")
@@ -73,7 +75,9 @@ def _decompress(payload: bytes, name: str) -> bytes:
         raise UsageError(f"{name}: damaged ({error}); get it again") from None
     if payload.startswith(b"\x28\xb5\x2f\xfd"):
         return _zstd(payload, name)
-    raise UsageError(f"{name}: compressed in an unknown way ({payload[:4].hex()}); expected xz, lzma, bzip2, gzip or zstd")
+    raise UsageError(
+        f"{name}: compressed in an unknown way ({payload[:4].hex()}); expected xz, lzma, bzip2, gzip or zstd"
+    )
 
 
 def _limited(decompressor: lzma.LZMADecompressor | bz2.BZ2Decompressor, payload: bytes, name: str) -> bytes:

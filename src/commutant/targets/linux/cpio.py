@@ -11,7 +11,8 @@ _ALIGNMENT_BYTES = 4
 
 
 class CpioWriter:
-    """Collects entries; `finish` gives the archive. Entries have no times and belong to root: equal input, equal bytes."""
+    """Collects entries; `finish` gives the archive. Entries have no times and belong to root: equal input, equal
+    bytes."""
 
     def __init__(self) -> None:
         """An empty archive."""

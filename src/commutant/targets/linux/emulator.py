@@ -34,12 +34,16 @@ def find_emulator() -> Emulator:
     if path is None:
         raise RunError(f"{PROGRAM} is not in PATH; run `make setup`, or install Debian's qemu-system-x86 (7.2)")
     try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
+        answer = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise RunError(f"{path} does not start: {error}; install Debian's qemu-system-x86 (7.2) again") from None
     version = _VERSION.search(answer.stdout)
     if version is None:
-        raise RunError(f"{path}: expected a version, got {answer.stdout[:60]!r}; install Debian's qemu-system-x86 (7.2)")
+        raise RunError(
+            f"{path}: expected a version, got {answer.stdout[:60]!r}; install Debian's qemu-system-x86 (7.2)"
+        )
     if not (7, 2) <= (int(version[1]), int(version[2])) < (9, 0):
         raise RunError(f"{path}: {version[0]} cannot trace; expected 7.2 (Debian 12's qemu-system-x86)")
     return Emulator(path, version[0])

@@ -80,14 +80,16 @@ def set_default(kernel: Kernel) -> None:
 def unpack(path: Path, source: str | None = None) -> Kernel:
     """The kernel in a bzImage, a vmlinux or a Debian package, unpacked into the cache folder if it is not there yet.
 
-    `source` says where the file came from, its path if not given. Raises UsageError if the file is missing or is none of
-    the three, cut off, damaged, or cannot be started directly.
+    `source` says where the file came from, its path if not given. Raises UsageError if the file is missing or is none
+    of the three, cut off, damaged, or cannot be started directly.
     """
     try:
         with path.open("rb") as file:
             data = file.read(_FILE_LIMIT_BYTES)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; expected a kernel (bzImage, vmlinux or a Debian package)") from None
+        raise UsageError(
+            f"{path}: {error.strerror}; expected a kernel (bzImage, vmlinux or a Debian package)"
+        ) from None
     folder = kernels_folder() / hashlib.sha256(data).hexdigest()[:24]
     try:
         return _load(folder)
@@ -103,7 +105,9 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
     if not elf.starts_by_pvh():
         raise UsageError(f"{path}: Linux {version[1].decode()} without CONFIG_PVH; QEMU cannot start its vmlinux")
     if not elf.section(".BTF"):
-        raise UsageError(f"{path}: Linux {version[1].decode()} without CONFIG_DEBUG_INFO_BTF; its types cannot be named")
+        raise UsageError(
+            f"{path}: Linux {version[1].decode()} without CONFIG_DEBUG_INFO_BTF; its types cannot be named"
+        )
     kernel = Kernel(
         release=version[1].decode(),
         source=source or str(path),
@@ -135,7 +139,8 @@ def _load(folder: Path) -> Kernel:
 
 
 def _image_of_package(path: Path) -> bytes:
-    """The file boot/vmlinuz-* of a Debian package, read as the package is unpacked; nothing else is written anywhere."""
+    """The file boot/vmlinuz-* of a Debian package, read as the package is unpacked; nothing else is written
+    anywhere."""
     command = ["dpkg-deb", "--fsys-tarfile", str(path)]
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -2,8 +2,8 @@
 
 Its RAM is an anonymous file that the host maps too; monitor, doorbell and trace are sockets and a pipe without a name;
 its console is written to another anonymous file. So there are no files to clean up and nothing that another user could
-open. It has no network, no disk, no display, and runs under QEMU's seccomp sandbox. It is killed by the kernel when this
-program ends, however that happens.
+open. It has no network, no disk, no display, and runs under QEMU's seccomp sandbox. It is killed by the kernel when
+this program ends, however that happens.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import RAM_BYTES, Region
 
-CPU_COUNT = 4
-"""Four cores for calls under test, and one for the home of each of four processes (crates/runner/src/place.rs)."""
+CORE_LIMIT = 4
+"""The most calls that a test can have (crates/runner/src/place.rs)."""
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _CONSOLE_TAIL_BYTES = 4000
@@ -64,12 +64,16 @@ MakeTracer = Callable[[int], Tracer]
 """Makes the tracer for a machine, given the descriptor of its RAM, which the plugin inherits too."""
 
 
-def hardware_arguments() -> list[str]:
-    """The arguments that make up the machine and must be the same for a snapshot and its resumption."""
+def hardware_arguments(core_count: int) -> list[str]:
+    """The arguments that make up the machine and must be the same for a snapshot and its resumption.
+
+    It has a virtual CPU for each of the calls under test and one for the home of each of as many processes. No more:
+    the emulator asks all of them in turn, so each that is idle slows the others.
+    """
     return [
         *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"),
         *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"),
-        *("-smp", str(CPU_COUNT), "-m", str(RAM_BYTES >> 20)),
+        *("-smp", str(2 * core_count), "-m", str(RAM_BYTES >> 20)),
     ]
 
 
@@ -84,7 +88,9 @@ class GuestSilent(RunError):
 class Machine:
     """A running virtual machine. Use as a context manager, or close it."""
 
-    def __init__(self, emulator: Emulator, start: Boot | Resume, make_tracer: MakeTracer | None = None) -> None:
+    def __init__(
+        self, emulator: Emulator, core_count: int, start: Boot | Resume, make_tracer: MakeTracer | None = None
+    ) -> None:
         """Starts QEMU; raises RunError if it does not start. Descriptors that were given stay the caller's."""
         with contextlib.ExitStack() as stack:
             self.ram_descriptor = _memory_file(stack, "commutant-ram", RAM_BYTES)
@@ -100,7 +106,16 @@ class Machine:
             tracer = make_tracer(self.ram_descriptor) if make_tracer else None
             passed += tracer.descriptors if tracer else ()
             command = [
-                *("setpriv", "--pdeathsig", "KILL", "--", emulator.path, "-name", "commutant", *hardware_arguments()),
+                *(
+                    "setpriv",
+                    "--pdeathsig",
+                    "KILL",
+                    "--",
+                    emulator.path,
+                    "-name",
+                    "commutant",
+                    *hardware_arguments(core_count),
+                ),
                 *("-sandbox", _SANDBOX),
                 "-object",
                 f"memory-backend-file,id=ram,size={RAM_BYTES},mem-path=/proc/self/fd/{self.ram_descriptor},share=on",
@@ -269,7 +284,9 @@ def _memory_file(stack: contextlib.ExitStack, name: str, size_bytes: int) -> int
         stack.callback(os.close, descriptor)
         os.ftruncate(descriptor, size_bytes)
     except OSError as error:
-        raise RunError(f"an anonymous file of {size_bytes >> 20} MiB: {error.strerror}; see `commutant doctor`") from None
+        raise RunError(
+            f"an anonymous file of {size_bytes >> 20} MiB: {error.strerror}; see `commutant doctor`"
+        ) from None
     return descriptor
 
 

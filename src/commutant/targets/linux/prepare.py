@@ -1,7 +1,7 @@
 """Downloads and unpacks Debian's kernel: `python -m commutant.targets.linux.prepare`, part of `make setup`.
 
-The one step that needs a network. It does nothing if a kernel is prepared already; `--update` looks for a newer one. The
-package is downloaded by `apt-get download`, which checks its signature, as any user; nothing is installed.
+The one step that needs a network. It does nothing if a kernel is prepared already; `--update` looks for a newer one.
+The package is downloaded by `apt-get download`, which checks its signature, as any user; nothing is installed.
 """
 
 from __future__ import annotations

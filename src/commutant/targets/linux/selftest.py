@@ -84,7 +84,9 @@ def check(session: LinuxSession) -> None:
                 unexpected[name] = unexpected.get(name, 0) + 1
             _check_counts(plant.what, traced.counted_accesses)
         majority = len(jobs) // 2
-        found = ", ".join(f"{name} in {count} of {len(jobs)} windows" for name, count in unexpected.items()) or "nothing"
+        found = (
+            ", ".join(f"{name} in {count} of {len(jobs)} windows" for name, count in unexpected.items()) or "nothing"
+        )
         for part, count in missing.items():
             if count > majority:
                 raise _misjudged(plant.what, f"expected the shared line {part}, found {found}")

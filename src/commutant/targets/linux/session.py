@@ -177,7 +177,8 @@ class LinuxSession:
                 # else slow, but going on
 
     def _recover(self, error: RunError, waiting: deque[Sequence[Job] | WindowRecord]) -> None:
-        """Starts a new machine and queues again what was lost, with the record of the window that did it in its place."""
+        """Starts a new machine and queues again what was lost, with the record of the window that did it in its
+        place."""
         assert self._machine is not None
         window = self._machine.region.window or 0
         first, *others = [batch.jobs for batch in self._pending]

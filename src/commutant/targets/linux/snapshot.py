@@ -35,10 +35,12 @@ _FILES = ("state", "kallsyms", "btf")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A checked snapshot. `kallsyms` and `btf` are files as in the guest's /proc/kallsyms and /sys/kernel/btf/vmlinux."""
+    """A checked snapshot. `kallsyms` and `btf` are files as in the guest's /proc/kallsyms and
+    /sys/kernel/btf/vmlinux."""
 
     folder: Path
     command_line: str
+    core_count: int
 
     @property
     def kallsyms(self) -> Path:
@@ -58,7 +60,7 @@ class Snapshot:
             raise RunError(f"{self.folder / 'state'}: {error.strerror}; run the command again") from None
         start = Resume(state)
         try:
-            machine = Machine(emulator, start, make_tracer)
+            machine = Machine(emulator, self.core_count, start, make_tracer)
             try:
                 machine.load(start)
                 if not machine.region.ready:
@@ -76,17 +78,20 @@ def command_line(file_system: str) -> str:
 
     nokaslr: symbols have the addresses of kallsyms. slab_nomerge: a slab cache holds one type, so its name tells it.
     lsm=, apparmor=0, mitigations=off: no lines of security modules and no code of mitigations in the windows.
-    nowatchdog: no timers of lock-up detectors. no_timer_check, tsc=reliable: no doubts about clocks on a busy host. panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
+    nowatchdog: no timers of lock-up detectors. no_timer_check, tsc=reliable: no doubts about clocks on a busy host.
+    panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
     """
     return (
-        f"console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off nowatchdog panic=-1 oops=panic no_timer_check tsc=reliable "
-        f"memmap={region.SIZE_BYTES:#x}${region.ADDRESS:#x} commutant.region={region.ADDRESS:#x},{region.SIZE_BYTES:#x} "
+        "console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off nowatchdog "
+        "no_timer_check tsc=reliable panic=-1 oops=panic "
+        f"memmap={region.SIZE_BYTES:#x}${region.ADDRESS:#x} "
+        f"commutant.region={region.ADDRESS:#x},{region.SIZE_BYTES:#x} "
         f"commutant.fs={file_system}"
     )
 
 
 def take_snapshot(
-    emulator: Emulator, kernel: Kernel, runner: Path, file_system: str, progress: Callable[[str], None]
+    emulator: Emulator, kernel: Kernel, runner: Path, core_count: int, file_system: str, progress: Callable[[str], None]
 ) -> Snapshot:
     """The snapshot for this kernel, runner, QEMU and file system: from the cache folder, or booted and put there.
 
@@ -98,14 +103,17 @@ def take_snapshot(
         raise RunError(f"{runner}: {error.strerror}; run `make setup` again") from None
     line = command_line(file_system)
     key = json.dumps(
-        [_FORMAT, kernel.sha256, hashlib.sha256(runner_image).hexdigest(), emulator.version, hardware_arguments(), line]
+        [
+            *(_FORMAT, kernel.sha256, hashlib.sha256(runner_image).hexdigest()),
+            *(emulator.version, hardware_arguments(core_count), line),
+        ]
     )
     folder = platformdirs.user_cache_path("commutant") / "snapshots" / hashlib.sha256(key.encode()).hexdigest()[:24]
-    snapshot = Snapshot(folder, line)
+    snapshot = Snapshot(folder, line, core_count)
     with _locked(folder):
         if not _is_whole(folder):
             progress(f"booting Linux {kernel.release}")
-            _make(folder, emulator, kernel, runner_image, line)
+            _make(folder, emulator, kernel, runner_image, core_count, line)
     return snapshot
 
 
@@ -137,7 +145,7 @@ def _is_whole(folder: Path) -> bool:
     return True
 
 
-def _make(folder: Path, emulator: Emulator, kernel: Kernel, runner_image: bytes, line: str) -> None:
+def _make(folder: Path, emulator: Emulator, kernel: Kernel, runner_image: bytes, core_count: int, line: str) -> None:
     """Boots a guest and puts its snapshot into `folder`, all or nothing."""
     for abandoned in folder.parent.glob(f"{folder.name}.*.part"):
         shutil.rmtree(abandoned, ignore_errors=True)  # of a program that was killed: we hold the lock
@@ -148,7 +156,9 @@ def _make(folder: Path, emulator: Emulator, kernel: Kernel, runner_image: bytes,
         part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".part", dir=folder.parent))
         try:
             (part / "btf").write_bytes(btf)
-            (part / "kallsyms").write_bytes(_boot_and_save(emulator, vmlinux, runner_image, line, part / "state"))
+            (part / "kallsyms").write_bytes(
+                _boot_and_save(emulator, vmlinux, runner_image, core_count, line, part / "state")
+            )
             digests = {name: hashlib.sha256((part / name).read_bytes()).hexdigest() for name in _FILES}
             description = {"format": _FORMAT, "kernel": kernel.release, "qemu": emulator.version, "sha256": digests}
             (part / "snapshot.json").write_text(json.dumps(description, indent=1))
@@ -160,12 +170,14 @@ def _make(folder: Path, emulator: Emulator, kernel: Kernel, runner_image: bytes,
         raise RunError(f"{folder}: cannot be written: {error.strerror}; free 200 MiB there") from None
 
 
-def _boot_and_save(emulator: Emulator, vmlinux: bytes, runner_image: bytes, line: str, state: Path) -> bytes:
+def _boot_and_save(
+    emulator: Emulator, vmlinux: bytes, runner_image: bytes, core_count: int, line: str, state: Path
+) -> bytes:
     """Boots, takes the kernel's symbols, saves the machine's state to a file, and returns the symbols."""
     with contextlib.ExitStack() as stack:
         kernel_file = _anonymous_file(stack, "commutant-vmlinux", vmlinux)
         archive_file = _anonymous_file(stack, "commutant-initramfs", initramfs(runner_image))
-        machine = stack.enter_context(Machine(emulator, Boot(kernel_file, archive_file, line)))
+        machine = stack.enter_context(Machine(emulator, core_count, Boot(kernel_file, archive_file, line)))
         machine.wait(lambda: machine.region.exporting, "booting Linux", _BOOT_SECONDS)
         kallsyms = machine.region.take_export()
         machine.wait(lambda: machine.region.ready, "starting the runner in the guest", _BOOT_SECONDS)

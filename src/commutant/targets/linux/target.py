@@ -16,7 +16,7 @@ from commutant.targets.base import Progress
 from commutant.targets.linux import selftest
 from commutant.targets.linux.emulator import Emulator, find_emulator
 from commutant.targets.linux.kernel import Kernel, default_kernel, unpack
-from commutant.targets.linux.machine import hardware_arguments
+from commutant.targets.linux.machine import CORE_LIMIT, hardware_arguments
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.snapshot import Snapshot, take_snapshot
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
@@ -41,7 +41,9 @@ def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     for key, value in options.items():
         if key == "fs":
             if value not in FILE_SYSTEMS:
-                raise UsageError(f"target {argument!r}: unknown file system {value!r}; expected {' or '.join(FILE_SYSTEMS)}")
+                raise UsageError(
+                    f"target {argument!r}: unknown file system {value!r}; expected {' or '.join(FILE_SYSTEMS)}"
+                )
             file_system = value
         elif key == "kernel":
             kernel = Path(value)
@@ -88,11 +90,16 @@ class LinuxTarget:
         """Whether the runner knows this call; raises RunError if there is no runner."""
         return call in self._calls
 
-    def start(self, progress: Progress) -> None:
+    def start(self, progress: Progress, core_count: int) -> None:
         """Finds QEMU and kernel, boots once (or takes the snapshot of an earlier run), and runs the self-test."""
+        if core_count > CORE_LIMIT:
+            raise UsageError(f"a test has {core_count} calls: expected at most {CORE_LIMIT} on the target linux")
+        core_count = max(core_count, 2)
         emulator = find_emulator()
         kernel = unpack(self.options.kernel) if self.options.kernel else default_kernel()
-        snapshot = take_snapshot(emulator, kernel, artifacts.runner_path(), self.options.file_system, progress)
+        snapshot = take_snapshot(
+            emulator, kernel, artifacts.runner_path(), core_count, self.options.file_system, progress
+        )
         self._started = _Started(emulator, kernel, snapshot, TracerFiles.prepare(snapshot))
         progress("checking the tracer")
         session = self._new_session()
@@ -127,7 +134,7 @@ class LinuxTarget:
                 "kernel_sha256": kernel.sha256,
                 "kernel_command_line": self._started.snapshot.command_line,
                 "qemu": self._started.emulator.version,
-                "qemu_arguments": hardware_arguments(),
+                "qemu_arguments": hardware_arguments(self._started.snapshot.core_count),
             }
         return description
 

@@ -19,7 +19,7 @@ from commutant import _native, artifacts
 from commutant.errors import RunError
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
 from commutant.targets.linux.emulator import Emulator
-from commutant.targets.linux.machine import GuestSilent, Machine, Tracer
+from commutant.targets.linux.machine import GuestSilent, Tracer
 from commutant.targets.linux.region import Region
 from commutant.targets.linux.snapshot import Snapshot
 
@@ -34,7 +34,8 @@ _Batch = Sequence[TracedWindow] | BaseException | None
 
 @dataclass(frozen=True, slots=True)
 class TracerFiles:
-    """What all machines of a kernel need for tracing: the plugin, the kernel's layout for it, and names for the reader."""
+    """What all machines of a kernel need for tracing: the plugin, the kernel's layout for it, and names for the
+    reader."""
 
     plugin: Path
     layout_descriptor: int
@@ -117,8 +118,8 @@ class TracedMachine:
     def traced_windows(self, timeout_seconds: float) -> Sequence[TracedWindow]:
         """The windows of the next batch that has been traced.
 
-        Raises GuestSilent if they do not come in time, GuestStopped if the guest ended, RunError if QEMU ended otherwise
-        or the trace is damaged.
+        Raises GuestSilent if they do not come in time, GuestStopped if the guest ended, RunError if QEMU ended
+        otherwise or the trace is damaged.
         """
         try:
             batch = self._batches.get(timeout=timeout_seconds)
