@@ -10,9 +10,8 @@ pub type Slots<Operation> = [Slot<Operation>; ACTOR_COUNT];
 /// All actors. The home of process 0 is the coordinator itself: its operations are executed on the spot.
 pub struct Crew<T: Target> {
     slots: &'static Slots<T::Operation>,
-    core_count: usize,
     /// Number of cores for calls under test.
-    cores: usize,
+    core_count: usize,
     /// Per core, the worker that is awake on it.
     awake: [Option<Place>; CORE_LIMIT],
 }
@@ -24,9 +23,13 @@ impl<T: Target> Crew<T> {
     ///
     /// # Safety
     /// This is the only crew over `slots`, and nobody else commands them.
+    ///
+    /// # Panics
+    /// If there are more than [`CORE_LIMIT`] cores.
     #[must_use]
     pub unsafe fn new(slots: &'static Slots<T::Operation>, core_count: usize) -> Self {
-        Self { slots, core_count, awake: [None; CORE_LIMIT + PROCESS_LIMIT] }
+        assert!(core_count <= CORE_LIMIT, "{core_count} cores: at most {CORE_LIMIT}");
+        Self { slots, core_count, awake: [None; CORE_LIMIT] }
     }
 
     /// Number of cores that calls run on, and of processes.

@@ -35,7 +35,7 @@ impl<T: Target> Interpreter<T> {
     /// Wakes every actor once, so that all of them have started and touched what they need.
     pub fn warm_up(&mut self) {
         for place in Place::all(self.crew.core_count()) {
-            self.crew.attend(place);
+            self.crew.run(place, Marks::None);
         }
         self.crew.rest();
     }
@@ -87,7 +87,7 @@ impl<T: Target> Interpreter<T> {
         window: &Window,
         closed: &mut bool,
     ) -> Result<WindowResult, String> {
-        let processes = check_places(test, self.crew.core_count())?;
+        let agents = check_places(test, self.crew.core_count())?;
         self.bindings.clear();
         self.target.fresh(&mut self.crew, agents)?;
         let ran = self.run_in_fresh_state(shapes, test, window, closed);
@@ -166,18 +166,18 @@ fn place_of(call: &PlacedCall) -> Place {
 }
 
 /// Checks that all processes and cores of a test exist, each core once, and says who acts for its processes.
-fn check_places(test: &Test, cores: usize) -> Result<Agents, String> {
+fn check_places(test: &Test, core_count: usize) -> Result<Agents, String> {
     let steps = test.setup.iter().chain(&test.observe).map(|step| step.process);
     for process in test.calls.iter().map(|call| call.process).chain(steps.clone()) {
-        if usize::from(process) >= PROCESS_LIMIT {
-            return Err(format!("process {process}: this runner has {PROCESS_LIMIT}, numbered from 0"));
+        if usize::from(process) >= core_count {
+            return Err(format!("process {process}: this runner has {core_count}, numbered from 0"));
         }
     }
     let mut taken = [false; CORE_LIMIT];
     for call in &test.calls {
         let core = usize::from(call.core);
-        if core >= cores {
-            return Err(format!("core {core}: this runner has {cores}, numbered from 0"));
+        if core >= core_count {
+            return Err(format!("core {core}: this runner has {core_count}, numbered from 0"));
         }
         if std::mem::replace(&mut taken[core], true) {
             return Err(format!("core {core}: two calls on one core"));

@@ -1,8 +1,7 @@
 //! The life of the guest's init: mounts, hands the kernel's symbols to the host, starts the actors, and runs batches.
 //!
 //! The kernel's command line says what to do: `commutant.region=ADDRESS,SIZE` (see [`super::region`]) and
-//! `commutant.fs=tmpfs|ramfs`. Half of the virtual CPUs run calls under test, the other half the homes of as many
-//! processes. Whatever goes wrong is written to the console, and then init exits: the kernel panics, the
+//! `commutant.fs=tmpfs|ramfs`. The last virtual CPU is for the homes, the others run calls under test. Whatever goes wrong is written to the console, and then init exits: the kernel panics, the
 //! virtual machine ends, and the host reports the console's last lines.
 
 use std::ffi::CString;
@@ -58,7 +57,7 @@ fn start() -> io::Result<String> {
     unsafe { libc::umask(0) };
     let slots = processes::shared_slots()?;
     let cpus = std::thread::available_parallelism()?.get();
-    let core_count = (cpus / 2).clamp(1, CORE_LIMIT);
+    let core_count = cpus.saturating_sub(1).clamp(1, CORE_LIMIT);
     Ok(processes::run(slots, core_count, move |crew| coordinate(crew, region)))
 }
 

@@ -3,7 +3,7 @@
 //! A process is forked from init, so it has a memory map, descriptors, working directory and credentials of its own (fork
 //! copies credentials, but not the list of groups behind them, which is therefore set anew). Its home is a task that
 //! shares descriptors and working directory with it, but not the memory map: what a call under test does to memory maps
-//! on other processors does not reach the home that spins there. The home of process 0 is the coordinator.
+//! on other processors does not reach the processor of the homes. The home of process 0 is the coordinator.
 //!
 //! ```text
 //! init ─fork─ process 0 ─clone(FILES, FS)─ home 0 = coordinator
@@ -17,6 +17,7 @@ use super::directory::Linux;
 use super::operation::Operation;
 use crate::crew::{Crew, Slots};
 use crate::place::Place;
+use crate::slot::Waiting;
 
 /// Memory for all slots, shared by processes that are forked later.
 ///
@@ -48,11 +49,10 @@ pub fn shared_slots() -> io::Result<&'static Slots<Operation>> {
     }
 }
 
-/// Starts the actors of `core_count` cores and runs `coordinate` in the home of process 0. Returns, with a description, when any of them ends:
-/// the guest is of no use any more.
+/// Starts the actors of `core_count` cores and as many processes, and runs `coordinate` in the home of process 0. Returns,
+/// with a description, when any of them ends: the guest is of no use any more.
 pub fn run(slots: &'static Slots<Operation>, core_count: usize, coordinate: impl FnOnce(Crew<Linux>)) -> String {
     let mut coordinate = Some(coordinate);
-    let cores = core_count();
     for number in 0..core_count {
         // SAFETY: init has one thread, so the child may do everything.
         match unsafe { libc::fork() } {
@@ -76,7 +76,6 @@ fn process_main(
     slots: &'static Slots<Operation>,
     core_count: usize,
     number: usize,
-    cores: usize,
     coordinate: &mut Option<impl FnOnce(Crew<Linux>)>,
 ) -> String {
     let home = Place::Home { process: number };
@@ -87,7 +86,7 @@ fn process_main(
         0 => {
             pin(home.cpu(core_count));
             if number > 0 {
-                slots[home.index()].serve::<Linux>(Waiting::Spinning);
+                slots[home.index()].serve::<Linux>(Waiting::Asleep);
             }
             if let Some(coordinate) = coordinate.take() {
                 // SAFETY: only the home of process 0 comes here, and once.
@@ -116,13 +115,6 @@ fn process_main(
     // SAFETY: `status` is a live integer.
     unsafe { libc::wait(&raw mut status) };
     format!("its home ended with status {status:#x}")
-}
-
-/// Number of cores for calls under test: all virtual CPUs but the one of the homes.
-fn core_count() -> usize {
-    // SAFETY: asks for a number.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    usize::try_from(cpus).unwrap_or_default().saturating_sub(1).clamp(1, CORE_LIMIT)
 }
 
 /// Keeps the calling thread on one virtual CPU, and from preempting others there when it is woken: who wakes its successor

@@ -67,13 +67,13 @@ MakeTracer = Callable[[int], Tracer]
 def hardware_arguments(core_count: int) -> list[str]:
     """The arguments that make up the machine and must be the same for a snapshot and its resumption.
 
-    It has a virtual CPU for each of the calls under test and one for the home of each of as many processes. No more:
-    the emulator asks all of them in turn, so each that is idle slows the others.
+    It has a virtual CPU for each of the calls under test, and one for the homes of their processes. No more: the
+    emulator visits all of them in turn, so each that is idle slows the others.
     """
     return [
         *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"),
         *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"),
-        *("-smp", str(2 * core_count), "-m", str(RAM_BYTES >> 20)),
+        *("-smp", str(core_count + 1), "-m", str(RAM_BYTES >> 20)),
     ]
 
 
