@@ -4,7 +4,7 @@ from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import Interface, Invocation, call, invoke, setup_call, well_formed
 from commutant.lang.load import SHIPPED, load_interface, model_hash
 from commutant.lang.nondeterminism import choose, now, unused
-from commutant.lang.types import Capacity, Constant, Map, Process, Range, Seq, Sort, Struct, Time, Unit, Usually
+from commutant.lang.types import Capacity, Constant, Map, Process, Range, Seq, Sort, Struct, Time, Usually
 
 __all__ = [
     "SHIPPED",
@@ -21,7 +21,6 @@ __all__ = [
     "Sort",
     "Struct",
     "Time",
-    "Unit",
     "Usually",
     "call",
     "choose",

@@ -28,16 +28,21 @@ class Sort:
     Subclass it to declare one: `class Name(Sort): ...`. With `class Inum(Sort, opaque=True)` the implementation picks
     the values and a test compares them up to a bijection (inode numbers, pipe ids); otherwise the test picks them:
     strings such as `n0`, or, with `numbered=True`, the integers from 1 (page contents, page numbers of an address
-    space).
+    space). With `content=True` they say what is stored, not where: which of them are equal does not change what is
+    accessed, and tests ask for it at the level `full` only.
     """
 
     opaque: ClassVar[bool] = False
     numbered: ClassVar[bool] = False
+    content: ClassVar[bool] = False
 
-    def __init_subclass__(cls, opaque: bool = False, numbered: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, opaque: bool = False, numbered: bool = False, content: bool = False, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
         cls.opaque = opaque
         cls.numbered = numbered
+        cls.content = content
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +74,6 @@ class Range:
 
     low: int | None
     high: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What an integer counts: `Annotated[int, Unit("page")]`. Integers of one unit may meet, so a test asks which are
-    equal."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +212,10 @@ class BoolType(Type):
 
 @dataclass(frozen=True, slots=True)
 class IntType(Type):
-    """An integer, unbounded where a bound is None; `unit` says with which others it may be compared."""
+    """An integer, unbounded where a bound is None."""
 
     low: int | None = None
     high: int | None = None
-    unit: str = ""
 
     def zero(self) -> int:
         """0, or the lowest value."""
@@ -289,7 +285,7 @@ def describe_type(annotation: Any, where: str) -> Type:
         return BoolType(next((b.value for b in bounds if isinstance(b, Usually)), False))
     if annotation is int:
         limits = next((b for b in bounds if isinstance(b, Range)), Range(None, None))
-        return IntType(limits.low, limits.high, next((b.name for b in bounds if isinstance(b, Unit)), ""))
+        return IntType(limits.low, limits.high)
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return StructType(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Sort):

@@ -49,7 +49,7 @@ class Campaign:
     """Runs and judges tests on sessions.
 
     `sink` gets every verdict together with the seconds since the start of `run`; it is called from the sessions'
-    threads, one call at a time. `seed` gives the order of the tests.
+    threads, one call at a time. `seed` gives the order of the tests within each placement in processes.
     """
 
     def __init__(
@@ -62,6 +62,8 @@ class Campaign:
     ) -> None:
         judges = [Judge(test, repeats) for test in tests]
         random.Random(seed).shuffle(judges)
+        # Tests of one placement stand together: a session need not change the threads that run them.
+        judges.sort(key=lambda judge: [call.process for call in judge.test.calls])
         self._sink = sink
         self._lock = threading.Lock()  # guards everything below
         self._work_left = threading.Condition(self._lock)  # sessions' threads wait here while the queue is empty

@@ -68,7 +68,7 @@ class Context:
         self.sort_names: list[str] = []
         self.fresh: set[int] = set()
         self.bool_usual: dict[int, bool] = {}
-        self.int_units: dict[int, str] = {}
+        self.content_sorts: set[str] = set()
         self.constants: dict[int, int] = {}
         self.bool_values: dict[int, bool] = {}
         self._parent: list[int] = []

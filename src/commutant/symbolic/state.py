@@ -39,6 +39,8 @@ def unknown(type_: Type, name: str, arguments: tuple[Term, ...] = (), hook: Entr
     term: Term = ("apply", name, arguments) if arguments else ("constant", name)
     if isinstance(type_, SortType):
         index = context.new_sort_value(type_.sort.__name__, term)
+        if type_.sort.content:
+            context.content_sorts.add(type_.sort.__name__)
         if type_.constant is not None:
             context.constants[index] = type_.constant
         return SortValue(index, type_.sort.__name__)
@@ -49,8 +51,6 @@ def unknown(type_: Type, name: str, arguments: tuple[Term, ...] = (), hook: Entr
         return BoolValue(index)
     if isinstance(type_, IntType):
         index = context.new_int(term, type_.low, type_.high)
-        if type_.unit:
-            context.int_units[index] = type_.unit
         return IntValue.variable(index)
     if isinstance(type_, TupleType):
         return tuple(unknown(item, f"{name}_{i}", arguments) for i, item in enumerate(type_.items))

@@ -7,9 +7,10 @@ is still open; each leaf below is one class.
 The levels, each including the one before:
 
 - `path`: nothing more is decided; one test per path. What the path leaves open is taken to be different.
-- `conflict`: which touched entries of maps exist, and, per sort and per unit of integers, which of the touched values
-  are equal: arguments, keys of touched entries, and the values stored under those that exist.
-- `full`: flags (boolean arguments) and boolean contents too, whether the path looks at them or not.
+- `conflict`: which touched entries of maps exist, and, per sort, which of the touched values are equal: arguments, keys of
+  touched entries, and what is stored under those that exist. Integer keys of one map need no more: a path has compared
+  them. Contents are not compared.
+- `full`: flags (boolean arguments and contents), whether the path looks at them or not, and which contents are equal.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Literal
 from commutant.analyzer.commute import Outcome
 from commutant.lang.interface import Interface
 from commutant.lang.types import Struct, Time, struct_fields
-from commutant.symbolic import BoolValue, IntValue, MapContent, SortValue, SymbolicMap, current
+from commutant.symbolic import BoolValue, MapContent, SortValue, SymbolicMap, current
 
 Level = Literal["path", "conflict", "full"]
 LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
@@ -31,7 +32,7 @@ def refine(outcome: Outcome, level: Level) -> None:
     """Decides what the level asks for on the path under way."""
     if level == "path":
         return
-    touched = Touched([], [], [])
+    touched = Touched([], [])
     for arguments in outcome.arguments:
         for argument in arguments.values():
             touched.add(argument)
@@ -42,36 +43,33 @@ def refine(outcome: Outcome, level: Level) -> None:
                 touched.add(entry.value)
     for attribute in type(outcome.initial).state_types():
         touched.add(getattr(outcome.initial, attribute))
-    for position, value in enumerate(touched.values):
-        for other in touched.values[:position]:
-            if other.sort == value.sort:
-                _ = other == value
-    units = current().int_units
-    for position, number_ in enumerate(touched.numbers):
-        for earlier in touched.numbers[:position]:
-            if units[earlier.linear[0][0][0]] == units[number_.linear[0][0][0]]:
-                _ = earlier == number_
+    contents = current().content_sorts
+    _decide_equalities([value for value in touched.values if value.sort not in contents])
     if level == "full":
+        _decide_equalities([value for value in touched.values if value.sort in contents])
         for flag in touched.flags:
             bool(flag)
 
 
+def _decide_equalities(values: list[SortValue]) -> None:
+    for position, value in enumerate(values):
+        for other in values[:position]:
+            if other.sort == value.sort and value.sort != Time.__name__:
+                _ = other == value
+
+
 @dataclass(slots=True)
 class Touched:
-    """The unknowns that a path has touched: values of sorts, integers with a unit, and flags."""
+    """The unknowns that a path has touched: values of sorts, and flags."""
 
     values: list[SortValue]
-    numbers: list[IntValue]
     flags: list[BoolValue]
 
     def add(self, value: Any) -> None:
         """Adds an unknown, or those that a tuple, sequence or struct holds."""
         if isinstance(value, SortValue):
-            if value.sort != Time.__name__ and not any(value is other for other in self.values):
+            if not any(value is other for other in self.values):
                 self.values.append(value)
-        elif isinstance(value, IntValue):
-            if value.linear[0][0][0] in current().int_units:
-                self.numbers.append(value)
         elif isinstance(value, BoolValue):
             self.flags.append(value)
         elif isinstance(value, tuple | list):

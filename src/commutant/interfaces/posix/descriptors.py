@@ -6,7 +6,7 @@ from typing import Annotated
 
 from commutant.interfaces.posix.names import Stat, stat_of
 from commutant.interfaces.posix.state import Number, PosixState
-from commutant.lang import Errno, Process, Range, Unit, call
+from commutant.lang import Errno, Process, Range, call
 
 SEEK_SET, SEEK_CUR, SEEK_END = 0, 1, 2
 
@@ -30,7 +30,7 @@ class DescriptorCalls(PosixState):
         self,
         process: Process,
         fd: Number,
-        offset: Annotated[int, Range(-2, None), Unit("page")],
+        offset: Annotated[int, Range(-2, None)],
         whence: Annotated[int, Range(SEEK_SET, SEEK_END)],
     ) -> Errno | int:
         """lseek(2) by whole pages; returns the new offset."""

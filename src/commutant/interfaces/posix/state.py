@@ -19,13 +19,12 @@ from commutant.lang import (
     Sort,
     Struct,
     Time,
-    Unit,
     Usually,
     now,
     well_formed,
 )
 
-Page = Annotated[int, Range(0, None), Unit("page")]
+Page = Annotated[int, Range(0, None)]
 """A page of a file, an offset or a length, in pages of 4,096 bytes."""
 
 Number = Annotated[int, Range(0, None)]
@@ -53,7 +52,7 @@ class Inum(Sort, opaque=True):
     """An inode number; files and pipes have one."""
 
 
-class Data(Sort, numbered=True):
+class Data(Sort, numbered=True, content=True):
     """The content of a page: every byte has this value."""
 
 
