@@ -1,0 +1,186 @@
+"""Kernels from any of the forms they come in, and one clear line for what is none."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commutant.errors import CommutantError, RunError, UsageError
+from commutant.targets.linux import kernel as kernels
+from commutant.targets.linux.bzimage import extract_vmlinux, is_bzimage
+from commutant.targets.linux.elf import Elf
+from commutant.targets.linux.prepare import main, package_name
+from tests.targets.images import RELEASE, make_bzimage, make_elf, write
+
+
+def _lzma_alone(data: bytes) -> bytes:
+    return lzma.compress(data, lzma.FORMAT_ALONE)
+
+
+def _zstd(data: bytes) -> bytes:
+    return subprocess.run(["zstd", "--stdout"], input=data, capture_output=True, check=True).stdout
+
+
+COMPRESSIONS: list[Callable[[bytes], bytes]] = [lzma.compress, _lzma_alone, bz2.compress, gzip.compress]
+if shutil.which("zstd"):
+    COMPRESSIONS.append(_zstd)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("compress", COMPRESSIONS)
+def test_every_compression_gives_the_vmlinux(compress: Callable[[bytes], bytes]) -> None:
+    vmlinux = make_elf()
+    image = make_bzimage(compress(vmlinux))
+    assert is_bzimage(image)
+    assert extract_vmlinux(image, "image") == vmlinux
+
+
+@given(cut=st.integers(min_value=0), compression=st.sampled_from(COMPRESSIONS[:4]))
+def test_a_bzimage_cut_off_anywhere_is_refused(cut: int, compression: Callable[[bytes], bytes]) -> None:
+    image = make_bzimage(compression(make_elf()))
+    with pytest.raises(UsageError, match="image: "):
+        extract_vmlinux(image[: cut % len(image)], "image")
+
+
+@given(data=st.binary(max_size=200), place=st.integers(min_value=0))
+def test_damaged_bzimages_and_elf_files_never_fail_otherwise(data: bytes, place: int) -> None:
+    for whole in (make_bzimage(lzma.compress(make_elf())), make_elf()):
+        at = place % len(whole)
+        damaged = whole[:at] + data + whole[at + len(data) :]
+        try:
+            elf = Elf(damaged if damaged.startswith(b"\x7fELF") else extract_vmlinux(damaged, "x"), "x")
+            elf.section(".BTF")
+            elf.starts_by_pvh()
+        except UsageError:
+            pass
+
+
+def test_a_bzimage_says_what_is_wrong_with_it() -> None:
+    for image, expected in [
+        (b"no kernel" * 200, "expected a kernel"),
+        (make_bzimage(b"\x04\x22\x4d\x18lz4"), "compressed in an unknown way"),
+        (make_bzimage(lzma.compress(b"#!/bin/sh")), "no ELF file"),
+        (make_bzimage(lzma.compress(make_elf()), protocol=0x0206), "boot protocol 0x0206"),
+        (make_bzimage(lzma.compress(make_elf())[:-30]), "damaged"),
+    ]:
+        with pytest.raises(UsageError, match=expected):
+            extract_vmlinux(image, "image")
+
+
+def test_an_elf_file_is_read_as_far_as_needed() -> None:
+    elf = Elf(make_elf(btf=b"BTF itself"), "vmlinux")
+    assert elf.section(".BTF") == b"BTF itself"
+    assert elf.section(".debug_info") is None
+    assert elf.starts_by_pvh()
+    assert not Elf(make_elf(pvh=False), "vmlinux").starts_by_pvh()
+
+
+def test_all_forms_give_the_same_kernel_and_are_unpacked_once(tmp_path: Path) -> None:
+    vmlinux = make_elf()
+    image = make_bzimage(lzma.compress(vmlinux))
+    forms = [write(tmp_path / "vmlinux", vmlinux), write(tmp_path / "bzImage", image), _package(tmp_path, image)]
+    for form in forms:
+        kernel = kernels.unpack(form)
+        assert (kernel.release, kernel.source, kernel.read()) == (RELEASE, str(form), vmlinux)
+        stamp = kernel.vmlinux.stat().st_mtime_ns
+        assert kernels.unpack(form) == kernel
+        assert kernel.vmlinux.stat().st_mtime_ns == stamp
+
+
+def _package(folder: Path, image: bytes, name: str = "vmlinuz-6.1.0-test") -> Path:
+    tree = folder / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    (tree / "boot").mkdir(parents=True)
+    (tree / "boot" / name).write_bytes(image)
+    (tree / "DEBIAN").mkdir()
+    control = "Package: linux-image-test\nVersion: 1\nArchitecture: amd64\nMaintainer: nobody\nDescription: test\n"
+    (tree / "DEBIAN" / "control").write_text(control)
+    package = folder / "linux-image-test.deb"
+    subprocess.run(["dpkg-deb", "--build", str(tree), str(package)], capture_output=True, check=True)
+    return package
+
+
+def test_packages_that_are_damaged_or_hold_no_kernel_are_refused(tmp_path: Path) -> None:
+    package = _package(tmp_path, make_bzimage(lzma.compress(make_elf())), "config-6.1")
+    with pytest.raises(UsageError, match="without boot/vmlinuz"):
+        kernels.unpack(package)
+    whole = _package(tmp_path, make_bzimage(lzma.compress(make_elf()))).read_bytes()
+    for cut in (8, 100, len(whole) // 2, len(whole) - 300):
+        with pytest.raises(UsageError, match="package"):
+            kernels.unpack(write(tmp_path / "cut.deb", whole[:cut]))
+
+
+@pytest.mark.parametrize(
+    ("elf", "expected"),
+    [
+        (make_elf(machine=183), "another machine"),
+        (make_elf(pvh=False), "CONFIG_PVH"),
+        (make_elf(btf=b""), "CONFIG_DEBUG_INFO_BTF"),
+        (make_elf(banner="hello"), "expected a kernel"),
+    ],
+)
+def test_kernels_that_cannot_be_used_are_refused(tmp_path: Path, elf: bytes, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        kernels.unpack(write(tmp_path / "vmlinux", elf))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        kernels.unpack(tmp_path / "none")
+
+
+def test_the_default_kernel_is_the_one_that_was_set(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="make setup"):
+        kernels.default_kernel()
+    kernel = kernels.unpack(write(tmp_path / "vmlinux", make_elf()))
+    kernels.set_default(kernel)
+    assert kernels.default_kernel() == kernel
+
+
+def test_a_changed_kernel_is_noticed(tmp_path: Path) -> None:
+    kernel = kernels.unpack(write(tmp_path / "vmlinux", make_elf()))
+    kernels.set_default(kernel)
+    data = bytearray(kernel.vmlinux.read_bytes())
+    data[-1] ^= 1
+    kernel.vmlinux.write_bytes(data)
+    with pytest.raises(RunError, match="SHA-256"):
+        kernels.default_kernel().read()
+    kernel.vmlinux.write_bytes(data[:-1])
+    with pytest.raises(RunError, match="damaged"):
+        kernels.default_kernel()
+
+
+@given(text=st.text(max_size=60))
+def test_a_damaged_record_of_the_default_gives_one_line(text: str) -> None:
+    record = kernels.kernels_folder() / "default.json"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_bytes(text.encode(errors="surrogatepass"))
+    with pytest.raises(CommutantError):
+        kernels.default_kernel()
+
+
+def test_the_package_is_the_dependency_of_the_meta_package() -> None:
+    depends = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n  Conflicts: x\n"
+    assert package_name(depends) == "linux-image-6.1.0-56-amd64"
+    with pytest.raises(RunError, match="apt-get update"):
+        package_name("linux-image-amd64\n")
+
+
+def test_prepare_leaves_a_prepared_kernel_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernels.set_default(kernels.unpack(write(tmp_path / "vmlinux", make_elf())))
+    assert main([]) == 0
+    assert RELEASE in capsys.readouterr().out
+    assert main(["--help"]) == 2
