@@ -7,9 +7,9 @@ is still open; each leaf below is one class.
 The levels, each including the one before:
 
 - `path`: nothing more is decided; one test per path. What the path leaves open is taken to be different.
-- `conflict`: which touched entries of maps exist, and, per sort, which of the touched values are equal: arguments, keys of
-  touched entries, and what is stored under those that exist. Integer keys of one map need no more: a path has compared
-  them. Contents are not compared.
+- `conflict`: which touched entries of maps exist, and, per sort, which of the touched values are equal: arguments, keys
+  of touched entries, and what is stored under those that exist. Integer keys of one map need no more: a path has
+  compared them. Contents are not compared.
 - `full`: flags (boolean arguments and contents), whether the path looks at them or not, and which contents are equal.
 """
 
