@@ -255,12 +255,13 @@ class Machine:
 
     @property
     def panic(self) -> str | None:
-        """The line with which the kernel panicked, and what the runner or the kernel said before; None without one."""
+        """The line with which the kernel panicked, and what the runner or the kernel complained of first; None without
+        one."""
         lines = [line.strip() for line in _read_all(self._console).splitlines()]
         for number, line in enumerate(lines):
             if "Kernel panic" in line:
                 complaints = [text for text in lines[:number] if "commutant-runner:" in text or "BUG:" in text]
-                return " / ".join([*complaints[-2:], line])
+                return " / ".join([*complaints[:1], line])
         return None
 
 

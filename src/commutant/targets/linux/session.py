@@ -18,6 +18,7 @@ from commutant.errors import RunError, UsageError
 from commutant.mtrace.trace import TracedWindow
 from commutant.targets.base import Job, WindowRecord
 from commutant.targets.linux.machine import GuestSilent, GuestStopped
+from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import BATCH_LIMIT_BYTES, SLOT_COUNT
 from commutant.targets.linux.tracing import TracedMachine
 from commutant.testgen.testcase import TestCase
@@ -85,6 +86,18 @@ class LinuxSession:
                 record = waiting.popleft()
                 assert isinstance(record, WindowRecord)
                 yield record, None
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of the QEMU process; None without a machine."""
+        return self._machine.process_id if self._machine else None
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor of the machine; raises RunError without one."""
+        if self._machine is None:
+            raise RunError("the session has no machine")
+        return self._machine.monitor
 
     def close(self) -> None:
         """Ends the machine; may be called twice and from another thread, whose `run` then raises RunError."""

@@ -111,7 +111,7 @@ def take_snapshot(
     folder = platformdirs.user_cache_path("commutant") / "snapshots" / hashlib.sha256(key.encode()).hexdigest()[:24]
     snapshot = Snapshot(folder, line, core_count)
     with _locked(folder):
-        if not _is_whole(folder):
+        if not is_whole(folder):
             progress(f"booting Linux {kernel.release}")
             _make(folder, emulator, kernel, runner_image, core_count, line)
     return snapshot
@@ -132,7 +132,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _is_whole(folder: Path) -> bool:
+def is_whole(folder: Path) -> bool:
     """Whether all files of a snapshot are there, each with the size and SHA-256 that its description tells."""
     try:
         description: Mapping[str, str] = json.loads((folder / "snapshot.json").read_text())["sha256"]

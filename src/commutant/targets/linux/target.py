@@ -106,6 +106,11 @@ class LinuxTarget:
         selftest.check(session)
         self._spare = session
 
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that sessions resume from; None before the start."""
+        return self._started.snapshot if self._started else None
+
     def _new_session(self) -> LinuxSession:
         started = self._started
         if started is None:

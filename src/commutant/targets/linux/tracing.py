@@ -20,6 +20,7 @@ from commutant.errors import RunError
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
 from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.machine import GuestSilent, Tracer
+from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import Region
 from commutant.targets.linux.snapshot import Snapshot
 
@@ -28,8 +29,16 @@ _PIPE_BYTES = 1 << 20
 
 _READER_SECONDS = 10.0
 
-_Batch = Sequence[TracedWindow] | BaseException | None
-"""Windows of one batch; or why reading failed; or None behind the end of the trace."""
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why reading failed."""
+
+    reason: str
+
+
+_Batch = Sequence[TracedWindow] | _Failure | None
+"""Windows of one batch; or why there are none; or None behind the end of the trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,8 @@ class TracedMachine:
                 if batch is None:
                     return
         except BaseException as error:  # handed to whoever waits for the batch
-            self._batches.put(error)
+            # Only its text: with the error's frames the reader would live on, and its descriptor with it.
+            self._batches.put(_Failure(str(error) or type(error).__name__))
 
     @property
     def region(self) -> Region:
@@ -106,6 +116,11 @@ class TracedMachine:
     def process_id(self) -> int:
         """The id of the QEMU process."""
         return self._machine.process_id
+
+    @property
+    def monitor(self) -> Monitor:
+        """As `Machine.monitor`."""
+        return self._machine.monitor
 
     def wait(self, condition: Callable[[], bool], what: str, timeout_seconds: float) -> None:
         """As `Machine.wait`."""
@@ -127,9 +142,10 @@ class TracedMachine:
             raise self._machine.failure("the trace of a batch does not end", GuestSilent) from None
         if batch is None:
             raise self._machine.ended("reading the trace")
-        if isinstance(batch, BaseException):
-            ended = self._machine.has_ended()
-            raise self._machine.ended("reading the trace") if ended else self.failure(f"reading the trace: {batch}")
+        if isinstance(batch, _Failure):
+            if self._machine.has_ended():
+                raise self._machine.ended("reading the trace")
+            raise self.failure(f"reading the trace: {batch.reason}")
         return batch
 
     def kill(self) -> None:
