@@ -136,8 +136,16 @@ class World:
         table = self.tables.get(term[1], {})
         if keys in table:
             return table[keys]
+        if term[1].endswith("_free"):
+            return self._free(term[1].removesuffix("_free") + "_has", keys[:-1], keys[-1])
         result = self.signatures[term[1]][1]
         return False if result == "Bool" else -1 if result == "Int" else ("undefined", term[1], keys)
+
+    def _free(self, presence: str, prefix: tuple[Any, ...], position: int) -> int:
+        """The number that, of those that are no key behind this prefix, is the lowest but `position`."""
+        table = self.tables.get(presence, {})
+        absent = (number for number in itertools.count() if not table.get((*prefix, number), False))
+        return next(itertools.islice(absent, position, None))
 
     def holds(self, fact: Fact) -> bool:
         """Whether a fact is true here."""

@@ -42,7 +42,7 @@ from commutant.symbolic import (
     unknown,
 )
 from commutant.symbolic.context import NOT_DETERMINISTIC, install
-from commutant.symbolic.state import fits, shown, usual_class
+from commutant.symbolic.state import check_not_shared, fits, may_share, shown, usual_class
 
 
 @dataclass(slots=True)
@@ -154,6 +154,7 @@ class CallSet:
         self._functions = tuple(getattr(interface, name) for name in calls)
         self._state_types = interface.state_types()
         self._kinds = Kinds(interface)
+        self._may_share = any(may_share(type_) for type_ in self._state_types.values())
         self._usual_classes = {name: usual_class(type_) for name, type_ in self._state_types.items()}
         self._runs_to_verify = 2
         self._hooks = {name: interface.well_formedness(name) for name in self._state_types}
@@ -255,6 +256,9 @@ class CallSet:
             if value.__class__ is not usual and not fits(value, type_):
                 hint = f"; expected self.{name}.clear() and new entries" if isinstance(type_, MapType) else ""
                 raise UsageError(f"self.{name} has type {shown(type_)}, and was assigned {value!r}{hint}")
+        if self._may_share or current().may_share:
+            check_not_shared(values)
+            current().may_share = False
         if len(values) > len(self._usual_classes):
             for name in values:
                 if name not in self._state_types and name != IN_USE:

@@ -144,6 +144,7 @@ class Struct:
         struct = object.__new__(cls)
         struct.__dict__["_origin"] = origin
         struct.__dict__["_source"] = source
+        struct.__dict__["_held"] = True
         return struct
 
     def __getattr__(self, name: str) -> Any:

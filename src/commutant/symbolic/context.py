@@ -53,7 +53,8 @@ class Context:
 
     `trail` holds the branches taken. `restrictions` holds what was taken for granted without a branch. While
     `in_restriction`, branches ask what the model demands of its states; `restricted` are the positions in the trail of
-    those about presence and flags, which a reader need not be told.
+    those about presence and flags, which a reader need not be told. `may_share` is set where a record that a state
+    holds was stored again.
     """
 
     def __init__(self, prefix: tuple[Decision, ...] = ()) -> None:
@@ -62,6 +63,7 @@ class Context:
         self.restrictions: list[Decision] = []
         self.in_restriction = False
         self.restricted: set[int] = set()
+        self.may_share = False
         self.bool_terms: list[Term] = []
         self.int_terms: list[Term] = []
         self.sort_terms: list[Term] = []

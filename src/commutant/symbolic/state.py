@@ -383,6 +383,13 @@ class SymbolicMap:
         adopted = adopt(value, type_, self.content.name)
         if not fits(adopted, type_):
             raise UsageError(f"{self.content.name} has values of type {shown(type_)}, got {value!r}")
+        if isinstance(adopted, Struct):
+            held = adopted.__dict__.get("_held", False)
+            adopted.__dict__["_held"] = True
+            if held:
+                current().may_share = True
+        elif isinstance(value, SymbolicMap | list):
+            current().may_share = True
         self.written[self.content.find(key)] = (True, adopted)
 
     def __delitem__(self, key: Any) -> None:
@@ -446,6 +453,30 @@ class SymbolicMap:
     keys = values = items = __iter__
 
 
+def check_not_shared(attributes: dict[str, Any]) -> None:
+    """UsageError if one record, sequence or map has come to stand in two places of a state.
+
+    A change through one place would show in the other, on ordinary values for ever and here until the next call.
+    """
+    seen: dict[int, str] = {}
+    pending = [(name, value) for name, value in attributes.items() if isinstance(value, SymbolicMap | Struct | list)]
+    while pending:
+        name, value = pending.pop()
+        if id(value) in seen:
+            raise UsageError(
+                f"one {type(value).__name__} stands in two places of the state ({seen[id(value)]} and {name}), so that "
+                "a change of one would change the other: expected a new one with the same content"
+            )
+        seen[id(value)] = name
+        if isinstance(value, SymbolicMap):
+            parts = [item for present, item in value.written.values() if present]
+        elif isinstance(value, Struct):
+            parts = [part for field, part in value.__dict__.items() if field != "_source"]
+        else:
+            parts = list(value)
+        pending += [(name, part) for part in parts if isinstance(part, Struct | SymbolicMap | list)]
+
+
 def fits(value: Any, type_: Type) -> bool:
     """Whether a value may stand where the type is expected; of a struct or sequence the parts are not looked at."""
     if isinstance(type_, SortType):
@@ -459,6 +490,15 @@ def fits(value: Any, type_: Type) -> bool:
     if isinstance(type_, StructType):
         return isinstance(value, type_.struct)
     return isinstance(value, SymbolicMap if isinstance(type_, MapType) else list)
+
+
+def may_share(type_: Type, depth: int = 0) -> bool:
+    """Whether a call can put a record or sequence of this type into a second place without storing it under a key."""
+    if isinstance(type_, StructType):
+        return depth != 1 or any(may_share(field, 2) for field in struct_fields(type_.struct).values())
+    if isinstance(type_, MapType):
+        return may_share(type_.value, 1)
+    return isinstance(type_, SeqType)
 
 
 def usual_class(type_: Type) -> type:

@@ -70,6 +70,8 @@ class BoolValue:
             return True
         if isinstance(other, BoolValue | bool):
             return bool(self) == bool(other)
+        if isinstance(other, int | IntValue):  # as for Python, True is 1
+            return int(bool(self)) == other
         return False
 
     def __ne__(self, other: object) -> bool:
@@ -164,9 +166,7 @@ class IntValue:
 def _linear(value: object) -> Linear | None:
     if isinstance(value, IntValue):
         return value.linear
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (), value
-    return None
+    return ((), int(value)) if isinstance(value, int) else None
 
 
 def _required(value: object) -> Linear:

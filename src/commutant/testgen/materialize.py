@@ -7,7 +7,6 @@ if the replay reaches the wanted state, up to the values an implementation picks
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -35,7 +34,7 @@ class Valuation:
     def __init__(self, context: Context, sorts: Mapping[str, type[Sort]]) -> None:
         self._context = context
         self._sorts = sorts
-        self._ints: dict[int, int] = defaultdict(int, context.int_solution())
+        self._ints = context.int_solution()
         self._constrained = context.constrained_ints()
         self._named: dict[int, Any] = {context.find(index): value for index, value in context.constants.items()}
         self._count: dict[str, int] = {}
@@ -48,6 +47,8 @@ class Valuation:
             usual = self._context.bool_usual.get(value.index, False)
             return self._context.bool_values.get(value.index, usual)
         if isinstance(value, IntValue):
+            if any(variable not in self._ints for variable, _ in value.linear[0]):
+                self._ints = self._context.int_solution()  # the field of a struct that nothing had asked for
             number = value_of(value.linear, self._ints)
             free = all(variable not in self._constrained for variable, _ in value.linear[0])
             return Anything(number) if free else number
