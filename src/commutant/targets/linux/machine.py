@@ -47,9 +47,14 @@ class Boot:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Start from a saved state: the descriptor of its file, at its beginning. `Machine.load` then reads it."""
+    """Start from a saved machine; `Machine.load` then reads it.
+
+    `state` is the descriptor of the file of its devices' state, at its beginning; `fill_ram` fills the RAM whose
+    descriptor it is given.
+    """
 
     state: int
+    fill_ram: Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,24 +181,27 @@ class Machine:
         return self._monitor
 
     def save(self, descriptor: int) -> None:
-        """Stops the machine and writes its state to a file; raises RunError."""
+        """Stops the machine and writes the state of its devices to a file; its RAM then keeps still, for whoever wants
+        it saved too. Raises RunError.
+        """
         # Stopped first: QEMU can save a running machine, but under TCG a page that is written meanwhile may be missed.
         self.monitor.execute("stop")
-        self._report_migration()
-        self.monitor.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
+        self._prepare_migration()
         self.monitor.execute("getfd", {"fdname": "state"}, descriptor)
         self.monitor.execute("migrate", {"uri": "fd:state"})
         self.monitor.wait_for_migration()
 
     def load(self, start: Resume) -> None:
-        """Reads a saved state into a machine started for that, and lets it run; raises RunError."""
-        self._report_migration()
+        """Reads a saved machine into one that was started for that, and lets it run; raises RunError."""
+        start.fill_ram(self.ram_descriptor)  # while QEMU gets itself ready
+        self._prepare_migration()
         self.monitor.execute("migrate-incoming", {"uri": f"fd:{start.state}"})
         self.monitor.wait_for_migration()
         self.monitor.execute("cont")
 
-    def _report_migration(self) -> None:
-        wanted = [{"capability": "events", "state": True}]
+    def _prepare_migration(self) -> None:
+        """Has QEMU tell when it is done, and leave out RAM that is shared with us."""
+        wanted = [{"capability": name, "state": True} for name in ("events", "x-ignore-shared")]
         self.monitor.execute("migrate-set-capabilities", {"capabilities": wanted})
 
     def wait(self, condition: Callable[[], bool], what: str, timeout_seconds: float) -> None:

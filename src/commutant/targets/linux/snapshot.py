@@ -14,9 +14,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -27,10 +28,13 @@ from commutant.targets.linux.elf import Elf
 from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.kernel import Kernel
 from commutant.targets.linux.machine import Boot, Machine, MakeTracer, Resume, hardware_arguments
+from commutant.targets.linux.ram_image import Run, load_ram, save_ram
 
-_FORMAT = 1
+_FORMAT = 2
 _BOOT_SECONDS = 120.0
-_FILES = ("state", "kallsyms", "btf")
+_FILES = ("state", "ram", "kallsyms", "btf")
+_KEPT = 6
+"""Snapshots in the cache folder, of about 100 MB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,14 @@ class Snapshot:
 
     def resume(self, emulator: Emulator, make_tracer: MakeTracer | None = None) -> Machine:
         """A machine that goes on from the snapshot; raises RunError if it does not come up."""
-        try:
-            state = os.open(self.folder / "state", os.O_RDONLY)
-        except OSError as error:
-            raise RunError(f"{self.folder / 'state'}: {error.strerror}; run the command again") from None
-        start = Resume(state)
-        try:
+        with contextlib.ExitStack() as stack:
+            try:
+                runs = [(int(offset), int(length)) for offset, length in _description(self.folder)["ram_runs"]]
+                ram = stack.enter_context((self.folder / "ram").open("rb", buffering=0))
+                state = stack.enter_context((self.folder / "state").open("rb", buffering=0))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise RunError(f"{self.folder}: damaged ({error}); run the command again") from None
+            start = Resume(state.fileno(), lambda descriptor: load_ram(ram.fileno(), runs, descriptor))
             machine = Machine(emulator, self.core_count, start, make_tracer)
             try:
                 machine.load(start)
@@ -68,9 +74,7 @@ class Snapshot:
             except BaseException:
                 machine.close()
                 raise
-        finally:
-            os.close(state)
-        return machine
+            return machine
 
 
 def command_line(file_system: str) -> str:
@@ -111,7 +115,9 @@ def take_snapshot(
     folder = platformdirs.user_cache_path("commutant") / "snapshots" / hashlib.sha256(key.encode()).hexdigest()[:24]
     snapshot = Snapshot(folder, line, core_count)
     with _locked(folder):
-        if not is_whole(folder):
+        if is_whole(folder):
+            os.utime(folder)  # used now, says `_forget_old`
+        else:
             progress(f"booting Linux {kernel.release}")
             _make(folder, emulator, kernel, runner_image, core_count, line)
     return snapshot
@@ -132,13 +138,21 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _description(folder: Path) -> dict[str, Any]:
+    """What stands in a snapshot's description; OSError, ValueError or TypeError if it is none."""
+    description = json.loads((folder / "snapshot.json").read_text())
+    if not isinstance(description, dict) or description.get("format") != _FORMAT:
+        raise ValueError("its description is none, or another version's")
+    return description
+
+
 def is_whole(folder: Path) -> bool:
     """Whether all files of a snapshot are there, each with the size and SHA-256 that its description tells."""
     try:
-        description: Mapping[str, str] = json.loads((folder / "snapshot.json").read_text())["sha256"]
+        digests = _description(folder)["sha256"]
         for name in _FILES:
             with (folder / name).open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != description[name]:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digests[name]:
                     return False
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -156,14 +170,14 @@ def _make(folder: Path, emulator: Emulator, kernel: Kernel, runner_image: bytes,
         part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".part", dir=folder.parent))
         try:
             (part / "btf").write_bytes(btf)
-            (part / "kallsyms").write_bytes(
-                _boot_and_save(emulator, vmlinux, runner_image, core_count, line, part / "state")
-            )
+            kallsyms, runs = _boot_and_save(emulator, vmlinux, runner_image, core_count, line, part)
+            (part / "kallsyms").write_bytes(kallsyms)
             digests = {name: hashlib.sha256((part / name).read_bytes()).hexdigest() for name in _FILES}
-            description = {"format": _FORMAT, "kernel": kernel.release, "qemu": emulator.version, "sha256": digests}
-            (part / "snapshot.json").write_text(json.dumps(description, indent=1))
+            description = {"format": _FORMAT, "kernel": kernel.release, "qemu": emulator.version}
+            (part / "snapshot.json").write_text(json.dumps({**description, "sha256": digests, "ram_runs": runs}))
             shutil.rmtree(folder, ignore_errors=True)
             part.rename(folder)
+            _forget_old(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
@@ -171,9 +185,9 @@ def _make(folder: Path, emulator: Emulator, kernel: Kernel, runner_image: bytes,
 
 
 def _boot_and_save(
-    emulator: Emulator, vmlinux: bytes, runner_image: bytes, core_count: int, line: str, state: Path
-) -> bytes:
-    """Boots, takes the kernel's symbols, saves the machine's state to a file, and returns the symbols."""
+    emulator: Emulator, vmlinux: bytes, runner_image: bytes, core_count: int, line: str, folder: Path
+) -> tuple[bytes, list[Run]]:
+    """Boots, saves the machine to files, and returns the kernel's symbols and where the saved RAM belongs."""
     with contextlib.ExitStack() as stack:
         kernel_file = _anonymous_file(stack, "commutant-vmlinux", vmlinux)
         archive_file = _anonymous_file(stack, "commutant-initramfs", initramfs(runner_image))
@@ -181,9 +195,18 @@ def _boot_and_save(
         machine.wait(lambda: machine.region.exporting, "booting Linux", _BOOT_SECONDS)
         kallsyms = machine.region.take_export()
         machine.wait(lambda: machine.region.ready, "starting the runner in the guest", _BOOT_SECONDS)
-        with state.open("wb") as file:
+        with (folder / "state").open("wb") as file:
             machine.save(file.fileno())
-    return kallsyms
+        with (folder / "ram").open("wb") as file:
+            return kallsyms, save_ram(machine.ram_descriptor, file)
+
+
+def _forget_old(folder: Path) -> None:
+    """Removes snapshots that have not been used for longest: each build of the runner has its own."""
+    others = [path for path in folder.parent.iterdir() if path.is_dir() and path != folder]
+    others.sort(key=lambda path: path.stat().st_mtime)
+    for old in others[: -(_KEPT - 1)]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _anonymous_file(stack: contextlib.ExitStack, name: str, content: bytes) -> int:
