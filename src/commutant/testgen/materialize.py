@@ -20,7 +20,7 @@ from commutant.lang.types import Map, OpaqueValue, Process, Seq, Sort, SortType,
 from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap
 from commutant.symbolic.integers import value_of
 from commutant.testgen.concrete import Anything, Canonical, agree, outcomes, replay
-from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase
+from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase, Value
 from commutant.testgen.testcase import Outcome as AcceptableOutcome
 
 
@@ -196,19 +196,25 @@ class Materializer:
     def _place(self, arguments: Sequence[Mapping[str, Any]], processes: Sequence[int]) -> tuple[PlacedCall, ...]:
         placed = []
         for core, (signature, given, process) in enumerate(zip(self.signatures, arguments, processes, strict=True)):
-            shown = {name: value for name, value in given.items() if name != signature.process_parameter}
+            shown = self._arguments(signature, given)
             placed.append(PlacedCall(signature.name, shown, process, list(processes[:core]).count(process), core))
         return tuple(placed)
 
-    def _plain(self, invocation: Invocation) -> dict[str, Any]:
-        process = self.interface.signature(invocation.call).process_parameter
-        plain = {name: value for name, value in invocation.arguments.items() if name != process}
-        for name, value in plain.items():
-            if isinstance(value, OpaqueValue):
-                raise UsageError(
-                    f"{self.interface.__name__}: {invocation.call} was given the {value.sort} of the state as "
-                    f"{name!r}: expected set-up and observation to use values that the test picks"
-                )
+    def _plain(self, invocation: Invocation) -> dict[str, Value]:
+        return self._arguments(self.interface.signature(invocation.call), invocation.arguments)
+
+    def _arguments(self, signature: CallSignature, given: Mapping[str, Any]) -> dict[str, Value]:
+        """Arguments as JSON values; UsageError for one that only the implementation knows."""
+        plain = {}
+        for name, value in given.items():
+            if name != signature.process_parameter:
+                plain[name] = argument = _json_argument(value)
+                if argument is _OPAQUE:
+                    raise UsageError(
+                        f"{self.interface.__name__}: {signature.name} was given a value of the state as {name!r} that "
+                        "the implementation picks: expected calls, set-up and observation to use values that the test "
+                        "picks"
+                    )
         return plain
 
     def _process(self, invocation: Invocation) -> int:
@@ -223,6 +229,22 @@ def _invocations(given: Iterable[Any]) -> list[Invocation]:
         if not isinstance(item, Invocation):
             raise UsageError(f"expected invoke(...) of calls, got {type(item).__name__} {item!r}")
     return invocations
+
+
+_OPAQUE = object()
+
+
+def _json_argument(value: Any) -> Value:
+    """An argument as the JSON value of docs/ARCHITECTURE.md ("Values"); `_OPAQUE` if a part of it has none."""
+    if isinstance(value, OpaqueValue):
+        return _OPAQUE
+    if isinstance(value, Struct):
+        fields = {name: _json_argument(getattr(value, name)) for name in struct_fields(type(value))}
+        return _OPAQUE if _OPAQUE in fields.values() else {"struct": fields}
+    if isinstance(value, tuple | list):
+        items = [_json_argument(item) for item in value]
+        return _OPAQUE if _OPAQUE in items else {"seq": items}
+    return value
 
 
 def _canonical(results: Sequence[Any]) -> list[Any]:
