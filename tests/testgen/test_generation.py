@@ -428,7 +428,7 @@ def test_combinations_are_gone_through_in_depth_even_if_later_ones_have_fewer_va
     while True:
         oracle.begin("call", 0)
         first = oracle.choose(BoolType(), lambda _: True)
-        second = oracle.choose(BoolType(), lambda value: first or not value)
+        second = oracle.choose(BoolType(), lambda value, first=first: first or not value)
         seen.append((first, second))
         if not oracle.step():
             break

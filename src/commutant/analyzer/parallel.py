@@ -1,7 +1,7 @@
 """Independent pieces of work over processes, in order, with progress; small work stays in this process.
 
-Workers are forked, so that models loaded from files need no second loading. They leave SIGINT to the parent, which
-cancels what has not begun and lets the interrupt through.
+Workers are forked, so that models loaded from files need no second loading. They leave SIGINT to the parent, which ends
+them and lets the interrupt through.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def map_in_processes(
             if progress:
                 progress(len(results), len(pieces))
         return results
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), initializer=_ignore_interrupts)
     try:
         chunk = max(1, len(pieces) // (jobs * 8))
@@ -41,6 +42,9 @@ def map_in_processes(
             if progress:
                 progress(len(results), len(pieces))
     except BaseException:
+        # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
         pool.shutdown(wait=True, cancel_futures=True)
         raise
     pool.shutdown()
@@ -49,3 +53,4 @@ def map_in_processes(
 
 def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
