@@ -43,15 +43,18 @@ _Batch = Sequence[TracedWindow] | _Failure | None
 
 @dataclass(frozen=True, slots=True)
 class TracerFiles:
-    """What all machines of a kernel need for tracing: the plugin, the kernel's layout for it, and names for the
-    reader."""
+    """What all machines of a kernel need for tracing: the plugin, the kernel's layout for it, and names for the reader.
+
+    Without `recording` the plugin sees the windows but no accesses: the limit of what tracing costs, for benchmarks.
+    """
 
     plugin: Path
     layout_descriptor: int
     names: _native.KernelNames
+    recording: bool
 
     @classmethod
-    def prepare(cls, snapshot: Snapshot) -> TracerFiles:
+    def prepare(cls, snapshot: Snapshot, *, recording: bool = True) -> TracerFiles:
         """Reads the kernel's symbols and types; raises RunError if they are not what they should be."""
         plugin = artifacts.plugin_path()
         try:
@@ -61,7 +64,7 @@ class TracerFiles:
         layout, names = kernel_layout(kallsyms, btf), kernel_names(kallsyms, btf)
         descriptor = os.memfd_create("commutant-layout")
         os.pwrite(descriptor, layout.encode(), 0)
-        return cls(plugin, descriptor, names)
+        return cls(plugin, descriptor, names, recording)
 
     def close(self) -> None:
         """Frees the layout; once only."""
@@ -86,7 +89,8 @@ class TracedMachine:
                     arguments = [f"{name}=/proc/self/fd/{descriptor}" for name, descriptor in paths.items()]
                     # A comma separates arguments for QEMU; doubled it stands for itself.
                     plugin = str(files.plugin).replace(",", ",,")
-                    return Tracer(",".join([plugin, *arguments, "mode=system"]), (far_end, files.layout_descriptor))
+                    arguments += ["mode=system", f"record={'on' if files.recording else 'off'}"]
+                    return Tracer(",".join([plugin, *arguments]), (far_end, files.layout_descriptor))
 
                 self._machine = snapshot.resume(emulator, tracer)
             stack.callback(self._machine.close)
