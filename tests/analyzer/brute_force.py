@@ -12,7 +12,7 @@ from typing import Any
 
 from commutant.lang.interface import Interface
 from commutant.lang.nondeterminism import answered_by, finite_values
-from commutant.lang.types import OpaqueValue, SortType, Type
+from commutant.lang.types import OpaqueValue, SortType, TimeValue, Type
 
 Calls = Sequence[tuple[str, Mapping[str, Any]]]
 
@@ -97,6 +97,13 @@ class OrderOracle:
             raise Refused
         self._in_use.append(value)
         return value
+
+    def now(self) -> TimeValue:
+        """The one time at which all calls run."""
+        return NOW
+
+
+NOW = TimeValue(1_000_000)
 
 
 def commutes(start: Interface, calls: Calls, domains: Mapping[str, Sequence[Any]]) -> bool:

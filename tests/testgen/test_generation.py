@@ -301,7 +301,7 @@ def broken(**methods: Any) -> type[Interface]:
         ({"setup": lambda self: [invoke("wipe")]}, r"broken has no call 'wipe'; it has read, write, whole"),
         (
             {"setup": lambda self: [invoke("read", k=1)]},
-            r"Broken\.read raised TypeError: .*unexpected keyword argument",
+            r"Broken\.read raised TypeError: .*unexpected keyword",
         ),
         ({"observe": lambda self, values: values["x"]}, r"Broken\.observe raised KeyError"),
         ({"observe": lambda self, values: [Invocation]}, r"Broken\.observe: expected invoke\(\.\.\.\) of calls"),

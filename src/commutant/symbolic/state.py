@@ -195,8 +195,14 @@ class MapContent:
     def _became_absent(self, entry: Entry) -> None:
         """Holes are the lowest absent numbers, so an absent key that is none of them lies above."""
         for prefix, numbers in self.holes:
-            if numbers and split_key(entry.key)[0] == prefix:
+            if numbers and split_key(entry.key)[0] == prefix and not self.is_negative(split_key(entry.key)[1]):
                 _require(split_key(self.entries[numbers[-1]].key)[1] + 1 - split_key(entry.key)[1])
+
+    def is_negative(self, number: Any) -> bool:
+        """Whether the last part of a key is below 0, where no hole is; not asked where the key's type excludes it."""
+        type_ = self.type.key.items[-1] if isinstance(self.type.key, TupleType) else self.type.key
+        known = isinstance(type_, IntType) and type_.low is not None and type_.low >= 0
+        return not known and bool(number < 0)
 
     def hole(self, prefix: tuple[Any, ...], position: int) -> int:
         """The entry of the number that, of those absent in the initial state, is the lowest but `position`."""
@@ -226,6 +232,8 @@ class MapContent:
             if self.initially_has(number):
                 if key == lowest:
                     raise Infeasible
+            elif self.is_negative(key):
+                continue
             elif key == lowest:
                 return number
             else:
@@ -289,7 +297,7 @@ class SymbolicMap:
             entry = self.content.entries[other]
             known, key = split_key(entry.key)
             was_present = not present and entry.presence is not False and known == prefix
-            if was_present and self.content.initially_has(other) and key < lowest:
+            if was_present and self.content.initially_has(other) and key < lowest and not self.content.is_negative(key):
                 lowest = key
         return lowest
 
