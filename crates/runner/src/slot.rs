@@ -15,7 +15,7 @@
 
 use std::cell::UnsafeCell;
 use std::ptr;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
 use crate::marker;
 use crate::target::{Marks, Target};
@@ -35,6 +35,21 @@ const RUN_MARKED: u32 = 1;
 const ATTEND: u32 = 2;
 const SLEEP: u32 = 3;
 const STEP: u32 = 4;
+
+/// Atomic, set before any actor starts: whether who spins also offers its processor to others.
+static YIELDS: AtomicBool = AtomicBool::new(false);
+
+/// From now on, spinning actors yield to the operating system: for programs whose actors are its threads.
+pub fn yield_while_spinning() {
+    YIELDS.store(true, Ordering::Relaxed);
+}
+
+fn spin() {
+    std::hint::spin_loop();
+    if YIELDS.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
+}
 
 /// Hand-over between the coordinator and one actor; lies in memory that both map at the same address.
 #[repr(C, align(4096))]
@@ -141,7 +156,7 @@ impl<Operation> Slot<Operation> {
     fn await_done(&self, command: u32) {
         // Acquire: pairs with the release of `done` in `serve`; we must see operation and result.
         while self.done.0.load(Ordering::Acquire) != command {
-            std::hint::spin_loop();
+            spin();
         }
     }
 
@@ -155,7 +170,7 @@ impl<Operation> Slot<Operation> {
             let next = self.command.load(Ordering::Acquire);
             if next == last {
                 if awake {
-                    std::hint::spin_loop();
+                    spin();
                 } else {
                     futex_wait(&self.command, last);
                 }
