@@ -36,7 +36,7 @@ def test_results_come_in_order_with_progress(jobs: int, count: int) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_of_a_piece_comes_through(jobs: int) -> None:
-    with pytest.raises(UsageError, match="^ten is not to be had$"):
+    with pytest.raises(UsageError, match=r"^ten is not to be had$"):
         map_in_processes(refuse_the_tenth, range(100), jobs)
 
 
