@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,11 +87,26 @@ def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> 
     return output
 
 
-def stream(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> None:
-    """Like `run`, for long commands: what they print is shown as it comes."""
+def stream(argv: Sequence[str | Path], *, without: str | None = None) -> None:
+    """Like `run`, for long commands: what they print is shown as it comes, but for output lines that match `without`.
+
+    Without a pattern the command has the caller's output itself, which may be a terminal.
+    """
     command = [str(part) for part in argv]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment(env), stdin=subprocess.DEVNULL)
+    output = None if without is None else subprocess.PIPE
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        text=True,
+        errors="replace",
+    )
     try:
+        for line in process.stdout or ():
+            if without is None or re.match(without, line) is None:
+                print(line, end="", flush=True)
         status = process.wait()
     except KeyboardInterrupt:
         process.wait()  # the terminal has sent the signal to the command as well: it ends by itself

@@ -12,6 +12,7 @@ import pytest
 import rust
 import steps
 import system_packages
+import verify
 from tests.repository.tree import ROOT, command
 
 
@@ -57,6 +58,15 @@ def test_a_failing_command_shows_what_it_printed_and_itself(repository: Path) ->
         steps.run([sys.executable, "-c", program])
     for part in ("to output", "to error", "-c", "returned 7"):
         assert part in str(failure.value)
+
+
+def test_a_long_command_shows_its_lines_but_those_that_say_nothing(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "print(); print('running 0 tests'); print('running 2 tests'); raise SystemExit(3)"
+    with pytest.raises(steps.StepFailed, match="returned 3"):
+        steps.stream([sys.executable, "-c", program], without=verify.NO_TESTS)
+    assert capsys.readouterr().out == "running 2 tests\n"
 
 
 def test_a_missing_command_is_named(repository: Path) -> None:
