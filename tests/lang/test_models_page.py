@@ -1,0 +1,72 @@
+"""docs/models.md: every model on the page runs, and prints what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import commutant
+from commutant.analyzer import analyze
+from commutant.lang import load_interface
+from commutant.testgen import generate
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+def models() -> Iterator[tuple[str, str, str]]:
+    """File name, text of the model, and the session behind it: the command, and what it prints."""
+    text = PAGE.read_text()
+    for model, session in re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        name = re.match(r"\$ commutant analyze (\w+\.py)", session)
+        assert name, session
+        yield name[1], model, session
+
+
+MODELS = list(models())
+
+
+def test_every_example_is_executed() -> None:
+    assert PAGE.read_text().count("```python\n") == len(MODELS) > 4
+
+
+@pytest.mark.parametrize("name, model, session", MODELS, ids=[name for name, *_ in MODELS])
+def test_a_model_prints_what_the_page_says(name: str, model: str, session: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(model)
+    command, _, expected = session.removeprefix("$ commutant ").partition("\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "commutant", *command.split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(commutant.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    printed = ended.stdout + ended.stderr.replace(f"{tmp_path}/", "")
+    assert printed.rstrip() == expected.rstrip()
+
+
+def test_the_last_model_has_tests(tmp_path: Path) -> None:
+    name, model, _ = MODELS[-1]
+    (tmp_path / name).write_text(model)
+    corpus = generate(load_interface(str(tmp_path / name)))
+    assert {test.set_name for test in corpus.tests} == {"put-put", "put-open", "open-open"}
+    assert corpus.without_setup == {"put-put": 1, "put-open": 1, "open-open": 1}
+
+
+def test_the_limits_on_the_page_are_the_engines() -> None:
+    from commutant.symbolic.context import MAX_DECISIONS_PER_PATH
+
+    assert f"within {MAX_DECISIONS_PER_PATH} decisions" in PAGE.read_text()
+
+
+def test_three_sets_do_not_commute_as_the_page_says(tmp_path: Path) -> None:
+    name, model, _ = MODELS[0]
+    (tmp_path / name).write_text(model)
+    one = analyze(load_interface(str(tmp_path / name)), ["set", "set", "set"], size=3).sets[0]
+    assert one.conditions == ["new.0 = new.1; new.0 = new.2"]
