@@ -67,11 +67,12 @@ def rust_sources() -> list[Path]:
 
 
 def artifacts(toolchain: Toolchain) -> None:
-    """Builds the tracer plugin and the runner and puts them into the package's `_artifacts`."""
+    """Builds the tracer plugin and the runners and puts them into the package's `_artifacts`."""
     plugin = ARTIFACTS / "libcommutant_mtrace_plugin.so"
     runner = ARTIFACTS / "commutant-runner"
+    scalefs_runner = ARTIFACTS / "commutant-scalefs-runner"
     key = content_hash([*rust_sources(), THIS], toolchain.version)
-    if is_current("artifacts", key, [plugin, runner]):
+    if is_current("artifacts", key, [plugin, runner, scalefs_runner]):
         return
     ARTIFACTS.mkdir(exist_ok=True)
     with timed("tracer plugin", "built"):
@@ -79,6 +80,10 @@ def artifacts(toolchain: Toolchain) -> None:
     with timed("runner", "built"):
         # Static, since it is the only file in the guest's initial file system.
         install_file(toolchain.build("runner", "bin", "-C", "target-feature=+crt-static"), runner)
+    with timed("runner of scalefs", "built"):
+        # At fixed addresses, so that those in a trace are those of its symbols.
+        flags = ("-C", "target-feature=+crt-static", "-C", "relocation-model=static")
+        install_file(toolchain.build("scalefs-runner", "bin", *flags), scalefs_runner)
     record("artifacts", key)
 
 

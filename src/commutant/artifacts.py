@@ -1,4 +1,4 @@
-"""Where the compiled files lie that Commutant hands to the emulator: the tracer plugin and the runner.
+"""Where the compiled files lie that Commutant hands to the emulator: the tracer plugin and the runners.
 
 `make setup` builds them and puts them into `_artifacts` beside this module; the wheel carries them from there.
 """
@@ -20,6 +20,11 @@ def plugin_path() -> Path:
 def runner_path() -> Path:
     """The runner: a static x86-64 program that executes test cases. Raises RunError if it is missing."""
     return _artifact("commutant-runner", "the runner")
+
+
+def scalefs_runner_path() -> Path:
+    """The runner of the target `scalefs`: a static x86-64 program. Raises RunError if it is missing."""
+    return _artifact("commutant-scalefs-runner", "the runner of the target scalefs")
 
 
 def _artifact(name: str, meaning: str) -> Path:

@@ -14,6 +14,7 @@ Factory = Callable[[str, Mapping[str, str]], Target]
 
 TARGETS: dict[str, str] = {
     "linux": "commutant.targets.linux:create",
+    "scalefs": "commutant.targets.scalefs:create",
 }
 """The targets by name, each as `module:factory`; the module is imported when the target is asked for."""
 

@@ -1,0 +1,76 @@
+"""What runs under the emulator: a program, its arguments, and names for its addresses."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commutant import _native
+from commutant.errors import RunError
+from commutant.mtrace.finding import Finding
+
+_ANSWER_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Memory in which no symbol lies, from `start` to `end` (excluded); its objects are named after it."""
+
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that runs batches (crates/scalefs-runner), and the names of what it consists of."""
+
+    path: Path
+    arguments: tuple[str, ...]
+    names: _native.ProgramNames
+    regions: tuple[Region, ...] = ()
+
+    @property
+    def command(self) -> list[str]:
+        """Program and arguments."""
+        return [str(self.path), *self.arguments]
+
+    def named(self, finding: Finding) -> Finding:
+        """The finding, named after its region if it has no symbol.
+
+        The address within a region is another one in each run, so the place is said by the bytes of the line.
+        """
+        for region in self.regions:
+            if region.start <= finding.line_address < region.end:
+                sides = sorted({finding.first.offset, finding.second.offset})
+                low = max(sides) if finding.sharing == "true" else None
+                field = f"+{low:#x}" if low is not None else " | ".join(f"+{offset:#x}" for offset in sides)
+                return dataclasses.replace(finding, object=region.name, field=field)
+        return finding
+
+
+def read_symbols(path: Path) -> _native.ProgramNames:
+    """The symbols that a program lists of itself (`--symbols`); raises RunError if it does not."""
+    symbols = []
+    for line in ask(path, "--symbols").splitlines():
+        start, end, name = line.split(" ", 2)
+        symbols.append((int(start, 16), int(end, 16), name))
+    return _native.ProgramNames(symbols)
+
+
+def read_calls(path: Path) -> frozenset[str]:
+    """The calls that a program says it knows (`--calls`); raises RunError if it does not."""
+    return frozenset(ask(path, "--calls").split())
+
+
+def ask(path: Path, option: str) -> str:
+    """What a program prints for an option, without an emulator; raises RunError if it does not start."""
+    command: Sequence[str] = [str(path), option]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise RunError(f"{path}: the runner does not start: {error}; run `make setup` again") from None
+    return answer.stdout

@@ -1,0 +1,1 @@
+"""Targets that are programs under QEMU's user mode."""
