@@ -13,7 +13,6 @@ if sys.version_info < (3, 11):  # noqa: UP036 - this runs with whatever `python3
     sys.exit(f"setup: Python 3.11 or newer is needed, not {sys.version.split()[0]}; try `make setup PYTHON=python3.11`")
 
 import fcntl
-import os
 import shutil
 import time
 from pathlib import Path
@@ -24,6 +23,9 @@ from system_packages import install_missing, refresh_package_lists
 
 THIS = Path(__file__).resolve()
 PYTHON = VENV / "bin" / "python"
+INTERPRETER = VENV / "pyvenv.cfg"
+"""Says which Python the environment was made with."""
+
 COMMUTANT = VENV / "bin" / "commutant"
 WHEELS = VENV / "wheels"
 LOCK = ROOT / "requirements-dev.lock"
@@ -31,19 +33,20 @@ ARTIFACTS = ROOT / "src" / "commutant" / "_artifacts"
 
 
 def virtual_environment() -> None:
-    """Makes `.venv` with exactly the packages of the lock file, each checked against its hash.
+    """Makes `.venv`, or takes the one that is there, with the packages of the lock file, each checked against its hash.
 
-    The wheels are kept beside them: the test that installs Commutant into an empty environment takes them from there.
+    Whichever Python runs this script, an environment that is there keeps its own: it may be in use, and is never
+    deleted here. The wheels are kept beside the packages: the test that installs Commutant into an empty environment
+    takes them from there. Raises StepFailed if the environment's Python is gone.
     """
-    key = content_hash([LOCK, THIS], sys.version)
-    if is_current("packages", key, [PYTHON, WHEELS]):
+    if PYTHON.is_symlink() and not PYTHON.exists():
+        raise StepFailed(f"{PYTHON} leads to a Python that is gone; `make clean` removes the environment")
+    if not PYTHON.exists():
+        run([sys.executable, "-m", "venv", VENV])
+    key = content_hash([LOCK, THIS, INTERPRETER])
+    if is_current("packages", key, [WHEELS]):
         return
     with timed("Python packages", "downloaded, checked and installed"):
-        if VENV.exists() and not is_current("interpreter", sys.version, [PYTHON]):
-            shutil.rmtree(VENV)
-        if not PYTHON.exists():
-            run([sys.executable, "-m", "venv", VENV])
-            record("interpreter", sys.version)
         pip: list[str | Path] = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
         checked: list[str | Path] = ["--require-hashes", "--only-binary", ":all:", "-r", LOCK]
         run([*pip, "download", *checked, "--dest", WHEELS])
@@ -96,7 +99,7 @@ def install_file(built: Path, destination: Path) -> None:
 
 def native_module(toolchain: Toolchain) -> None:
     """Builds `commutant._native` and installs the package so that the sources in `src` are what runs."""
-    key = content_hash([*rust_sources(), ROOT / "pyproject.toml", THIS], toolchain.version, sys.version)
+    key = content_hash([*rust_sources(), ROOT / "pyproject.toml", THIS, INTERPRETER], toolchain.version)
     products = [COMMUTANT, *(ROOT / "src" / "commutant").glob("_native*.so")]
     if is_current("native", key, products) and len(products) > 1:
         return
@@ -129,9 +132,7 @@ def main() -> int:
         with (ROOT / "Makefile").open() as lock:  # two setups of one checkout take turns
             fcntl.flock(lock, fcntl.LOCK_EX)
             step = "system packages"
-            if install_missing():
-                # They may have brought another build of Python: the rest belongs to the one that is there from now on.
-                os.execv(sys.executable, [sys.executable, str(THIS)])
+            install_missing()
             step = "Rust toolchain"
             toolchain = Toolchain.find()
             step = "Python packages"

@@ -94,23 +94,17 @@ def stream(argv: Sequence[str | Path], *, without: str | None = None) -> None:
     """
     command = [str(part) for part in argv]
     output = None if without is None else subprocess.PIPE
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        text=True,
-        errors="replace",
-    )
-    try:
-        for line in process.stdout or ():
-            if without is None or re.match(without, line) is None:
-                print(line, end="", flush=True)
-        status = process.wait()
-    except KeyboardInterrupt:
-        process.wait()  # the terminal has sent the signal to the command as well: it ends by itself
-        raise
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=output, text=True, errors="replace"
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                if without is None or re.match(without, line) is None:
+                    print(line, end="", flush=True)
+            status = process.wait()
+        except KeyboardInterrupt:
+            process.wait()  # the terminal has sent the signal to the command as well: it ends by itself
+            raise
     if status != 0:
         raise StepFailed(f"`{' '.join(command)}` {_ending(status)}")
 

@@ -33,15 +33,15 @@ def missing() -> list[str]:
     return sorted(packages)
 
 
-def install_missing() -> bool:
-    """Installs what is missing, with sudo if the user is not root, and says so first; returns whether it did anything.
+def install_missing() -> None:
+    """Installs what is missing, with sudo if the user is not root, and says so first.
 
     Raises StepFailed if that is impossible, with the command that an administrator has to run.
     """
     packages = missing()
     lists_missing = _package_lists_missing()
     if not packages and not lists_missing:
-        return False
+        return
     wanted = f"apt-get install --no-install-recommends {' '.join(packages)}" if packages else "apt-get update"
     apt = _apt_get(wanted)
     if lists_missing:
@@ -60,7 +60,6 @@ def install_missing() -> bool:
         raise StepFailed(f"installed, yet what is needed of {', '.join(still)} is not found; is /usr/bin on the path?")
     if _package_lists_missing():
         raise StepFailed("apt knows no packages, even after `apt-get update`; are there sources in /etc/apt?")
-    return True
 
 
 def refresh_package_lists() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rust
+import setup
 import steps
 import system_packages
 import verify
@@ -121,6 +122,32 @@ def test_what_is_missing_even_after_the_installation_is_named(monkeypatch: pytes
     assert ran[-1] == "qemu-user"
 
 
+def test_an_environment_of_another_python_is_used_and_not_deleted(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = repository / ".venv"
+    for name in ("PYTHON", "INTERPRETER", "WHEELS"):
+        path = venv / getattr(setup, name).relative_to(steps.VENV)
+        monkeypatch.setattr(setup, name, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    monkeypatch.setattr(setup, "VENV", venv)
+    monkeypatch.setattr(setup, "LOCK", repository / "lock")
+    monkeypatch.setattr(setup, "THIS", repository / "script")
+    for file in (setup.PYTHON, setup.INTERPRETER, setup.LOCK, setup.THIS, venv / "of the user"):
+        file.touch()
+    ran: list[list[str]] = []
+    monkeypatch.setattr(setup, "run", lambda argv: ran.append([str(part) for part in argv]))
+    setup.virtual_environment()
+    assert (venv / "of the user").exists()
+    assert [argv[0] for argv in ran] == [str(setup.PYTHON)] * 2
+    setup.PYTHON.unlink()
+    setup.PYTHON.symlink_to(repository / "gone")
+    with pytest.raises(steps.StepFailed, match="make clean"):
+        setup.virtual_environment()
+    assert (venv / "of the user").exists()
+
+
 def test_setting_up_again_does_nothing() -> None:
+    assert Path(sys.prefix) == steps.VENV, "the tests run with another Python than that of `make setup`"
     output = command("python", "scripts/setup.py").splitlines()
     assert [line.split()[0] for line in output] == ["setup"]

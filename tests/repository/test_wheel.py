@@ -50,6 +50,7 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
     for wanted in (
         "commutant/_native.abi3.so",
         "commutant/_artifacts/commutant-runner",
+        "commutant/_artifacts/commutant-scalefs-runner",
         "commutant/_artifacts/libcommutant_mtrace_plugin.so",
         "commutant/py.typed",
     ):
