@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commutant.errors import CommutantError, RunError, UsageError
@@ -48,6 +48,7 @@ def test_every_compression_gives_the_vmlinux(compress: Callable[[bytes], bytes])
     assert extract_vmlinux(image, "image") == vmlinux
 
 
+@example(cut=518, compression=COMPRESSIONS[0])  # behind the magic number, before the protocol's
 @given(cut=st.integers(min_value=0), compression=st.sampled_from(COMPRESSIONS[:4]))
 def test_a_bzimage_cut_off_anywhere_is_refused(cut: int, compression: Callable[[bytes], bytes]) -> None:
     image = make_bzimage(compression(make_elf()))

@@ -42,8 +42,10 @@ def extract_vmlinux(image: bytes, name: str) -> bytes:
     """
     if not is_bzimage(image):
         raise UsageError(f"{name}: expected a kernel (bzImage, vmlinux or a Debian package), found something else")
+    if len(image) < _PAYLOAD_OFFSET + 8:
+        raise UsageError(f"{name}: cut off: {len(image)} bytes, expected at least {_PAYLOAD_OFFSET + 8}; get it again")
     (protocol,) = struct.unpack_from("<H", image, _PROTOCOL_OFFSET)
-    if protocol < _FIRST_PROTOCOL_WITH_PAYLOAD or len(image) < _PAYLOAD_OFFSET + 8:
+    if protocol < _FIRST_PROTOCOL_WITH_PAYLOAD:
         raise UsageError(f"{name}: a kernel of boot protocol {protocol:#06x}, expected 0x0208 (Linux 2.6.26) or newer")
     payload_offset, payload_bytes = struct.unpack_from("<II", image, _PAYLOAD_OFFSET)
     start = ((image[_SETUP_SECTORS_OFFSET] or 4) + 1) * _SECTOR_BYTES + payload_offset
