@@ -16,6 +16,8 @@ pub const ARENA_BYTES: usize = 128 << 20;
 /// An instance of ScaleFS.
 pub struct Instance {
     arena: &'static Arena,
+    /// Where the tables that `ScaleFs::create` makes begin and end; objects follow.
+    tables: (usize, usize),
     file_system: &'static ScaleFs,
 }
 
@@ -55,6 +57,8 @@ impl Instance {
         // SAFETY: the mapping is zeroed, ours alone, and never unmapped.
         let arena = unsafe { Arena::create_at(base, ARENA_BYTES, ArenaConfig::new(cores + 1)) };
         let arena = arena.map_err(|error| error.to_string())?;
+        let end_of_used = || ARENA_BASE + ARENA_BYTES - arena.untouched_bytes();
+        let tables_start = end_of_used();
         let core = claim(arena, cores)?;
         let config = ScaleFsConfig { hash_seed, ..ScaleFsConfig::default() };
         // `create` wants the core only while it runs; the instance lives in the arena.
@@ -63,7 +67,20 @@ impl Instance {
             ScaleFs::create(core, config).map_err(|_| "the arena is too small for an instance".to_owned())?;
         // SAFETY: leaked just now, and `create` has returned: the core is given up, for its thread to claim it.
         unsafe { ptr::drop_in_place(ptr::from_ref(core).cast_mut()) };
-        Ok(Box::leak(Box::new(Instance { arena, file_system })))
+        Ok(Box::leak(Box::new(Instance { arena, tables: (tables_start, end_of_used()), file_system })))
+    }
+
+    /// The parts of the arena, in the form of symbols: first address, first address behind it, name.
+    pub fn regions(&self) -> String {
+        let header_end = ARENA_BASE + size_of::<Arena>();
+        let ends = [
+            (header_end, "arena header"),
+            (self.tables.0, "records of cores"),
+            (self.tables.1, "tables of the instance"),
+            (ARENA_BASE + ARENA_BYTES, "entries, inodes and other objects"),
+        ];
+        let mut start = ARENA_BASE;
+        ends.iter().map(|&(end, name)| format!("{:x} {end:x} {name}\n", std::mem::replace(&mut start, end))).collect()
     }
 
     /// The calling thread acts as core `number` from now on.

@@ -10,6 +10,7 @@
 //!
 //! ```text
 //! commutant-scalefs-runner --cores N --workers N --seed N    run batches until standard input ends
+//! commutant-scalefs-runner ... --regions                     list the parts of such an instance's arena
 //! commutant-scalefs-runner --calls                           list the calls
 //! commutant-scalefs-runner --symbols                         list this program's functions and data, for names
 //! ```
@@ -52,6 +53,9 @@ fn run(mode: Mode) -> Result<(), String> {
     match mode {
         Mode::Calls => target::SIGNATURES.iter().for_each(|signature| println!("{}", signature.name)),
         Mode::Symbols => print!("{}", symbols::of_this_program()?),
+        Mode::Regions(options) => {
+            print!("{}", Instance::create(options.cores, options.hash_seed)?.regions());
+        }
         Mode::Batches(options) => serve(options)?,
     }
     Ok(())

@@ -11,6 +11,8 @@ pub enum Mode {
     Calls,
     /// List the symbols.
     Symbols,
+    /// List the parts of the arena of an instance of such options.
+    Regions(Options),
 }
 
 /// How to run batches.
@@ -36,7 +38,9 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--calls"] => Ok(Mode::Calls),
         ["--symbols"] => Ok(Mode::Symbols),
-        ["--cores", cores, "--workers", workers, "--seed", seed] => {
+        ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..]
+            if matches!(rest, [] | ["--regions"]) =>
+        {
             let number = |what: &str, text: &str, most: usize| {
                 text.parse()
                     .ok()
@@ -47,9 +51,10 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
             let workers = number("--workers", workers, CORE_LIMIT.min(cores))?;
             let hash_seed =
                 seed.parse().map_err(|_| format!("--seed {seed}: expected a number from 0 to {}", u64::MAX))?;
-            Ok(Mode::Batches(Options { cores, workers, hash_seed }))
+            let options = Options { cores, workers, hash_seed };
+            Ok(if rest.is_empty() { Mode::Batches(options) } else { Mode::Regions(options) })
         }
-        _ => Err("expected --cores N --workers N --seed N, or --calls, or --symbols".to_owned()),
+        _ => Err("expected --cores N --workers N --seed N [--regions], or --calls, or --symbols".to_owned()),
     }
 }
 
@@ -65,6 +70,7 @@ mod tests {
     fn batches_need_three_numbers() {
         let options = Options { cores: 16, workers: 2, hash_seed: 7 };
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7"), Ok(Mode::Batches(options)));
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --regions"), Ok(Mode::Regions(options)));
     }
 
     #[test]
@@ -72,6 +78,7 @@ mod tests {
         for (line, message) in [
             ("", "expected --cores N"),
             ("--cores 2", "expected --cores N"),
+            ("--cores 2 --workers 2 --seed 1 --region", "expected --cores N"),
             ("--cores 0 --workers 1 --seed 1", "--cores 0: expected a number from 1 to 255"),
             ("--cores 256 --workers 1 --seed 1", "--cores 256"),
             ("--cores 2 --workers 3 --seed 1", "--workers 3: expected a number from 1 to 2"),

@@ -172,3 +172,19 @@ fn calls_and_planted_data_have_names() {
         assert!(address() < address(), "{line}");
     }
 }
+
+#[test]
+fn the_arena_is_divided_without_gaps() {
+    let arguments = "--cores 16 --workers 2 --seed 1 --regions".split(' ');
+    let output = Command::new(PROGRAM).args(arguments).output().expect("the program starts");
+    let listing = String::from_utf8(output.stdout).expect("text");
+    let address = |text: &str| u64::from_str_radix(text, 16).expect("an address");
+    let mut next = 0x6000_0000_0000;
+    for line in listing.lines() {
+        let parts: Vec<&str> = line.splitn(3, ' ').collect();
+        assert_eq!(address(parts[0]), next, "{line}");
+        next = address(parts[1]);
+        assert!(next > address(parts[0]), "{line}");
+    }
+    assert_eq!((listing.lines().count(), next), (4, 0x6000_0800_0000));
+}

@@ -17,15 +17,12 @@ from commutant import artifacts
 from commutant.errors import RunError, UsageError
 from commutant.targets.base import Job, Progress, Target
 from commutant.targets.process.emulator import find_user_emulator
-from commutant.targets.process.program import Program, Region, read_calls, read_symbols
+from commutant.targets.process.program import Program, read_calls, read_regions, read_symbols
 from commutant.targets.process.session import ProcessSession
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, TestCase
 
 CALL_LIMIT = 4
 """The most calls that a test can have (crates/runner/src/place.rs)."""
-
-ARENA = Region(0x6000_0000_0000, 0x6000_0800_0000, "arena")
-"""Where an instance lies (crates/scalefs-runner/src/instance.rs)."""
 
 _PLANTED_CONFLICT = "count_shared"
 _PLANTED_NON_CONFLICT = "count_per_core"
@@ -98,7 +95,7 @@ class ScaleFsTarget:
         workers = max(core_count, 2)
         arguments = ("--cores", str(self.options.cores), "--workers", str(workers), "--seed", str(self.options.seed))
         self._emulator, self._emulator_version = emulator.path, emulator.version
-        self._program = Program(runner, arguments, read_symbols(runner), (ARENA,))
+        self._program = Program(runner, arguments, read_symbols(runner), read_regions(runner, arguments))
         progress("checking the tracer")
         session = self._new_session()
         check(session)

@@ -54,11 +54,12 @@ class Program:
 
 def read_symbols(path: Path) -> _native.ProgramNames:
     """The symbols that a program lists of itself (`--symbols`); raises RunError if it does not."""
-    symbols = []
-    for line in ask(path, "--symbols").splitlines():
-        start, end, name = line.split(" ", 2)
-        symbols.append((int(start, 16), int(end, 16), name))
-    return _native.ProgramNames(symbols)
+    return _native.ProgramNames(_ranges(ask(path, "--symbols")))
+
+
+def read_regions(path: Path, arguments: Sequence[str]) -> tuple[Region, ...]:
+    """The regions that a program with these arguments lists (`--regions`); raises RunError if it does not."""
+    return tuple(Region(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
 
 
 def read_calls(path: Path) -> frozenset[str]:
@@ -66,9 +67,15 @@ def read_calls(path: Path) -> frozenset[str]:
     return frozenset(ask(path, "--calls").split())
 
 
-def ask(path: Path, option: str) -> str:
-    """What a program prints for an option, without an emulator; raises RunError if it does not start."""
-    command: Sequence[str] = [str(path), option]
+def _ranges(listing: str) -> list[tuple[int, int, str]]:
+    """Reads lines of first address, first address behind, and name."""
+    parts = (line.split(" ", 2) for line in listing.splitlines())
+    return [(int(start, 16), int(end, 16), name) for start, end, name in parts]
+
+
+def ask(path: Path, *arguments: str) -> str:
+    """What a program prints for its arguments, without an emulator; raises RunError if it does not start."""
+    command: Sequence[str] = [str(path), *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError) as error:
