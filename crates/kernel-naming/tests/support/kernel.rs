@@ -15,7 +15,8 @@ use kernel_naming::{GuestLayout, GuestMemory, KernelSymbols, KernelTypes, Namer}
 const RAM_MIB: u64 = 256;
 /// A boot takes 3 seconds; on a machine that is this much slower something hangs.
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
-const READY: &[u8] = b"READY\n";
+/// Ends what the guest sends. The empty line tells it from a symbol whose name ends so.
+const READY: &[u8] = b"\n\nREADY\n";
 
 /// A booted kernel's memory at the moment when its init process waits, and its names.
 pub struct Booted {
@@ -128,7 +129,7 @@ fn read_until_ready(output: impl std::io::Read + Send + 'static) -> Option<Vec<u
                 Ok(length) => received.extend_from_slice(&chunk[..length]),
             }
         }
-        received.truncate(received.len() - READY.len());
+        received.truncate(received.len() - READY.len() + 1);
         let _ = sender.send(received);
     });
     receiver.recv_timeout(BOOT_LIMIT).ok()
