@@ -154,6 +154,15 @@ def test_a_killed_emulator_ends_the_run_with_its_signal(session: ProcessSession)
     assert has_ended(session.process_id)
 
 
+def test_a_program_that_hangs_ends_the_run(session: ProcessSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("commutant.targets.process.session._SILENCE_SECONDS", 0.2)
+    os.kill(session.process_id, signal.SIGSTOP)
+    with pytest.raises(RunError, match=r"no results after 0\.2 s"):
+        list(session.run(jobs(CREATE_CREATE)))
+    session.close()
+    assert has_ended(session.process_id)
+
+
 def test_a_session_closed_from_another_thread_stops_running(session: ProcessSession) -> None:
     records = session.run(jobs(CREATE_CREATE, times=100_000))
     next(records)
