@@ -74,10 +74,10 @@ def check_model(text: str, seed: int, count: int, size: int = 2) -> None:
 
 
 @given(model_texts(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_pairs(text: str, seed: int) -> None:
     note(text)
-    check_model(text, seed, count=25)
+    check_model(text, seed, count=20)
 
 
 @pytest.mark.long

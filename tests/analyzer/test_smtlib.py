@@ -8,7 +8,10 @@ import pytest
 import z3
 
 from commutant.analyzer import SetAnalysis, analyze
+from commutant.analyzer.analysis import sets_of_calls
+from commutant.errors import UsageError
 from commutant.lang import Capacity, Interface, Map, Range, Seq, Sort, Struct, call, load_interface
+from commutant.lang.types import IntType
 from tests.analyzer.interpretation import Z3Terms, all_signatures, proved, read_condition
 
 NAMES = analyze(load_interface("names")).sets
@@ -127,3 +130,76 @@ def test_a_set_that_always_commutes_is_true() -> None:
     one = analyze(load_interface("names"), ["stat", "access"]).sets[0]
     assert "(assert true)" in one.to_smt2()
     assert one.conditions == ["always"]
+
+
+def check_posix18(calls: tuple[str, ...]) -> None:
+    """The script parses; where no choice is made, it says of every well-formed state what the paths say."""
+    one = analyze(load_interface("posix18"), calls).sets[0]
+    condition = read_condition(one.to_smt2())
+    if not one.choices.scalars:
+        terms = Z3Terms(all_signatures(one.interface, one.calls))
+        commuting = terms.union(leaf.facts for leaf in one.leaves if leaf.commutes)
+        feasible = terms.union(leaf.facts for leaf in one.leaves if leaf.feasible)
+        arguments = integer_arguments(one)
+        bounds = [terms.term(("constant", name)) >= type_.low for name, type_ in arguments if type_.low is not None]
+        assert proved(z3.Implies(feasible, condition == commuting), *bounds)
+
+
+def integer_arguments(one: SetAnalysis) -> list[tuple[str, IntType]]:
+    return [
+        (f"{call}.{index}.{name}", type_)
+        for index, call in enumerate(one.calls)
+        for name, type_ in one.interface.signature(call).parameters.items()
+        if isinstance(type_, IntType)
+    ]
+
+
+@pytest.mark.parametrize(
+    "calls", [("open", "close"), ("rename", "stat"), ("pipe", "close"), ("lseek", "close"), ("pread", "pread")]
+)
+def test_posix18(calls: tuple[str, ...]) -> None:
+    check_posix18(calls)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("calls", sets_of_calls(load_interface("posix18"), None, 2), ids="-".join)
+def test_every_pair_of_posix18(calls: tuple[str, ...]) -> None:
+    check_posix18(calls)
+
+
+class String(Sort):
+    """Called like a sort of SMT-LIB."""
+
+
+class Awkward(Interface):
+    let: bool
+    true: Map[String, bool]
+    größe: int
+
+    @call
+    def ite(self, forall: String, größer: int) -> bool:
+        self.größe = größer
+        return self.let if forall in self.true else self.true.get(forall, False)
+
+
+class Twice(Interface):
+    entry: Map[Key, bool]
+    entry_has: bool
+
+    @call
+    def f(self, key: Key) -> bool:
+        return key in self.entry and self.entry_has
+
+
+def test_names_that_smtlib_takes_for_itself() -> None:
+    """What SMT-LIB knows already gets a `!`; what it cannot read stands in bars."""
+    text = analyze(Awkward).sets[0].to_smt2()
+    assert "(declare-sort String! 0)" in text
+    assert "(declare-fun let! () Bool)" in text
+    assert "(declare-fun |größe| () Int)" in text
+    read_condition(text)
+
+
+def test_two_parts_of_a_state_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"Twice: two parts of the state are called entry_has in conditions"):
+        _ = analyze(Twice).sets[0].conditions

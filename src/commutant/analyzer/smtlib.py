@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commutant.analyzer.condition import Cube, Fact
-from commutant.analyzer.vocabulary import Vocabulary
+from commutant.analyzer.vocabulary import Vocabulary, smt_symbol
 
 
 def script(interface_name: str, calls: tuple[str, ...], cubes: Sequence[Cube], vocabulary: Vocabulary) -> str:
@@ -24,8 +24,8 @@ def script(interface_name: str, calls: tuple[str, ...], cubes: Sequence[Cube], v
     sorts = {sort for function in functions for sort in (*function.arguments, function.result)}
     sorts |= set(vocabulary.parameters.values())
     lines += [f"(declare-sort {sort} 0)" for sort in sorted(sorts - {"Bool", "Int"})]
-    lines += [f"(declare-fun {f.name} ({' '.join(f.arguments)}) {f.result})" for f in functions]
-    lines += [f"(declare-const {name} {sort})" for name, sort in vocabulary.parameters.items()]
+    lines += [f"(declare-fun {smt_symbol(f.name)} ({' '.join(f.arguments)}) {f.result})" for f in functions]
+    lines += [f"(declare-const {smt_symbol(name)} {sort})" for name, sort in vocabulary.parameters.items()]
     lines += [f"(assert {_any([_all(cube, vocabulary) for cube in cubes])})", "(check-sat)"]
     return "\n".join(lines) + "\n"
 
@@ -41,7 +41,7 @@ def _all(cube: Cube, vocabulary: Vocabulary) -> str:
     if not texts:
         return "true"
     text = texts[0] if len(texts) == 1 else f"(and {' '.join(texts)})"
-    chosen = " ".join(f"({name} {vocabulary.choices[name]})" for name in vocabulary.chosen_in(cube))
+    chosen = " ".join(f"({smt_symbol(name)} {vocabulary.choices[name]})" for name in vocabulary.chosen_in(cube))
     return f"(exists ({chosen}) {text})" if chosen else text
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from commutant.analyzer.condition import Cube, constants_of
+from commutant.errors import UsageError
 from commutant.lang.interface import CallSignature, Interface
 from commutant.lang.types import (
     BoolType,
@@ -48,6 +49,7 @@ class Vocabulary:
         signatures: tuple[CallSignature, ...],
         choices: Mapping[str, Type] | None = None,
     ) -> None:
+        self._model = interface.__name__
         self.functions: dict[str, Function] = {}
         for attribute, type_ in interface.state_types().items():
             self._declare(attribute, attribute, type_, ())
@@ -66,15 +68,23 @@ class Vocabulary:
                     self.parameters[name] = smt_sort(scalar)
                     self.short[name] = f"{parameter}{suffix}.{index}"
 
+    def _add(self, name: str, arguments: tuple[str, ...], result: str, pattern: str, presence_of: str = "") -> None:
+        if name in self.functions:
+            raise UsageError(
+                f"{self._model}: two parts of the state are called {name} in conditions: expected an attribute or "
+                "field of another name"
+            )
+        self.functions[name] = Function(name, arguments, result, pattern, presence_of)
+
     def _declare(self, name: str, pattern: str, type_: Type, keys: tuple[str, ...]) -> None:
         if isinstance(type_, MapType):
             key_sorts = tuple(smt_sort(scalar) for _, scalar in scalars_of(type_.key))
             places = ", ".join(f"{{{len(keys) + i}}}" for i in range(len(key_sorts)))
             inner = (*keys, *key_sorts)
-            self.functions[f"{name}_has"] = Function(f"{name}_has", inner, "Bool", f"{places} in {pattern}", pattern)
+            self._add(f"{name}_has", inner, "Bool", f"{places} in {pattern}", pattern)
             if key_sorts[-1] == "Int":
                 free = f"{name}_free"
-                self.functions[free] = Function(free, inner, "Int", f"free({pattern}, {places})")
+                self._add(free, inner, "Int", f"free({pattern}, {places})")
             suffix = "" if isinstance(type_.value, StructType | SeqType | TupleType) else "_value"
             self._declare(name + suffix, f"{pattern}[{places}]", type_.value, inner)
         elif isinstance(type_, StructType):
@@ -84,11 +94,11 @@ class Vocabulary:
             for position, item in enumerate(type_.items):
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", item, keys)
         elif isinstance(type_, SeqType):
-            self.functions[f"{name}_length"] = Function(f"{name}_length", keys, "Int", f"len({pattern})")
+            self._add(f"{name}_length", keys, "Int", f"len({pattern})")
             for position in range(type_.capacity):
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", type_.item, keys)
         else:
-            self.functions[name] = Function(name, keys, smt_sort(type_), pattern)
+            self._add(name, keys, smt_sort(type_), pattern)
 
     @property
     def presence(self) -> frozenset[str]:
@@ -129,9 +139,9 @@ class Vocabulary:
     def smt_term(self, term: Term) -> str:
         """A term in SMT-LIB."""
         if term[0] == "constant":
-            return str(term[1])
+            return smt_symbol(term[1])
         if term[0] == "apply":
-            return f"({term[1]} {' '.join(self.smt_term(argument) for argument in term[2])})"
+            return f"({smt_symbol(term[1])} {' '.join(self.smt_term(argument) for argument in term[2])})"
         if term[0] == "sum":
             return self.smt_sum(term[1], term[2])
         value = term[1]
@@ -148,10 +158,29 @@ class Vocabulary:
         return parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})"
 
 
+_TAKEN = frozenset(
+    {
+        *("_", "as", "let", "par", "exists", "forall", "match", "assert", "push", "pop", "exit", "echo", "reset"),
+        *("true", "false", "not", "and", "or", "xor", "ite", "distinct", "select", "store", "abs", "div", "mod"),
+        *("Bool", "Int", "Real", "String", "Array", "Seq", "Set", "Bag", "List", "Tuple", "RegLan", "BitVec"),
+        *("Float16", "Float32", "Float64", "Float128", "RoundingMode"),
+    }
+)
+"""Words that SMT-LIB, its theories or its solvers know already."""
+
+
+def smt_symbol(name: str) -> str:
+    """A name as an SMT-LIB symbol: with `!` behind it where SMT-LIB has taken it, in bars where it is not plain
+    ASCII."""
+    if name in _TAKEN:
+        return f"{name}!"
+    return name if name.isascii() else f"|{name}|"
+
+
 def smt_sort(type_: Type) -> str:
     """The SMT-LIB sort of a scalar type."""
     if isinstance(type_, SortType):
-        return type_.sort.__name__
+        return smt_symbol(type_.sort.__name__)
     return "Bool" if isinstance(type_, BoolType) else "Int"
 
 
