@@ -1,6 +1,7 @@
-//! The part of QEMU's plugin interface, version 1, that the tracer uses.
+//! The part of QEMU's plugin interface that the tracer uses: version 1, or, with the feature `interface-4`, version 4.
 //!
-//! Declared here by hand: it is fifteen functions, and the interface of one version never changes. The functions are
+//! Declared here by hand: it is fifteen functions, and the interface of one version never changes. Of these functions one
+//! differs between the versions: since version 3 the bytes of an instruction are copied out. The functions are
 //! found in the QEMU executable when the plugin is loaded. QEMU refuses a plugin whose [`qemu_plugin_version`] it does
 //! not offer, so that a newer interface, whose structures differ, is never called by mistake.
 
@@ -11,8 +12,11 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 #[allow(non_upper_case_globals)]
 pub static qemu_plugin_version: c_int = API_VERSION;
 
-/// QEMU 4.2 to 8.x offer version 1; 9.0 and later do not.
-pub const API_VERSION: c_int = 1;
+/// QEMU 4.2 to 8.x offer version 1; 9.0 and later do not. Version 4 came with QEMU 9.2.
+pub const API_VERSION: c_int = if cfg!(feature = "interface-4") { 4 } else { 1 };
+
+/// The longest instruction of x86 (Intel's manual, volume 2, 2.3.11).
+const INSTRUCTION_LIMIT_BYTES: usize = 15;
 
 /// `qemu_plugin_id_t`.
 pub type PluginId = u64;
@@ -84,7 +88,10 @@ unsafe extern "C" {
     );
     pub fn qemu_plugin_tb_n_insns(block: *const TranslationBlock) -> usize;
     pub fn qemu_plugin_tb_get_insn(block: *const TranslationBlock, index: usize) -> *mut Instruction;
-    pub fn qemu_plugin_insn_data(instruction: *const Instruction) -> *const c_void;
+    #[cfg(not(feature = "interface-4"))]
+    fn qemu_plugin_insn_data(instruction: *const Instruction) -> *const c_void;
+    #[cfg(feature = "interface-4")]
+    fn qemu_plugin_insn_data(instruction: *const Instruction, destination: *mut c_void, size_bytes: usize) -> usize;
     pub fn qemu_plugin_insn_size(instruction: *const Instruction) -> usize;
     pub fn qemu_plugin_insn_vaddr(instruction: *const Instruction) -> u64;
     pub fn qemu_plugin_mem_size_shift(info: MemoryInfo) -> c_uint;
@@ -92,4 +99,22 @@ unsafe extern "C" {
     pub fn qemu_plugin_get_hwaddr(info: MemoryInfo, address: u64) -> *mut HardwareAddress;
     pub fn qemu_plugin_hwaddr_is_io(address: *const HardwareAddress) -> bool;
     pub fn qemu_plugin_hwaddr_phys_addr(address: *const HardwareAddress) -> u64;
+}
+
+/// The bytes of an instruction, handed to `use_bytes`.
+///
+/// # Safety
+/// The instruction comes from the translation callback under way.
+pub unsafe fn with_instruction_bytes<R>(instruction: *const Instruction, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
+    let mut bytes = [0_u8; INSTRUCTION_LIMIT_BYTES];
+    // SAFETY: the caller vouches for the instruction; nothing is copied beyond what it and the buffer hold.
+    let length = unsafe {
+        let length = qemu_plugin_insn_size(instruction).min(bytes.len());
+        #[cfg(not(feature = "interface-4"))]
+        std::ptr::copy_nonoverlapping(qemu_plugin_insn_data(instruction).cast(), bytes.as_mut_ptr(), length);
+        #[cfg(feature = "interface-4")]
+        let length = qemu_plugin_insn_data(instruction, bytes.as_mut_ptr().cast(), length);
+        length
+    };
+    use_bytes(&bytes[..length])
 }

@@ -44,13 +44,12 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
     let count = unsafe { abi::qemu_plugin_tb_n_insns(block) };
     for index in 0..count {
         // SAFETY: the index is below the block's number of instructions; their bytes are valid during this callback.
-        let (instruction, address, bytes) = unsafe {
+        let (instruction, address, kind) = unsafe {
             let instruction = abi::qemu_plugin_tb_get_insn(block, index);
-            let data = abi::qemu_plugin_insn_data(instruction).cast::<u8>();
-            let size = abi::qemu_plugin_insn_size(instruction);
-            (instruction, abi::qemu_plugin_insn_vaddr(instruction), std::slice::from_raw_parts(data, size))
+            let kind = abi::with_instruction_bytes(instruction, classify);
+            (instruction, abi::qemu_plugin_insn_vaddr(instruction), kind)
         };
-        instrument(tracer, instruction, address, classify(bytes));
+        instrument(tracer, instruction, address, kind);
     }
 }
 
