@@ -189,6 +189,6 @@ def test_many_states(calls: tuple[str, ...]) -> None:
 @pytest.mark.long
 def test_triples() -> None:
     chance = random.Random(3)
-    for calls in chance.sample(sets_of_calls(POSIX18, None, 3), 60):
+    for calls in chance.sample(sets_of_calls(POSIX18, None, 3), 8):
         for _ in range(20):
             check(calls, chance)
