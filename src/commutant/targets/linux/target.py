@@ -102,8 +102,12 @@ class LinuxTarget:
         )
         self._started = _Started(emulator, kernel, snapshot, TracerFiles.prepare(snapshot))
         progress("checking the tracer")
-        session = self._new_session()
-        selftest.check(session)
+        try:
+            session = self._new_session()
+            selftest.check(session)
+        except BaseException:
+            self.close()
+            raise
         self._spare = session
 
     @property

@@ -18,6 +18,7 @@ from pathlib import Path
 from commutant import _native, artifacts
 from commutant.errors import RunError
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
+from commutant.targets.closing import close_at_exit
 from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.machine import GuestSilent, Tracer
 from commutant.targets.linux.qmp import Monitor
@@ -99,6 +100,7 @@ class TracedMachine:
             self._thread = threading.Thread(target=self._read, args=(reader,), name="trace-reader", daemon=True)
             self._thread.start()
             self._resources = stack.pop_all()
+        close_at_exit(self)
 
     def _read(self, reader: TraceReader) -> None:
         try:

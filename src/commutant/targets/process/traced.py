@@ -23,6 +23,7 @@ from pathlib import Path
 
 from commutant.errors import RunError
 from commutant.mtrace.trace import TracedWindow, TraceReader
+from commutant.targets.closing import close_at_exit
 from commutant.targets.process.program import Program
 
 _PIPE_BYTES = 1 << 20
@@ -68,6 +69,7 @@ class TracedProgram:
             self._thread = threading.Thread(target=self._read, args=(reader,), name="trace-reader", daemon=True)
             self._thread.start()
             self._resources = stack.pop_all()
+        close_at_exit(self)
 
     def _read(self, reader: TraceReader) -> None:
         try:
