@@ -97,3 +97,8 @@ def test_the_readme_shows_the_heat_maps() -> None:
     assert pictures == ["docs/heatmap.svg", "docs/heatmap-scalefs.svg"]
     for picture in pictures:
         assert (ROOT / picture).read_bytes().lstrip().startswith(b"<svg")
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    pages = {str(file.relative_to(ROOT)) for file in DOCUMENTS if file.parent == ROOT / "docs"}
+    assert not {page for page in pages if f"]({page})" not in README.read_text()}
