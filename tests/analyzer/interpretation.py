@@ -216,12 +216,23 @@ class Z3Terms:
         return z3.Or([self.cube(cube) for cube in cubes])
 
 
+class Undecided(Exception):
+    """Z3 neither proved nor refuted a formula within its limit."""
+
+
+Z3_LIMIT = 50_000_000
+"""Units of Z3's own counting, which do not depend on the machine's speed: seconds. Nested quantifiers over integers can
+take it for ever."""
+
+
 def proved(formula: Any, *assumptions: Any) -> bool:
-    """Whether Z3 proves the formula under the assumptions."""
+    """Whether Z3 proves the formula under the assumptions; Undecided if it gives up."""
     solver = z3.Solver()
+    solver.set("rlimit", Z3_LIMIT)
     solver.add(*assumptions, z3.Not(formula))
     answer = solver.check()
-    assert answer != z3.unknown, solver.reason_unknown()
+    if answer == z3.unknown:
+        raise Undecided(solver.reason_unknown())
     return bool(answer == z3.unsat)
 
 

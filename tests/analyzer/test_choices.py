@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import z3
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.condition import Cube, Fact
 from commutant.lang.types import BoolType, IntType, Sort, SortType
-from tests.analyzer.interpretation import Signature, World, Z3Terms, proved
+from tests.analyzer.interpretation import Signature, Undecided, World, Z3Terms, proved
 
 
 class Key(Sort):
@@ -94,7 +94,10 @@ def check_with_z3(cube: Cube, eliminated: list[Cube]) -> None:
     chosen, small = z3.Int("c.choice.int"), z3.Int("c.choice.small")
     before = z3.Exists([chosen, small], z3.And(terms.cube(cube), small >= 0, small <= 3))
     after = z3.Or([z3.Exists([chosen, small], terms.cube(part)) for part in eliminated])
-    assert proved(before == after)
+    try:
+        assert proved(before == after)
+    except Undecided:
+        reject()  # Hypothesis fails the test if this happens often
 
 
 facts_of_all_kinds = st.one_of(
