@@ -6,27 +6,27 @@ use core::ptr::NonNull;
 use epoch::Guard;
 use hashdir::{Found, HashDir, InsertError, Key, Present, lock_two};
 use percpu::Core;
-use sync::Wait;
 
+use crate::host::Host;
 use crate::inode::{Attributes, Directory, Inode, Kind};
 use crate::instance::{INODE_CLASS, ScaleFs};
 use crate::verbs::{FieldChoice, Refusal, Verbs};
 
 /// One call of one core.
-pub struct Direct<'c, W> {
+pub struct Direct<'c, H> {
     fs: &'c ScaleFs,
     guard: Guard<'c>,
-    wait: &'c W,
+    host: &'c H,
 }
 
 /// An inode during a call. Not dereferenced later: the core maintains between calls only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node(NonNull<Inode>);
 
-impl<'c, W: Wait> Direct<'c, W> {
+impl<'c, H: Host> Direct<'c, H> {
     #[inline]
-    pub(crate) fn new(fs: &'c ScaleFs, core: &'c Core<'_>, wait: &'c W) -> Direct<'c, W> {
-        Direct { fs, guard: fs.epochs().pin(core), wait }
+    pub(crate) fn new(fs: &'c ScaleFs, core: &'c Core<'_>, host: &'c H) -> Direct<'c, H> {
+        Direct { fs, guard: fs.epochs().pin(core), host }
     }
 
     fn core(&self) -> &Core<'c> {
@@ -62,14 +62,14 @@ impl<'c, W: Wait> Direct<'c, W> {
             InsertError::Dead => Refusal::Dead,
             InsertError::OutOfMemory => Refusal::NoSpace,
             InsertError::Killing => {
-                self.names(directory).wait_for_kill(self.wait);
+                self.names(directory).wait_for_kill(self.host);
                 Refusal::Changed
             }
         }
     }
 }
 
-impl<'c, W: Wait> Verbs for Direct<'c, W> {
+impl<'c, H: Host> Verbs for Direct<'c, H> {
     type Node = Node;
     type Present<'v>
         = Present<'v>
@@ -123,7 +123,7 @@ impl<'c, W: Wait> Verbs for Direct<'c, W> {
     fn create_file(&self, directory: Node, key: &Key<'_>, mode: u32) -> Result<Node, Refusal> {
         let core = self.core();
         let outcome = {
-            let locked = self.names(directory).lock(&self.guard, key, self.wait);
+            let locked = self.names(directory).lock(&self.guard, key, self.host);
             if locked.lookup(key).is_some() {
                 return Err(Refusal::Exists);
             }
@@ -141,7 +141,7 @@ impl<'c, W: Wait> Verbs for Direct<'c, W> {
         let (core, decisions, counts) = (self.core(), self.fs.decisions(), self.fs.counts());
         let links = &self.inode(Self::node_of(source)).links;
         let outcome = {
-            let locked = self.names(directory).lock(&self.guard, key, self.wait);
+            let locked = self.names(directory).lock(&self.guard, key, self.host);
             if locked.lookup(key).is_some() {
                 return Err(Refusal::Exists);
             }
@@ -178,7 +178,7 @@ impl<'c, W: Wait> Verbs for Direct<'c, W> {
 
     fn remove(&self, directory: Node, key: &Key<'_>, expected: Node) -> Result<(), Refusal> {
         let (core, counts) = (self.core(), self.fs.counts());
-        let locked = self.names(directory).lock(&self.guard, key, self.wait);
+        let locked = self.names(directory).lock(&self.guard, key, self.host);
         let found = locked.lookup(key).filter(|found| Self::node_of(found) == expected).ok_or(Refusal::Changed)?;
         let links = &self.inode(expected).links;
         let operation = self.fs.decisions().begin_firm(core);
@@ -203,7 +203,7 @@ impl<'c, W: Wait> Verbs for Direct<'c, W> {
                 &self.guard,
                 (self.names(source_directory), source_key),
                 (self.names(target_directory), target_key),
-                self.wait,
+                self.host,
             );
             let source = pair.first().lookup(source_key);
             let source = source.filter(|found| Self::node_of(found) == expected).ok_or(Refusal::Changed)?;
@@ -246,7 +246,7 @@ impl<'c, W: Wait> Verbs for Direct<'c, W> {
         let inode = self.inode(node);
         let link_count = (fields == FieldChoice::All).then(|| {
             // SAFETY: nodes live during the call.
-            let count = unsafe { self.fs.counts().exact(&inode.links, self.wait) };
+            let count = unsafe { self.fs.counts().exact(&inode.links, self.host) };
             u32::try_from(count).unwrap_or(0)
         });
         let identity = &inode.identity;

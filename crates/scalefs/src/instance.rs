@@ -12,6 +12,7 @@ use refcache::{RefCache, RefCacheConfig};
 use sync::Wait;
 
 use crate::direct::Direct;
+use crate::host::Host;
 use crate::inode::{Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind};
 
 pub(crate) const INODE_CLASS: SizeClass = SizeClass::of_type::<Inode>();
@@ -104,8 +105,8 @@ impl ScaleFs {
 
     /// Begins a call of this core.
     #[inline]
-    pub fn begin<'c, W: Wait>(&'c self, core: &'c Core<'_>, wait: &'c W) -> Direct<'c, W> {
-        Direct::new(self, core, wait)
+    pub fn begin<'c, H: Host>(&'c self, core: &'c Core<'_>, host: &'c H) -> Direct<'c, H> {
+        Direct::new(self, core, host)
     }
 
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies

@@ -24,6 +24,7 @@
 
 mod direct;
 mod errno;
+mod host;
 mod inode;
 mod instance;
 pub mod names;
@@ -31,6 +32,7 @@ mod verbs;
 
 pub use direct::Direct;
 pub use errno::Errno;
+pub use host::{Clocked, Host};
 pub use inode::{Attributes, InodeNumber, Kind};
 pub use instance::{ScaleFs, ScaleFsConfig};
 pub use names::OpenFlags;

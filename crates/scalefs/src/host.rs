@@ -1,0 +1,41 @@
+//! What the file system asks of whoever calls it: how to wait, and what time it is.
+
+use sync::{Spin, Wait, WaitReason};
+
+/// The caller's side of a call. The file system has no clock and no scheduler of its own.
+pub trait Host: Wait {
+    /// Nanoseconds since the epoch of POSIX (1 January 1970, UTC). A coarse clock will do: times of files are compared
+    /// by "not earlier".
+    fn now_ns(&self) -> u64;
+}
+
+/// For callers to whom times do not matter: it is always 1970.
+impl Host for Spin {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        0
+    }
+}
+
+/// A way to wait together with a clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocked<W, C> {
+    /// How to wait.
+    pub wait: W,
+    /// Tells nanoseconds since 1970.
+    pub clock: C,
+}
+
+impl<W: Wait, C> Wait for Clocked<W, C> {
+    #[inline]
+    fn wait(&self, reason: WaitReason, round: u32) {
+        self.wait.wait(reason, round);
+    }
+}
+
+impl<W: Wait, C: Fn() -> u64> Host for Clocked<W, C> {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        (self.clock)()
+    }
+}
