@@ -1,0 +1,228 @@
+//! What the study says of one lock, or of all locks of a class together.
+
+use crate::address_set::{Overlap, Shared};
+use crate::density::Density;
+use crate::history::Section;
+
+/// Conflicts are counted per byte, per word of 8 bytes and per line of 64 bytes.
+pub const GRANULARITIES: usize = 3;
+
+/// A share in percent of a whole that may be empty.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Percent(pub Option<f64>);
+
+impl Percent {
+    /// `part` of `whole`; nothing of nothing is no number.
+    #[must_use]
+    pub fn of(part: u64, whole: u64) -> Self {
+        Self((whole > 0).then(|| 100.0 * part as f64 / whole as f64))
+    }
+}
+
+/// Pairs of sections of different threads that the lock kept apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pairs {
+    /// Pairs that were compared.
+    pub compared: u64,
+    /// Pairs that conflict, by granularity.
+    pub conflicting: [u64; GRANULARITIES],
+    /// The same without what both reached as data of their processor.
+    pub conflicting_without_per_cpu: [u64; GRANULARITIES],
+    /// Bytes that conflict, over all pairs that conflict.
+    pub conflicting_bytes: u64,
+    /// Bytes of the later section's address set, over all pairs that conflict.
+    pub set_bytes: u64,
+}
+
+impl Pairs {
+    /// Adds a pair, of which `section` is the later, and tells whether it conflicts at each granularity. Two sections that
+    /// touched devices conflict at all of them: what they did there cannot be seen.
+    pub fn add(&mut self, section: &Section, overlap: Overlap, devices: bool) -> [bool; GRANULARITIES] {
+        let conflicts = |shared: Shared| [shared.bytes, shared.words, shared.lines].map(|count| count > 0 || devices);
+        let all = conflicts(overlap.all);
+        self.compared += 1;
+        count(&mut self.conflicting, all);
+        count(&mut self.conflicting_without_per_cpu, conflicts(overlap.without_per_cpu));
+        if all[0] {
+            self.conflicting_bytes += u64::from(overlap.all.bytes);
+            self.set_bytes += u64::from(section.set.byte_count());
+        }
+        all
+    }
+
+    /// Pairs that share no written byte, in percent.
+    #[must_use]
+    pub fn independence(&self) -> Percent {
+        Percent::of(self.compared - self.conflicting[0], self.compared)
+    }
+}
+
+fn count(counts: &mut [u64; GRANULARITIES], conflicts: [bool; GRANULARITIES]) {
+    counts.iter_mut().zip(conflicts).for_each(|(count, conflict)| *count += u64::from(conflict));
+}
+
+/// One field on which sections conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldReport {
+    /// The recorder's number of the field.
+    pub field: u64,
+    /// Pairs that conflict on it.
+    pub pairs: u64,
+    /// Pairs that conflict on nothing else: they would be independent without it.
+    pub pairs_on_it_alone: u64,
+}
+
+/// Fields per lock that are counted; when there are more, the rarest makes room.
+const FIELD_LIMIT: usize = 64;
+
+/// The fields on which the sections of a lock conflict.
+#[derive(Debug, Clone, Default)]
+pub struct FieldTally {
+    fields: Vec<FieldReport>,
+    /// Most pairs that any forgotten field can have had.
+    pub forgotten_pairs: u64,
+}
+
+impl FieldTally {
+    /// Adds a pair that conflicts on these fields, each named once.
+    pub fn add(&mut self, fields: &[u64]) {
+        for &field in fields {
+            let alone = u64::from(fields.len() == 1);
+            self.add_counts(FieldReport { field, pairs: 1, pairs_on_it_alone: alone });
+        }
+    }
+
+    fn add_counts(&mut self, added: FieldReport) {
+        if let Some(known) = self.fields.iter_mut().find(|known| known.field == added.field) {
+            known.pairs += added.pairs;
+            known.pairs_on_it_alone += added.pairs_on_it_alone;
+            return;
+        }
+        if self.fields.len() >= FIELD_LIMIT
+            && let Some(index) = (0..self.fields.len()).min_by_key(|&index| self.fields[index].pairs)
+        {
+            let rarest = self.fields.swap_remove(index);
+            self.forgotten_pairs = self.forgotten_pairs.max(rarest.pairs);
+        }
+        self.fields.push(added);
+    }
+
+    /// The fields, those of most pairs first.
+    #[must_use]
+    pub fn ranked(&self) -> Vec<FieldReport> {
+        let mut fields = self.fields.clone();
+        fields.sort_by_key(|field| (std::cmp::Reverse((field.pairs, field.pairs_on_it_alone)), field.field));
+        fields
+    }
+}
+
+/// Statistics of one lock. Durations are in the recorder's unit.
+#[derive(Debug, Clone)]
+pub struct LockReport {
+    /// Where the lock lies, or lay.
+    pub address: u64,
+    /// The recorder's number for its kind.
+    pub class: u64,
+    /// Times that it was acquired, and how often of these by a reader.
+    pub acquires: u64,
+    /// See `acquires`.
+    pub shared_acquires: u64,
+    /// Acquires that had to wait.
+    pub contended: u64,
+    /// Of these, those that could be compared with a section that they waited for, and those that conflict with one.
+    pub contended_compared: u64,
+    /// See `contended_compared`.
+    pub contended_conflicts: u64,
+    /// Time from the attempt to the acquire, of those that waited.
+    pub wait_total: u64,
+    /// The longest of these.
+    pub wait_max: u64,
+    /// Sections that ended.
+    pub sections: u64,
+    /// Time from acquire to release.
+    pub hold_total: u64,
+    /// The longest of these.
+    pub hold_max: u64,
+    /// Bytes in address sets, and how many of them were written.
+    pub set_bytes: u64,
+    /// See `set_bytes`.
+    pub written_bytes: u64,
+    /// Sections that touched a device.
+    pub device_sections: u64,
+    /// Sections that ended in another thread, and are compared with none.
+    pub handed_over: u64,
+    /// Releases by a thread that does not hold the lock.
+    pub releases_without_acquire: u64,
+    /// Sections of which no end was seen.
+    pub never_released: u64,
+    /// Sections that were compared with at least one other, and of these the ones that conflict with any, by granularity.
+    pub compared_sections: u64,
+    /// See `compared_sections`.
+    pub conflicting_sections: [u64; GRANULARITIES],
+    /// All pairs of the limit study.
+    pub pairs: Pairs,
+    /// Where sections conflict.
+    pub fields: FieldTally,
+    /// How many threads the sections could keep busy.
+    pub density: Density,
+}
+
+impl LockReport {
+    /// The report of a lock that nobody used yet.
+    #[must_use]
+    pub fn new(address: u64, class: u64) -> Self {
+        Self {
+            address,
+            class,
+            acquires: 0,
+            shared_acquires: 0,
+            contended: 0,
+            contended_compared: 0,
+            contended_conflicts: 0,
+            wait_total: 0,
+            wait_max: 0,
+            sections: 0,
+            hold_total: 0,
+            hold_max: 0,
+            set_bytes: 0,
+            written_bytes: 0,
+            device_sections: 0,
+            handed_over: 0,
+            releases_without_acquire: 0,
+            never_released: 0,
+            compared_sections: 0,
+            conflicting_sections: [0; GRANULARITIES],
+            pairs: Pairs::default(),
+            fields: FieldTally::default(),
+            density: Density::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_alone_in_a_pair_is_told_from_one_among_others() {
+        let mut tally = FieldTally::default();
+        tally.add(&[7]);
+        tally.add(&[7, 8]);
+        let expected = [
+            FieldReport { field: 7, pairs: 2, pairs_on_it_alone: 1 },
+            FieldReport { field: 8, pairs: 1, pairs_on_it_alone: 0 },
+        ];
+        assert_eq!(tally.ranked(), expected);
+    }
+
+    #[test]
+    fn fields_without_number_take_bounded_memory_and_leave_the_frequent_ones() {
+        let mut tally = FieldTally::default();
+        for field in 0..10_000 {
+            tally.add(&[field, u64::MAX]);
+        }
+        assert_eq!(tally.ranked().len(), FIELD_LIMIT);
+        assert_eq!(tally.ranked()[0], FieldReport { field: u64::MAX, pairs: 10_000, pairs_on_it_alone: 0 });
+        assert_eq!(tally.forgotten_pairs, 1);
+    }
+}

@@ -1,0 +1,296 @@
+//! The study of all locks: what happens to a lock comes in, statistics of each lock come out.
+
+use std::collections::HashMap;
+
+use crate::address_set::{AddressSet, Overlap, Word};
+use crate::history::{History, Section};
+use crate::lock_words::LockWords;
+use crate::report::{GRANULARITIES, LockReport};
+
+/// How the study compares.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Sections of a lock that a new one is compared with (the paper: 128).
+    pub window_sections: usize,
+    /// Whether words of locks are left out of address sets.
+    pub filters_lock_words: bool,
+    /// Whether sections of one thread are compared too.
+    pub compares_own_sections: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { window_sections: 128, filters_lock_words: true, compares_own_sections: false }
+    }
+}
+
+/// What names a conflicting address: the recorder's number for a field of a type, a variable, or a piece of code.
+pub trait Fields {
+    /// The field of a conflicting word, as two sections touched it.
+    fn field(&mut self, ours: &Word, theirs: &Word) -> u64;
+}
+
+/// Whether a section keeps all others out, or only writers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exclusion {
+    /// A mutex, or a writer.
+    Exclusive,
+    /// A reader.
+    Shared,
+}
+
+/// One lock from its first acquire until its memory is made into something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockId(pub u32);
+
+/// A section that is under way.
+#[derive(Debug)]
+struct Holder {
+    thread: u32,
+    exclusion: Exclusion,
+    acquired_at: u64,
+    touched_device: bool,
+    /// Handed to another thread while held: belongs to two threads, and is compared with none (section 3 of the paper).
+    handed_over: bool,
+    /// Sections that it waited for and that ended meanwhile.
+    waited_for: Vec<Section>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    thread: u32,
+    since: u64,
+    waited_for: Vec<Section>,
+}
+
+#[derive(Debug)]
+struct Lock {
+    report: LockReport,
+    history: History,
+    holders: Vec<Holder>,
+    waiters: Vec<Waiter>,
+}
+
+/// The study.
+#[derive(Debug, Default)]
+pub struct Study {
+    options: Options,
+    words: LockWords,
+    /// The lock that lies at an address now.
+    present: HashMap<u64, LockId>,
+    locks: Vec<Lock>,
+}
+
+/// Most sections that are remembered for one that waits: more than any crowd has threads.
+const WAITED_FOR_LIMIT: usize = 64;
+
+impl Study {
+    /// A study without locks.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// The lock at an address; `class` is the recorder's number for locks of its kind, asked for at its first use.
+    pub fn lock_at(&mut self, address: u64, size_bytes: u32, class: impl FnOnce() -> u64) -> LockId {
+        if let Some(&id) = self.present.get(&address) {
+            return id;
+        }
+        let id = LockId(self.locks.len() as u32);
+        self.words.add(address, size_bytes);
+        self.locks.push(Lock {
+            report: LockReport::new(address, class()),
+            history: History::default(),
+            holders: Vec::new(),
+            waiters: Vec::new(),
+        });
+        self.present.insert(address, id);
+        id
+    }
+
+    /// The memory at an address is given back or made into a new lock: the next lock there is another one. Nothing happens
+    /// while somebody holds or awaits it.
+    pub fn renew(&mut self, address: u64) {
+        if let Some(id) = self.present.get(&address)
+            && let Some(lock) = self.locks.get_mut(id.0 as usize)
+            && lock.holders.is_empty()
+            && lock.waiters.is_empty()
+        {
+            lock.history = History::default();
+            self.present.remove(&address);
+        }
+    }
+
+    /// A thread begins to wait for a lock.
+    pub fn wait(&mut self, id: LockId, thread: u32, now: u64) {
+        let lock = &mut self.locks[id.0 as usize];
+        if !lock.waiters.iter().any(|waiter| waiter.thread == thread) {
+            lock.waiters.push(Waiter { thread, since: now, waited_for: Vec::new() });
+        }
+    }
+
+    /// A thread gives up waiting.
+    pub fn stop_waiting(&mut self, id: LockId, thread: u32) {
+        self.locks[id.0 as usize].waiters.retain(|waiter| waiter.thread != thread);
+    }
+
+    /// A thread got a lock.
+    pub fn acquire(&mut self, id: LockId, thread: u32, exclusion: Exclusion, now: u64) {
+        let lock = &mut self.locks[id.0 as usize];
+        let waited = lock.waiters.iter().position(|waiter| waiter.thread == thread).map(|at| lock.waiters.remove(at));
+        lock.report.acquires += 1;
+        lock.report.shared_acquires += u64::from(exclusion == Exclusion::Shared);
+        let waited_for = waited.map_or_else(Vec::new, |waiter| {
+            lock.report.contended += 1;
+            let wait = now.saturating_sub(waiter.since);
+            lock.report.wait_total += wait;
+            lock.report.wait_max = lock.report.wait_max.max(wait);
+            waiter.waited_for
+        });
+        let (touched_device, handed_over) = (false, false);
+        lock.holders.push(Holder { thread, exclusion, acquired_at: now, touched_device, handed_over, waited_for });
+    }
+
+    /// A section under way touched a device.
+    pub fn touch_device(&mut self, id: LockId, thread: u32) {
+        if let Some(holder) = self.locks[id.0 as usize].holders.iter_mut().find(|holder| holder.thread == thread) {
+            holder.touched_device = true;
+        }
+    }
+
+    /// A section under way goes on in another thread, which will release the lock (a run queue's lock in a task switch).
+    pub fn hand_over(&mut self, id: LockId, from: u32, to: u32) {
+        if let Some(holder) = self.locks[id.0 as usize].holders.iter_mut().find(|holder| holder.thread == from) {
+            holder.thread = to;
+            holder.handed_over = true;
+        }
+    }
+
+    /// A writer lets readers in: what it touched so far counts as its section, the rest as a reader's.
+    pub fn downgrade(&mut self, id: LockId, thread: u32, now: u64, touched: &[Word], fields: &mut impl Fields) {
+        if self.release(id, thread, now, touched, fields) {
+            self.acquire(id, thread, Exclusion::Shared, now);
+            self.locks[id.0 as usize].report.acquires -= 1; // it was counted when it began
+        }
+    }
+
+    /// A thread released a lock, having touched these words. False if it does not hold the lock; then it is only counted.
+    pub fn release(&mut self, id: LockId, thread: u32, now: u64, touched: &[Word], fields: &mut impl Fields) -> bool {
+        let Self { options, words, locks, .. } = self;
+        let lock = &mut locks[id.0 as usize];
+        let Some(index) = lock.holders.iter().rposition(|holder| holder.thread == thread) else {
+            lock.report.releases_without_acquire += 1;
+            return false;
+        };
+        let holder = lock.holders.remove(index);
+        let set = AddressSet::collect(touched, |word| !options.filters_lock_words || words.filter(word));
+        let section = Section {
+            thread,
+            shared: holder.exclusion == Exclusion::Shared,
+            touched_device: holder.touched_device,
+            set,
+        };
+        let report = &mut lock.report;
+        let hold = now.saturating_sub(holder.acquired_at);
+        report.sections += 1;
+        report.hold_total += hold;
+        report.hold_max = report.hold_max.max(hold);
+        report.set_bytes += u64::from(section.set.byte_count());
+        report.written_bytes += u64::from(section.set.written_byte_count());
+        report.device_sections += u64::from(section.touched_device);
+        if holder.handed_over {
+            report.handed_over += 1;
+            return true;
+        }
+        for waiter in &mut lock.waiters {
+            if waiter.waited_for.len() < WAITED_FOR_LIMIT {
+                waiter.waited_for.push(section.clone());
+            }
+        }
+        compare_with_waited_for(report, &section, &holder.waited_for);
+        compare_with_history(report, &section, &lock.history, *options, fields);
+        lock.history.push(section, options.window_sections);
+        true
+    }
+
+    /// A thread has ended, or what it held cannot be known any more: its open sections are forgotten and counted.
+    pub fn abandon(&mut self, id: LockId, thread: u32) {
+        let lock = &mut self.locks[id.0 as usize];
+        let before = lock.holders.len();
+        lock.holders.retain(|holder| holder.thread != thread);
+        lock.report.never_released += (before - lock.holders.len()) as u64;
+    }
+
+    /// Statistics of every lock, in the order of their first use; sections still under way are counted as never released.
+    #[must_use]
+    pub fn reports(&self) -> Vec<LockReport> {
+        let report = |lock: &Lock| {
+            let mut report = lock.report.clone();
+            report.never_released += lock.holders.len() as u64;
+            report
+        };
+        self.locks.iter().map(report).collect()
+    }
+}
+
+/// Compares a section with those that it waited for (Table 2 of the paper).
+fn compare_with_waited_for(report: &mut LockReport, section: &Section, waited_for: &[Section]) {
+    let mut conflicts = false;
+    let mut compared = false;
+    for other in waited_for.iter().filter(|other| section.is_kept_from(other)) {
+        compared = true;
+        conflicts |= overlap_of(section, other, |_, _| ()).all.bytes > 0 || touches_device(section, other);
+    }
+    report.contended_compared += u64::from(compared);
+    report.contended_conflicts += u64::from(conflicts);
+}
+
+fn touches_device(one: &Section, other: &Section) -> bool {
+    one.touched_device && other.touched_device
+}
+
+fn overlap_of(one: &Section, other: &Section, conflict: impl FnMut(&Word, &Word)) -> Overlap {
+    one.set.overlap(&other.set, conflict)
+}
+
+/// Compares a section with the last ones of other threads (Table 3 of the paper).
+fn compare_with_history(
+    report: &mut LockReport,
+    section: &Section,
+    history: &History,
+    options: Options,
+    fields: &mut impl Fields,
+) {
+    let mut newest: Vec<(u32, bool)> = Vec::new(); // per other thread, whether its newest section conflicts
+    let mut fields_of_pair: Vec<u64> = Vec::new();
+    let mut compared = 0_u64;
+    let mut any = [false; GRANULARITIES];
+    for other in history.newest_first() {
+        let own = options.compares_own_sections && section.thread == other.thread;
+        if !own && !section.is_kept_from(other) {
+            continue;
+        }
+        compared += 1;
+        fields_of_pair.clear();
+        let overlap = overlap_of(section, other, |ours, theirs| {
+            let field = fields.field(ours, theirs);
+            if !fields_of_pair.contains(&field) {
+                fields_of_pair.push(field);
+            }
+        });
+        let device = touches_device(section, other);
+        let conflicts = report.pairs.add(section, overlap, device);
+        if conflicts[0] && !device {
+            report.fields.add(&fields_of_pair);
+        }
+        any.iter_mut().zip(conflicts).for_each(|(any, conflict)| *any |= conflict);
+        if !newest.iter().any(|&(thread, _)| thread == other.thread) {
+            newest.push((other.thread, conflicts[0]));
+        }
+    }
+    if compared > 0 {
+        report.compared_sections += 1;
+        report.conflicting_sections.iter_mut().zip(any).for_each(|(count, any)| *count += u64::from(any));
+    }
+    report.density.add(section.thread, |thread| newest.iter().any(|&(other, conflicts)| other == thread && conflicts));
+}
