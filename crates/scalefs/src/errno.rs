@@ -3,13 +3,25 @@
 use core::fmt;
 
 /// Why a call failed, with Linux's number on x86-64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i32)]
 pub enum Errno {
     /// Operation not permitted.
     EPERM = 1,
     /// No such file or directory.
     ENOENT = 2,
+    /// No such device or address.
+    ENXIO = 6,
+    /// Not an open descriptor, or not open for this.
+    EBADF = 9,
+    /// Nothing to do at the moment; try again.
+    EAGAIN = 11,
+    /// Out of memory.
+    ENOMEM = 12,
+    /// Permission denied.
+    EACCES = 13,
+    /// Device or resource busy.
+    EBUSY = 16,
     /// File exists.
     EEXIST = 17,
     /// Not a directory.
@@ -18,12 +30,30 @@ pub enum Errno {
     EISDIR = 21,
     /// Invalid argument.
     EINVAL = 22,
+    /// Too many open files of the process.
+    EMFILE = 24,
+    /// File too large.
+    EFBIG = 27,
     /// No space left on device.
     ENOSPC = 28,
+    /// Not seekable.
+    ESPIPE = 29,
+    /// Too many links.
+    EMLINK = 31,
+    /// Nobody reads the pipe.
+    EPIPE = 32,
+    /// Result does not fit.
+    ERANGE = 34,
     /// File name too long.
     ENAMETOOLONG = 36,
-    /// Device or resource busy.
-    EBUSY = 16,
+    /// Directory not empty.
+    ENOTEMPTY = 39,
+    /// Too many symbolic links.
+    ELOOP = 40,
+    /// Value too large.
+    EOVERFLOW = 75,
+    /// Operation not supported.
+    EOPNOTSUPP = 95,
 }
 
 impl Errno {
