@@ -14,6 +14,8 @@
 //! Nothing in here knows how accesses are recorded: a program under emulation and a kernel in a machine feed the same
 //! study.
 
+#![forbid(unsafe_code)]
+
 mod address_set;
 mod density;
 mod history;

@@ -10,11 +10,11 @@ use mtrace::layout::{EntryPoint, RangeKind};
 use mtrace::record::Mode;
 use mtrace::rules::Rule;
 
-use crate::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 use crate::context::Level;
 use crate::instruction::{Kind, Marker, classify};
 use crate::tracer::{CALL_EPOCH, RECORDING, Tracer, tracer, with_recording_vcpu_of_program, with_vcpu_of_machine};
 use crate::vcpu::{Site, Vcpu};
+use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
 /// Registers the callbacks that do not depend on an instruction.
 pub fn register(id: PluginId) {

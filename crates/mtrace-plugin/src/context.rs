@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use mtrace::rules::Rule;
 
-use crate::shadow_stack::Segment;
+use qemu_plugin::shadow_stack::Segment;
 
 /// What began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,13 +9,13 @@ use mtrace::encode;
 use mtrace::layout::{Layout, MAX_LAYOUT_BYTES};
 use mtrace::record::{Header, MAX_CORES, Mode};
 
-use crate::abi::{API_VERSION, Info, PluginId};
 use crate::arguments::Arguments;
 use crate::callbacks;
 use crate::objects::{CAPTURE_BYTES, Objects};
 use crate::output::Output;
 use crate::ram::Ram;
 use crate::tracer::{self, Setup};
+use qemu_plugin::abi::{API_VERSION, Info, PluginId};
 
 /// QEMU's call after loading the plugin. Returns 0, or -1 to refuse.
 ///

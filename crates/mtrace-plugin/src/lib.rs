@@ -1,7 +1,7 @@
 //! The tracer: a QEMU plugin that records which cache lines the calls of a test share.
 //!
 //! ```text
-//! QEMU ── abi ──► callbacks ──► vcpu (log, call stack, nest of interrupts), one per virtual CPU
+//! QEMU ── qemu_plugin::abi ──► callbacks ──► vcpu (log, call stack, nest of interrupts), one per virtual CPU
 //!                     │                           │
 //!                     └─ markers ──► tracer ──► window: lines shared by two cores ──► output
 //! ```
@@ -14,18 +14,14 @@
 #![cfg_attr(test, allow(dead_code))]
 
 mod arguments;
-mod call_tree;
 mod context;
 mod instruction;
-mod shadow_stack;
 mod trace_stacks;
 mod vcpu;
 mod window;
 
 // What needs QEMU's functions is not part of the unit tests' executable, which could not be linked; it is tested with
 // QEMU, in tests/.
-#[cfg(not(test))]
-mod abi;
 #[cfg(not(test))]
 mod callbacks;
 #[cfg(not(test))]

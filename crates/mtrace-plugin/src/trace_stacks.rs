@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use mtrace::encode;
 use mtrace::record::{MAX_STACK_NODES, ROOT_NODE, StackNode};
 
-use crate::call_tree::{CallTree, ROOT};
+use qemu_plugin::call_tree::{CallTree, ROOT};
 
 /// The stacks that were written since the last reset.
 pub struct TraceStacks {

@@ -6,9 +6,9 @@
 
 use mtrace::rules::{Rule, RuleSet};
 
-use crate::call_tree::CallTree;
 use crate::context::{Level, Nest, TaskIdentity, Tasks};
-use crate::shadow_stack::ShadowStack;
+use qemu_plugin::call_tree::CallTree;
+use qemu_plugin::shadow_stack::ShadowStack;
 
 /// Accesses that a log holds per window.
 const LOG_CAPACITY: usize = 1 << 19;
@@ -217,9 +217,11 @@ impl Vcpu {
             self.nest.clear();
         }
         let node = match level {
-            Level::SystemCall => crate::call_tree::ROOT,
+            Level::SystemCall => qemu_plugin::call_tree::ROOT,
             Level::Exception | Level::Softirq => self.tree.child(self.stack.node(), entry, false),
-            Level::Interrupt | Level::InterProcessorInterrupt => self.tree.child(crate::call_tree::ROOT, entry, false),
+            Level::Interrupt | Level::InterProcessorInterrupt => {
+                self.tree.child(qemu_plugin::call_tree::ROOT, entry, false)
+            }
         };
         let segment = self.stack.begin_segment(node);
         self.nest.begin(level, segment, self.last_call_at);
@@ -256,7 +258,7 @@ impl Vcpu {
                 tasks.adopt(left);
             }
             // The segment lets go of the frames of the tasks that run in between.
-            let segment = self.stack.begin_segment(crate::call_tree::ROOT);
+            let segment = self.stack.begin_segment(qemu_plugin::call_tree::ROOT);
             tasks.put_away(left, &self.nest, segment);
         }
         let (nest, segment) = tasks.take_out(task);
@@ -307,7 +309,7 @@ mod tests {
         let entry = vcpu.log[vcpu.log.len() - 1];
         let mut sites = Vec::new();
         let mut node = entry.node;
-        while node != crate::call_tree::ROOT {
+        while node != qemu_plugin::call_tree::ROOT {
             sites.push(vcpu.tree.node(node).site);
             node = vcpu.tree.node(node).parent;
         }

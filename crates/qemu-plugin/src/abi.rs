@@ -1,9 +1,12 @@
-//! The part of QEMU's plugin interface that the tracer uses: version 1, or, with the feature `interface-4`, version 4.
+//! The part of QEMU's plugin interface that our plugins use: version 1, or, with the feature `interface-4`, version 4.
 //!
 //! Declared here by hand: it is fifteen functions, and the interface of one version never changes. Of these functions one
 //! differs between the versions: since version 3 the bytes of an instruction are copied out. The functions are
 //! found in the QEMU executable when the plugin is loaded. QEMU refuses a plugin whose [`qemu_plugin_version`] it does
 //! not offer, so that a newer interface, whose structures differ, is never called by mistake.
+
+// Functions and types are documented in QEMU's header; their names are its own.
+#![allow(missing_docs)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -1,0 +1,8 @@
+//! What all plugins for QEMU need: its plugin interface ([`abi`]), and the call stack of a virtual CPU, which the
+//! interface shows no registers of ([`shadow_stack`], [`call_tree`]).
+
+// The unit tests' executable could not be linked: QEMU's functions are found when QEMU loads a plugin.
+#[cfg(not(test))]
+pub mod abi;
+pub mod call_tree;
+pub mod shadow_stack;
