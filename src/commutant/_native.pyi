@@ -24,6 +24,22 @@ class TestBook:
         ValueError if the bytes are not the results of these windows.
         """
 
+class Sequences:
+    """Sequences of calls for one batch, each a test case without calls under test, whose steps have expected results."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Reads sequences from their JSON texts. ValueError says which one is wrong, and how."""
+
+    def encode(self) -> bytes:
+        """The binary batch that runs each sequence once."""
+
+    def read(self, bytes: bytes) -> list[str | None]:
+        """Reads the batch's results: per sequence None if all came as expected, else the JSON text of what came.
+
+        That is `{"results": [...], "observation": [...]}` or `{"refused": "why"}`. ValueError if the bytes are not the
+        results of these sequences.
+        """
+
 def kernel_layout(kallsyms: bytes, btf: bytes) -> str:
     """The text of the tracer's layout file for a kernel, from its `/proc/kallsyms` and its BTF (raw, or a `vmlinux`).
 
@@ -43,6 +59,8 @@ class ProgramNames:
         """From (first address, first address behind, name), in any order."""
 
 _Access = tuple[int, bool, int, int, str, list[str]]
+_ByteRanges = list[tuple[int, int]]
+_Line = tuple[int, list[tuple[int, int, str]], list[tuple[int, _ByteRanges, _ByteRanges]]]
 
 class TraceReader:
     """Reads one trace, batch by batch."""
@@ -57,8 +75,9 @@ class TraceReader:
         TraceError if the trace is damaged or ends too early.
         """
 
-    def finding(self, number: int) -> tuple[int, str, str, str, _Access, _Access]:
-        """A finding by its number: (line address, object, field, "true" or "false", first access, second access).
+    def finding(self, number: int) -> tuple[str, str, str, _Access, _Access, _Line]:
+        """A finding by its number: (object, field, "true" or "false", first access, second access, line).
 
-        An access is (core, write, offset, size in bytes, function, stack).
+        An access is (core, write, offset, size in bytes, function, stack). The line, where the finding was met first, is
+        (address, fields as (offset, size in bytes, name), per core (core, ranges read, ranges written)).
         """

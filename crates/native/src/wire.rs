@@ -9,7 +9,8 @@ use pyo3::types::PyBytes;
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<TestBook>()
+    module.add_class::<TestBook>()?;
+    module.add_class::<Sequences>()
 }
 
 /// Test cases that have been read, by number, so that each is read once however often it is run.
@@ -61,6 +62,51 @@ impl TestBook {
                 .zip(&results)
                 .map(|((number, order), result)| Ok(judge::wrong(self.case(*number)?, *order, result)))
                 .collect()
+        })
+    }
+}
+
+/// Sequences of calls for one batch, each a test case without calls under test, whose steps have expected results.
+#[pyclass]
+pub struct Sequences {
+    cases: Vec<Case>,
+}
+
+#[pymethods]
+impl Sequences {
+    /// Reads sequences from their JSON texts. ValueError says which one is wrong, and how.
+    #[new]
+    #[allow(clippy::needless_pass_by_value, reason = "Python hands over a list of its own")]
+    fn new(texts: Vec<String>) -> PyResult<Self> {
+        let parse = |(index, text): (usize, &String)| {
+            Case::parse(text).map_err(|error| PyValueError::new_err(format!("sequence {index}: {error}")))
+        };
+        Ok(Self { cases: texts.iter().enumerate().map(parse).collect::<PyResult<_>>()? })
+    }
+
+    /// The binary batch that runs each sequence once.
+    fn encode<'py>(&self, python: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut batch = Batch::default();
+        for case in &self.cases {
+            let test = case.add_to(&mut batch);
+            batch.windows.push(Window { test, order: vec![] });
+        }
+        let bytes = batch.encode().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(PyBytes::new(python, &bytes))
+    }
+
+    /// Reads the batch's results: per sequence None if all came as expected, else the JSON text of what came,
+    /// `{"results": [...], "observation": [...]}` or `{"refused": "why"}`. ValueError if the bytes are not the results of
+    /// these sequences.
+    fn read(&self, python: Python<'_>, bytes: &[u8]) -> PyResult<Vec<Option<String>>> {
+        python.detach(|| {
+            let results = results::decode(bytes).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            if results.len() != self.cases.len() {
+                let message = format!("results of {} sequences: expected {}", results.len(), self.cases.len());
+                return Err(PyValueError::new_err(message));
+            }
+            let came = |(case, result)| (!judge::as_expected(case, result)).then(|| result.to_json());
+            Ok(self.cases.iter().zip(&results).map(came).collect())
         })
     }
 }

@@ -139,8 +139,14 @@ impl<T: Target> Interpreter<T> {
     fn run_step(&mut self, shapes: &[Result<Resolved, String>], test: &Test, step: &Step) -> Result<Value, String> {
         let process = usize::from(step.process);
         let call = shapes[step.shape].as_ref().map_err(Clone::clone)?.call;
-        let core = test.calls.iter().find(|call| call.process == step.process).map_or(0, |call| usize::from(call.core));
-        let place = self.target.place(call, Place::Home { process }, Place::Worker { process, core });
+        let place = match step.core {
+            Some(core) => Place::Worker { process, core: usize::from(core) },
+            None => {
+                let other = test.calls.iter().find(|call| call.process == step.process);
+                let core = other.map_or(0, |call| usize::from(call.core));
+                self.target.place(call, Place::Home { process }, Place::Worker { process, core })
+            }
+        };
         self.prepare(shapes, step.shape, place, &step.arguments)?;
         let result = self.crew.run(place, Marks::None);
         self.target.finish(&mut self.crew, place, call, result)
@@ -173,12 +179,15 @@ fn check_places(test: &Test, core_count: usize) -> Result<Agents, String> {
             return Err(format!("process {process}: this runner has {core_count}, numbered from 0"));
         }
     }
+    let cores = test.setup.iter().chain(&test.observe).filter_map(|step| step.core);
+    for core in test.calls.iter().map(|call| call.core).chain(cores) {
+        if usize::from(core) >= core_count {
+            return Err(format!("core {core}: this runner has {core_count}, numbered from 0"));
+        }
+    }
     let mut taken = [false; CORE_LIMIT];
     for call in &test.calls {
         let core = usize::from(call.core);
-        if core >= core_count {
-            return Err(format!("core {core}: this runner has {core_count}, numbered from 0"));
-        }
         if std::mem::replace(&mut taken[core], true) {
             return Err(format!("core {core}: two calls on one core"));
         }

@@ -18,8 +18,9 @@ const CORE_COUNT: usize = 2;
 const SWAP: usize = 0;
 const TICKET: usize = 1;
 
-/// The register under test, and which thread made the marked calls.
+/// The register under test, and which thread made all calls and the marked ones.
 static REGISTER: AtomicI64 = AtomicI64::new(0);
+static MADE_BY: Mutex<Vec<thread::ThreadId>> = Mutex::new(Vec::new());
 static MARKED_BY: Mutex<Vec<thread::ThreadId>> = Mutex::new(Vec::new());
 
 #[derive(Default)]
@@ -52,6 +53,7 @@ impl Target for Register {
     }
 
     fn execute(operation: &mut Swap, marks: Marks) -> i64 {
+        MADE_BY.lock().unwrap().push(thread::current().id());
         if marks == Marks::Around {
             MARKED_BY.lock().unwrap().push(thread::current().id());
         }
@@ -98,7 +100,7 @@ fn swap(process: u8, core: u8, new: Value) -> PlacedCall {
 }
 
 fn step(process: u8, shape: usize, arguments: Vec<Value>, expected: Value) -> Step {
-    Step { shape, process, arguments, expected }
+    Step { shape, process, core: None, arguments, expected }
 }
 
 /// A batch of one test with the calls `swap(new)` and `ticket()`, run in the given orders.
@@ -151,6 +153,22 @@ fn each_call_is_made_by_a_worker_of_its_own() {
 }
 
 #[test]
+fn a_step_is_made_where_it_is_told_to_be_and_without_marks() {
+    let at = |process, core| Step { core: Some(core), ..step(process, 0, vec![Value::Int(1)], Value::Null) };
+    let sequence = Test { setup: vec![at(0, 0), at(0, 1), at(1, 1), at(0, 0)], ..Test::default() };
+    let mut interpreter = interpreter().lock().unwrap();
+    MARKED_BY.lock().unwrap().clear();
+    MADE_BY.lock().unwrap().clear();
+    interpreter.run(&batch(sequence, &[&[]]), Vec::new(), |_| ()).unwrap();
+    let made = MADE_BY.lock().unwrap().clone();
+    assert_eq!(made[0], made[3]);
+    let [first, second, third] = [made[0], made[1], made[2]];
+    assert!(first != second && second != third && third != first);
+    assert!(!made.contains(&thread::current().id()));
+    assert!(MARKED_BY.lock().unwrap().is_empty());
+}
+
+#[test]
 fn what_the_set_up_returned_stands_for_its_name_later() {
     let ticket = Value::Opaque { sort: "Ticket".into(), id: 0 };
     let test = Test {
@@ -173,6 +191,9 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
     assert_eq!(refusal(one(swap(0, 0, Value::Bool(true)))), "swap: argument new: expected a number, got true");
     let unbound = Value::Opaque { sort: "Ticket".into(), id: 3 };
     assert!(refusal(one(swap(0, 0, unbound))).contains("expected a value that the set-up returned"));
+    let step = Step { core: Some(2), ..step(0, 0, vec![Value::Int(0)], Value::Null) };
+    let far = Test { calls: vec![swap(0, 0, Value::Int(1))], setup: vec![step], ..Test::default() };
+    assert_eq!(refusal(far), "core 2: this runner has 2, numbered from 0");
     let both = Test { calls: vec![swap(0, 1, Value::Int(1)), swap(1, 1, Value::Int(1))], ..Test::default() };
     let refused = run(&batch(both, &[&[0, 1]])).remove(0);
     assert_eq!(refused, WindowResult::Refused("core 1: two calls on one core".to_owned()));

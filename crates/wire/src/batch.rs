@@ -1,17 +1,17 @@
 //! A batch: tests to interpret, and the windows to run of them, in order.
 //!
-//! Binary form, version 1 (texts are references into the table at the end, see [`crate::bytes`]):
+//! Binary form, version 2 (texts are references into the table at the end, see [`crate::bytes`]):
 //!
 //! ```text
 //! "CMTBATCH" version:u32 texts_offset:u32
 //! shapes:u32   { call:text parameters:u8 { name:text } }
 //! tests:u32    { calls:u8    { shape:u16 process:u8 thread:u8 core:u8 arguments }
-//!                set-up:u16  { shape:u16 process:u8 arguments expected:value }
-//!                observe:u16 { shape:u16 process:u8 arguments } }
+//!                set-up:u16  { shape:u16 process:u8 core:u8 arguments expected:value }
+//!                observe:u16 { shape:u16 process:u8 core:u8 arguments } }
 //! windows:u32  { test:u32 order: one u8 per call of the test }
 //! texts:u16    { length:u16 bytes }
 //! ```
-//! Arguments are as many values as the shape has parameters.
+//! Arguments are as many values as the shape has parameters. The core of a step is 255 if the runner is to choose.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,10 @@ use crate::bytes::{Reader, WireError, Writer};
 use crate::value::Value;
 
 const MAGIC: [u8; 8] = *b"CMTBATCH";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// What stands for the core of a step whose place the runner chooses.
+const ANY_CORE: u8 = u8::MAX;
 
 /// A call's name with the names of the arguments that are given: resolved by a runner once per batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub struct Step {
     pub shape: usize,
     /// The process that makes the call.
     pub process: u8,
+    /// The core that the call is made on, by a thread of the process; `None` lets the runner choose who makes it.
+    pub core: Option<u8>,
     /// One value per parameter of the shape.
     pub arguments: Vec<Value>,
     /// What a set-up step must return, so that opaque values in later arguments can be bound to it; `Null` for the
@@ -160,6 +165,7 @@ impl Batch {
     fn write_step(&self, writer: &mut Writer, step: &Step) -> Result<(), WireError> {
         self.write_shape(writer, step.shape)?;
         writer.u8(step.process);
+        writer.u8(step.core.unwrap_or(ANY_CORE));
         self.write_arguments(writer, step.shape, &step.arguments)
     }
 
@@ -220,7 +226,8 @@ impl Batch {
     fn read_step(&self, reader: &mut Reader<'_>) -> Result<Step, WireError> {
         let shape = self.read_shape(reader)?;
         let process = reader.u8()?;
-        Ok(Step { shape, process, arguments: self.read_arguments(reader, shape)?, expected: Value::Null })
+        let core = Some(reader.u8()?).filter(|core| *core != ANY_CORE);
+        Ok(Step { shape, process, core, arguments: self.read_arguments(reader, shape)?, expected: Value::Null })
     }
 }
 

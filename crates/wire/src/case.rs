@@ -1,4 +1,7 @@
 //! A test case as read from its JSON object (`docs/ARCHITECTURE.md`, "Test case"): what to run, and what may come.
+//!
+//! A *sequence* of calls, one after the other, is a test case without calls under test and so without orders: its calls
+//! are the steps of the set-up, each with the `core` that it is made on, and every step has a `result` that is expected.
 
 use serde_json::{Map, Value as Json};
 
@@ -79,6 +82,12 @@ impl Case {
         &self.test.setup
     }
 
+    /// The steps of the observation; those of a sequence have an expected result.
+    #[must_use]
+    pub fn observe(&self) -> &[Step] {
+        &self.test.observe
+    }
+
     /// A call of the set-up as a reader knows it: `open(n0, true)`.
     #[must_use]
     pub fn setup_text(&self, index: usize) -> String {
@@ -156,7 +165,8 @@ fn step(batch: &mut Batch, json: &Json) -> Result<Step, WireError> {
     let step = object(json)?;
     let (shape, arguments) = shape_and_arguments(batch, step)?;
     let expected = Value::from_json(step.get("result").unwrap_or(&Json::Null))?;
-    Ok(Step { shape, process: small(step, "process")?, arguments, expected })
+    let core = if step.contains_key("core") { Some(small(step, "core")?) } else { None };
+    Ok(Step { shape, process: small(step, "process")?, core, arguments, expected })
 }
 
 fn order(json: &Json, test: &Test) -> Result<Order, WireError> {

@@ -103,6 +103,19 @@ pub fn wrong(case: &Case, order_index: usize, result: &WindowResult) -> Option<S
     best.map(|(_, why)| format!("order {}: {why}", order.join(",")))
 }
 
+/// Whether every step of a sequence (see [`crate::case`]) returned what it was expected to.
+#[must_use]
+pub fn as_expected(sequence: &Case, result: &WindowResult) -> bool {
+    let WindowResult::Ran { setup, observation, .. } = result else { return false };
+    let steps = sequence.setup().iter().chain(sequence.observe());
+    let mut pairing = Pairing::default();
+    sequence.setup().len() == setup.len()
+        && sequence.observe().len() == observation.len()
+        && steps
+            .zip(setup.iter().chain(observation))
+            .all(|(step, actual)| pairing.mismatch(&step.expected, actual).is_none())
+}
+
 /// The place (number of values that fit) and description of the first value that does not fit `outcome`.
 fn first_mismatch(
     case: &Case,

@@ -9,6 +9,8 @@
 //! texts:u16    { length:u16 bytes }
 //! ```
 
+use serde_json::json;
+
 use crate::bytes::{Reader, TEXT_LIMIT_BYTES, WireError, Writer};
 use crate::value::Value;
 
@@ -31,6 +33,22 @@ pub enum WindowResult {
     },
     /// The runner could not run it: an unknown call, an argument of the wrong kind, a limit.
     Refused(String),
+}
+
+impl WindowResult {
+    /// What came of a sequence (see [`crate::case`]) as JSON text: `{"results": [...], "observation": [...]}`, or
+    /// `{"refused": "why"}`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let list = |values: &[Value]| values.iter().map(Value::to_json).collect::<Vec<_>>();
+        match self {
+            Self::Ran { setup, observation, .. } => {
+                json!({ "results": list(setup), "observation": list(observation) })
+            }
+            Self::Refused(why) => json!({ "refused": why }),
+        }
+        .to_string()
+    }
 }
 
 /// Writes the results of one batch, window by window.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json, json};
 
 use crate::bytes::{Reader, WireError, Writer};
 use crate::{errno, signal};
@@ -191,6 +191,35 @@ impl Value {
                     _ => Err(unknown_object(json)),
                 }
             }
+        }
+    }
+}
+
+impl Value {
+    /// The JSON value of a result; `id` of an opaque value and the number of a time are the implementation's own.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        match self {
+            Self::Null => Json::Null,
+            Self::Bool(value) => Json::from(*value),
+            Self::Int(number) => Json::from(*number),
+            Self::Text(text) => Json::from(text.as_ref()),
+            Self::Errno(number) => match errno::name(*number) {
+                Some(name) => json!({ "errno": name }),
+                None => json!({ "errno": format!("E{number}") }),
+            },
+            Self::Signal(number) => match signal::name(*number) {
+                Some(name) => json!({ "signal": name }),
+                None => json!({ "signal": format!("SIG{number}") }),
+            },
+            Self::Opaque { sort, id } => json!({ "sort": sort, "id": id }),
+            Self::Time(nanoseconds) => json!({ "time": nanoseconds }),
+            Self::Struct(fields) => {
+                let members: Map<String, Json> =
+                    fields.iter().map(|(name, value)| (name.to_string(), value.to_json())).collect();
+                json!({ "struct": members })
+            }
+            Self::Seq(items) => json!({ "seq": items.iter().map(Self::to_json).collect::<Vec<_>>() }),
         }
     }
 }

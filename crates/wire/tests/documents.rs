@@ -38,11 +38,12 @@ prop_compose! {
     fn any_step(shapes: Vec<Shape>)(
         shape in 0..shapes.len(),
         process in 0..4u8,
+        core in proptest::option::of(0..4u8),
         arguments in vec(any_value(), 3),
         expected in any_value(),
     ) -> Step {
         let arguments = arguments.into_iter().take(shapes[shape].parameters.len()).collect();
-        Step { shape, process, arguments, expected }
+        Step { shape, process, core, arguments, expected }
     }
 }
 
@@ -158,7 +159,7 @@ fn a_damaged_count_does_not_ask_for_memory() {
 fn another_version_is_named() {
     let mut bytes = Batch::default().encode().unwrap();
     bytes[8] = 9;
-    assert_eq!(Batch::decode(&bytes).unwrap_err().to_string(), "a batch of version 9: expected 1");
+    assert_eq!(Batch::decode(&bytes).unwrap_err().to_string(), "a batch of version 9: expected 2");
 }
 
 #[test]
@@ -169,4 +170,13 @@ fn deep_nesting_is_refused() {
     }
     let bytes = encode(&[WindowResult::Ran { setup: vec![value], calls: vec![], observation: vec![] }]);
     assert!(results::decode(&bytes).unwrap_err().to_string().contains("nested too deeply"));
+}
+
+#[test]
+fn every_kind_of_value_survives_as_json() {
+    let text = r#"{"struct": {"a": null, "b": true, "c": -7, "d": "n0", "e": {"errno": "ENOENT"}, "f": {"signal": "SIGBUS"},
+        "g": {"sort": "Inum", "id": 18446744073709551615}, "h": {"time": 3}, "i": {"seq": [1, {"seq": []}]}}}"#;
+    let json: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert_eq!(Value::from_json(&json).unwrap().to_json(), json);
+    assert_eq!(Value::Errno(4000).to_json().to_string(), r#"{"errno":"E4000"}"#);
 }

@@ -1,7 +1,7 @@
 //! What a window may give: exact values, values up to a bijection, times by order, one of several outcomes.
 
 use commutant_wire::case::Case;
-use commutant_wire::judge::wrong;
+use commutant_wire::judge::{as_expected, wrong};
 use commutant_wire::results::WindowResult;
 use commutant_wire::value::Value;
 use proptest::prelude::*;
@@ -117,4 +117,24 @@ fn bad_cases_say_what_and_where() {
         assert_ne!(text, CASE, "{from}");
         assert_eq!(Case::parse(&text).unwrap_err().to_string(), expected);
     }
+}
+
+#[test]
+fn a_sequence_is_as_expected_if_every_step_and_the_observation_are() {
+    let sequence = Case::parse(
+        r#"{"calls": [], "orders": [],
+            "setup": [{"call": "create", "args": {}, "process": 0, "core": 1, "result": {"sort": "Inum", "id": 0}},
+                      {"call": "touch", "args": {}, "process": 0, "core": 0, "result": {"time": 2}}],
+            "observe": [{"call": "stat", "args": {}, "process": 0, "result": {"sort": "Inum", "id": 0}}]}"#,
+    )
+    .unwrap();
+    let came = |setup: &[Value], observed: Value| {
+        let result = WindowResult::Ran { setup: setup.to_vec(), calls: vec![], observation: vec![observed] };
+        as_expected(&sequence, &result)
+    };
+    assert!(came(&[inode(4711), Value::Time(9)], inode(4711)));
+    assert!(!came(&[inode(4711), Value::Time(9)], inode(4712)));
+    assert!(!came(&[inode(4711), Value::Null], inode(4711)));
+    assert!(!came(&[inode(4711)], inode(4711)));
+    assert!(!as_expected(&sequence, &WindowResult::Refused("no".to_owned())));
 }
