@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.mtrace.finding import Finding
+from commutant.mtrace.finding import Finding, LineField, Touched
 from commutant.mtrace.verdict import Judge, Outcome, Verdict, skipped
 from commutant.targets.base import Job, WindowRecord
 from tests.campaign.fakes import make_finding, make_test
@@ -174,6 +174,8 @@ accesses = st.builds(
     function=names,
     stack=st.lists(names, max_size=3).map(tuple),
 )
+ranges = st.integers(0, 63).flatmap(lambda offset: st.tuples(st.just(offset), st.integers(1, 64 - offset)))
+several_ranges = st.lists(ranges, max_size=3).map(tuple)
 findings = st.builds(
     Finding,
     line_address=st.integers(0, 2**64 - 1),
@@ -182,6 +184,8 @@ findings = st.builds(
     sharing=st.sampled_from(["true", "false"]),
     first=accesses,
     second=accesses,
+    fields=st.lists(st.builds(lambda place, name: LineField(*place, name), ranges, names), max_size=3).map(tuple),
+    touched=st.lists(st.builds(Touched, st.integers(0, 64), several_ranges, several_ranges), max_size=2).map(tuple),
 )
 
 

@@ -3,7 +3,7 @@
 //! Memory grows with the number of distinct findings, not with that of windows: a window's result is a list of numbers. A
 //! finding that was met before is recognised by numbers alone (places, instructions, stacks), without making its names.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
 use crate::conflict::{Conflict, Places, Sharing, conflicts};
@@ -44,6 +44,32 @@ pub struct Finding {
     pub second: NamedAccess,
 }
 
+/// Bytes of a line: the first one, and how many.
+pub type ByteRange = (u8, u8);
+
+/// A core's part in a line: the bytes that it read, and those that it wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touched {
+    /// The core.
+    pub core: u8,
+    /// Bytes read, in ranges that do not touch each other, ascending.
+    pub read: Vec<ByteRange>,
+    /// Bytes written, likewise.
+    pub written: Vec<ByteRange>,
+}
+
+/// The line at which a finding was met first: an example of what its 64 bytes hold and who touched them. Another object of
+/// the same type has another address, so this is no part of what a finding is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineExample {
+    /// Its address.
+    pub address: u64,
+    /// What its bytes are called, ascending; bytes without a name are in no range.
+    pub fields: Vec<(ByteRange, String)>,
+    /// What each core touched of it, by core.
+    pub touched: Vec<Touched>,
+}
+
 /// A window's findings and counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedWindow {
@@ -74,8 +100,7 @@ pub struct FindingStore {
     /// Numbers by what recognises a finding; void after a reset of the trace's stacks.
     known: HashMap<FindingKey, u32>,
     numbers: HashMap<Finding, u32>,
-    /// Each finding with the address of the line at which it was met first.
-    findings: Vec<(Finding, u64)>,
+    findings: Vec<(Finding, LineExample)>,
 }
 
 impl FindingStore {
@@ -84,8 +109,8 @@ impl FindingStore {
         Self { names, known: HashMap::new(), numbers: HashMap::new(), findings: Vec::new() }
     }
 
-    /// The finding of a number, with the address of the line at which it was met first.
-    pub fn get(&self, number: u32) -> Option<&(Finding, u64)> {
+    /// The finding of a number, with the line at which it was met first.
+    pub fn get(&self, number: u32) -> Option<&(Finding, LineExample)> {
         self.findings.get(number as usize)
     }
 
@@ -142,7 +167,8 @@ impl FindingStore {
         let next = self.findings.len() as u32;
         let number = *self.numbers.entry(finding.clone()).or_insert(next);
         if number == next {
-            self.findings.push((finding, line.address));
+            let fields = self.names.fields(line);
+            self.findings.push((finding, LineExample { address: line.address, fields, touched: touched(line) }));
         }
         self.known.insert(key, number);
         number
@@ -160,6 +186,32 @@ impl FindingStore {
             stack: sites.map(|site| self.names.frame(site)).collect(),
         }
     }
+}
+
+/// What each core touched of a line, by core.
+fn touched(line: &SharedLine) -> Vec<Touched> {
+    let mut masks: BTreeMap<u8, (u64, u64)> = BTreeMap::new();
+    for access in &line.accesses {
+        let (read, written) = masks.entry(access.core).or_default();
+        *(if access.write { written } else { read }) |= access.byte_mask();
+    }
+    let touched = |(core, (read, written))| Touched { core, read: ranges(read), written: ranges(written) };
+    masks.into_iter().map(touched).collect()
+}
+
+/// The ranges of set bits.
+fn ranges(mut mask: u64) -> Vec<ByteRange> {
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    while mask != 0 {
+        let clear = mask.trailing_zeros();
+        mask >>= clear;
+        let set = mask.trailing_ones();
+        ranges.push(((start + clear) as u8, set as u8));
+        mask = mask.checked_shr(set).unwrap_or(0);
+        start += clear + set;
+    }
+    ranges
 }
 
 /// How a batch ended.
@@ -232,5 +284,44 @@ impl<R: Read> TraceAnalyzer<R> {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{NameSource, Symbol};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranges_are_the_set_bits_and_do_not_touch(mask: u64) {
+            let ranges = ranges(mask);
+            let bits = ranges.iter().flat_map(|&(start, size)| start..start + size).fold(0, |bits, bit| bits | 1u64 << bit);
+            prop_assert_eq!(bits, mask);
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0));
+        }
+    }
+
+    #[test]
+    fn a_line_is_drawn_core_by_core_and_symbol_by_symbol() {
+        let access =
+            |core, offset, size_bytes, write| Access { instruction: 0, stack: 0, core, offset, size_bytes, write };
+        let accesses =
+            vec![access(1, 0, 4, false), access(0, 0, 4, true), access(0, 2, 6, true), access(0, 63, 1, false)];
+        let line = SharedLine { address: 0x1000, physical: None, captures: Vec::new(), accesses };
+        assert_eq!(
+            touched(&line),
+            [
+                Touched { core: 0, read: vec![(63, 1)], written: vec![(0, 8)] },
+                Touched { core: 1, read: vec![(0, 4)], written: vec![] },
+            ]
+        );
+        let symbol = |start, end, name: &str| Symbol { start, end, name: name.to_owned() };
+        let symbols =
+            vec![symbol(0x0ff8, 0x1004, "before"), symbol(0x1010, 0x1014, "within"), symbol(0x103c, 0x1100, "last")];
+        let fields = Names::new(NameSource::Program(symbols)).fields(&line);
+        let expected = [((0, 4), "before"), ((16, 4), "within"), ((60, 4), "last")];
+        assert_eq!(fields, expected.map(|(range, name)| (range, name.to_owned())));
     }
 }

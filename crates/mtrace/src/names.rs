@@ -54,6 +54,8 @@ pub struct Names {
     function_names: Vec<String>,
 }
 
+const LINE_BYTES: u8 = 64;
+
 /// Code outside of the kernel in a machine's trace.
 const USER_CODE: &str = "user code";
 
@@ -120,6 +122,31 @@ impl Names {
                     (format!("{} | {}", whole(low), whole(high)), String::new())
                 }
             }
+        }
+    }
+
+    /// What the bytes of a line are called, in ranges of one name each; bytes without a name are in none.
+    pub fn fields(&self, line: &SharedLine) -> Vec<((u8, u8), String)> {
+        let mut fields: Vec<((u8, u8), String)> = Vec::new();
+        for offset in 0..LINE_BYTES {
+            let Some(name) = self.byte_name(line, line.address + u64::from(offset)) else { continue };
+            match fields.last_mut() {
+                Some(((start, size), known)) if *start + *size == offset && *known == name => *size += 1,
+                _ => fields.push(((offset, 1), name)),
+            }
+        }
+        fields
+    }
+
+    /// The innermost field or the symbol that a byte lies in, with its object.
+    fn byte_name(&self, line: &SharedLine, address: u64) -> Option<String> {
+        match &self.source {
+            NameSource::Kernel(namer) => {
+                let ObjectName { object, full_field, known, .. } = namer.name(&capture_at(line, address), address, 1);
+                let named = !full_field.is_empty() && !full_field.starts_with('+');
+                known.then(|| if named { format!("{object}.{full_field}") } else { object })
+            }
+            NameSource::Program(symbols) => symbol_at(symbols, address).map(|symbol| symbol.name.clone()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use mtrace::conflict::Sharing;
 use mtrace::encode;
-use mtrace::findings::{AnalysisError, BatchEnd, Finding, NamedWindow, TraceAnalyzer};
+use mtrace::findings::{AnalysisError, BatchEnd, Finding, LineExample, NamedWindow, Touched, TraceAnalyzer};
 use mtrace::names::{NameSource, Names, Symbol};
 use mtrace::record::{Access, Header, Mode, SharedLine, StackNode, Window};
 
@@ -34,7 +34,7 @@ fn header() -> Vec<u8> {
 type Batches = Vec<Vec<NamedWindow>>;
 
 /// All batches of a trace, and the findings by number.
-fn analyze(bytes: &[u8]) -> Result<(Batches, Vec<(Finding, u64)>), AnalysisError> {
+fn analyze(bytes: &[u8]) -> Result<(Batches, Vec<(Finding, LineExample)>), AnalysisError> {
     let mut analyzer = TraceAnalyzer::new(bytes, names())?;
     let mut batches = Vec::new();
     loop {
@@ -78,8 +78,10 @@ fn repeated_findings_have_one_number_even_over_a_reset_of_stacks() {
     assert_eq!(batches[0][0].counted_accesses, [5, 6]);
     assert_eq!(batches[0][0].ignored_lines, [0, 1, 0, 0, 0, 0]);
 
-    let (shared, address) = &findings[0];
-    assert_eq!((shared.object.as_str(), shared.field.as_str(), *address), ("counters", "+0x8", 0x9000));
+    let (shared, example) = &findings[0];
+    assert_eq!((shared.object.as_str(), shared.field.as_str(), example.address), ("counters", "+0x8", 0x9000));
+    assert_eq!(example.fields, [((0, 64), "counters".to_owned())]);
+    assert_eq!(example.touched[1], Touched { core: 1, read: vec![], written: vec![(8, 8)] });
     assert_eq!(shared.sharing, Sharing::True);
     assert_eq!(shared.first.function, "increment");
     assert_eq!(shared.first.stack, ["increment+0x10", "main+0x4"]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kernel_naming::{KernelSymbols, KernelTypes, Namer};
 use mtrace::conflict::Sharing;
-use mtrace::findings::{NamedAccess, NamedWindow, TraceAnalyzer};
+use mtrace::findings::{ByteRange, LineExample, NamedAccess, NamedWindow, Touched, TraceAnalyzer};
 use mtrace::kallsyms::layout_of_kernel;
 use mtrace::names::{NameSource, Names, Symbol};
 use mtrace::rules::Rule;
@@ -125,8 +125,10 @@ type Analyzer = TraceAnalyzer<BufReader<InterruptibleFile>>;
 type WindowParts = (u64, Vec<u32>, Vec<u32>, Vec<u64>, u64);
 /// What Python gets of an access: core, write, offset, size in bytes, function, stack.
 type AccessParts = (u8, bool, u8, u8, String, Vec<String>);
-/// What Python gets of a finding: address of the line where it was met first, object, field, "true" or "false", accesses.
-type FindingParts = (u64, String, String, &'static str, AccessParts, AccessParts);
+/// What Python gets of a finding: object, field, "true" or "false", accesses, the line where it was met first.
+type FindingParts = (String, String, &'static str, AccessParts, AccessParts, LineParts);
+/// What Python gets of a line: address, fields as (first byte, bytes, name), per core (core, bytes read, bytes written).
+type LineParts = (u64, Vec<(u8, u8, String)>, Vec<(u8, Vec<ByteRange>, Vec<ByteRange>)>);
 
 /// Reads one trace, batch by batch.
 #[pyclass]
@@ -166,18 +168,19 @@ impl TraceReader {
         })
     }
 
-    /// A finding by the number that a window named it with: (line address, object, field, "true" or "false" sharing,
-    /// first access, second access), an access being (core, write, offset, size in bytes, function, stack).
+    /// A finding by the number that a window named it with: (object, field, "true" or "false" sharing, first access,
+    /// second access, line), an access being (core, write, offset, size in bytes, function, stack).
     fn finding(&self, number: u32) -> PyResult<FindingParts> {
         let found = self.analyzer.as_ref().and_then(|analyzer| analyzer.findings().get(number));
-        let (finding, line_address) =
+        let (finding, line) =
             found.ok_or_else(|| PyIndexError::new_err(format!("no finding has the number {number}")))?;
         let sharing = match finding.sharing {
             Sharing::True => "true",
             Sharing::False => "false",
         };
         let (object, field) = (finding.object.clone(), finding.field.clone());
-        Ok((*line_address, object, field, sharing, access_parts(&finding.first), access_parts(&finding.second)))
+        let (first, second) = (access_parts(&finding.first), access_parts(&finding.second));
+        Ok((object, field, sharing, first, second, line_parts(line)))
     }
 }
 
@@ -188,6 +191,13 @@ fn trace_error(error: impl ToString) -> PyErr {
 fn window_parts(window: NamedWindow) -> WindowParts {
     let NamedWindow { sequence, lost_accesses, counted_accesses, ignored_lines, findings } = window;
     (sequence, findings, ignored_lines.to_vec(), counted_accesses, lost_accesses)
+}
+
+fn line_parts(line: &LineExample) -> LineParts {
+    let LineExample { address, fields, touched } = line;
+    let fields = fields.iter().map(|((start, size_bytes), name)| (*start, *size_bytes, name.clone())).collect();
+    let core = |Touched { core, read, written }: &Touched| (*core, read.clone(), written.clone());
+    (*address, fields, touched.iter().map(core).collect())
 }
 
 fn access_parts(access: &NamedAccess) -> AccessParts {

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+LINE_BYTES = 64
+
+ByteRange = tuple[int, int]
+"""Bytes of a line: the offset of the first one, and how many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -50,6 +55,24 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class LineField:
+    """What bytes of a line are called: `struct dentry.d_lockref.count`, or a variable."""
+
+    offset: int
+    size_bytes: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A core's part in a line: the ranges of bytes that it read and wrote in a window, ascending and apart."""
+
+    core: int
+    read: tuple[ByteRange, ...]
+    written: tuple[ByteRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One shared line. Identified by `identity`, which survives another boot and a rebuild of the kernel.
 
@@ -57,6 +80,10 @@ class Finding:
     known, the slab cache or kind of page. `field` is the path within it (`d_lockref.count`), empty for a plain
     variable. With false sharing (`sharing == "false"`: no byte that one core wrote was touched by the other) `field`
     names both fields, joined by ` | `.
+
+    `first` and `second` are the two accesses that show it best. `fields` and `touched` are the picture of the line at
+    `line_address`, where it was met first: what its bytes are called, and all that each core touched of it. Both are
+    empty where the tracer knows nothing of the kind.
     """
 
     line_address: int
@@ -65,6 +92,8 @@ class Finding:
     sharing: Literal["true", "false"]
     first: Access
     second: Access
+    fields: tuple[LineField, ...] = ()
+    touched: tuple[Touched, ...] = ()
 
     @property
     def name(self) -> str:
@@ -86,6 +115,11 @@ class Finding:
             "sharing": self.sharing,
             "first": self.first.to_json(),
             "second": self.second.to_json(),
+            "fields": [[field.offset, field.size_bytes, field.name] for field in self.fields],
+            "touched": [
+                {"core": one.core, "read": list(map(list, one.read)), "written": list(map(list, one.written))}
+                for one in self.touched
+            ],
         }
 
     @classmethod
@@ -97,4 +131,33 @@ class Finding:
         if type(raw["object"]) is not str or type(raw["field"]) is not str or sharing not in ("true", "false"):
             raise ValueError("object and field are texts, sharing is 'true' or 'false'")
         first, second = Access.from_json(raw["first"]), Access.from_json(raw["second"])
-        return cls(line, raw["object"], raw["field"], sharing, first, second)
+        fields = tuple(LineField(*_range(entry[:2]), _text(entry[2])) for entry in _list(raw["fields"]))
+        touched = tuple(map(_touched, _list(raw["touched"])))
+        return cls(line, raw["object"], raw["field"], sharing, first, second, fields, touched)
+
+
+def _touched(raw: Mapping[str, Any]) -> Touched:
+    core = raw["core"]
+    if type(core) is not int or core < 0:
+        raise ValueError(f"core is an integer from 0, got {core!r}")
+    read, written = (tuple(map(_range, _list(raw[key]))) for key in ("read", "written"))
+    return Touched(core, read, written)
+
+
+def _range(raw: Any) -> ByteRange:
+    offset, size_bytes = raw
+    if type(offset) is not int or type(size_bytes) is not int or not 0 <= offset < offset + size_bytes <= LINE_BYTES:
+        raise ValueError(f"a range of bytes is an offset and a size within a line of {LINE_BYTES}, got {raw!r}")
+    return offset, size_bytes
+
+
+def _list(raw: Any) -> list[Any]:
+    if type(raw) is not list:
+        raise ValueError(f"expected a list, got {type(raw).__name__}")
+    return raw
+
+
+def _text(raw: Any) -> str:
+    if type(raw) is not str:
+        raise ValueError(f"expected a text, got {type(raw).__name__}")
+    return raw

@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 from commutant import _native
 from commutant.errors import RunError
-from commutant.mtrace.finding import Access, Finding
+from commutant.mtrace.finding import Access, Finding, LineField, Touched
 
 NOTHING_IGNORED: Mapping[str, int] = MappingProxyType({})
 """The counts of a window in which no rule removed anything."""
@@ -93,14 +93,17 @@ class TraceReader:
     def _finding(self, number: int) -> Finding:
         finding = self._findings.get(number)
         if finding is None:
-            line_address, object_name, field, sharing, first, second = self._reader.finding(number)
+            object_name, field, sharing, first, second, line = self._reader.finding(number)
+            address, fields, touched = line
             finding = self._findings[number] = Finding(
-                line_address=line_address,
+                line_address=address,
                 object=object_name,
                 field=field,
                 sharing=cast(Literal["true", "false"], sharing),
                 first=_access(*first),
                 second=_access(*second),
+                fields=tuple(LineField(*one) for one in fields),
+                touched=tuple(Touched(core, tuple(read), tuple(written)) for core, read, written in touched),
             )
         return finding
 
