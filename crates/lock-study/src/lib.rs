@@ -28,6 +28,8 @@ pub use address_set::{AddressSet, Overlap, Shared, Word};
 pub use density::{CROWDS, Density};
 pub use history::{History, Section};
 pub use lock_words::LockWords;
-pub use report::{FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent};
-pub use study::{Exclusion, Fields, LockId, Options, Study};
+pub use report::{
+    CallerReport, Callers, FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent, Span, Spans,
+};
+pub use study::{Exclusion, Fields, LockId, Moment, Options, Study};
 pub use thread_log::ThreadLog;

@@ -116,7 +116,74 @@ impl FieldTally {
     }
 }
 
-/// Statistics of one lock. Durations are in the recorder's unit.
+/// A length of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// Instructions that the thread executed in it.
+    pub instructions: u64,
+    /// By the clock.
+    pub nanoseconds: u64,
+}
+
+/// Many lengths of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spans {
+    /// Their sum.
+    pub total: Span,
+    /// The longest, by either measure.
+    pub longest: Span,
+}
+
+impl Spans {
+    /// Adds one.
+    pub fn add(&mut self, span: Span) {
+        self.total.instructions += span.instructions;
+        self.total.nanoseconds += span.nanoseconds;
+        self.longest.instructions = self.longest.instructions.max(span.instructions);
+        self.longest.nanoseconds = self.longest.nanoseconds.max(span.nanoseconds);
+    }
+}
+
+/// What one caller did with a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallerReport {
+    /// The recorder's number for the code that acquired the lock.
+    pub caller: u64,
+    /// Sections that it began and that ended.
+    pub sections: u64,
+    /// Their lengths.
+    pub hold: Spans,
+}
+
+/// Callers per lock that are told apart; the rest is in the lock's own sums only.
+const CALLER_LIMIT: usize = 64;
+
+/// Sections of a lock by the code that acquired it.
+#[derive(Debug, Clone, Default)]
+pub struct Callers(Vec<CallerReport>);
+
+impl Callers {
+    /// Adds a section.
+    pub fn add(&mut self, caller: u64, hold: Span) {
+        if !self.0.iter().any(|known| known.caller == caller) && self.0.len() < CALLER_LIMIT {
+            self.0.push(CallerReport { caller, sections: 0, hold: Spans::default() });
+        }
+        if let Some(known) = self.0.iter_mut().find(|known| known.caller == caller) {
+            known.sections += 1;
+            known.hold.add(hold);
+        }
+    }
+
+    /// The callers, those that held the lock longest first.
+    #[must_use]
+    pub fn ranked(&self) -> Vec<CallerReport> {
+        let mut callers = self.0.clone();
+        callers.sort_by_key(|caller| (std::cmp::Reverse(caller.hold.total.instructions), caller.caller));
+        callers
+    }
+}
+
+/// Statistics of one lock.
 #[derive(Debug, Clone)]
 pub struct LockReport {
     /// Where the lock lies, or lay.
@@ -133,16 +200,14 @@ pub struct LockReport {
     pub contended_compared: u64,
     /// See `contended_compared`.
     pub contended_conflicts: u64,
-    /// Time from the attempt to the acquire, of those that waited.
-    pub wait_total: u64,
-    /// The longest of these.
-    pub wait_max: u64,
+    /// From the attempt to the acquire, of those that waited.
+    pub wait: Spans,
     /// Sections that ended.
     pub sections: u64,
-    /// Time from acquire to release.
-    pub hold_total: u64,
-    /// The longest of these.
-    pub hold_max: u64,
+    /// From acquire to release.
+    pub hold: Spans,
+    /// Who acquired it.
+    pub callers: Callers,
     /// Bytes in address sets, and how many of them were written.
     pub set_bytes: u64,
     /// See `set_bytes`.
@@ -179,11 +244,10 @@ impl LockReport {
             contended: 0,
             contended_compared: 0,
             contended_conflicts: 0,
-            wait_total: 0,
-            wait_max: 0,
+            wait: Spans::default(),
             sections: 0,
-            hold_total: 0,
-            hold_max: 0,
+            hold: Spans::default(),
+            callers: Callers::default(),
             set_bytes: 0,
             written_bytes: 0,
             device_sections: 0,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::address_set::{AddressSet, Overlap, Word};
 use crate::history::{History, Section};
 use crate::lock_words::LockWords;
-use crate::report::{GRANULARITIES, LockReport};
+use crate::report::{GRANULARITIES, LockReport, Span};
 
 /// How the study compares.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +26,28 @@ impl Default for Options {
 
 /// What names a conflicting address: the recorder's number for a field of a type, a variable, or a piece of code.
 pub trait Fields {
-    /// The field of a conflicting word, as two sections touched it.
-    fn field(&mut self, ours: &Word, theirs: &Word) -> u64;
+    /// The field of a conflicting word, as two sections of the lock at `lock_address` touched it.
+    fn field(&mut self, lock_address: u64, ours: &Word, theirs: &Word) -> u64;
+}
+
+/// When something happened to a thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Instructions that the thread had executed.
+    pub instructions: u64,
+    /// Nanoseconds since the recorder's start.
+    pub nanoseconds: u64,
+}
+
+impl Moment {
+    /// From an earlier moment of the same thread to this one.
+    #[must_use]
+    pub fn since(self, earlier: Moment) -> Span {
+        Span {
+            instructions: self.instructions.saturating_sub(earlier.instructions),
+            nanoseconds: self.nanoseconds.saturating_sub(earlier.nanoseconds),
+        }
+    }
 }
 
 /// Whether a section keeps all others out, or only writers.
@@ -48,7 +68,9 @@ pub struct LockId(pub u32);
 struct Holder {
     thread: u32,
     exclusion: Exclusion,
-    acquired_at: u64,
+    /// The recorder's number for the code that acquired the lock.
+    caller: u64,
+    acquired_at: Moment,
     touched_device: bool,
     /// Handed to another thread while held: belongs to two threads, and is compared with none (section 3 of the paper).
     handed_over: bool,
@@ -59,7 +81,7 @@ struct Holder {
 #[derive(Debug)]
 struct Waiter {
     thread: u32,
-    since: u64,
+    since: Moment,
     waited_for: Vec<Section>,
 }
 
@@ -89,6 +111,21 @@ impl Study {
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self { options, ..Self::default() }
+    }
+
+    /// Whether a thread holds a lock.
+    #[must_use]
+    pub fn is_held_by(&self, id: LockId, thread: u32) -> bool {
+        self.locks[id.0 as usize].holders.iter().any(|holder| holder.thread == thread)
+    }
+
+    /// The thread that holds a lock, if exactly one does.
+    #[must_use]
+    pub fn holder(&self, id: LockId) -> Option<u32> {
+        match self.locks[id.0 as usize].holders.as_slice() {
+            [holder] => Some(holder.thread),
+            _ => None,
+        }
     }
 
     /// The lock at an address; `class` is the recorder's number for locks of its kind, asked for at its first use.
@@ -122,7 +159,7 @@ impl Study {
     }
 
     /// A thread begins to wait for a lock.
-    pub fn wait(&mut self, id: LockId, thread: u32, now: u64) {
+    pub fn wait(&mut self, id: LockId, thread: u32, now: Moment) {
         let lock = &mut self.locks[id.0 as usize];
         if !lock.waiters.iter().any(|waiter| waiter.thread == thread) {
             lock.waiters.push(Waiter { thread, since: now, waited_for: Vec::new() });
@@ -134,21 +171,27 @@ impl Study {
         self.locks[id.0 as usize].waiters.retain(|waiter| waiter.thread != thread);
     }
 
-    /// A thread got a lock.
-    pub fn acquire(&mut self, id: LockId, thread: u32, exclusion: Exclusion, now: u64) {
+    /// A thread got a lock; `caller` is the recorder's number for the code that asked for it.
+    pub fn acquire(&mut self, id: LockId, thread: u32, exclusion: Exclusion, caller: u64, now: Moment) {
         let lock = &mut self.locks[id.0 as usize];
         let waited = lock.waiters.iter().position(|waiter| waiter.thread == thread).map(|at| lock.waiters.remove(at));
         lock.report.acquires += 1;
         lock.report.shared_acquires += u64::from(exclusion == Exclusion::Shared);
         let waited_for = waited.map_or_else(Vec::new, |waiter| {
             lock.report.contended += 1;
-            let wait = now.saturating_sub(waiter.since);
-            lock.report.wait_total += wait;
-            lock.report.wait_max = lock.report.wait_max.max(wait);
+            lock.report.wait.add(now.since(waiter.since));
             waiter.waited_for
         });
         let (touched_device, handed_over) = (false, false);
-        lock.holders.push(Holder { thread, exclusion, acquired_at: now, touched_device, handed_over, waited_for });
+        lock.holders.push(Holder {
+            thread,
+            exclusion,
+            caller,
+            acquired_at: now,
+            touched_device,
+            handed_over,
+            waited_for,
+        });
     }
 
     /// A section under way touched a device.
@@ -167,15 +210,28 @@ impl Study {
     }
 
     /// A writer lets readers in: what it touched so far counts as its section, the rest as a reader's.
-    pub fn downgrade(&mut self, id: LockId, thread: u32, now: u64, touched: &[Word], fields: &mut impl Fields) {
+    pub fn downgrade(&mut self, id: LockId, thread: u32, now: Moment, touched: &[Word], fields: &mut impl Fields) {
+        let caller = self.caller_of(id, thread);
         if self.release(id, thread, now, touched, fields) {
-            self.acquire(id, thread, Exclusion::Shared, now);
+            self.acquire(id, thread, Exclusion::Shared, caller, now);
             self.locks[id.0 as usize].report.acquires -= 1; // it was counted when it began
         }
     }
 
+    fn caller_of(&self, id: LockId, thread: u32) -> u64 {
+        let holders = &self.locks[id.0 as usize].holders;
+        holders.iter().rfind(|holder| holder.thread == thread).map_or(0, |holder| holder.caller)
+    }
+
     /// A thread released a lock, having touched these words. False if it does not hold the lock; then it is only counted.
-    pub fn release(&mut self, id: LockId, thread: u32, now: u64, touched: &[Word], fields: &mut impl Fields) -> bool {
+    pub fn release(
+        &mut self,
+        id: LockId,
+        thread: u32,
+        now: Moment,
+        touched: &[Word],
+        fields: &mut impl Fields,
+    ) -> bool {
         let Self { options, words, locks, .. } = self;
         let lock = &mut locks[id.0 as usize];
         let Some(index) = lock.holders.iter().rposition(|holder| holder.thread == thread) else {
@@ -191,10 +247,10 @@ impl Study {
             set,
         };
         let report = &mut lock.report;
-        let hold = now.saturating_sub(holder.acquired_at);
+        let hold = now.since(holder.acquired_at);
         report.sections += 1;
-        report.hold_total += hold;
-        report.hold_max = report.hold_max.max(hold);
+        report.hold.add(hold);
+        report.callers.add(holder.caller, hold);
         report.set_bytes += u64::from(section.set.byte_count());
         report.written_bytes += u64::from(section.set.written_byte_count());
         report.device_sections += u64::from(section.touched_device);
@@ -273,7 +329,7 @@ fn compare_with_history(
         compared += 1;
         fields_of_pair.clear();
         let overlap = overlap_of(section, other, |ours, theirs| {
-            let field = fields.field(ours, theirs);
+            let field = fields.field(report.address, ours, theirs);
             if !fields_of_pair.contains(&field) {
                 fields_of_pair.push(field);
             }

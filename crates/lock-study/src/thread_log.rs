@@ -53,13 +53,14 @@ impl ThreadLog {
         self.recent.fill((u64::MAX, 0, 0));
     }
 
-    /// Records an access, if a section is open.
+    /// Records an access, if a section is open; `site` is asked for only if the access is news.
     #[inline]
-    pub fn access(&mut self, address: u64, size_bytes: u8, write: bool, per_cpu: bool, site: u32) {
+    pub fn access(&mut self, address: u64, size_bytes: u8, write: bool, per_cpu: bool, mut site: impl FnMut() -> u32) {
         if self.open.is_empty() {
             return;
         }
-        for word in Word::of_access(address, size_bytes, write, per_cpu, site) {
+        let mut number = None;
+        for mut word in Word::of_access(address, size_bytes, write, per_cpu, 0) {
             let slot = &mut self.recent[(word.number % RECENT as u64) as usize];
             if slot.0 != word.number {
                 *slot = (word.number, word.read, word.written);
@@ -69,6 +70,8 @@ impl ThreadLog {
                 slot.1 |= word.read;
                 slot.2 |= word.written;
             }
+            let number = *number.get_or_insert_with(&mut site);
+            (word.read_site, word.write_site) = (number, number);
             self.words.push(word);
         }
         if self.words.len() >= self.compact_at_words {
@@ -142,7 +145,7 @@ mod tests {
                         prop_assert_eq!(log.end(lock, bytes), Some(bytes(&words)));
                     }
                     _ => {
-                        log.access(address, 8, write, false, 0);
+                        log.access(address, 8, write, false, || 0);
                         for (_, words) in &mut open {
                             words.extend(Word::of_access(address, 8, write, false, 0));
                         }
@@ -159,7 +162,7 @@ mod tests {
         log.begin(1);
         for round in 0..100_u64 {
             for word in 0..1000_u64 {
-                log.access(word * 8 * RECENT as u64 + round % 8, 1, false, false, 0); // all in one slot of the filter
+                log.access(word * 8 * RECENT as u64 + round % 8, 1, false, false, || 0); // all in one slot of the filter
             }
         }
         assert!(log.words.len() <= COMPACT_AT_WORDS, "{}", log.words.len());

@@ -1,15 +1,24 @@
 //! Figure 1 and Table 1 of "The Limits of Optimistic Concurrency": three sections on a binary tree, and the filters that
 //! the paper needs, each with a case that comes out wrong without it.
 
-use lock_study::{Exclusion, Fields, LockId, LockReport, Options, Study, ThreadLog, Word};
+use lock_study::{Exclusion, Fields, LockId, LockReport, Moment, Options, Span, Study, ThreadLog, Word};
 
 /// Names a field by its address.
 struct Addresses;
 
 impl Fields for Addresses {
-    fn field(&mut self, ours: &Word, _theirs: &Word) -> u64 {
+    fn field(&mut self, _lock_address: u64, ours: &Word, _theirs: &Word) -> u64 {
         ours.number * 8
     }
+}
+
+/// A moment, the same by the clock and in instructions.
+fn at(time: u64) -> Moment {
+    Moment { instructions: time, nanoseconds: time }
+}
+
+fn span(time: u64) -> Span {
+    at(time).since(at(0))
 }
 
 const LOCK: u64 = 0x10_0000;
@@ -35,13 +44,14 @@ impl Recorder {
         let id = self.lock();
         let mut log = ThreadLog::default();
         self.now += 1;
-        self.study.acquire(id, thread, Exclusion::Exclusive, self.now);
+        self.study.acquire(id, thread, Exclusion::Exclusive, 7, at(self.now));
         log.begin(id.0);
-        reads.iter().for_each(|&address| log.access(address, 4, false, false, 0));
-        writes.iter().for_each(|&address| log.access(address, 4, true, false, 0));
+        reads.iter().for_each(|&address| log.access(address, 4, false, false, || 0));
+        writes.iter().for_each(|&address| log.access(address, 4, true, false, || 0));
         self.now += 10;
         let Self { study, now, .. } = self;
-        log.end(id.0, |words| study.release(id, thread, *now, words, &mut Addresses)).expect("the section was begun");
+        log.end(id.0, |words| study.release(id, thread, at(*now), words, &mut Addresses))
+            .expect("the section was begun");
     }
 
     fn report(&self) -> LockReport {
@@ -111,7 +121,7 @@ fn a_lock_in_reused_memory_starts_a_new_history() {
 fn a_lock_that_is_held_or_awaited_is_not_renewed() {
     let mut recorder = Recorder::new(Options::default());
     let id = recorder.lock();
-    recorder.study.acquire(id, 1, Exclusion::Exclusive, 1);
+    recorder.study.acquire(id, 1, Exclusion::Exclusive, 7, at(1));
     recorder.study.renew(LOCK);
     assert_eq!(recorder.lock(), id);
 }
@@ -122,7 +132,7 @@ fn a_section_that_changed_hands_is_compared_with_none() {
         let mut recorder = Recorder::new(Options::default());
         recorder.section(1, &[], &[0x1000]);
         let id = recorder.lock();
-        recorder.study.acquire(id, 2, Exclusion::Exclusive, 20);
+        recorder.study.acquire(id, 2, Exclusion::Exclusive, 7, at(20));
         let releaser = if hands_over { 3 } else { 2 };
         recorder.study.hand_over(id, 2, releaser);
         if !hands_over {
@@ -131,7 +141,7 @@ fn a_section_that_changed_hands_is_compared_with_none() {
             continue;
         }
         let words: Vec<Word> = Word::of_access(0x1000, 4, true, false, 0).collect();
-        assert!(recorder.study.release(id, releaser, 30, &words, &mut Addresses));
+        assert!(recorder.study.release(id, releaser, at(30), &words, &mut Addresses));
         assert_eq!((recorder.report().pairs.compared, recorder.report().handed_over), (compared, 1));
     }
 }
@@ -142,11 +152,11 @@ fn two_sections_that_touch_devices_conflict() {
         let mut recorder = Recorder::new(Options::default());
         for thread in [1, 2] {
             let id = recorder.lock();
-            recorder.study.acquire(id, thread, Exclusion::Exclusive, 1);
+            recorder.study.acquire(id, thread, Exclusion::Exclusive, 7, at(1));
             if devices {
                 recorder.study.touch_device(id, thread);
             }
-            recorder.study.release(id, thread, 2, &[], &mut Addresses);
+            recorder.study.release(id, thread, at(2), &[], &mut Addresses);
         }
         assert_eq!(recorder.report().pairs.conflicting[0], conflicts);
     }
@@ -158,8 +168,8 @@ fn readers_are_not_kept_from_readers() {
     let id = study.lock_at(LOCK, LOCK_BYTES, || 0);
     let written: Vec<Word> = Word::of_access(0x1000, 8, true, false, 0).collect();
     for (thread, exclusion) in [(1, Exclusion::Shared), (2, Exclusion::Shared), (3, Exclusion::Exclusive)] {
-        study.acquire(id, thread, exclusion, 1);
-        study.release(id, thread, 2, &written, &mut Addresses);
+        study.acquire(id, thread, exclusion, 7, at(1));
+        study.release(id, thread, at(2), &written, &mut Addresses);
     }
     let report = study.reports().swap_remove(0);
     assert_eq!((report.pairs.compared, report.pairs.conflicting[0], report.shared_acquires), (2, 2, 2));
@@ -169,28 +179,31 @@ fn readers_are_not_kept_from_readers() {
 fn a_contended_section_is_compared_with_every_section_that_it_waited_for() {
     let mut study = Study::new(Options::default());
     let id = study.lock_at(LOCK, LOCK_BYTES, || 0);
-    let at = |address| -> Vec<Word> { Word::of_access(address, 8, true, false, 0).collect() };
-    study.acquire(id, 1, Exclusion::Exclusive, 0);
-    study.wait(id, 2, 5);
-    study.wait(id, 3, 6);
-    study.release(id, 1, 10, &at(0x1000), &mut Addresses);
-    study.acquire(id, 3, Exclusion::Exclusive, 10);
-    study.release(id, 3, 20, &at(0x2000), &mut Addresses);
-    study.acquire(id, 2, Exclusion::Exclusive, 20);
-    study.release(id, 2, 30, &at(0x2000), &mut Addresses); // conflicts with 3's section, not with 1's
+    let words_at = |address| -> Vec<Word> { Word::of_access(address, 8, true, false, 0).collect() };
+    study.acquire(id, 1, Exclusion::Exclusive, 7, at(0));
+    study.wait(id, 2, at(5));
+    study.wait(id, 3, at(6));
+    study.release(id, 1, at(10), &words_at(0x1000), &mut Addresses);
+    study.acquire(id, 3, Exclusion::Exclusive, 7, at(10));
+    study.release(id, 3, at(20), &words_at(0x2000), &mut Addresses);
+    study.acquire(id, 2, Exclusion::Exclusive, 7, at(20));
+    study.release(id, 2, at(30), &words_at(0x2000), &mut Addresses); // conflicts with 3's section, not with 1's
     let report = study.reports().swap_remove(0);
     assert_eq!((report.acquires, report.contended), (3, 2));
     assert_eq!((report.contended_compared, report.contended_conflicts), (2, 1));
-    assert_eq!((report.wait_total, report.wait_max, report.hold_total), (19, 15, 30));
+    assert_eq!((report.wait.total, report.wait.longest), (span(19), span(15)));
+    assert_eq!(report.hold.total, span(30));
+    let callers: Vec<_> = report.callers.ranked().iter().map(|caller| (caller.caller, caller.sections)).collect();
+    assert_eq!(callers, [(7, 3)]);
 }
 
 #[test]
 fn what_is_never_released_or_released_unheld_is_counted() {
     let mut study = Study::new(Options::default());
     let id = study.lock_at(LOCK, LOCK_BYTES, || 0);
-    assert!(!study.release(id, 1, 0, &[], &mut Addresses));
-    study.acquire(id, 1, Exclusion::Exclusive, 1);
-    study.acquire(id, 2, Exclusion::Exclusive, 1);
+    assert!(!study.release(id, 1, at(0), &[], &mut Addresses));
+    study.acquire(id, 1, Exclusion::Exclusive, 7, at(1));
+    study.acquire(id, 2, Exclusion::Exclusive, 7, at(1));
     study.abandon(id, 2);
     let report = study.reports().swap_remove(0);
     assert_eq!((report.releases_without_acquire, report.never_released, report.sections), (1, 2, 0));
