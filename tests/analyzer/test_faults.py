@@ -292,7 +292,33 @@ def test_well_formedness_of_what_is_no_map(write: Write) -> None:
                 self.count += 1
         """
     )
-    assert fault(path) == "Model: @well_formed('count') expects the name of a Map attribute"
+    assert fault(path) == (
+        "Model: @well_formed('count') expects the name of a Map attribute, or of a Map that is a field of its values, "
+        "such as 'inodes.pages'"
+    )
+
+
+@pytest.mark.parametrize("name", ["boxes.count", "boxes.missing", "missing", "boxes.items.more"])
+def test_well_formedness_of_what_is_no_map_in_a_record(write: Write, name: str) -> None:
+    path = write(
+        f"""
+        class Box(Struct):
+            count: int
+            items: Map[int, int]
+
+        class Model(Interface):
+            boxes: Map[int, Box]
+
+            @well_formed("{name}")
+            def positive(self, key, value):
+                return True
+
+            @call
+            def f(self):
+                pass
+        """
+    )
+    assert fault(path).startswith(f"Model: @well_formed('{name}') expects the name of a Map attribute")
 
 
 def test_chance_that_only_shows_when_run_again(write: Write) -> None:

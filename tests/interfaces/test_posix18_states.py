@@ -121,12 +121,14 @@ def random_argument(type_: Type, chance: random.Random) -> Any:
 
 
 def is_well_formed(state: Interface) -> bool:
-    return all(
-        condition(state, key, value)
-        for attribute in type(state).state_types()
-        for condition in type(state).well_formedness(attribute)
-        for key, value in getattr(state, attribute).items()
-    )
+    for place, conditions in type(state).well_formedness().items():
+        attribute, _, field = place.partition(".")
+        entries = list(getattr(state, attribute).items())
+        if field:
+            entries = [(*entry, *inner) for entry in entries for inner in getattr(entry[1], field).items()]
+        if not all(condition(state, *entry) for condition in conditions for entry in entries):
+            return False
+    return True
 
 
 def values_of_choice(type_: Type) -> Sequence[Any]:

@@ -29,6 +29,7 @@ from commutant.lang.types import (
     Time,
     TupleType,
     Type,
+    struct_fields,
 )
 from commutant.symbolic import (
     BoolValue,
@@ -157,10 +158,17 @@ class CallSet:
         self._may_share = any(may_share(type_) for type_ in self._state_types.values())
         self._usual_classes = {name: usual_class(type_) for name, type_ in self._state_types.items()}
         self._runs_to_verify = 2
-        self._hooks = {name: interface.well_formedness(name) for name in self._state_types}
-        for name, hooks in self._hooks.items():
-            if hooks and not isinstance(self._state_types[name], MapType):
-                raise UsageError(f"{interface.__name__}: @well_formed({name!r}) expects the name of a Map attribute")
+        self._hooks = interface.well_formedness()
+        self._inner_hooks: dict[str, list[str]] = {}
+        for name in self._hooks:
+            attribute, _, field = name.partition(".")
+            if not _is_map(self._state_types.get(attribute), field):
+                raise UsageError(
+                    f"{interface.__name__}: @well_formed({name!r}) expects the name of a Map attribute, or of a Map "
+                    "that is a field of its values, such as 'inodes.pages'"
+                )
+            if field:
+                self._inner_hooks.setdefault(attribute, []).append(field)
 
     def run(self, context: Context) -> Outcome:
         """Runs all orders on the path that the context prescribes, and compares; the first runs are made twice."""
@@ -269,16 +277,33 @@ class CallSet:
     def _unknown_state(self) -> Interface:
         initial = object.__new__(self.interface)
         for name, type_ in self._state_types.items():
-            hook = self._hook(initial, self._hooks[name]) if self._hooks[name] else None
+            hook = self._hook(initial, name) if name in self._hooks or name in self._inner_hooks else None
             value = unknown(type_, name, hook=hook)
             setattr(initial, name, value)
         return initial
 
-    def _hook(self, initial: Interface, hooks: list[Callable[..., Any]]) -> Callable[[Any, Any], bool]:
+    def _hook(self, initial: Interface, name: str, *outer: Any) -> Callable[[Any, Any], bool]:
+        """What is asked of an entry that becomes known to be present; `outer`: the entry that its map belongs to."""
+        hooks = self._hooks.get(name, [])
+        fields = self._inner_hooks.get(name, [])
+
         def holds(key: Any, value: Any) -> bool:
-            return all(bool(hook(initial, key, value)) for hook in hooks)
+            for field in fields:
+                getattr(value, field).content.hook = self._hook(initial, f"{name}.{field}", key, value)
+            return all(bool(hook(initial, *outer, key, value)) for hook in hooks)
 
         return holds
+
+
+def _is_map(attribute: Type | None, field: str) -> bool:
+    """Whether an attribute is a map and, if a field is given, that field of its values one too."""
+    if not isinstance(attribute, MapType):
+        return False
+    if not field:
+        return True
+    return isinstance(attribute.value, StructType) and isinstance(
+        struct_fields(attribute.value.struct).get(field), MapType
+    )
 
 
 def copy_state(state: Interface) -> Interface:

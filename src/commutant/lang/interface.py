@@ -34,7 +34,8 @@ def setup_call(function: F) -> F:
 def well_formed(attribute: str) -> Callable[[F], F]:
     """Marks a method that must hold for each entry (key, value) of a map attribute in every initial state.
 
-    It is asked for the entries that calls touch, with `self` being the initial state.
+    It is asked for the entries that calls touch, with `self` being the initial state. A map that is a field of such
+    values is named too, `"inodes.pages"`: then the method takes (key, value, key in that map, value in that map).
     """
 
     def mark(function: F) -> F:
@@ -138,14 +139,15 @@ class Interface:
         return cache[role]
 
     @classmethod
-    def well_formedness(cls, attribute: str) -> list[Callable[..., Any]]:
-        """The `@well_formed` methods of a map attribute, to be called as `method(initial_state, key, value)`."""
-        return [
-            function
-            for base in reversed(cls.__mro__)
-            for function in base.__dict__.values()
-            if getattr(function, "_commutant_well_formed", None) == attribute
-        ]
+    def well_formedness(cls) -> dict[str, list[Callable[..., Any]]]:
+        """The `@well_formed` methods by the map that they are about, to be called as `method(initial_state, ...)`."""
+        functions = {name: function for base in reversed(cls.__mro__) for name, function in base.__dict__.items()}
+        methods: dict[str, list[Callable[..., Any]]] = {}
+        for function in functions.values():
+            attribute = getattr(function, "_commutant_well_formed", None)
+            if attribute is not None:
+                methods.setdefault(attribute, []).append(function)
+        return methods
 
     def equivalent(self, other: Any) -> Any:
         """Whether no caller can tell the two states apart; unless overridden, whether all attributes are equal."""
@@ -157,9 +159,22 @@ class Interface:
         A model needs it where a call depends on entries that only other calls' arguments name ("is any writer open?").
         """
 
+    def complete(self) -> None:
+        """Adds to this (concrete) state what no call of a test looks at and yet has to be there; asked before `setup`.
+
+        Such as what lies between the first and the last item of a queue. What is there stays as it is.
+        """
+
     def setup(self) -> Iterable[Invocation] | None:
         """The calls that build this (concrete) state from the empty one, or None if they cannot build it."""
         return None
+
+    def begin(self, values: Mapping[type, Sequence[Any]]) -> Iterable[Invocation]:
+        """The calls that bring the empty state to one in which any call may be made: random sequences begin with them.
+
+        `values` holds, per sort, the values that the sequence may use.
+        """
+        return ()
 
     def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterable[Invocation]:
         """The calls that read back all that a caller could tell; `values` holds, per sort, the values of the test."""

@@ -152,6 +152,8 @@ class Materializer:
         return False
 
     def _setup_of(self, wanted: Interface) -> list[Invocation]:
+        with faults_of(self.interface, "complete"):
+            wanted.complete()
         with faults_of(self.interface, "setup"):
             given = wanted.setup()
             invocations = None if given is None else _invocations(given)
