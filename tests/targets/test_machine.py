@@ -126,7 +126,7 @@ class _Saboteur:
 
 
 def test_a_guest_that_panics_costs_one_window(session: LinuxSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_book", _Saboteur(session._book, 2))
+    monkeypatch.setattr(session._book, "native", _Saboteur(session._book.native, 2))
     jobs = _jobs(4 * sessions.BATCH_WINDOWS)
     before = _machine_id(session)
     records = list(session.run(jobs))

@@ -43,6 +43,19 @@ class WindowRecord:
     crashed: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceRecord:
+    """What a sequence of calls gave.
+
+    `came` is None if every step and the observation returned what was expected of them, else the JSON text of what they
+    returned, `{"results": [...], "observation": [...]}` (docs/ARCHITECTURE.md, "Values"), or `{"refused": "why"}` if
+    the runner could not make a call. `crashed` as in a `WindowRecord`.
+    """
+
+    came: str | None = None
+    crashed: str | None = None
+
+
 class Session(Protocol):
     """One implementation that runs windows, one after the other."""
 
@@ -50,6 +63,14 @@ class Session(Protocol):
         """Runs the jobs in the order given and yields their records in that order.
 
         Raises RunError if the session cannot go on at all (emulator gone and not restartable).
+        """
+
+    def run_sequences(self, texts: Sequence[str]) -> Iterator[SequenceRecord]:
+        """Runs sequences of calls, each from an empty state, and yields their records in that order.
+
+        A text is a test case in JSON without calls under test: `calls` and `orders` are empty, the steps of `setup` are
+        the sequence, each perhaps with the `core` that it is made on, and all steps, those of `observe` too, have the
+        `result` that is expected. Raises RunError as `run` does, UsageError for a text that is no such sequence.
         """
 
     def close(self) -> None:

@@ -7,21 +7,20 @@ QEMU that ends in any other way ends the session.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic
 
-from commutant import _native
 from commutant.errors import RunError, UsageError
 from commutant.mtrace.trace import TracedWindow
-from commutant.targets.base import Job, WindowRecord
+from commutant.targets.base import Job, SequenceRecord, WindowRecord
+from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
 from commutant.targets.linux.machine import GuestSilent, GuestStopped
 from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import BATCH_LIMIT_BYTES, SLOT_COUNT
 from commutant.targets.linux.tracing import TracedMachine
-from commutant.testgen.testcase import TestCase
 
 BATCH_WINDOWS = 64
 """Windows per batch: enough to hide the hand-over, few enough that a crash costs little."""
@@ -34,12 +33,18 @@ Start = Callable[[], TracedMachine]
 
 
 @dataclass(slots=True)
-class _Batch:
-    """A batch that the guest has: its jobs, their windows as the native module names them, and its number."""
+class _Submitted:
+    """A batch that the guest has, and its number there."""
 
-    jobs: Sequence[Job]
-    windows: list[tuple[int, int]]
+    work: Batch[Any]
     number: int
+
+
+@dataclass(slots=True)
+class _Crashed(Generic[Record]):
+    """The record of a window in which the guest died, waiting for its turn."""
+
+    record: Record
 
 
 class LinuxSession:
@@ -48,10 +53,9 @@ class LinuxSession:
     def __init__(self, start: Start) -> None:
         """Starts the machine; raises RunError if it does not come up."""
         self._start = start
-        self._book = _native.TestBook()
-        self._numbers: dict[str, int] = {}
+        self._book = Book()
         self._machine: TracedMachine | None = None
-        self._pending: deque[_Batch] = deque()
+        self._pending: deque[_Submitted] = deque()
         self._closed = False
         self._waiting = threading.Lock()  # held while a thread waits for the machine: it must not be freed meanwhile
         self._restart()
@@ -66,26 +70,33 @@ class LinuxSession:
 
     def run_traced(self, jobs: Sequence[Job]) -> Iterator[tuple[WindowRecord, TracedWindow | None]]:
         """As `run`, with what the tracer saw in each window; None where the guest died."""
+        return self._run(WindowBatch(self._book, jobs))
+
+    def run_sequences(self, texts: Sequence[str]) -> Iterator[SequenceRecord]:
+        """As `commutant.targets.base.Session.run_sequences`; raises as `run` does."""
+        return (record for record, _ in self._run(SequenceBatch(texts)))
+
+    def _run(self, work: Batch[Record]) -> Iterator[tuple[Record, TracedWindow | None]]:
+        """Runs a batch of any size in parts, and yields the records with what the tracer saw."""
         if self._pending:
             self._restart()  # an earlier run was not read to its end
-        waiting: deque[Sequence[Job] | WindowRecord] = deque(
-            jobs[start : start + BATCH_WINDOWS] for start in range(0, len(jobs), BATCH_WINDOWS)
+        waiting: deque[Batch[Record] | _Crashed[Record]] = deque(
+            work.part(start, start + BATCH_WINDOWS) for start in range(0, len(work), BATCH_WINDOWS)
         )
         while waiting or self._pending:
             try:
-                while waiting and len(self._pending) < SLOT_COUNT and not isinstance(waiting[0], WindowRecord):
+                while waiting and len(self._pending) < SLOT_COUNT and not isinstance(waiting[0], _Crashed):
                     self._submit(waiting)
-                records = self._complete(self._pending[0]) if self._pending else ()
+                records: list[tuple[Record, TracedWindow]] = self._complete(self._pending[0]) if self._pending else []
             except (GuestStopped, GuestSilent) as error:
                 self._recover(error, waiting)
                 continue
             if self._pending:
                 self._pending.popleft()
                 yield from records
-            elif waiting and isinstance(waiting[0], WindowRecord):
-                record = waiting.popleft()
-                assert isinstance(record, WindowRecord)
-                yield record, None
+            elif waiting and isinstance(waiting[0], _Crashed):
+                yield waiting[0].record, None
+                waiting.popleft()
 
     @property
     def process_id(self) -> int | None:
@@ -122,40 +133,26 @@ class LinuxSession:
         if self._closed:
             raise RunError("the session was closed while it ran")
 
-    def _submit(self, waiting: deque[Sequence[Job] | WindowRecord]) -> None:
+    def _submit(self, waiting: deque[Batch[Record] | _Crashed[Record]]) -> None:
         """Gives the guest the next batch; one that is too large is split first."""
-        jobs = waiting.popleft()
-        assert not isinstance(jobs, WindowRecord)
-        if not jobs:
+        work = waiting.popleft()
+        assert not isinstance(work, _Crashed)
+        if not len(work):
             return
-        windows = [(self._number(job.test), job.order_index) for job in jobs]
-        try:
-            batch = self._book.encode(windows)
-        except (ValueError, IndexError) as error:
-            raise UsageError(f"{jobs[0].test.id} and others cannot be sent to the guest: {error}") from None
+        batch = work.encode()
         if len(batch) > BATCH_LIMIT_BYTES:
-            if len(jobs) == 1:
-                raise UsageError(f"{jobs[0].test.id}: {len(batch)} bytes; the guest takes {BATCH_LIMIT_BYTES}")
-            half = len(jobs) // 2
-            waiting.extendleft((jobs[half:], jobs[:half]))
+            if len(work) == 1:
+                raise UsageError(f"one test takes {len(batch)} bytes; the guest takes {BATCH_LIMIT_BYTES}")
+            half = len(work) // 2
+            waiting.extendleft((work.part(half, len(work)), work.part(0, half)))
             return
         with self._waiting:
             self._require_open()
             assert self._machine is not None
-            self._pending.append(_Batch(jobs, windows, self._machine.region.submit(batch)))
+            self._pending.append(_Submitted(work, self._machine.region.submit(batch)))
 
-    def _number(self, test: TestCase) -> int:
-        number = self._numbers.get(test.id)
-        if number is None:
-            try:
-                number = self._book.add(json.dumps(test.to_json()))
-            except ValueError as error:
-                raise UsageError(f"{test.id} cannot be run: {error}") from None
-            self._numbers[test.id] = number
-        return number
-
-    def _complete(self, batch: _Batch) -> list[tuple[WindowRecord, TracedWindow]]:
-        """Waits for a batch and judges it."""
+    def _complete(self, batch: _Submitted) -> list[tuple[Any, TracedWindow]]:
+        """Waits for a batch and reads its results."""
         with self._waiting:
             self._require_open()
             machine = self._machine
@@ -166,18 +163,14 @@ class LinuxSession:
             except RunError:
                 self._require_open()
                 raise
+        if len(traced) != len(batch.work):
+            raise machine.failure(f"a trace of {len(traced)} windows, expected {len(batch.work)}")
         try:
-            wrong = self._book.judge(batch.windows, results)
+            return list(zip(batch.work.records(results, traced), traced, strict=True))
         except ValueError as error:
             raise machine.failure(f"the guest's results cannot be read: {error}") from None
-        if len(traced) != len(wrong):
-            raise machine.failure(f"a trace of {len(traced)} windows, expected {len(wrong)}")
-        return [
-            (WindowRecord(job, window.findings, window.ignored, text), window)
-            for job, window, text in zip(batch.jobs, traced, wrong, strict=True)
-        ]
 
-    def _wait(self, machine: TracedMachine, batch: _Batch) -> Sequence[TracedWindow]:
+    def _wait(self, machine: TracedMachine, batch: _Submitted) -> Sequence[TracedWindow]:
         region = machine.region
         while True:
             window = region.window
@@ -189,13 +182,14 @@ class LinuxSession:
                     raise
                 # else slow, but going on
 
-    def _recover(self, error: RunError, waiting: deque[Sequence[Job] | WindowRecord]) -> None:
+    def _recover(self, error: RunError, waiting: deque[Batch[Record] | _Crashed[Record]]) -> None:
         """Starts a new machine and queues again what was lost, with the record of the window that did it in its
         place."""
         assert self._machine is not None
         window = self._machine.region.window or 0
-        first, *others = [batch.jobs for batch in self._pending]
+        first, *others = [batch.work for batch in self._pending]
         window = min(window, len(first) - 1)
         self._restart()
-        crashed = WindowRecord(first[window], crashed=str(error))
-        waiting.extendleft(reversed([first[:window], crashed, first[window + 1 :], *others]))
+        crashed = _Crashed(first.crashed(window, str(error)))
+        behind = first.part(window + 1, len(first))
+        waiting.extendleft(reversed([first.part(0, window), crashed, behind, *others]))

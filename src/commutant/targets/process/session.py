@@ -5,20 +5,20 @@ Jobs go in batches, of which one is prepared while another is run. A program tha
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from commutant import _native
-from commutant.errors import RunError, UsageError
+from commutant.errors import RunError
 from commutant.mtrace.finding import Finding
 from commutant.mtrace.trace import TracedWindow
-from commutant.targets.base import Job, WindowRecord
+from commutant.targets.base import Job, SequenceRecord, WindowRecord
+from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
 from commutant.targets.process.program import Program
 from commutant.targets.process.traced import TracedProgram
-from commutant.testgen.testcase import TestCase
 
 BATCH_WINDOWS = 256
 """Windows per batch: enough to hide the hand-over."""
@@ -35,10 +35,9 @@ class ProcessSession:
         """Starts the program; raises RunError if it does not start."""
         self._program = program
         self._traced = TracedProgram(emulator, plugin, program)
-        self._book = _native.TestBook()
-        self._numbers: dict[str, int] = {}
+        self._book = Book()
         self._named: dict[int, tuple[Finding, Finding]] = {}
-        self._pending: deque[tuple[Sequence[Job], list[tuple[int, int]]]] = deque()
+        self._pending: deque[Batch[Any]] = deque()
         self._closed = False
         self._waiting = threading.Lock()  # held while a thread waits for the program: it must not be freed meanwhile
 
@@ -52,9 +51,17 @@ class ProcessSession:
 
     def run_traced(self, jobs: Sequence[Job]) -> Iterator[tuple[WindowRecord, TracedWindow]]:
         """As `run`, with what the tracer saw in each window."""
+        return self._run(WindowBatch(self._book, jobs))
+
+    def run_sequences(self, texts: Sequence[str]) -> Iterator[SequenceRecord]:
+        """As `commutant.targets.base.Session.run_sequences`; raises as `run` does."""
+        return (record for record, _ in self._run(SequenceBatch(texts)))
+
+    def _run(self, work: Batch[Record]) -> Iterator[tuple[Record, TracedWindow]]:
+        """Runs a batch of any size in parts, and yields the records with what the tracer saw."""
         while self._pending:  # an earlier run was not read to its end
             self._complete()
-        waiting = deque(jobs[start : start + BATCH_WINDOWS] for start in range(0, len(jobs), BATCH_WINDOWS))
+        waiting = deque(work.part(start, start + BATCH_WINDOWS) for start in range(0, len(work), BATCH_WINDOWS))
         while waiting or self._pending:
             while waiting and len(self._pending) < _QUEUED_BATCHES:
                 self._submit(waiting.popleft())
@@ -76,30 +83,16 @@ class ProcessSession:
         if self._closed:
             raise RunError("the session was closed while it ran")
 
-    def _submit(self, jobs: Sequence[Job]) -> None:
-        windows = [(self._number(job.test), job.order_index) for job in jobs]
-        try:
-            batch = self._book.encode(windows)
-        except (ValueError, IndexError) as error:
-            raise UsageError(f"{jobs[0].test.id} and others cannot be sent to the program: {error}") from None
+    def _submit(self, work: Batch[Any]) -> None:
+        batch = work.encode()
         with self._waiting:
             self._require_open()
             self._traced.send(batch)
-        self._pending.append((jobs, windows))
+        self._pending.append(work)
 
-    def _number(self, test: TestCase) -> int:
-        number = self._numbers.get(test.id)
-        if number is None:
-            try:
-                number = self._book.add(json.dumps(test.to_json()))
-            except ValueError as error:
-                raise UsageError(f"{test.id} cannot be run: {error}") from None
-            self._numbers[test.id] = number
-        return number
-
-    def _complete(self) -> list[tuple[WindowRecord, TracedWindow]]:
-        """Waits for the oldest batch and judges it."""
-        jobs, numbers = self._pending.popleft()
+    def _complete(self) -> list[tuple[Any, TracedWindow]]:
+        """Waits for the oldest batch and reads its results."""
+        work = self._pending.popleft()
         with self._waiting:
             try:
                 self._require_open()
@@ -108,16 +101,13 @@ class ProcessSession:
             except RunError:
                 self._require_open()
                 raise
+        if len(traced) != len(work):
+            raise self._traced.failure(f"a trace of {len(traced)} windows, expected {len(work)}")
+        named = [dataclasses.replace(window, findings=self._name(window)) for window in traced]
         try:
-            wrong = self._book.judge(numbers, results)
+            return list(zip(work.records(results, named), traced, strict=True))
         except ValueError as error:
             raise self._traced.failure(f"its results cannot be read: {error}") from None
-        if len(traced) != len(wrong):
-            raise self._traced.failure(f"a trace of {len(traced)} windows, expected {len(wrong)}")
-        return [
-            (WindowRecord(job, self._name(window), window.ignored, text), window)
-            for job, window, text in zip(jobs, traced, wrong, strict=True)
-        ]
 
     def _name(self, window: TracedWindow) -> tuple[Finding, ...]:
         """The window's findings, those in regions named after them, one per identity."""

@@ -1,0 +1,125 @@
+"""What a session gives a runner at once, and what it makes of the answer: a batch of windows, or one of sequences.
+
+Sessions differ in how bytes get to a runner and back, and in what a dead implementation means; what the bytes say is
+the same for all of them and stands here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Generic, Protocol, Self, TypeVar
+
+from commutant import _native
+from commutant.errors import UsageError
+from commutant.mtrace.trace import TracedWindow
+from commutant.targets.base import Job, SequenceRecord, WindowRecord
+from commutant.testgen.testcase import TestCase
+
+Record = TypeVar("Record")
+
+
+class Batch(Protocol, Generic[Record]):
+    """Windows that go to a runner together; the runner's results and the tracer's windows correspond to them."""
+
+    def __len__(self) -> int:
+        """How many windows."""
+
+    def part(self, start: int, stop: int) -> Self:
+        """The windows from `start` up to `stop`."""
+
+    def encode(self) -> bytes:
+        """The batch as the runner reads it; UsageError if a test cannot be run at all."""
+
+    def records(self, results: bytes, traced: Sequence[TracedWindow]) -> list[Record]:
+        """A record per window. ValueError if the bytes are not the results of this batch."""
+
+    def crashed(self, index: int, why: str) -> Record:
+        """The record of a window in which the implementation died."""
+
+
+class Book:
+    """The test cases that a session has met, each read once however often it is run."""
+
+    def __init__(self) -> None:
+        self.native = _native.TestBook()
+        self._numbers: dict[str, int] = {}
+
+    def number(self, test: TestCase) -> int:
+        """The number of a test in the native book; UsageError if it cannot be run."""
+        number = self._numbers.get(test.id)
+        if number is None:
+            try:
+                number = self.native.add(json.dumps(test.to_json()))
+            except ValueError as error:
+                raise UsageError(f"{test.id} cannot be run: {error}") from None
+            self._numbers[test.id] = number
+        return number
+
+
+class WindowBatch:
+    """Jobs, to be judged by what their tests accept."""
+
+    def __init__(self, book: Book, jobs: Sequence[Job]) -> None:
+        self._book = book
+        self._jobs = jobs
+        self._windows: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def part(self, start: int, stop: int) -> WindowBatch:
+        """As `Batch.part`."""
+        return WindowBatch(self._book, self._jobs[start:stop])
+
+    def encode(self) -> bytes:
+        """As `Batch.encode`."""
+        self._windows = [(self._book.number(job.test), job.order_index) for job in self._jobs]
+        try:
+            return self._book.native.encode(self._windows)
+        except (ValueError, IndexError) as error:
+            raise UsageError(f"{self._jobs[0].test.id} and others cannot be sent to the runner: {error}") from None
+
+    def records(self, results: bytes, traced: Sequence[TracedWindow]) -> list[WindowRecord]:
+        """As `Batch.records`."""
+        wrong = self._book.native.judge(self._windows, results)
+        return [
+            WindowRecord(job, window.findings, window.ignored, text)
+            for job, window, text in zip(self._jobs, traced, wrong, strict=True)
+        ]
+
+    def crashed(self, index: int, why: str) -> WindowRecord:
+        """As `Batch.crashed`."""
+        return WindowRecord(self._jobs[index], crashed=why)
+
+
+class SequenceBatch:
+    """Sequences of calls, to be compared with what is expected of them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._native: _native.Sequences | None = None
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def part(self, start: int, stop: int) -> SequenceBatch:
+        """As `Batch.part`."""
+        return SequenceBatch(self._texts[start:stop])
+
+    def encode(self) -> bytes:
+        """As `Batch.encode`."""
+        try:
+            self._native = _native.Sequences(self._texts)
+            return self._native.encode()
+        except ValueError as error:
+            raise UsageError(f"a sequence cannot be sent to the runner: {error}") from None
+
+    def records(self, results: bytes, traced: Sequence[TracedWindow]) -> list[SequenceRecord]:
+        """As `Batch.records`."""
+        assert self._native is not None, "results come after the batch was encoded"
+        return [SequenceRecord(came) for came in self._native.read(results)]
+
+    def crashed(self, index: int, why: str) -> SequenceRecord:
+        """As `Batch.crashed`."""
+        return SequenceRecord(crashed=why)
