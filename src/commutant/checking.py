@@ -130,9 +130,7 @@ class Check:
     def _open(self) -> RunWriter:
         if self._resumed is not None:
             self._refuse_another_target(self._resumed)
-            writer = RunWriter(self._resumed.path)
-            writer.cut_partial_line()
-            return writer
+            return RunWriter.resume(self._resumed)
         corpus = self._corpus
         default_name = f"{safe_folder_name(corpus.interface)}-{safe_folder_name(self.target.argument)}"
         description = dict(self.target.describe())

@@ -2,13 +2,17 @@
 
     run.json             what was run: versions, target, command, seed, machine (written once, at the start)
     corpus.jsonl.gz      the tests
-    verdicts.jsonl       one line per judged test, appended while the campaign goes
+    verdicts.jsonl       one line per judged test, and one per distinct finding, appended while the campaign goes
     findings.parquet     one row per test and standing finding (at the end)
     summary.json         the figures (last of all: its presence says that the campaign is complete)
     report.html          the page (see commutant.report)
 
-Each line of `verdicts.jsonl` goes to the file in one write, so an interrupted campaign leaves at most one partial line
-at its end, which reading skips and resuming cuts off. All other files appear under their name only when complete.
+Tests share the same few findings, each with two stacks: a finding stands in `verdicts.jsonl` once, numbered from 0 in
+the order of the lines, before the first test that has it; tests refer to it by number. So the file, and the memory of
+whoever reads it, grow with the number of distinct findings.
+
+Lines are appended in one write per test, so an interrupted campaign leaves at most one partial line at the end, which
+reading skips and resuming cuts off. All other files appear under their name only when complete.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from commutant.errors import CommutantError, RunError, UsageError
+from commutant.mtrace.finding import Finding
 from commutant.mtrace.summary import Summary, Tally
 from commutant.mtrace.verdict import Verdict
 from commutant.testgen.corpus import Corpus, read_corpus, write_corpus
@@ -155,6 +160,7 @@ class RunWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path / VERDICTS_FILE
+        self._numbers: dict[Finding, int] = {}
         try:
             self._descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -172,7 +178,19 @@ class RunWriter:
         write_json(path / RUN_FILE, info.to_json())
         return cls(path)
 
-    def cut_partial_line(self) -> None:
+    @classmethod
+    def resume(cls, run: Run) -> RunWriter:
+        """Opens the directory of an interrupted run, to go on where it ended; raises RunError or UsageError."""
+        writer = cls(run.path)
+        try:
+            writer._cut_partial_line()
+            writer._numbers = {finding: number for number, finding in enumerate(run.findings())}
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def _cut_partial_line(self) -> None:
         """Removes what an interrupted writer left behind the last complete line."""
         try:
             size = os.fstat(self._descriptor).st_size
@@ -191,11 +209,17 @@ class RunWriter:
 
     def append(self, verdict: Verdict, seconds: float) -> None:
         """Appends one verdict; `seconds` is how long the campaign has run by now. Raises RunError (full disk)."""
-        line = _encode({**verdict.to_json(), "seconds": round(seconds, 3)}).encode() + b"\n"
+        documents: list[dict[str, object]] = []
+        for finding in verdict.findings:
+            if finding not in self._numbers:
+                documents.append({"finding": finding.to_json(), "number": len(self._numbers)})
+                self._numbers[finding] = len(self._numbers)
+        documents.append({**verdict.to_json(self._numbers), "seconds": round(seconds, 3)})
+        lines = "".join(f"{_encode(document)}\n" for document in documents).encode()
         try:
-            written = os.write(self._descriptor, line)
-            while written < len(line):
-                written += os.write(self._descriptor, line[written:])
+            written = os.write(self._descriptor, lines)
+            while written < len(lines):
+                written += os.write(self._descriptor, lines[written:])
         except OSError as error:
             raise RunError(f"cannot write {self._file}: {_reason(error)}") from error
 
@@ -267,9 +291,18 @@ class Run:
 
     def timed_verdicts(self) -> Iterator[tuple[Verdict, float]]:
         """As `verdicts`, each with the seconds that the campaign had run when it came."""
+        return (record for record in self._records() if not isinstance(record, Finding))
+
+    def findings(self) -> Iterator[Finding]:
+        """The distinct findings by number; raises UsageError at a damaged line."""
+        return (record for record in self._records() if isinstance(record, Finding))
+
+    def _records(self) -> Iterator[Finding | tuple[Verdict, float]]:
+        """What the lines of the verdicts' file hold, in their order."""
         path = self.path / VERDICTS_FILE
         number = 0
         seen: set[str] = set()
+        findings: list[Finding] = []
         try:
             with path.open("rb") as file:
                 while line := file.readline(MAX_VERDICT_LINE_BYTES):
@@ -279,7 +312,13 @@ class Run:
                             raise ValueError("the line is too long")
                         return  # the writer was interrupted within its last line
                     raw = _load_json(line)
-                    verdict, seconds = Verdict.from_json(raw), raw["seconds"]
+                    if "finding" in raw:
+                        if raw["number"] != len(findings):
+                            raise ValueError(f"the finding has the number {raw['number']!r}, {len(findings)} is next")
+                        findings.append(Finding.from_json(raw["finding"]))
+                        yield findings[-1]
+                        continue
+                    verdict, seconds = Verdict.from_json(raw, findings), raw["seconds"]
                     if type(seconds) not in (int, float) or not seconds >= 0:
                         raise ValueError(f"seconds is a number from 0, got {seconds!r}")
                     if verdict.test_id not in self.tests or verdict.test_id in seen:

@@ -354,3 +354,24 @@ def test_reading_leaves_the_garbage_collector_as_it_was(tmp_path):
     assert gc.isenabled()
     refused(write_lines(tmp_path / "bad", []))
     assert gc.isenabled()
+
+
+def test_equal_objects_of_a_corpus_are_one_in_memory(tmp_path):
+    """Else 100,000 tests take a gigabyte."""
+    path = tmp_path / "corpus.jsonl.gz"
+    write_corpus(make_corpus(6), path)
+    corpus = read_corpus(path)
+    assert corpus == make_corpus(6)
+    observed = [
+        item for test in corpus.tests for order in test.orders for o in order.outcomes for item in o.observation
+    ]
+    assert len(observed) == 12
+    assert len(set(map(id, observed))) == 1
+
+
+def test_equal_numbers_of_different_types_stay_different():
+    equal = corpus_module._EqualObjects()
+    one, true = equal.one([("errno", 1)]), equal.one([("errno", True)])
+    assert type(one["errno"]) is int and type(true["errno"]) is bool
+    inner, other = equal.one([("a", one)]), equal.one([("a", true)])
+    assert inner is equal.one([("a", one)]) and inner is not other

@@ -162,20 +162,32 @@ def test_an_interrupted_run_is_read_as_far_as_it_got(complete):
 @pytest.mark.parametrize("cut", [0, 1, 10, 100_000])
 def test_a_partial_line_is_cut_off_before_more_is_written(complete, cut):
     interrupt(complete, cut)
-    kept = len(list(load_run(complete).verdicts()))
-    with RunWriter(complete) as writer:
-        writer.cut_partial_line()
-        writer.append(VERDICTS[3] if kept < 4 else VERDICTS[0], 9.0)
-    lines = (complete / "verdicts.jsonl").read_text().splitlines()
-    assert len(lines) == kept + 1
-    assert [json.loads(line)["test"] for line in lines[:kept]] == [verdict.test_id for verdict in VERDICTS[:kept]]
+    kept = list(load_run(complete).verdicts())
+    assert kept == VERDICTS[: len(kept)]
+    with RunWriter.resume(load_run(complete)) as writer:
+        for verdict in VERDICTS[len(kept) :]:
+            writer.append(verdict, 9.0)
+    assert list(load_run(complete).verdicts()) == VERDICTS
+    assert list(load_run(complete).findings()) == [make_finding(name) for name in "abc"]
+
+
+def test_a_finding_of_many_tests_is_written_once(tmp_path):
+    """With stacks and fields it has some 2 KB, and a field such as `d_lockref` is shared in thousands of tests."""
+    corpus = make_corpus(50)
+    path = new_directory(tmp_path / "run", "")
+    with RunWriter.create(path, info(tests=50), corpus) as writer:
+        for test in corpus.tests:
+            writer.append(Verdict(test.id, Outcome.CONFLICTING, (make_finding("a"), make_finding("b")), 6), 0)
+    text = (path / "verdicts.jsonl").read_text()
+    assert text.count("do_syscall_64") == 4
+    verdicts = list(load_run(path).verdicts())
+    assert len({id(finding) for verdict in verdicts for finding in verdict.findings}) == 2
 
 
 def test_a_partial_line_longer_than_a_block_is_cut_off(complete):
     with (complete / "verdicts.jsonl").open("ab") as file:
         file.write(b"x" * 200_000)
-    with RunWriter(complete) as writer:
-        writer.cut_partial_line()
+    RunWriter.resume(load_run(complete)).close()
     assert list(load_run(complete).verdicts()) == VERDICTS
 
 
@@ -232,6 +244,9 @@ def test_what_is_no_run_directory_is_refused(tmp_path):
         ("verdicts.jsonl", "[]\n", "verdicts.jsonl, line 1 is damaged"),
         ("verdicts.jsonl", '{"detail": "\\ud800"}\n', "surrogates not allowed"),
         ("verdicts.jsonl", '{"seconds": NaN}\n', "NaN is not a number"),
+        ("verdicts.jsonl", '{"finding": {}}\n', "the key 'number' is missing"),
+        ("verdicts.jsonl", '{"finding": {}, "number": 1}\n', "the finding has the number 1, 0 is next"),
+        ("verdicts.jsonl", '{"finding": [], "number": 0}\n', "verdicts.jsonl, line 1 is damaged"),
     ],
 )
 def test_a_damaged_file_is_refused(complete, name, content, expected):
@@ -261,7 +276,11 @@ def test_verdicts_on_foreign_or_repeated_tests_are_refused(complete):
     file = complete / "verdicts.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join([*lines, lines[0]]))
-    assert "line 5 is damaged" in refused(complete)
+    assert f"line {len(lines) + 1} is damaged" in refused(complete)
+    file.write_text("".join(line for line in lines if '"number":0' not in line))
+    assert "line 2 is damaged (the finding has the number 1, 0 is next)" in refused(complete)
+    file.write_text("".join(line for line in lines if 'finding"' not in line))
+    assert "line 2 is damaged (findings names one that does not stand before it: [0, 1])" in refused(complete)
     file.write_text(lines[0].replace(CORPUS.tests[0].id, "link-rename-000000000000"))
     assert "line 1 is damaged ('link-rename-000000000000' is not in the corpus" in refused(complete)
 

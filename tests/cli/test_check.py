@@ -237,7 +237,7 @@ def test_a_full_disk_ends_the_campaign_and_it_can_go_on(folder):
         capture_output=True,
         text=True,
         env=environment(),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)),
         timeout=120,
     )
     assert limited.returncode == 3

@@ -17,7 +17,7 @@ the target does not know is `skipped` and has no window. Nothing in here runs an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -57,20 +57,20 @@ class Verdict:
     ignored: Mapping[str, int] = field(default_factory=dict)
     detail: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json)."""
+    def to_json(self, numbers: Mapping[Finding, int]) -> dict[str, object]:
+        """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json), its findings as numbers."""
         return {
             "test": self.test_id,
             "outcome": self.outcome.value,
             "windows": self.windows,
             "ignored": dict(self.ignored),
             "detail": self.detail,
-            "findings": [finding.to_json() for finding in self.findings],
+            "findings": [numbers[finding] for finding in self.findings],
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Verdict:
-        """Reads what `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
+    def from_json(cls, raw: Mapping[str, Any], known: Sequence[Finding]) -> Verdict:
+        """Reads what `to_json` wrote; `known` are the findings by number. Raises KeyError, TypeError or ValueError."""
         test_id, windows, ignored, detail, findings = (
             raw[key] for key in ("test", "windows", "ignored", "detail", "findings")
         )
@@ -78,9 +78,11 @@ class Verdict:
             raise ValueError("test and detail are texts, windows is an integer from 0")
         if type(ignored) is not dict or any(type(count) is not int or count < 0 for count in ignored.values()):
             raise ValueError("ignored gives a count per rule")
-        if type(findings) is not list:
-            raise ValueError("findings is a list")
-        read = tuple(Finding.from_json(finding) for finding in findings)
+        if type(findings) is not list or any(type(number) is not int for number in findings):
+            raise ValueError("findings is a list of numbers")
+        if any(not 0 <= number < len(known) for number in findings):
+            raise ValueError(f"findings names one that does not stand before it: {findings!r}")
+        read = tuple(known[number] for number in findings)
         outcome = Outcome(raw["outcome"])
         if bool(read) != (outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE)):
             raise ValueError(
