@@ -1,0 +1,28 @@
+/* Tells Commutant's lock recorder what a custom lock does; see the crate lock-annotation for when to tell what.
+ *
+ * Each event is one load of the lock's first byte. Without the recorder nothing else happens. On processors other than
+ * x86-64 the macros do nothing. */
+#ifndef COMMUTANT_LOCKS_H
+#define COMMUTANT_LOCKS_H
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define COMMUTANT_LOCK_EVENT(number, lock)                                                                             \
+    do {                                                                                                               \
+        enum { commutant_code = 0x4c000000 | (number) << 16 | (int)(sizeof *(lock) & 0xffff) };                        \
+        const char *commutant_base = (const char *)(lock) - commutant_code;                                            \
+        __asm__ volatile("movb %c1(%0), %%al" : "+a"(commutant_base) : "i"(commutant_code) : "memory");                \
+    } while (0)
+#else
+#define COMMUTANT_LOCK_EVENT(number, lock) ((void)(lock))
+#endif
+
+/* `lock` is a pointer to the lock itself: its size is that of what it points to. */
+#define COMMUTANT_LOCK_ATTEMPT(lock) COMMUTANT_LOCK_EVENT(1, lock)
+#define COMMUTANT_LOCK_WAIT(lock) COMMUTANT_LOCK_EVENT(2, lock)
+#define COMMUTANT_LOCK_ACQUIRE_EXCLUSIVE(lock) COMMUTANT_LOCK_EVENT(3, lock)
+#define COMMUTANT_LOCK_ACQUIRE_SHARED(lock) COMMUTANT_LOCK_EVENT(4, lock)
+#define COMMUTANT_LOCK_RELEASE(lock) COMMUTANT_LOCK_EVENT(5, lock)
+#define COMMUTANT_LOCK_GIVE_UP(lock) COMMUTANT_LOCK_EVENT(6, lock)
+#define COMMUTANT_LOCK_DESTROY(lock) COMMUTANT_LOCK_EVENT(7, lock)
+
+#endif

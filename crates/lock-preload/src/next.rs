@@ -1,0 +1,72 @@
+//! The C library's own functions.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function of the C library that one of ours stands in front of; looked up at its first use.
+pub struct Next {
+    name: &'static CStr,
+    /// The version that programs are linked with today, where there are several (condition variables).
+    version: Option<&'static CStr>,
+    address: AtomicPtr<c_void>,
+}
+
+impl Next {
+    /// The function of that name.
+    pub const fn new(name: &'static CStr, version: Option<&'static CStr>) -> Self {
+        Self { name, version, address: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Its address. Ends the program if there is none: it would call what does not exist.
+    pub fn address(&self) -> *mut c_void {
+        // Relaxed: every thread finds the same address.
+        let known = self.address.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: the names are NUL-terminated.
+        let found = unsafe {
+            match self.version {
+                Some(version) => libc::dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()),
+                None => libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()),
+            }
+        };
+        if found.is_null() {
+            // SAFETY: ends the process.
+            unsafe { libc::abort() };
+        }
+        self.address.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+/// Calls the C library's function of the same name: `next!(pthread_mutex_lock(mutex: *mut pthread_mutex_t))`.
+macro_rules! next {
+    ($name:ident $(@ $version:literal)? ($($argument:ident: $type:ty),*)) => {{
+        const VERSION: Option<&std::ffi::CStr> = $crate::next::version!($($version)?);
+        static NEXT: $crate::next::Next = $crate::next::Next::new(
+            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name with a NUL"),
+            },
+            VERSION,
+        );
+        // SAFETY: the C library's function of this name has these parameters and returns an int.
+        unsafe {
+            let function: unsafe extern "C" fn($($type),*) -> libc::c_int = std::mem::transmute(NEXT.address());
+            function($($argument),*)
+        }
+    }};
+}
+
+/// The version of a function as `next!` is given it.
+macro_rules! version {
+    () => {
+        None
+    };
+    ($version:literal) => {
+        Some($version)
+    };
+}
+
+pub(crate) use {next, version};
