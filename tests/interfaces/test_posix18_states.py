@@ -11,7 +11,7 @@ import pytest
 
 from commutant.analyzer import SetAnalysis, analyze
 from commutant.analyzer.analysis import sets_of_calls
-from commutant.interfaces.posix.state import Descriptor, Inode, MappedPage, Pipe
+from commutant.interfaces.posix.state import PIPE_CAPACITY_PAGES, Descriptor, Inode, MappedPage, Pipe
 from commutant.lang import Interface, Map, load_interface
 from commutant.lang.nondeterminism import finite_values
 from commutant.lang.types import BoolType, IntType, OpaqueValue, SortType, TimeValue, Type
@@ -41,33 +41,25 @@ def random_state(chance: random.Random) -> Interface:
     state: Any = POSIX18()
     state.zero = 0
     state.working_directory = Map({process: chance.choice(DIRECTORIES) for process in PROCESSES})
-    state.inodes = Map(
-        {
-            inum: Inode(
-                nlink=chance.randrange(3),
-                length=chance.randrange(3),
-                pages=Map({page: chance.choice(CONTENT) for page in range(3) if flag()}),
-                mtime=TimeValue(chance.randrange(2)),
-                ctime=TimeValue(chance.randrange(2)),
-            )
-            for inum in FILES
-        }
-    )
-    heads = {inum: chance.randrange(2) for inum in PIPES}
-    lengths = {inum: chance.randrange(3) for inum in PIPES}
-    state.pipes = Map(
-        {
-            inum: Pipe(
-                head=heads[inum],
-                tail=heads[inum] + lengths[inum],
-                pages=Map({heads[inum] + place: chance.choice(CONTENT) for place in range(lengths[inum])}),
-                other_readers=flag(),
-                other_writers=flag(),
-                mtime=TimeValue(chance.randrange(2)),
-            )
-            for inum in PIPES
-        }
-    )
+    for inum in FILES:
+        length = chance.randrange(3)
+        state.inodes[inum] = Inode(
+            nlink=chance.randrange(3),
+            length=length,
+            pages=Map({page: chance.choice(CONTENT) for page in range(length) if flag()}),
+            mtime=TimeValue(chance.randrange(2)),
+            ctime=TimeValue(chance.randrange(2)),
+        )
+    for inum in PIPES:
+        waiting = chance.choice([0, 1, 2, PIPE_CAPACITY_PAGES - 1, PIPE_CAPACITY_PAGES])
+        state.pipes[inum] = Pipe(
+            head=0,
+            tail=waiting,
+            pages=Map({place: chance.choice(CONTENT) for place in range(waiting)}),
+            other_readers=flag(),
+            other_writers=flag(),
+            mtime=TimeValue(chance.randrange(2)),
+        )
     places = [(directory, name) for directory in DIRECTORIES for name in NAMES]
     state.names = Map({place: chance.choice(FILES) for place in places if flag()})
     for process in PROCESSES:
@@ -95,6 +87,7 @@ def random_state(chance: random.Random) -> Interface:
                     own=chance.choice(CONTENT),
                 )
                 mapping.may_write = mapping.may_write or (mapping.shared and mapping.writable)
+                mapping.copied = mapping.copied and mapping.page < state.inodes[mapping.inum].length
                 state.memory[process, address] = mapping
     return state
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from commutant.interfaces.naming import link_name, rename_name, unlink_name
 from commutant.lang import Errno, Interface, Invocation, Map, Sort, Struct, call, invoke, unused, well_formed
 
 
@@ -62,39 +63,18 @@ class Names(Interface):
 
     @call
     def link(self, old: Name, new: Name) -> Errno | int:
-        """link(2); the old name is looked up before the new one is (Linux: do_linkat)."""
-        if old not in self.names:
-            return Errno.ENOENT
-        if new in self.names:
-            return Errno.EEXIST
-        inum = self.names[old]
-        self.inodes[inum].nlink += 1
-        self.names[new] = inum
-        return 0
+        """link(2)."""
+        return link_name(self.names, self.inodes, old, new)
 
     @call
     def unlink(self, name: Name) -> Errno | int:
         """unlink(2)."""
-        if name not in self.names:
-            return Errno.ENOENT
-        self.inodes[self.names[name]].nlink -= 1
-        del self.names[name]
-        return 0
+        return unlink_name(self.names, self.inodes, name)
 
     @call
     def rename(self, src: Name, dst: Name) -> Errno | int:
-        """rename(2); does nothing where both names lead to one inode (Linux: vfs_rename, `source == target`)."""
-        if src not in self.names:
-            return Errno.ENOENT
-        if src == dst:
-            return 0
-        if dst in self.names:
-            if self.names[src] == self.names[dst]:
-                return 0
-            self.inodes[self.names[dst]].nlink -= 1
-        self.names[dst] = self.names[src]
-        del self.names[src]
-        return 0
+        """rename(2)."""
+        return rename_name(self.names, self.inodes, src, dst)
 
     @call
     def stat(self, name: Name) -> Errno | Stat:

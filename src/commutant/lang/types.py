@@ -8,10 +8,11 @@ is a dict and a `Seq` is a list, so that the same model runs on ordinary values.
 from __future__ import annotations
 
 import itertools
+import operator
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -108,12 +109,28 @@ class Map(dict[K, V], Generic[K, V]):
         """The entries that calls may have touched and that are present; on concrete runs all."""
         return list(self.items())
 
-    def equal_where(self, other: Map[K, V], relevant: Callable[[K], Any], default: V | None = None) -> bool:
-        """Whether both hold the same under every relevant key, an absent key holding `default`."""
+    def equal_where(
+        self,
+        other: Map[K, V],
+        relevant: Callable[[K], Any],
+        default: Any = None,
+        same: Callable[[Any, Any], Any] = operator.eq,
+    ) -> bool:
+        """Whether both hold the same under every relevant key, an absent key holding `default`.
+
+        `same` compares two values; where a key is absent in one and there is no default, they differ.
+        """
         return all(
-            not relevant(key) or self.get(key, default) == other.get(key, default)
+            not relevant(key) or same_or_absent(self.get(key, default), other.get(key, default), same)
             for key in [*self, *(key for key in other if key not in self)]
         )
+
+
+def same_or_absent(left: Any, right: Any, same: Callable[[Any, Any], Any]) -> bool:
+    """Whether two values of a map are the same; None stands for an absent one."""
+    if left is None or right is None:
+        return left is right
+    return left is right or bool(same(left, right))
 
 
 class Seq(list[T], Generic[T]):
@@ -328,6 +345,23 @@ def check_type(type_: Type, where: str, inside: tuple[type[Struct], ...] = (), *
     elif isinstance(type_, TupleType):
         for item in type_.items:
             check_type(item, where, inside, maps=maps)
+
+
+def types_within(type_: Type) -> Iterator[Type]:
+    """The type itself and those that it is made of, in the order of the text."""
+    yield type_
+    if isinstance(type_, TupleType):
+        parts: Iterable[Type] = type_.items
+    elif isinstance(type_, StructType):
+        parts = struct_fields(type_.struct).values()
+    elif isinstance(type_, MapType):
+        parts = (type_.key, type_.value)
+    elif isinstance(type_, SeqType):
+        parts = (type_.item,)
+    else:
+        parts = ()
+    for part in parts:
+        yield from types_within(part)
 
 
 def struct_fields(struct: type[Struct]) -> dict[str, Type]:

@@ -8,6 +8,7 @@ between two views, so comparing those is comparing the states. No quantifier is 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from commutant.lang.types import (
     StructType,
     TupleType,
     Type,
+    same_or_absent,
     struct_fields,
 )
 from commutant.symbolic.context import Infeasible, Literal, Term, current
@@ -310,25 +312,37 @@ class SymbolicMap:
             number += 1
         return found
 
-    def equal_where(self, other: SymbolicMap, relevant: Callable[[Any], Any], default: Any = None) -> bool:
-        """Whether both hold the same under every relevant key, an absent key holding `default`.
+    def equal_where(
+        self,
+        other: SymbolicMap,
+        relevant: Callable[[Any], Any],
+        default: Any = None,
+        same: Callable[[Any, Any], Any] = operator.eq,
+    ) -> bool:
+        """Whether both hold the same under every relevant key, an absent key holding `default`; `same` compares values.
 
         Untouched keys hold the same in both unless one was cleared; of those the caller knows that none is relevant.
         """
         if self.content is not other.content:
-            return self._equal_where_new(other, relevant, default)
+            return self._equal_where_new(other, relevant, default, same)
         number = 0
         while number < len(self.content.entries):
             changed = number in self.written or number in other.written or self.cleared != other.cleared
             if changed and relevant(self.content.entries[number].key):
-                mine = self._value(number) if self._has(number) else default
-                theirs = other._value(number) if other._has(number) else default
-                if mine is not theirs and mine != theirs:
+                mine = self._peek(number) if self._has(number) else default
+                theirs = other._peek(number) if other._has(number) else default
+                if not same_or_absent(mine, theirs, same):
                     return False
             number += 1
         return True
 
-    def _equal_where_new(self, other: SymbolicMap, relevant: Callable[[Any], Any], default: Any) -> bool:
+    def _equal_where_new(
+        self,
+        other: SymbolicMap,
+        relevant: Callable[[Any], Any],
+        default: Any = None,
+        same: Callable[[Any, Any], Any] = operator.eq,
+    ) -> bool:
         """The same for two maps that calls have made: all that they hold was written."""
         if not (self._is_new and other._is_new):
             raise UsageError(
@@ -337,7 +351,9 @@ class SymbolicMap:
             )
         keys = [self.content.entries[number].key for number in sorted(self.written)]
         keys += [other.content.entries[number].key for number in sorted(other.written)]
-        return all(not relevant(key) or self.get(key, default) == other.get(key, default) for key in keys)
+        return all(
+            not relevant(key) or same_or_absent(self.get(key, default), other.get(key, default), same) for key in keys
+        )
 
     @property
     def _is_new(self) -> bool:
@@ -419,7 +435,7 @@ class SymbolicMap:
         if not isinstance(other, SymbolicMap):
             return False
         if self.content is not other.content:
-            return self._equal_where_new(other, lambda _: True, _ABSENT)
+            return self._equal_where_new(other, lambda _: True)
         if self.cleared != other.cleared:
             raise UsageError(
                 f"{self.content.name} was cleared in one order and not in the other: compare with equal_where() in "
@@ -535,13 +551,6 @@ def shown(type_: Type) -> str:
     if isinstance(type_, SeqType):
         return f"Seq[{shown(type_.item)}]"
     return "bool" if isinstance(type_, BoolType) else "int"
-
-
-class _Absent:
-    """What an absent key holds where presence itself is compared; equal to nothing else."""
-
-
-_ABSENT = _Absent()
 
 
 def adopt(value: Any, type_: Type, name: str) -> Any:

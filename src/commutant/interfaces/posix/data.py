@@ -6,6 +6,7 @@ readers returns EPIPE.
 
 from __future__ import annotations
 
+from commutant.interfaces.posix.operations import Operations
 from commutant.interfaces.posix.state import (
     PIPE_CAPACITY_PAGES,
     Data,
@@ -14,7 +15,6 @@ from commutant.interfaces.posix.state import (
     Number,
     Page,
     Pipe,
-    PosixState,
 )
 from commutant.lang import Errno, Map, Process, Struct, call, now, unused
 
@@ -33,7 +33,7 @@ class Ends(Struct):
     write_end: int
 
 
-class DataCalls(PosixState):
+class DataCalls(Operations):
     """The calls that read and write."""
 
     @call
@@ -73,7 +73,7 @@ class DataCalls(PosixState):
         pipe = self.pipes[inum]
         if pipe.head == pipe.tail:
             return Errno.EAGAIN if self.end_is_open(inum, True) else Read(pages=0, data=self.zero)
-        data = pipe.pages[pipe.head]
+        data = pipe.pages.pop(pipe.head)
         pipe.head += 1
         return Read(pages=1, data=data)
 
@@ -99,9 +99,7 @@ class DataCalls(PosixState):
         pipe = self.pipes[inum]
         if pipe.tail - pipe.head >= PIPE_CAPACITY_PAGES:
             return Errno.EAGAIN
-        pipe.pages[pipe.tail] = data
-        pipe.tail += 1
-        pipe.mtime = now()
+        self.append_page(pipe, data)
         return 1
 
     @call

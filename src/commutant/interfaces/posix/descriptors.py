@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commutant.interfaces.posix.names import Stat, stat_of
-from commutant.interfaces.posix.state import Number, PosixState
+from commutant.interfaces.posix.operations import Operations, Stat
+from commutant.interfaces.posix.state import Number
 from commutant.lang import Errno, Process, Range, call
 
 SEEK_SET, SEEK_CUR, SEEK_END = 0, 1, 2
 
 
-class DescriptorCalls(PosixState):
+class DescriptorCalls(Operations):
     """The calls that need no data."""
 
     @call
     def fstat(self, process: Process, fd: Number) -> Errno | Stat:
-        """fstat(2). A pipe's inode has one link and no size; its times change with writes (Linux: pipe_write)."""
+        """fstat(2)."""
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
             return Errno.EBADF
-        if descriptor.pipe:
-            pipe = self.pipes[descriptor.inum]
-            return Stat(ino=descriptor.inum, pipe=True, nlink=1, size=0, mtime=pipe.mtime, ctime=pipe.mtime)
-        return stat_of(descriptor.inum, self.inodes[descriptor.inum])
+        return self.stat_of_pipe(descriptor.inum) if descriptor.pipe else self.stat_of_file(descriptor.inum)
 
     @call
     def lseek(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from commutant.interfaces.posix.state import Address, Data, Flag, MappedPage, Number, Page, PosixState
+from commutant.interfaces.posix.operations import Operations
+from commutant.interfaces.posix.state import Address, Data, Flag, MappedPage, Number, Page
 from commutant.lang import Errno, Process, Signal, call, choose, now, unused
 
 
-class MemoryCalls(PosixState):
+class MemoryCalls(Operations):
     """The calls on the caller's address space."""
 
     @call
@@ -74,35 +75,21 @@ class MemoryCalls(PosixState):
 
     @call
     def memread(self, process: Process, address: Address) -> Signal | Data:
-        """A load from a page. Beyond the end of the mapped file it raises SIGBUS (mmap, POSIX.1-2017)."""
+        """A load from a page."""
         mapping = self.memory.get((process, address))
-        if mapping is None:
-            return Signal.SIGSEGV
-        if mapping.anonymous or (not mapping.shared and mapping.copied):
-            return mapping.own
-        inode = self.inodes[mapping.inum]
-        if mapping.page >= inode.length:
-            return Signal.SIGBUS
-        return self.read_page(inode, mapping.page)
+        return Signal.SIGSEGV if mapping is None else self.load(mapping)
 
     @call
     def memwrite(self, process: Process, address: Address, data: Data) -> Signal | int:
-        """A store of a whole page. A shared file mapping's store reaches the file; when it marks the file's times is
-        left open until msync (mmap, POSIX.1-2017)."""
+        """A store of a whole page. When a store to a shared mapping marks the file's times is left open until msync
+        (mmap, POSIX.1-2017)."""
         mapping = self.memory.get((process, address))
-        if mapping is None or not mapping.writable:
+        if mapping is None:
             return Signal.SIGSEGV
-        if mapping.anonymous or (not mapping.shared and mapping.copied):
-            mapping.own = data
-            return 0
-        inode = self.inodes[mapping.inum]
-        if mapping.page >= inode.length:
-            return Signal.SIGBUS
-        if mapping.shared:
-            inode.pages[mapping.page] = data
-            if choose(bool):
-                inode.mtime = inode.ctime = now()
-        else:
-            mapping.copied = True
-            mapping.own = data
+        signal = self.store(mapping, data)
+        if signal is not None:
+            return signal
+        if not mapping.anonymous and mapping.shared and choose(bool):
+            inode = self.inodes[mapping.inum]
+            inode.mtime = inode.ctime = now()
         return 0

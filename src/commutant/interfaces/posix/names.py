@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from commutant.interfaces.posix.naming import link_name, rename_name, unlink_name
-from commutant.interfaces.posix.state import Descriptor, Flag, Inode, Inum, Name, Page, PosixState
-from commutant.lang import Errno, Map, Process, Struct, Time, call, now, unused
-
-
-class Stat(Struct):
-    """What stat and fstat tell; sizes in pages. Access time and device are left out."""
-
-    ino: Inum
-    pipe: bool
-    nlink: int
-    size: Page
-    mtime: Time
-    ctime: Time
-
-
-def stat_of(inum: Inum, inode: Inode) -> Stat:
-    """The answer for a regular file."""
-    return Stat(ino=inum, pipe=False, nlink=inode.nlink, size=inode.length, mtime=inode.mtime, ctime=inode.ctime)
+from commutant.interfaces.naming import link_name, rename_name, unlink_name
+from commutant.interfaces.posix.operations import Operations, Stat
+from commutant.interfaces.posix.state import Descriptor, Flag, Inode, Inum, Name
+from commutant.lang import Errno, Map, Process, call, now, unused
 
 
 def touch_status(inode: Inode) -> None:
@@ -28,7 +13,7 @@ def touch_status(inode: Inode) -> None:
     inode.ctime = now()
 
 
-class NameCalls(PosixState):
+class NameCalls(Operations):
     """The calls that take a name in the caller's working directory."""
 
     @call
@@ -47,10 +32,7 @@ class NameCalls(PosixState):
                 return Errno.EEXIST
             inum = self.names[key]
             if trunc:
-                inode = self.inodes[inum]
-                inode.pages.clear()
-                inode.length = 0
-                inode.mtime = inode.ctime = now()
+                self.truncate(inum)
         elif not creat:
             return Errno.ENOENT
         else:
@@ -84,5 +66,4 @@ class NameCalls(PosixState):
         key = self.key(process, name)
         if key not in self.names:
             return Errno.ENOENT
-        inum = self.names[key]
-        return stat_of(inum, self.inodes[inum])
+        return self.stat_of_file(self.names[key])

@@ -6,7 +6,9 @@ from commutant.interfaces.posix.data import DataCalls
 from commutant.interfaces.posix.descriptors import DescriptorCalls
 from commutant.interfaces.posix.memory import MemoryCalls
 from commutant.interfaces.posix.names import NameCalls
+from commutant.interfaces.posix.observation import Observation
+from commutant.interfaces.posix.setup.state import StateSetup
 
 
-class Posix18(MemoryCalls, DataCalls, DescriptorCalls, NameCalls):
+class Posix18(MemoryCalls, DataCalls, DescriptorCalls, NameCalls, Observation, StateSetup):
     """The calls on names, descriptors, data and memory, with the names of section 6.1."""

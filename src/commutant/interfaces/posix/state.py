@@ -20,7 +20,6 @@ from commutant.lang import (
     Struct,
     Time,
     Usually,
-    now,
     well_formed,
 )
 
@@ -32,9 +31,6 @@ Number = Annotated[int, Range(0, None)]
 
 Flag = Annotated[bool, Usually(True)]
 """A permission: granted unless a test is about its absence."""
-
-PIPE_PAGES_AT_START = 2
-"""The most pages that wait in a pipe of an initial state: empty, one and several are all that calls can tell apart."""
 
 PIPE_CAPACITY_PAGES = 16
 """The pages that a pipe holds (Linux: PIPE_DEF_BUFFERS)."""
@@ -61,7 +57,7 @@ class Address(Sort, numbered=True):
 
 
 class Inode(Struct):
-    """A regular file. Pages below `length` that are not in `pages` are holes and read as zero."""
+    """A regular file. Pages below `length` that are not in `pages` are holes and read as zero; none lie beyond."""
 
     nlink: int
     length: Page
@@ -69,40 +65,28 @@ class Inode(Struct):
     mtime: Time
     ctime: Time
 
-    def __eq__(self, other: object) -> bool:
-        """Pages beyond the end cannot be read, and a hole reads like a page of zeros."""
-        if not isinstance(other, Inode):
-            return NotImplemented
+    def same_as(self, other: Inode, zero: Data) -> bool:
+        """Whether no caller can tell the files apart: a hole reads like a page of zeros."""
         return bool(
             self.nlink == other.nlink
             and self.length == other.length
             and self.mtime == other.mtime
             and self.ctime == other.ctime
-            and self.pages.equal_where(other.pages, lambda page: page < self.length)
+            and self.pages.equal_where(other.pages, lambda page: page < self.length, default=zero)
         )
 
 
 class Pipe(Struct):
-    """A pipe: pages `head` to `tail` of `pages` wait to be read. `other_readers` and `other_writers` tell whether an
-    end is also open under descriptors that no call names."""
+    """A pipe: pages `head` to `tail` of `pages` wait to be read, counted from the first that ever waited in a test.
 
-    head: Number
-    tail: Number
+    `other_readers` and `other_writers` tell whether an end is also open under descriptors that no call names."""
+
+    head: Annotated[int, Range(0, 0)]
+    tail: Annotated[int, Range(0, PIPE_CAPACITY_PAGES)]
     pages: Map[int, Data]
     other_readers: Flag
     other_writers: Flag
     mtime: Time
-
-    def __eq__(self, other: object) -> bool:
-        """Pages that have been read are gone."""
-        if not isinstance(other, Pipe):
-            return NotImplemented
-        return bool(
-            self.head == other.head
-            and self.tail == other.tail
-            and self.mtime == other.mtime
-            and self.pages.equal_where(other.pages, lambda place: place >= self.head)
-        )
 
 
 class Descriptor(Struct):
@@ -157,6 +141,12 @@ class PosixState(Interface):
     pipes: Map[Inum, Pipe]
     zero: Annotated[Data, Constant(0)]
 
+    def __init__(self) -> None:
+        """The empty state; `_files` and `_pipes` are those that a set-up is about to build (see `setup`)."""
+        super().__init__()
+        self._files: dict[int, Any] = {}
+        self._pipes: dict[int, Any] = {}
+
     @well_formed("names")
     def names_lead_to_files(self, key: tuple[Directory, Name], inum: Inum) -> bool:
         """No name dangles, and none leads to a pipe."""
@@ -171,52 +161,52 @@ class PosixState(Interface):
 
     @well_formed("memory")
     def mappings_lead_to_files(self, key: tuple[Process, Address], mapping: MappedPage) -> bool:
-        """A file mapping has a file behind it; a shared writable one comes from a descriptor open for writing."""
+        """A file mapping has a file behind it. A shared writable one comes from a descriptor open for writing, and the
+        copy of a private one lies within the file (see `truncate`)."""
         if mapping.anonymous:
             return True
         if mapping.shared and mapping.writable and not mapping.may_write:
             return False
-        return mapping.inum in self.inodes
+        if mapping.inum not in self.inodes:
+            return False
+        return bool(mapping.shared or not mapping.copied or mapping.page < self.inodes[mapping.inum].length)
 
     @well_formed("inodes")
     def files_are_no_pipes(self, inum: Inum, inode: Inode) -> bool:
         """Files and pipes share one space of inode numbers."""
         return inum not in self.pipes
 
+    @well_formed("inodes.pages")
+    def pages_lie_within(self, inum: Inum, inode: Inode, page: int, data: Data) -> bool:
+        """No file has pages beyond its end."""
+        return page < inode.length
+
     @well_formed("pipes")
-    def pipes_hold_little(self, inum: Inum, pipe: Pipe) -> bool:
-        """At most PIPE_PAGES_AT_START pages wait."""
-        return inum not in self.inodes and pipe.head <= pipe.tail and pipe.tail - pipe.head <= PIPE_PAGES_AT_START
+    def pipes_are_no_files(self, inum: Inum, pipe: Pipe) -> bool:
+        """Files and pipes share one space of inode numbers."""
+        return inum not in self.inodes
+
+    @well_formed("pipes.pages")
+    def pages_wait(self, inum: Inum, pipe: Pipe, place: int, data: Data) -> bool:
+        """A pipe holds the pages that wait, and no others."""
+        return pipe.head <= place and place < pipe.tail
+
+    def equivalent(self, other: Any) -> Any:
+        """All is compared as it is, but for the content of files.
+
+        A file that nothing leads to any more counts too: no caller can tell, but no calls of this interface reach two
+        states that differ in it alone.
+        """
+        return all(
+            getattr(self, name) == getattr(other, name) for name in type(self).state_types() if name != "inodes"
+        ) and self.inodes.equal_where(
+            other.inodes, lambda _: True, same=lambda mine, theirs: mine.same_as(theirs, self.zero)
+        )
 
     def touch(self, arguments: Mapping[str, Any]) -> None:
-        """Looks at the descriptor that a call names, so that "is another end open?" sees those of all calls."""
+        """Looks at the descriptor that a call names, so that "is another end open?" sees those of all calls, and at the
+        page of memory, so that truncation finds its copy."""
         if "fd" in arguments and not arguments.get("anonymous"):
             _ = (arguments["process"], arguments["fd"]) in self.descriptors
-
-    def key(self, process: Process, name: Name) -> tuple[Directory, Name]:
-        """Where a name is looked up: in the working directory of the process (POSIX.1-2017, 4.13)."""
-        return self.working_directory[process], name
-
-    def descriptor(self, process: Process, fd: int) -> Descriptor | None:
-        """The open description behind a descriptor, or None (EBADF)."""
-        return self.descriptors.get((process, fd))
-
-    def end_is_open(self, inum: Inum, write_end: bool) -> bool:
-        """Whether some descriptor of some process has this end of the pipe open."""
-        pipe = self.pipes[inum]
-        for _, descriptor in self.descriptors.touched():
-            if descriptor.pipe and bool(descriptor.write_end) == write_end and descriptor.inum == inum:
-                return True
-        return bool(pipe.other_writers if write_end else pipe.other_readers)
-
-    def read_page(self, inode: Inode, page: int) -> Data:
-        """The content of a page below the end."""
-        content: Data = inode.pages.get(page, self.zero)
-        return content
-
-    def write_page(self, inode: Inode, page: int, data: Data) -> None:
-        """Writes a page and grows the file to hold it; marks the times (write, POSIX.1-2017)."""
-        inode.pages[page] = data
-        if page >= inode.length:
-            inode.length = page + 1
-        inode.mtime = inode.ctime = now()
+        if "address" in arguments and "fixed" not in arguments:
+            _ = (arguments["process"], arguments["address"]) in self.memory
