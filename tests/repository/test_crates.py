@@ -8,7 +8,7 @@ import pytest
 
 from tests.repository.tree import ROOT, crates, toml, tracked
 
-GPL = {"mtrace-plugin", "qemu-plugin"}
+GPL = {"locks-plugin", "mtrace-plugin", "qemu-plugin"}
 """Crates under the GPL: what uses QEMU's plugin interface. Nothing else links them."""
 
 

@@ -1,6 +1,6 @@
 //! The part of QEMU's plugin interface that our plugins use: version 1, or, with the feature `interface-4`, version 4.
 //!
-//! Declared here by hand: it is fifteen functions, and the interface of one version never changes. Of these functions one
+//! Declared here by hand: it is sixteen functions, and the interface of one version never changes. Of these functions one
 //! differs between the versions: since version 3 the bytes of an instruction are copied out. The functions are
 //! found in the QEMU executable when the plugin is loaded. QEMU refuses a plugin whose [`qemu_plugin_version`] it does
 //! not offer, so that a newer interface, whose structures differ, is never called by mistake.
@@ -75,6 +75,12 @@ pub type ExitCallback = extern "C" fn(PluginId, *mut c_void);
 unsafe extern "C" {
     pub fn qemu_plugin_register_vcpu_init_cb(id: PluginId, callback: VcpuCallback);
     pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: PluginId, callback: TranslationCallback);
+    pub fn qemu_plugin_register_vcpu_tb_exec_cb(
+        block: *mut TranslationBlock,
+        callback: ExecutionCallback,
+        flags: c_int,
+        data: *mut c_void,
+    );
     pub fn qemu_plugin_register_atexit_cb(id: PluginId, callback: ExitCallback, data: *mut c_void);
     pub fn qemu_plugin_register_vcpu_insn_exec_cb(
         instruction: *mut Instruction,

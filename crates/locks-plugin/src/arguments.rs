@@ -1,0 +1,102 @@
+//! The plugin's arguments: `-plugin liblocks_plugin.so,out=PATH,window=128,...`.
+
+use std::path::PathBuf;
+
+use lock_study::Options;
+
+/// What the arguments say.
+#[derive(Debug, Clone)]
+pub struct Arguments {
+    /// Where the report goes: `out`. A forked child's goes to `PATH.PID`.
+    pub out: PathBuf,
+    /// How sections are compared: `window`, `filter_locks`, `filter_same_thread`.
+    pub options: Options,
+    /// Whether accesses to the thread's stack are left out: `filter_stack`.
+    pub filters_stack: bool,
+    /// Whether atomic instructions on unannotated words are taken for lock operations: `inlined`.
+    pub inlined: bool,
+    /// Seconds between two reports while the program runs: `every`.
+    pub every_seconds: u64,
+}
+
+const KNOWN: &str = "out, window, filter_locks, filter_same_thread, filter_stack, inlined, every";
+const WINDOW_LIMIT_SECTIONS: usize = 1 << 16;
+
+impl Arguments {
+    /// Reads `key=value` texts.
+    ///
+    /// # Errors
+    /// One line that says what was expected and what came.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut out = None;
+        let mut arguments = Self {
+            out: PathBuf::new(),
+            options: Options::default(),
+            filters_stack: true,
+            inlined: true,
+            every_seconds: 2,
+        };
+        for text in texts {
+            let (key, value) = text.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, got '{text}'"))?;
+            match key {
+                "out" if !value.is_empty() => out = Some(PathBuf::from(value)),
+                "out" => return Err("expected out=PATH, got an empty path".to_owned()),
+                "window" => {
+                    arguments.options.window_sections = value
+                        .parse()
+                        .ok()
+                        .filter(|sections| (1..=WINDOW_LIMIT_SECTIONS).contains(sections))
+                        .ok_or_else(|| format!("expected window=1 to {WINDOW_LIMIT_SECTIONS}, got window={value}"))?;
+                }
+                "every" => {
+                    arguments.every_seconds =
+                        value.parse().map_err(|_| format!("expected every=SECONDS, got every={value}"))?;
+                }
+                "filter_locks" => arguments.options.filters_lock_words = switch(key, value)?,
+                "filter_same_thread" => arguments.options.compares_own_sections = !switch(key, value)?,
+                "filter_stack" => arguments.filters_stack = switch(key, value)?,
+                "inlined" => arguments.inlined = switch(key, value)?,
+                _ => return Err(format!("expected one of {KNOWN}, got '{key}'")),
+            }
+        }
+        arguments.out = out.ok_or("expected out=PATH, got no such argument")?;
+        Ok(arguments)
+    }
+}
+
+fn switch(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("expected {key}=on or {key}=off, got {key}={value}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_arguments_are_understood() {
+        let texts = ["out=/tmp/x", "window=50", "filter_locks=off", "filter_same_thread=off", "filter_stack=off"];
+        let arguments = Arguments::parse(texts.into_iter().chain(["inlined=off", "every=7"])).expect("correct");
+        assert_eq!(arguments.out, PathBuf::from("/tmp/x"));
+        assert_eq!((arguments.options.window_sections, arguments.every_seconds), (50, 7));
+        assert!(!arguments.options.filters_lock_words && arguments.options.compares_own_sections);
+        assert!(!arguments.filters_stack && !arguments.inlined);
+    }
+
+    #[test]
+    fn errors_say_what_was_expected() {
+        for (texts, message) in [
+            (&[][..], "expected out=PATH, got no such argument"),
+            (&["out"], "expected KEY=VALUE, got 'out'"),
+            (&["out="], "expected out=PATH, got an empty path"),
+            (&["out=x", "window=0"], "expected window=1 to 65536, got window=0"),
+            (&["out=x", "inlined=1"], "expected inlined=on or inlined=off, got inlined=1"),
+            (&["out=x", "depth=1"], &format!("expected one of {KNOWN}, got 'depth'")),
+        ] {
+            assert_eq!(Arguments::parse(texts.iter().copied()).map(|_| ()), Err(message.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What QEMU calls: at each translated block once, then at each block, memory access and lock event.
+//!
+//! A thread's state is touched by that thread alone, in callbacks, which do not nest; so it needs no lock.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_uint, c_void};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use lock_annotation::Event;
+use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
+
+use super::instruction::{Kind, classify};
+use super::recorder::{Change, Recorder};
+use super::thread::Thread;
+use crate::arguments::Arguments;
+
+/// Virtual CPUs that are followed: threads at a time.
+const VCPU_LIMIT: usize = 4096;
+/// Bits of the filter that most plain stores fail.
+const WATCHED_BITS: usize = 1 << 16;
+
+/// A virtual CPU: a thread at a time.
+struct Cell {
+    thread: UnsafeCell<Thread>,
+    /// Instructions of all threads that it ran. Written by its own thread only.
+    instructions: AtomicU64,
+}
+
+// SAFETY: the thread's state is touched by the thread that runs the virtual CPU alone; it is replaced, when the number is
+// used again, before the new thread runs.
+unsafe impl Sync for Cell {}
+
+static CELLS: [AtomicPtr<Cell>; VCPU_LIMIT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; VCPU_LIMIT];
+/// Words of locks that were found by their instructions, by hash: a plain store to one releases it or makes it new.
+static WATCHED: [AtomicU64; WATCHED_BITS / 64] = [const { AtomicU64::new(0) }; WATCHED_BITS / 64];
+static THREAD_COUNT: AtomicU32 = AtomicU32::new(0);
+static RECORDER: OnceLock<(Mutex<Recorder>, Settings)> = OnceLock::new();
+
+#[derive(Clone, Copy)]
+struct Settings {
+    filters_stack: bool,
+    inlined: bool,
+}
+
+/// Registers the callbacks; only the first call has an effect.
+pub fn install(id: PluginId, arguments: Arguments) {
+    let settings = Settings { filters_stack: arguments.filters_stack, inlined: arguments.inlined };
+    RECORDER.get_or_init(|| (Mutex::new(Recorder::new(&arguments)), settings));
+    // SAFETY: QEMU's functions, called during installation as its interface demands.
+    unsafe {
+        abi::qemu_plugin_register_vcpu_init_cb(id, on_thread_start);
+        abi::qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+        abi::qemu_plugin_register_atexit_cb(id, on_exit, std::ptr::null_mut());
+    }
+}
+
+fn recorder() -> Option<MutexGuard<'static, Recorder>> {
+    RECORDER.get().map(|(recorder, _)| recorder.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[inline]
+fn cell(vcpu: c_uint) -> Option<&'static Cell> {
+    // SAFETY: a pointer in `CELLS` was leaked by `on_thread_start` and is valid for ever.
+    unsafe { CELLS.get(vcpu as usize)?.load(Ordering::Acquire).as_ref() }
+}
+
+/// Runs `action` on the state of the calling thread; `action` does not reach this function again.
+#[inline]
+fn with_thread<R>(cell: &Cell, action: impl FnOnce(&mut Thread) -> R) -> R {
+    // SAFETY: called by the thread that runs the virtual CPU; callbacks do not nest.
+    action(unsafe { &mut *cell.thread.get() })
+}
+
+extern "C" fn on_thread_start(_id: PluginId, vcpu: c_uint) {
+    let (Some(slot), Some((_, settings))) = (CELLS.get(vcpu as usize), RECORDER.get()) else { return };
+    let state = Thread::new(THREAD_COUNT.fetch_add(1, Ordering::Relaxed), settings.filters_stack);
+    match cell(vcpu) {
+        Some(known) => with_thread(known, |thread| *thread = state),
+        None => {
+            let new = Cell { thread: UnsafeCell::new(state), instructions: AtomicU64::new(0) };
+            slot.store(Box::into_raw(Box::new(new)), Ordering::Release);
+        }
+    }
+}
+
+extern "C" fn on_exit(_id: PluginId, _data: *mut c_void) {
+    if let Some(mut recorder) = recorder() {
+        write_report(&mut recorder);
+    }
+}
+
+fn write_report(recorder: &mut Recorder) {
+    let count = |slot: &AtomicPtr<Cell>| {
+        // SAFETY: as in `cell`.
+        unsafe { slot.load(Ordering::Acquire).as_ref() }.map_or(0, |cell| cell.instructions.load(Ordering::Relaxed))
+    };
+    recorder.write_report(CELLS.iter().map(count).sum(), THREAD_COUNT.load(Ordering::Relaxed));
+}
+
+extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
+    let Some((_, settings)) = RECORDER.get() else { return };
+    // SAFETY: the block is valid during this callback, as are its instructions and their bytes; the data of callbacks are
+    // numbers that travel as pointers.
+    unsafe {
+        let count = abi::qemu_plugin_tb_n_insns(block);
+        let data = count as *mut c_void;
+        abi::qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, abi::CALLBACK_NO_REGISTERS, data);
+        for index in 0..count {
+            let instruction = abi::qemu_plugin_tb_get_insn(block, index);
+            let kind = abi::with_instruction_bytes(instruction, classify);
+            instrument(instruction, kind, *settings);
+        }
+    }
+}
+
+/// Registers what one instruction needs.
+///
+/// # Safety
+/// The instruction belongs to the block that is being translated.
+unsafe fn instrument(instruction: *mut Instruction, kind: Kind, settings: Settings) {
+    // SAFETY: as this function demands.
+    let address = unsafe { abi::qemu_plugin_insn_vaddr(instruction) };
+    let (callback, data): (MemoryCallback, u64) = match kind {
+        Kind::Tell(event, size_bytes) => (on_event, u64::from(event as u8) << 16 | u64::from(size_bytes)),
+        Kind::Call => (on_call, address),
+        Kind::Return => (on_return, address),
+        Kind::Exchange if settings.inlined => (on_exchange, address),
+        Kind::Modify if settings.inlined => (on_modify, address),
+        Kind::Plain | Kind::Exchange | Kind::Modify => (on_access, address),
+    };
+    // SAFETY: as this function demands; the data is a number.
+    unsafe {
+        abi::qemu_plugin_register_vcpu_mem_cb(
+            instruction,
+            callback,
+            abi::CALLBACK_NO_REGISTERS,
+            abi::MEMORY_READ_WRITE,
+            data as *mut c_void,
+        );
+    }
+}
+
+extern "C" fn on_block(vcpu: c_uint, instruction_count: *mut c_void) {
+    if let Some(cell) = cell(vcpu) {
+        let before = cell.instructions.load(Ordering::Relaxed);
+        cell.instructions.store(before + instruction_count as u64, Ordering::Relaxed);
+    }
+}
+
+/// Size in bytes and direction of an access.
+#[inline]
+fn size_and_direction(info: MemoryInfo) -> (u8, bool) {
+    // SAFETY: `info` is what QEMU handed to the running memory callback.
+    unsafe { (1 << abi::qemu_plugin_mem_size_shift(info).min(6), abi::qemu_plugin_mem_is_store(info)) }
+}
+
+extern "C" fn on_access(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    let Some(cell) = cell(vcpu) else { return };
+    let (size_bytes, write) = size_and_direction(info);
+    with_thread(cell, |thread| {
+        thread.access(address, size_bytes, write, site as u64);
+        if write && is_watched(address) {
+            change(cell, thread, Change::Store, address, size_bytes);
+        }
+    });
+}
+
+extern "C" fn on_call(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    let Some(cell) = cell(vcpu) else { return };
+    // An indirect call also loads its target.
+    if size_and_direction(info).1 {
+        with_thread(cell, |thread| thread.call(address, site as u64));
+    } else {
+        on_access(vcpu, info, address, site);
+    }
+}
+
+extern "C" fn on_return(vcpu: c_uint, _info: MemoryInfo, address: u64, _site: *mut c_void) {
+    if let Some(cell) = cell(vcpu) {
+        with_thread(cell, |thread| thread.ret(address));
+    }
+}
+
+extern "C" fn on_exchange(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_atomic(vcpu, info, address, site, Change::Exchange);
+}
+
+extern "C" fn on_modify(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_atomic(vcpu, info, address, site, Change::Modify);
+}
+
+#[inline]
+fn on_atomic(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void, kind: Change) {
+    let Some(cell) = cell(vcpu) else { return };
+    let (size_bytes, write) = size_and_direction(info);
+    with_thread(cell, |thread| {
+        thread.access(address, size_bytes, write, site as u64);
+        if write {
+            change(cell, thread, kind, address, size_bytes);
+        }
+    });
+}
+
+extern "C" fn on_event(vcpu: c_uint, _info: MemoryInfo, address: u64, data: *mut c_void) {
+    let (Some(cell), Some(mut recorder)) = (cell(vcpu), recorder()) else { return };
+    let data = data as u64;
+    let Some(event) = Event::from_number((data >> 16) as u8) else { return };
+    let instructions = cell.instructions.load(Ordering::Relaxed);
+    with_thread(cell, |thread| recorder.tell(thread, event, address, data as u16, instructions));
+    if event == Event::Replace || recorder.is_due() {
+        write_report(&mut recorder);
+    }
+}
+
+fn change(cell: &Cell, thread: &mut Thread, kind: Change, address: u64, size_bytes: u8) {
+    let Some(value) = value_at(address, size_bytes) else { return };
+    let Some(mut recorder) = recorder() else { return };
+    let instructions = cell.instructions.load(Ordering::Relaxed);
+    if recorder.change(thread, kind, address, value, instructions) {
+        let bit = watched_bit(address);
+        WATCHED[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
+        if recorder.is_due() {
+            write_report(&mut recorder);
+        }
+    }
+}
+
+fn watched_bit(address: u64) -> usize {
+    ((address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - WATCHED_BITS.ilog2())) as usize
+}
+
+#[inline]
+fn is_watched(address: u64) -> bool {
+    let bit = watched_bit(address);
+    WATCHED[bit / 64].load(Ordering::Relaxed) >> (bit % 64) & 1 != 0
+}
+
+/// What the program has at an address now. The emulator maps a program's memory at the program's own addresses.
+fn value_at(address: u64, size_bytes: u8) -> Option<u64> {
+    if !address.is_multiple_of(u64::from(size_bytes.max(1))) {
+        return None;
+    }
+    // SAFETY: the program has just accessed these bytes, aligned, in this process; another of its threads may write them
+    // meanwhile, hence the atomic loads.
+    unsafe {
+        match size_bytes {
+            1 => Some(u64::from((*(address as *const std::sync::atomic::AtomicU8)).load(Ordering::Relaxed))),
+            4 => Some(u64::from((*(address as *const AtomicU32)).load(Ordering::Relaxed))),
+            8 => Some((*(address as *const AtomicU64)).load(Ordering::Relaxed)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What all threads share: the study, and who is known to hold what. One lock guards it, taken by lock events only.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use lock_annotation::Event;
+use lock_study::{Exclusion, LockId, Moment, Study};
+
+use super::addresses::{self, Mapping};
+use super::names::{FieldNames, Key};
+use super::thread::Thread;
+use super::words::{Step, Words};
+use crate::arguments::Arguments;
+use crate::report::{FieldRecord, LockRecord, Record, Source, StackRecord};
+
+/// Bytes of a lock that was found by its instructions.
+const INLINED_LOCK_BYTES: u16 = 4;
+/// What the library in front of pthread's locks is called.
+const PRELOADED: &str = "lock_preload";
+
+/// The state behind the lock.
+pub struct Recorder {
+    study: Study,
+    names: FieldNames,
+    words: Words,
+    /// First address behind an annotated lock, by its first address.
+    annotated: BTreeMap<u64, u64>,
+    /// How each lock was found.
+    sources: Vec<Source>,
+    /// Code of the library in front of pthread's locks.
+    preloaded: Vec<Range<u64>>,
+    /// Sections that began in another thread's name: that thread opens them at its next event.
+    owed: HashMap<u32, Vec<LockId>>,
+    mappings: Vec<Mapping>,
+    started: Instant,
+    reported: Instant,
+    every: Duration,
+    out: std::path::PathBuf,
+    process_id: u32,
+    events: u64,
+}
+
+impl Recorder {
+    /// A recorder that has seen nothing.
+    pub fn new(arguments: &Arguments) -> Self {
+        Self {
+            study: Study::new(arguments.options),
+            names: FieldNames::default(),
+            words: Words::default(),
+            annotated: BTreeMap::new(),
+            sources: Vec::new(),
+            preloaded: Vec::new(),
+            owed: HashMap::new(),
+            mappings: Vec::new(),
+            started: Instant::now(),
+            reported: Instant::now(),
+            every: Duration::from_secs(arguments.every_seconds),
+            out: arguments.out.clone(),
+            process_id: std::process::id(),
+            events: 0,
+        }
+    }
+
+    /// An instruction of `thread` tells an event of the lock of so many bytes at `address`.
+    pub fn tell(&mut self, thread: &mut Thread, event: Event, address: u64, size_bytes: u16, instructions: u64) {
+        let now = self.catch_up(thread, instructions);
+        if event == Event::Replace {
+            return; // the caller writes the report
+        }
+        self.annotate(address, size_bytes);
+        match event {
+            Event::Attempt | Event::Replace => {}
+            Event::Wait => {
+                let id = self.lock(thread, address, size_bytes, Source::Annotated);
+                self.study.wait(id, thread.number, now);
+            }
+            Event::AcquireExclusive => self.acquire(thread, address, size_bytes, Exclusion::Exclusive, now),
+            Event::AcquireShared => self.acquire(thread, address, size_bytes, Exclusion::Shared, now),
+            Event::Release => {
+                let id = self.lock(thread, address, size_bytes, Source::Annotated);
+                self.release(thread, id, now);
+            }
+            Event::GiveUp => {
+                let id = self.lock(thread, address, size_bytes, Source::Annotated);
+                self.study.stop_waiting(id, thread.number);
+            }
+            Event::Destroy => {
+                self.study.renew(address);
+                self.annotated.remove(&address);
+            }
+        }
+    }
+
+    /// A thread's atomic instruction (`may_acquire`: one that could) or plain store left `value` at `address`. Whether the
+    /// word is worth watching for plain stores.
+    pub fn change(&mut self, thread: &mut Thread, change: Change, address: u64, value: u64, instructions: u64) -> bool {
+        if self.is_annotated(address) {
+            return false;
+        }
+        let steps = match change {
+            Change::Exchange => self.words.exchange(thread.number, address, value),
+            Change::Modify => self.words.modify(thread.number, address, value, false),
+            Change::Store => self.words.modify(thread.number, address, value, true),
+        };
+        if steps.is_empty() {
+            return false;
+        }
+        let now = self.catch_up(thread, instructions);
+        for step in steps {
+            let id = self.lock(thread, address, INLINED_LOCK_BYTES, Source::Inlined);
+            match step {
+                Step::Acquire(number) if number == thread.number => {
+                    self.acquire(thread, address, INLINED_LOCK_BYTES, Exclusion::Exclusive, now);
+                }
+                Step::Acquire(number) => {
+                    self.study.acquire(id, number, Exclusion::Exclusive, 0, now);
+                    self.owed.entry(number).or_default().push(id);
+                }
+                Step::Wait(number) => self.study.wait(id, number, now),
+                Step::Release(_) => self.release(thread, id, now),
+                Step::Abandon(number) => self.study.abandon(id, number),
+                Step::Renew => self.study.renew(address),
+            }
+        }
+        true
+    }
+
+    /// Opens sections that began in the thread's name. Gives the present moment.
+    fn catch_up(&mut self, thread: &mut Thread, instructions: u64) -> Moment {
+        for id in self.owed.remove(&thread.number).unwrap_or_default() {
+            thread.begin(id.0);
+        }
+        self.events += 1;
+        if self.events.is_power_of_two() || self.mappings.is_empty() {
+            self.learn();
+        }
+        Moment { instructions, nanoseconds: self.started.elapsed().as_nanos() as u64 }
+    }
+
+    /// Looks at the program's mappings anew: libraries may have been loaded.
+    fn learn(&mut self) {
+        self.mappings = addresses::read();
+        self.names.learn(&self.mappings);
+        let preloaded = self.mappings.iter().filter(|mapping| mapping.path.contains(PRELOADED));
+        self.preloaded = preloaded.map(|mapping| mapping.start..mapping.end).collect();
+    }
+
+    fn lock(&mut self, thread: &mut Thread, address: u64, size_bytes: u16, source: Source) -> LockId {
+        let Self { study, names, .. } = self;
+        let id = study.lock_at(address, u32::from(size_bytes), || u64::from(thread.stack_number(names.stacks_mut())));
+        if id.0 as usize == self.sources.len() {
+            self.sources.push(source);
+        }
+        id
+    }
+
+    fn acquire(&mut self, thread: &mut Thread, address: u64, size_bytes: u16, exclusion: Exclusion, now: Moment) {
+        let source = if self.is_annotated(address) { Source::Annotated } else { Source::Inlined };
+        let id = self.lock(thread, address, size_bytes, source);
+        let stack = thread.stack_number(self.names.stacks_mut());
+        let caller = self.caller(stack);
+        self.study.acquire(id, thread.number, exclusion, caller, now);
+        thread.begin(id.0);
+    }
+
+    fn release(&mut self, thread: &mut Thread, id: LockId, now: Moment) {
+        let words = thread.end(id.0, self.names.stacks_mut()).unwrap_or_default();
+        let Self { study, names, .. } = self;
+        study.release(id, thread.number, now, &words, names);
+    }
+
+    /// The innermost call of a stack that the program itself made.
+    fn caller(&self, stack: u32) -> u64 {
+        let addresses = self.names.stacks().addresses(stack);
+        let own = addresses.iter().find(|address| !self.preloaded.iter().any(|range| range.contains(address)));
+        own.or(addresses.first()).copied().unwrap_or(0)
+    }
+
+    fn is_annotated(&self, address: u64) -> bool {
+        self.annotated.range(..=address).next_back().is_some_and(|(_, &end)| address < end)
+    }
+
+    /// From now on only annotations tell of this lock.
+    fn annotate(&mut self, address: u64, size_bytes: u16) {
+        let end = address.saturating_add(u64::from(size_bytes));
+        if self.annotated.insert(address, end) == Some(end) {
+            return;
+        }
+        for (word, owner) in self.words.forget(address..end) {
+            let id = self.study.lock_at(word, u32::from(INLINED_LOCK_BYTES), || 0);
+            self.study.abandon(id, owner);
+        }
+    }
+
+    /// Whether it is time for a report while the program runs.
+    pub fn is_due(&self) -> bool {
+        self.every > Duration::ZERO && self.reported.elapsed() >= self.every
+    }
+
+    /// Writes the report; `instructions` is the number that all threads executed, `thread_count` that of threads ever.
+    pub fn write_report(&mut self, instructions: u64, thread_count: u32) {
+        self.learn();
+        let process_id = std::process::id();
+        let out = if process_id == self.process_id {
+            self.out.clone()
+        } else {
+            let mut name = self.out.clone().into_os_string();
+            name.push(format!(".{process_id}"));
+            name.into()
+        };
+        let record = self.record(instructions, thread_count);
+        if let Err(error) = record.write(&out) {
+            eprintln!("commutant lock recorder: cannot write '{}': {error}", out.display());
+        }
+        self.reported = Instant::now();
+    }
+
+    fn record(&self, instructions: u64, thread_count: u32) -> Record<'_> {
+        let stacks = self.names.stacks();
+        let locks = self.study.reports().into_iter().zip(&self.sources).filter(|(report, _)| report.sections > 0);
+        let locks = locks.map(|(report, &source)| LockRecord {
+            source,
+            first_stack: stacks.addresses(report.class as u32),
+            fields: report.fields.ranked().into_iter().map(|field| self.field_record(field)).collect(),
+            report,
+        });
+        Record {
+            process_id: std::process::id(),
+            thread_count,
+            instructions,
+            nanoseconds: self.started.elapsed().as_nanos() as u64,
+            mappings: &self.mappings,
+            locks: locks.collect(),
+        }
+    }
+
+    fn field_record(&self, counted: lock_study::FieldReport) -> FieldRecord {
+        let field = self.names.fields()[counted.field as usize];
+        let (kind, offset) = match field.key {
+            Key::Variable(_) => ("variable", None),
+            Key::BesideLock(offset) => ("beside_lock", Some(offset)),
+            Key::Code(..) => ("code", None),
+        };
+        let stacks = [0, 1].map(|side| StackRecord {
+            write: field.writes[side],
+            addresses: self.names.stacks().addresses(field.stacks[side]),
+        });
+        FieldRecord { kind, address: field.address, offset, counted, stacks }
+    }
+}
+
+/// How an unannotated word was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// By an instruction that acquires in some locks.
+    Exchange,
+    /// By another atomic instruction.
+    Modify,
+    /// By a plain store.
+    Store,
+}

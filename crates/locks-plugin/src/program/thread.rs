@@ -1,0 +1,140 @@
+//! One thread of the program: its call stack, and what it touches in open sections. Belongs to the thread.
+
+use std::ops::Range;
+
+use lock_study::{ThreadLog, Word};
+use qemu_plugin::call_tree::{CallTree, ROOT};
+use qemu_plugin::shadow_stack::ShadowStack;
+
+use super::addresses;
+use super::names::Stacks;
+
+/// Call stacks and places of access that are told apart per thread.
+const CALL_TREE_NODES: usize = 1 << 16;
+/// Two addresses that far apart lie on different stacks.
+const STACK_BYTES: u64 = 8 << 20;
+
+/// A thread, by the virtual CPU that runs it.
+pub struct Thread {
+    /// Counts up; a virtual CPU's number is used again.
+    pub number: u32,
+    /// Accesses of open sections.
+    log: ThreadLog,
+    stack: ShadowStack,
+    tree: CallTree,
+    own_stack: Option<Range<u64>>,
+    filters_stack: bool,
+}
+
+impl Thread {
+    /// A thread that has not run yet.
+    pub fn new(number: u32, filters_stack: bool) -> Self {
+        Self {
+            number,
+            log: ThreadLog::default(),
+            stack: ShadowStack::new(STACK_BYTES),
+            tree: CallTree::new(CALL_TREE_NODES),
+            own_stack: None,
+            filters_stack,
+        }
+    }
+
+    /// A call from `site` stored its return address at `stack_pointer`.
+    #[inline]
+    pub fn call(&mut self, stack_pointer: u64, site: u64) {
+        if self.own_stack.is_none() && self.filters_stack {
+            self.own_stack = Some(addresses::stack_around(&addresses::read(), stack_pointer));
+        }
+        self.stack.call(&mut self.tree, stack_pointer, site, false);
+    }
+
+    /// A return loaded its address from `stack_pointer`.
+    #[inline]
+    pub fn ret(&mut self, stack_pointer: u64) {
+        self.stack.ret(stack_pointer);
+    }
+
+    /// An access by the instruction at `site`.
+    #[inline]
+    pub fn access(&mut self, address: u64, size_bytes: u8, write: bool, site: u64) {
+        if !self.log.is_recording() || self.own_stack.as_ref().is_some_and(|stack| stack.contains(&address)) {
+            return;
+        }
+        let Self { log, stack, tree, .. } = self;
+        log.access(address, size_bytes, write, false, || tree.child(stack.node(), site, false));
+    }
+
+    /// A section of the lock begins.
+    pub fn begin(&mut self, lock: u32) {
+        self.log.begin(lock);
+    }
+
+    /// The innermost section of the lock ends: the words that it touched, with their sites as numbers of `stacks`. None if
+    /// there is no such section.
+    pub fn end(&mut self, lock: u32, stacks: &mut Stacks) -> Option<Vec<Word>> {
+        let Self { log, tree, .. } = self;
+        log.end(lock, |words| {
+            let mut words = words.to_vec();
+            for word in &mut words {
+                word.read_site = number_of(tree, stacks, word.read_site);
+                word.write_site = number_of(tree, stacks, word.write_site);
+            }
+            words
+        })
+    }
+
+    /// The present call stack as a number of `stacks`.
+    pub fn stack_number(&mut self, stacks: &mut Stacks) -> u32 {
+        number_of(&mut self.tree, stacks, self.stack.node())
+    }
+}
+
+/// The number in `stacks` of a thread's own node; asked for once per node.
+fn number_of(tree: &mut CallTree, stacks: &mut Stacks, node: u32) -> u32 {
+    if node == ROOT {
+        return Stacks::EMPTY;
+    }
+    let own = tree.node(node);
+    if own.trace_number != 0 {
+        return own.trace_number as u32;
+    }
+    let caller = number_of(tree, stacks, own.parent);
+    let number = stacks.child(caller, own.site);
+    tree.set_trace_number(node, u64::from(number));
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_gets_its_words_with_the_stacks_that_touched_them() {
+        let (mut thread, mut stacks) = (Thread::new(1, false), Stacks::default());
+        thread.access(0x1000, 8, true, 0x50); // outside
+        thread.call(0x7000, 0x10);
+        thread.begin(3);
+        thread.call(0x6f00, 0x20);
+        thread.access(0x2000, 8, true, 0x51);
+        thread.ret(0x6f00);
+        thread.access(0x3000, 4, false, 0x52);
+        let words = thread.end(3, &mut stacks).expect("an open section");
+        let seen: Vec<_> = words.iter().map(|word| (word.number * 8, stacks.addresses(word.read_site))).collect();
+        assert_eq!(seen, [(0x2000, vec![0x51, 0x20, 0x10]), (0x3000, vec![0x52, 0x10])]);
+        assert!(thread.end(3, &mut stacks).is_none());
+    }
+
+    #[test]
+    fn a_threads_own_stack_is_left_out_if_asked_for() {
+        for (filters_stack, count) in [(true, 1), (false, 2)] {
+            let on_stack = 0_u64;
+            let stack_pointer = std::ptr::from_ref(&on_stack) as u64;
+            let (mut thread, mut stacks) = (Thread::new(1, filters_stack), Stacks::default());
+            thread.call(stack_pointer, 0x10);
+            thread.begin(3);
+            thread.access(stack_pointer - 64, 8, true, 0x51);
+            thread.access(0x2000, 8, true, 0x51);
+            assert_eq!(thread.end(3, &mut stacks).map(|words| words.len()), Some(count));
+        }
+    }
+}

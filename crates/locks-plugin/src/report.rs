@@ -1,0 +1,165 @@
+//! The report: one JSON document per process (`docs/trace-format.md`, "Lock record"), replaced as a whole.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use lock_study::{CROWDS, FieldReport, LockReport, Span, Spans};
+use serde_json::{Value, json};
+
+use crate::program::Mapping;
+
+/// How a lock was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Told by annotations or the library in front of pthread's locks.
+    Annotated,
+    /// Found by its instructions.
+    Inlined,
+}
+
+/// One side of a conflict: whether it wrote, and its call stack, innermost address first.
+pub struct StackRecord {
+    /// Whether it wrote.
+    pub write: bool,
+    /// Addresses.
+    pub addresses: Vec<u64>,
+}
+
+/// A field on which a lock's sections conflict.
+pub struct FieldRecord {
+    /// `variable`, `beside_lock` or `code`.
+    pub kind: &'static str,
+    /// Address of an example.
+    pub address: u64,
+    /// Bytes behind the lock's start.
+    pub offset: Option<u64>,
+    /// How many pairs conflict on it.
+    pub counted: FieldReport,
+    /// An example.
+    pub stacks: [StackRecord; 2],
+}
+
+/// One lock.
+pub struct LockRecord {
+    /// How it was found.
+    pub source: Source,
+    /// The call stack that used it first.
+    pub first_stack: Vec<u64>,
+    /// Fields by rank.
+    pub fields: Vec<FieldRecord>,
+    /// Its statistics.
+    pub report: LockReport,
+}
+
+/// All of it.
+pub struct Record<'a> {
+    /// The process.
+    pub process_id: u32,
+    /// Threads that there were.
+    pub thread_count: u32,
+    /// Instructions that they executed.
+    pub instructions: u64,
+    /// Time since the start.
+    pub nanoseconds: u64,
+    /// Where files are mapped.
+    pub mappings: &'a [Mapping],
+    /// Locks with at least one section.
+    pub locks: Vec<LockRecord>,
+}
+
+/// Version of the document.
+const SCHEMA_VERSION: u32 = 1;
+
+impl Record<'_> {
+    /// Writes the document beside its place and moves it there, so that a reader finds the old one or the new one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> std::io::Result<()> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".part");
+        let mut writer = BufWriter::new(std::fs::File::create(&beside)?);
+        serde_json::to_writer(&mut writer, &self.to_json())?;
+        writer.flush()?;
+        drop(writer);
+        std::fs::rename(beside, path)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "schema_version": SCHEMA_VERSION,
+            "kind": "lock-record",
+            "process_id": self.process_id,
+            "threads": self.thread_count,
+            "instructions": self.instructions,
+            "nanoseconds": self.nanoseconds,
+            "crowds": CROWDS,
+            "mappings": self.mappings.iter().filter(|mapping| !mapping.path.is_empty()).map(mapping).collect::<Vec<_>>(),
+            "locks": self.locks.iter().map(lock).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn mapping(mapping: &Mapping) -> Value {
+    json!({"start": mapping.start, "end": mapping.end, "offset": mapping.offset, "path": mapping.path})
+}
+
+fn lock(lock: &LockRecord) -> Value {
+    let report = &lock.report;
+    let pairs = &report.pairs;
+    json!({
+        "address": report.address,
+        "source": if lock.source == Source::Annotated { "annotated" } else { "inlined" },
+        "first_stack": lock.first_stack,
+        "acquires": report.acquires,
+        "shared_acquires": report.shared_acquires,
+        "contended": report.contended,
+        "contended_compared": report.contended_compared,
+        "contended_conflicts": report.contended_conflicts,
+        "wait": spans(report.wait),
+        "sections": report.sections,
+        "hold": spans(report.hold),
+        "set_bytes": report.set_bytes,
+        "written_bytes": report.written_bytes,
+        "device_sections": report.device_sections,
+        "handed_over": report.handed_over,
+        "releases_without_acquire": report.releases_without_acquire,
+        "never_released": report.never_released,
+        "compared_sections": report.compared_sections,
+        "conflicting_sections": report.conflicting_sections,
+        "pairs": {
+            "compared": pairs.compared,
+            "conflicting": pairs.conflicting,
+            "conflicting_without_per_cpu": pairs.conflicting_without_per_cpu,
+            "conflicting_bytes": pairs.conflicting_bytes,
+            "set_bytes": pairs.set_bytes,
+        },
+        "speed_ups": report.density.speed_ups(),
+        "callers": report.callers.ranked().iter().map(|caller| json!({
+            "address": caller.caller,
+            "sections": caller.sections,
+            "hold": spans(caller.hold),
+        })).collect::<Vec<_>>(),
+        "fields": lock.fields.iter().map(field).collect::<Vec<_>>(),
+        "forgotten_field_pairs": report.fields.forgotten_pairs,
+    })
+}
+
+fn field(field: &FieldRecord) -> Value {
+    json!({
+        "kind": field.kind,
+        "address": field.address,
+        "offset": field.offset,
+        "pairs": field.counted.pairs,
+        "pairs_on_it_alone": field.counted.pairs_on_it_alone,
+        "stacks": field.stacks.iter().map(|side| json!({
+            "write": side.write,
+            "addresses": side.addresses,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn spans(spans: Spans) -> Value {
+    let span = |span: Span| json!({"instructions": span.instructions, "nanoseconds": span.nanoseconds});
+    json!({"total": span(spans.total), "longest": span(spans.longest)})
+}
