@@ -18,6 +18,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from commutant import __version__
@@ -95,6 +96,7 @@ class Check:
         self._resumed = resumed
         self._sessions: Sequence[Session] = ()
         self._start_seconds = 0.0
+        self._implemented: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def __enter__(self) -> Check:
         return self
@@ -208,12 +210,18 @@ class Check:
             raise type(error)(f"{error}{self._so_far(tally, writer.path)}") from error
 
     def _unknown_call(self, test: TestCase) -> str | None:
-        names = (
-            *(call.call for call in test.calls),
-            *(step.call for step in test.setup),
-            *(step.call for step in test.observe),
+        """The first call of a test that the target does not know, with its parameters; None if it knows them all."""
+        steps = chain(
+            ((call.call, call.args) for call in test.calls),
+            ((step.call, step.args) for step in (*test.setup, *test.observe)),
         )
-        return next((name for name in names if not self.target.implements(name)), None)
+        for call, args in steps:
+            shape = call, tuple(args)
+            if shape not in self._implemented:
+                self._implemented[shape] = self.target.implements(*shape)
+            if not self._implemented[shape]:
+                return f"{call}({', '.join(args)})"
+        return None
 
     def _so_far(self, tally: Tally, path: Path) -> str:
         return (

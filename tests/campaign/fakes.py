@@ -94,7 +94,7 @@ class FakeTarget:
         self.made: list[FakeSession] = []
         self.before: dict[tuple[str, int], int] = {}
 
-    def implements(self, call: str) -> bool:
+    def implements(self, call: str, parameters: Iterable[str]) -> bool:
         return call not in self.unknown
 
     def start(self, progress: Progress, core_count: int) -> None:

@@ -11,8 +11,9 @@ from commutant import _native, artifacts
 from commutant.errors import RunError
 from commutant.mtrace.finding import Access, Finding
 from commutant.targets.process import emulator
-from commutant.targets.process.program import Program, Region, read_calls, read_regions, read_symbols
+from commutant.targets.process.program import Program, Region, read_regions, read_symbols
 from commutant.targets.process.session import ProcessSession
+from commutant.targets.runner import read_calls, signature
 
 NO_NAMES = _native.ProgramNames([])
 
@@ -54,6 +55,16 @@ def test_a_runner_that_does_not_answer_is_named(tmp_path: Path, contents: bytes 
     for ask in (read_symbols, read_calls):
         with pytest.raises(RunError, match=r"the runner does not start: .*; run `make setup` again"):
             ask(path)
+
+
+def test_calls_are_known_by_name_and_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "runner"
+    path.write_text("#!/bin/sh\necho 'link(old, new)'\necho 'sync()'\n")
+    path.chmod(0o755)
+    assert read_calls(path) == {signature("link", ["new", "old"]), signature("sync", [])}
+    path.write_text("#!/bin/sh\necho link\n")
+    with pytest.raises(RunError, match="expected calls such as"):
+        read_calls(path)
 
 
 def test_a_program_that_cannot_be_run_ends_the_session(tmp_path: Path) -> None:

@@ -233,8 +233,9 @@ def test_more_calls_than_cores_are_refused() -> None:
 
 def test_the_calls_of_names_are_known_and_those_of_the_self_test_are_not() -> None:
     target = load_target("scalefs")
-    assert all(target.implements(call) for call in ("open", "link", "unlink", "rename", "stat", "access"))
-    assert not any(target.implements(call) for call in ("mmap", "count_shared", "count_per_core"))
+    calls = [("open", "name creat excl"), ("link", "old new"), ("rename", "src dst"), ("stat", "name")]
+    assert all(target.implements(call, parameters.split()) for call, parameters in calls)
+    assert not any(target.implements(call, ()) for call in ("fly", "count_shared", "count_per_core"))
 
 
 class _Misjudging:

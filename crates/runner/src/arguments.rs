@@ -39,6 +39,15 @@ impl Bindings {
     }
 }
 
+/// A number in the arguments of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// The test case says it.
+    Given(i64),
+    /// The implementation chose it, in this window.
+    Chosen(u64),
+}
+
 /// The arguments of one call.
 pub struct Arguments<'a> {
     names: &'static [&'static str],
@@ -95,10 +104,21 @@ impl<'a> Arguments<'a> {
     /// # Errors
     /// The argument is missing or something else, or no set-up step returned the opaque value.
     pub fn number(&self, parameter: usize) -> Result<i64, String> {
+        self.given_or_chosen(parameter).map(|number| match number {
+            Number::Given(number) => number,
+            Number::Chosen(raw) => raw.cast_signed(),
+        })
+    }
+
+    /// As [`Arguments::number`], where the two are counted in different units.
+    ///
+    /// # Errors
+    /// As [`Arguments::number`].
+    pub fn given_or_chosen(&self, parameter: usize) -> Result<Number, String> {
         match self.value(parameter) {
-            Value::Int(number) => Ok(*number),
+            Value::Int(number) => Ok(Number::Given(*number)),
             Value::Opaque { sort, id } => match self.bindings.find(sort, *id) {
-                Some(raw) => Ok(raw.cast_signed()),
+                Some(raw) => Ok(Number::Chosen(raw)),
                 None => self.wrong(parameter, "a value that the set-up returned"),
             },
             _ => self.wrong(parameter, "a number"),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use commutant_runner::linux::{calls::CALLS, guest};
+use commutant_runner::linux::{calls, guest};
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
@@ -10,8 +10,8 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if std::env::args().skip(1).eq(["--calls".to_owned()]) {
-        for call in CALLS {
-            println!("{}", call.signature.name);
+        for call in calls::all() {
+            println!("{}", call.signature);
         }
         return ExitCode::SUCCESS;
     }

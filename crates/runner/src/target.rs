@@ -1,5 +1,7 @@
 //! What a system under test brings to the interpreter.
 
+use std::fmt;
+
 use commutant_wire::value::Value;
 
 use crate::arguments::Arguments;
@@ -16,13 +18,19 @@ pub enum Marks {
     Around,
 }
 
-/// A call that a target knows.
+/// A call that a target knows. Its name alone does not tell it: interfaces have calls of one name with other parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     /// The name, as in the interface.
     pub name: &'static str,
     /// Names of the parameters.
     pub parameters: &'static [&'static str],
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}({})", self.name, self.parameters.join(", "))
+    }
 }
 
 /// The processes of a window, each with an actor that can do for it what belongs to no call: the coordinator for process
@@ -60,13 +68,14 @@ pub trait Target: Sized {
     /// Who makes a call of the set-up or observation; `worker` is a worker of the same process.
     fn place(&self, call: usize, home: Place, worker: Place) -> Place;
 
-    /// Turns a call into an operation. Remembers what [`Target::clean`] needs.
+    /// Turns a call that `place` will make into an operation. Remembers what [`Target::clean`] needs.
     ///
     /// # Errors
     /// An argument of the wrong kind or out of range.
     fn prepare(
         &mut self,
         operation: &mut Self::Operation,
+        place: Place,
         call: usize,
         arguments: &Arguments<'_>,
     ) -> Result<(), String>;

@@ -121,12 +121,10 @@ impl<T: Target> Interpreter<T> {
         }
         marker::window_close();
         *closed = true;
-        let mut calls = vec![Value::Null; test.calls.len()];
-        for index in &window.order {
-            let index = usize::from(*index);
-            let call = &test.calls[index];
+        let mut calls = Vec::with_capacity(test.calls.len());
+        for (call, raw) in test.calls.iter().zip(raw) {
             let definition = shapes[call.shape].as_ref().map_err(Clone::clone)?;
-            calls[index] = self.target.finish(&mut self.crew, place_of(call), definition.call, raw[index])?;
+            calls.push(self.target.finish(&mut self.crew, place_of(call), definition.call, raw)?);
         }
         let mut observation = Vec::with_capacity(test.observe.len());
         for step in &test.observe {
@@ -162,7 +160,7 @@ impl<T: Target> Interpreter<T> {
         let definition = shapes[shape].as_ref().map_err(Clone::clone)?;
         let arguments = Arguments::new(definition.signature.parameters, &definition.positions, values, &self.bindings);
         self.target
-            .prepare(self.crew.operation(place), definition.call, &arguments)
+            .prepare(self.crew.operation(place), place, definition.call, &arguments)
             .map_err(|why| format!("{}: {why}", definition.signature.name))
     }
 }
@@ -203,16 +201,17 @@ fn check_places(test: &Test, core_count: usize) -> Result<Agents, String> {
     Ok(agents)
 }
 
-/// Finds a shape's call and parameters in the target.
+/// Finds the call with a shape's name and exactly its parameters, in whatever order.
 fn resolve(signatures: &[Signature], shape: &Shape) -> Result<Resolved, String> {
-    let call = signatures
-        .iter()
-        .position(|signature| signature.name == shape.call)
-        .ok_or_else(|| format!("unknown call {}", shape.call))?;
+    let fits = |signature: &Signature| {
+        signature.name == shape.call
+            && signature.parameters.len() == shape.parameters.len()
+            && shape.parameters.iter().all(|name| signature.parameters.contains(&name.as_ref()))
+    };
+    let Some(call) = signatures.iter().position(fits) else {
+        return Err(format!("unknown call {}({})", shape.call, shape.parameters.join(", ")));
+    };
     let signature = signatures[call];
-    if let Some(unknown) = shape.parameters.iter().find(|name| !signature.parameters.contains(&name.as_ref())) {
-        return Err(format!("{}: unknown argument {unknown}", shape.call));
-    }
     let positions = signature
         .parameters
         .iter()

@@ -47,7 +47,13 @@ impl Target for Register {
         home
     }
 
-    fn prepare(&mut self, operation: &mut Swap, call: usize, arguments: &Arguments<'_>) -> Result<(), String> {
+    fn prepare(
+        &mut self,
+        operation: &mut Swap,
+        _: Place,
+        call: usize,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), String> {
         operation.new = if call == SWAP { arguments.number(0)? } else { 4711 };
         Ok(())
     }
@@ -186,8 +192,8 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
     assert_eq!(refusal(one(swap(0, 2, Value::Int(1)))), "core 2: this runner has 2, numbered from 0");
     assert_eq!(refusal(one(swap(2, 0, Value::Int(1)))), "process 2: this runner has 2, numbered from 0");
     let unknown = PlacedCall { shape: 2, arguments: vec![], ..swap(0, 0, Value::Null) };
-    assert_eq!(refusal(one(unknown)), "unknown call fly");
-    assert_eq!(refusal(one(PlacedCall { shape: 3, ..swap(0, 0, Value::Int(1)) })), "swap: unknown argument old");
+    assert_eq!(refusal(one(unknown)), "unknown call fly()");
+    assert_eq!(refusal(one(PlacedCall { shape: 3, ..swap(0, 0, Value::Int(1)) })), "unknown call swap(old)");
     assert_eq!(refusal(one(swap(0, 0, Value::Bool(true)))), "swap: argument new: expected a number, got true");
     let unbound = Value::Opaque { sort: "Ticket".into(), id: 3 };
     assert!(refusal(one(swap(0, 0, unbound))).contains("expected a value that the set-up returned"));

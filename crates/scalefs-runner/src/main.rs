@@ -51,7 +51,7 @@ fn complain(why: &str) {
 
 fn run(mode: Mode) -> Result<(), String> {
     match mode {
-        Mode::Calls => target::SIGNATURES.iter().for_each(|signature| println!("{}", signature.name)),
+        Mode::Calls => target::SIGNATURES.iter().for_each(|signature| println!("{signature}")),
         Mode::Symbols => print!("{}", symbols::of_this_program()?),
         Mode::Regions(options) => {
             print!("{}", Instance::create(options.cores, options.hash_seed)?.regions());

@@ -202,7 +202,13 @@ impl Target for ScaleFsTarget {
         home
     }
 
-    fn prepare(&mut self, operation: &mut Operation, call: usize, arguments: &Arguments<'_>) -> Result<(), String> {
+    fn prepare(
+        &mut self,
+        operation: &mut Operation,
+        _: Place,
+        call: usize,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), String> {
         let texts = match SIGNATURES[call].name {
             "link" | "rename" => vec![arguments.text(0)?, arguments.text(1)?],
             "count_shared" | "count_per_core" => vec![],

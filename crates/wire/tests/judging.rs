@@ -61,6 +61,19 @@ fn exact_values_are_compared_exactly_and_named() {
 }
 
 #[test]
+fn an_implementation_may_tell_more_fields_than_the_test_expects_but_not_less() {
+    let mut more = status(1, 2);
+    let mut less = status(1, 2);
+    if let (Value::Struct(more), Value::Struct(less)) = (&mut more, &mut less) {
+        more.push(("size".into(), Value::Int(7)));
+        less.pop();
+    }
+    assert_eq!(judge(0, [Value::Int(0), more.clone()], more.clone()), None);
+    let why = judge(0, [Value::Int(0), less], more).unwrap();
+    assert!(why.contains("returned no field nlink"), "{why}");
+}
+
+#[test]
 fn a_failed_set_up_is_named() {
     let case = Case::parse(CASE).unwrap();
     let result = WindowResult::Ran {

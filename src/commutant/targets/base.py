@@ -7,7 +7,7 @@ an address that could still change its meaning, or a raw result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -83,8 +83,9 @@ class Target(Protocol):
     argument: str
     """The target argument as the user gave it."""
 
-    def implements(self, call: str) -> bool:
-        """Whether the target knows this call; tests with a call that it does not know are counted as skipped."""
+    def implements(self, call: str, parameters: Iterable[str]) -> bool:
+        """Whether the target knows the call of this name with exactly these parameters (without the process that makes
+        it), in whatever order; tests with a call that it does not know are counted as skipped."""
 
     def start(self, progress: Progress, core_count: int) -> None:
         """Prepares everything that sessions share (boot and snapshot) for tests of at most `core_count` calls, each on

@@ -8,7 +8,7 @@ may use (it has one more, for set-up and observation), `seed=N` moves its hash c
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +17,9 @@ from commutant import artifacts
 from commutant.errors import RunError, UsageError
 from commutant.targets.base import Job, Progress, Target
 from commutant.targets.process.emulator import find_user_emulator
-from commutant.targets.process.program import Program, read_calls, read_regions, read_symbols
+from commutant.targets.process.program import Program, read_regions, read_symbols
 from commutant.targets.process.session import ProcessSession
+from commutant.targets.runner import Signature, read_calls, signature
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, TestCase
 
 CALL_LIMIT = 4
@@ -76,12 +77,13 @@ class ScaleFsTarget:
         self._spare: ProcessSession | None = None
 
     @cached_property
-    def _calls(self) -> frozenset[str]:
-        return read_calls(artifacts.scalefs_runner_path()) - _SELF_TEST_CALLS
+    def _calls(self) -> frozenset[Signature]:
+        known = read_calls(artifacts.scalefs_runner_path())
+        return frozenset(call for call in known if call[0] not in _SELF_TEST_CALLS)
 
-    def implements(self, call: str) -> bool:
+    def implements(self, call: str, parameters: Iterable[str]) -> bool:
         """Whether the runner knows this call; raises RunError if there is no runner."""
-        return call in self._calls
+        return signature(call, parameters) in self._calls
 
     def start(self, progress: Progress, core_count: int) -> None:
         """Finds QEMU and the runner, starts one program, and runs the self-test on it."""

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use commutant_wire::batch::Batch;
 
-use super::directory::Linux;
+use super::access;
 use super::processes;
 use super::region::Region;
+use super::target::Linux;
 use crate::crew::Crew;
 use crate::place::CORE_LIMIT;
 use crate::window::Interpreter;
@@ -55,6 +56,9 @@ fn start() -> io::Result<String> {
     }
     // SAFETY: sets this process's mask of permissions, and its children's.
     unsafe { libc::umask(0) };
+    // SAFETY: has this process ignore a signal, and its children: writing to a pipe without readers is an error then.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    access::catch_faults()?;
     let slots = processes::shared_slots()?;
     let cpus = std::thread::available_parallelism()?.get();
     let core_count = cpus.saturating_sub(1).clamp(1, CORE_LIMIT);

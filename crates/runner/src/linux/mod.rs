@@ -1,15 +1,21 @@
 //! Linux as the system under test: operations are system calls.
 //!
-//! * [`operation`]: one prepared system call, and its execution between the marks;
-//! * [`calls`]: the table of calls; a new call is a new row;
-//! * [`directory`]: the target: a fresh directory per window;
+//! * [`operation`]: what an actor executes: a system call ([`system_call`]), an access of memory ([`access`]), steps;
+//! * [`calls`]: the tables of calls; a new call is a new row;
+//! * [`target`]: the target: a fresh directory per window, and [`leftovers`]: what has to be removed behind one;
+//! * [`held`], [`reserved`]: descriptors and addresses, divided between tests and runner;
 //! * [`processes`]: the actors as processes and threads, pinned;
 //! * [`region`]: memory and doorbell shared with the host of the virtual machine;
 //! * [`guest`]: the life of the guest's init.
 
+pub mod access;
 pub mod calls;
-pub mod directory;
 pub mod guest;
+pub mod held;
+pub mod leftovers;
 pub mod operation;
 pub mod processes;
 pub mod region;
+pub mod reserved;
+pub mod system_call;
+pub mod target;

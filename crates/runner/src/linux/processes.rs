@@ -3,7 +3,8 @@
 //! A process is forked from init, so it has a memory map, descriptors, working directory and credentials of its own (fork
 //! copies credentials, but not the list of groups behind them, which is therefore set anew). Its home is a task that
 //! shares descriptors and working directory with it, but not the memory map: what a call under test does to memory maps
-//! on other processors does not reach the processor of the homes. The home of process 0 is the coordinator.
+//! on other processors does not reach the processor of the homes. So calls on memory, of set-ups too, are made by threads
+//! of the process. The home of process 0 is the coordinator.
 //!
 //! ```text
 //! init ─fork─ process 0 ─clone(FILES, FS)─ home 0 = coordinator
@@ -13,8 +14,9 @@
 
 use std::{io, mem, process, ptr, thread};
 
-use super::directory::Linux;
 use super::operation::Operation;
+use super::target::Linux;
+use super::{held, reserved};
 use crate::crew::{Crew, Slots};
 use crate::place::Place;
 use crate::slot::Waiting;
@@ -53,16 +55,19 @@ pub fn shared_slots() -> io::Result<&'static Slots<Operation>> {
 /// with a description, when any of them ends: the guest is of no use any more.
 pub fn run(slots: &'static Slots<Operation>, core_count: usize, coordinate: impl FnOnce(Crew<Linux>)) -> String {
     let mut coordinate = Some(coordinate);
+    let mut first = None;
     for number in 0..core_count {
         // SAFETY: init has one thread, so the child may do everything.
         match unsafe { libc::fork() } {
             -1 => return format!("starting a process: {}", io::Error::last_os_error()),
             0 => {
-                let why = process_main(slots, core_count, number, &mut coordinate);
+                let why = process_main(slots, core_count, number, first, &mut coordinate);
                 super::guest::complain(&format!("process {number}: {why}"));
                 process::exit(1);
             }
-            _ => {}
+            child => {
+                first.get_or_insert(child);
+            }
         }
     }
     let mut status = 0;
@@ -71,14 +76,19 @@ pub fn run(slots: &'static Slots<Operation>, core_count: usize, coordinate: impl
     format!("process with id {child} ended with status {status:#x}")
 }
 
-/// The life of process `number`; returns only if something goes wrong.
+/// The life of process `number`, where process 0 has the id `first`, or is this; returns only if something goes wrong.
 fn process_main(
     slots: &'static Slots<Operation>,
     core_count: usize,
     number: usize,
+    first: Option<libc::pid_t>,
     coordinate: &mut Option<impl FnOnce(Crew<Linux>)>,
 ) -> String {
     let home = Place::Home { process: number };
+    let own = process::id().cast_signed();
+    if let Err(error) = held::open_permanent(own, first.unwrap_or(own)) {
+        return format!("opening its descriptors: {error}");
+    }
     let flags = libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
     // SAFETY: like fork, from a process with one thread; the child keeps to its own copy of memory.
     match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
@@ -110,6 +120,10 @@ fn process_main(
         if let Err(error) = started {
             return format!("starting the worker of core {core}: {error}");
         }
+    }
+    // Behind everything that this program maps in this process.
+    if let Err(error) = reserved::reserve() {
+        return format!("reserving addresses: {error}");
     }
     let mut status = 0;
     // SAFETY: `status` is a live integer.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +19,10 @@ from commutant.targets.linux.machine import CORE_LIMIT, hardware_arguments
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.snapshot import Snapshot, take_snapshot
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
+from commutant.targets.runner import Signature, read_calls, signature
 
 FILE_SYSTEMS = ("tmpfs", "ramfs")
 """The file systems that windows can run on: those that need no device and no module."""
-
-_CALLS_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +75,12 @@ class LinuxTarget:
         self._spare: LinuxSession | None = None
 
     @cached_property
-    def _calls(self) -> frozenset[str]:
-        """The calls that the runner says it knows."""
-        command = [str(artifacts.runner_path()), "--calls"]
-        try:
-            answer = subprocess.run(command, capture_output=True, text=True, timeout=_CALLS_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise RunError(f"{command[0]}: the runner does not start: {error}; run `make setup` again") from None
-        return frozenset(answer.stdout.split())
+    def _calls(self) -> frozenset[Signature]:
+        return read_calls(artifacts.runner_path())
 
-    def implements(self, call: str) -> bool:
+    def implements(self, call: str, parameters: Iterable[str]) -> bool:
         """Whether the runner knows this call; raises RunError if there is no runner."""
-        return call in self._calls
+        return signature(call, parameters) in self._calls
 
     def start(self, progress: Progress, core_count: int) -> None:
         """Finds QEMU and kernel, boots once (or takes the snapshot of an earlier run), and runs the self-test."""

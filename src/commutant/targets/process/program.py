@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from commutant import _native
-from commutant.errors import RunError
 from commutant.mtrace.finding import Finding
-
-_ANSWER_SECONDS = 20.0
+from commutant.targets.runner import ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +59,7 @@ def read_regions(path: Path, arguments: Sequence[str]) -> tuple[Region, ...]:
     return tuple(Region(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
 
 
-def read_calls(path: Path) -> frozenset[str]:
-    """The calls that a program says it knows (`--calls`); raises RunError if it does not."""
-    return frozenset(ask(path, "--calls").split())
-
-
 def _ranges(listing: str) -> list[tuple[int, int, str]]:
     """Reads lines of first address, first address behind, and name."""
     parts = (line.split(" ", 2) for line in listing.splitlines())
     return [(int(start, 16), int(end, 16), name) for start, end, name in parts]
-
-
-def ask(path: Path, *arguments: str) -> str:
-    """What a program prints for its arguments, without an emulator; raises RunError if it does not start."""
-    command: Sequence[str] = [str(path), *arguments]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise RunError(f"{path}: the runner does not start: {error}; run `make setup` again") from None
-    return answer.stdout

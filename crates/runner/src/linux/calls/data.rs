@@ -1,0 +1,60 @@
+//! Calls that move data, a page at a time, and `pipe`. The page that is read into or written from is the actor's own.
+
+use commutant_wire::value::Value;
+
+use super::super::held::test_descriptor;
+use super::super::leftovers::Leftovers;
+use super::super::operation::{Operation, PAGE_BYTES};
+use super::{LinuxCall, byte, content, offset, pages};
+use crate::arguments::Arguments;
+
+pub(super) const CALLS: &[LinuxCall] = &[
+    LinuxCall::new("pipe", &[], pipe, |operation, _| {
+        let [read_end, write_end] = operation.numbers.map(|number| Value::Int(number.into()));
+        Value::Struct(vec![("read_end".into(), read_end), ("write_end".into(), write_end)])
+    }),
+    LinuxCall::new("read", &["fd"], read, what_was_read),
+    LinuxCall::new("write", &["fd", "data"], write, |_, raw| pages(raw)),
+    LinuxCall::new("pread", &["fd", "page"], pread, what_was_read),
+    LinuxCall::new("pwrite", &["fd", "page", "data"], pwrite, |_, raw| pages(raw)),
+];
+
+const COUNT: u64 = PAGE_BYTES as u64;
+
+fn pipe(operation: &mut Operation, _: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
+    leftovers.descriptors();
+    operation.call(libc::SYS_pipe2, [operation.numbers.as_ptr() as u64, libc::O_NONBLOCK as u64]);
+    Ok(())
+}
+
+fn read(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    let descriptor = test_descriptor(arguments.number(0)?)?;
+    operation.call(libc::SYS_read, [descriptor, operation.page.address(), COUNT]);
+    Ok(())
+}
+
+fn pread(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    let descriptor = test_descriptor(arguments.number(0)?)?;
+    operation.call(libc::SYS_pread64, [descriptor, operation.page.address(), COUNT, offset(arguments, 1)?]);
+    Ok(())
+}
+
+fn write(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    let descriptor = test_descriptor(arguments.number(0)?)?;
+    operation.page.fill(byte(arguments, 1)?);
+    operation.call(libc::SYS_write, [descriptor, operation.page.address(), COUNT]);
+    Ok(())
+}
+
+fn pwrite(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    let descriptor = test_descriptor(arguments.number(0)?)?;
+    operation.page.fill(byte(arguments, 2)?);
+    operation.call(libc::SYS_pwrite64, [descriptor, operation.page.address(), COUNT, offset(arguments, 1)?]);
+    Ok(())
+}
+
+/// How many pages, and what they hold; nothing reads like a page of zeros.
+fn what_was_read(operation: &Operation, raw: i64) -> Value {
+    let data = if raw == 0 { 0 } else { content(operation.page.uniform()) };
+    Value::Struct(vec![("pages".into(), pages(raw)), ("data".into(), Value::Int(data))])
+}

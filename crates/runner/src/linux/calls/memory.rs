@@ -1,0 +1,72 @@
+//! Calls on memory, a page at a time, and accesses of it.
+
+use super::super::held::test_descriptor;
+use super::super::leftovers::Leftovers;
+use super::super::operation::{Action, Operation, PAGE_BYTES};
+use super::super::reserved;
+use super::{LinuxCall, byte, flag, number, offset, success};
+use crate::arguments::{Arguments, Number};
+
+pub(super) const CALLS: &[LinuxCall] = &[
+    LinuxCall::new("mmap", &["fixed", "address", "anonymous", "shared", "writable", "fd", "page"], mmap, |_, raw| {
+        reserved::value(raw.cast_unsigned())
+    })
+    .of_memory(),
+    LinuxCall::new("munmap", &["address"], munmap, success).of_memory(),
+    LinuxCall::new("mprotect", &["address", "writable"], mprotect, success).of_memory(),
+    LinuxCall::new("memread", &["address"], memread, number).of_memory(),
+    LinuxCall::new("memwrite", &["address", "data"], memwrite, success).of_memory(),
+];
+
+pub(super) const LENGTH: u64 = PAGE_BYTES as u64;
+
+/// The address that an argument names: a test's page, or what the kernel picked.
+pub(super) fn address(arguments: &Arguments<'_>, parameter: usize) -> Result<u64, String> {
+    match arguments.given_or_chosen(parameter)? {
+        Number::Given(page) => reserved::address(page),
+        Number::Chosen(address) => Ok(address),
+    }
+}
+
+/// Protection of memory that can be read, and perhaps written.
+pub(super) fn protection(writable: bool) -> u64 {
+    let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+    protection as u64
+}
+
+fn mmap(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
+    let fixed = arguments.flag(0)?;
+    if fixed && let Number::Given(page) = arguments.given_or_chosen(1)? {
+        leftovers.page(page);
+    }
+    let (kind, descriptor, start) = if arguments.flag(2)? {
+        (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, u64::MAX, 0)
+    } else {
+        let kind = if arguments.flag(3)? { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        (kind, test_descriptor(arguments.number(5)?)?, offset(arguments, 6)?)
+    };
+    let flags = (kind | flag(arguments, 0, libc::MAP_FIXED)?) as u64;
+    let wanted = if fixed { address(arguments, 1)? } else { 0 };
+    operation.call(libc::SYS_mmap, [wanted, LENGTH, protection(arguments.flag(4)?), flags, descriptor, start]);
+    Ok(())
+}
+
+fn munmap(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    operation.call(libc::SYS_munmap, [address(arguments, 0)?, LENGTH]);
+    Ok(())
+}
+
+fn mprotect(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    operation.call(libc::SYS_mprotect, [address(arguments, 0)?, LENGTH, protection(arguments.flag(1)?)]);
+    Ok(())
+}
+
+fn memread(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    operation.set(Action::Load, [address(arguments, 0)?]);
+    Ok(())
+}
+
+fn memwrite(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    operation.set(Action::Store, [address(arguments, 0)?, byte(arguments, 1)?.into()]);
+    Ok(())
+}

@@ -1,0 +1,379 @@
+//! Calls that only observations make: they tell all that callers could find out about a directory, a process's descriptors
+//! or its memory, each in one go. What an actor finds is written to its operation's report, number by number, and read
+//! from there in the same order.
+
+use commutant_wire::value::Value;
+
+use super::super::access;
+use super::super::held::{self, TEST_DESCRIPTORS};
+use super::super::leftovers::Leftovers;
+use super::super::operation::{Operation, PAGE_BYTES, Path, Report, check_name, uniform};
+use super::super::reserved;
+use super::super::system_call::system_call;
+use super::{CWD, LinuxCall, PAGE, Status, byte, content};
+use crate::arguments::Arguments;
+use crate::target::Marks;
+
+pub(super) const CALLS: &[LinuxCall] = &[
+    LinuxCall::new("peek_directory", &["directory", "times"], peek_directory, |operation, _| {
+        let times = operation.arguments[0] != 0;
+        let mut entries = read(operation, |numbers| entry(numbers, times));
+        // Each is a structure that begins with its name, and names differ.
+        entries.sort_by_key(ToString::to_string);
+        Value::Seq(entries)
+    }),
+    LinuxCall::new("peek_descriptors", &["times"], peek_descriptors, |operation, _| {
+        let times = operation.arguments[0] != 0;
+        Value::Seq(read(operation, |numbers| descriptor(numbers, times)))
+    }),
+    LinuxCall::new("peek_memory", &[], peek_memory, |operation, _| Value::Seq(read(operation, mapped_page)))
+        .of_memory(),
+    LinuxCall::new("probe_memory", &["first"], probe_memory, |operation, _| {
+        Value::Seq(read(operation, |numbers| signal(next(numbers))))
+    })
+    .of_memory(),
+];
+
+type Numbers<'a> = std::slice::Iter<'a, i64>;
+
+/// Reads the report item by item. A report that was too long reads like an observation of nothing but a text.
+fn read(operation: &Operation, mut item: impl FnMut(&mut Numbers<'_>) -> Value) -> Vec<Value> {
+    let Some(numbers) = operation.report.numbers() else {
+        return vec![Value::Text("more than the runner can report".into())];
+    };
+    let (mut numbers, mut items) = (numbers.iter(), Vec::new());
+    while !numbers.as_slice().is_empty() {
+        items.push(item(&mut numbers));
+    }
+    items
+}
+
+fn next(numbers: &mut Numbers<'_>) -> i64 {
+    numbers.next().copied().unwrap_or_default()
+}
+
+/// Contents, written as their count and their pages.
+fn contents(numbers: &mut Numbers<'_>) -> Value {
+    let count = next(numbers);
+    Value::Seq((0..count).map(|_| Value::Int(next(numbers))).collect())
+}
+
+/// Starts to write contents: `end_contents` is told the place that comes back.
+fn begin_contents(report: &mut Report) -> usize {
+    report.push(0)
+}
+
+fn end_contents(report: &mut Report, place: usize, count: i64) {
+    report.set(place, count);
+}
+
+fn push_status(report: &mut Report, status: Status) {
+    let pipe = i64::from(status.pipe);
+    for number in [status.inode, pipe, status.link_count, status.size_bytes, status.mtime_ns, status.ctime_ns] {
+        report.push(number);
+    }
+}
+
+fn read_status(numbers: &mut Numbers<'_>) -> Status {
+    Status {
+        inode: next(numbers),
+        pipe: next(numbers) != 0,
+        link_count: next(numbers),
+        size_bytes: next(numbers),
+        mtime_ns: next(numbers),
+        ctime_ns: next(numbers),
+    }
+}
+
+/// Writes the pages of a file that is open for reading.
+fn push_file(operation: &mut Operation, descriptor: u64, size_bytes: i64) -> i64 {
+    let place = begin_contents(&mut operation.report);
+    let count = (size_bytes + PAGE - 1) / PAGE;
+    for page in 0..count {
+        let [buffer, start] = [operation.page.address(), (page * PAGE).cast_unsigned()];
+        let size = step!(system_call(libc::SYS_pread64, [descriptor, buffer, PAGE_BYTES as u64, start]));
+        let found = if size == PAGE { content(operation.page.uniform()) } else { content(None) };
+        operation.report.push(found);
+    }
+    end_contents(&mut operation.report, place, count);
+    0
+}
+
+/// The name of a directory entry as `getdents64` writes it: zero-terminated, behind inode number (8 bytes), offset (8),
+/// length of the record (2) and type (1).
+fn records(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const NAME_AT: usize = 19;
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_le_bytes([*rest.get(16)?, *rest.get(17)?]));
+        let (record, others) = rest.split_at_checked(length)?;
+        rest = others;
+        record.get(NAME_AT..)?.split_inclusive(|byte| *byte == 0).next()
+    })
+}
+
+fn peek_directory(
+    operation: &mut Operation,
+    arguments: &Arguments<'_>,
+    leftovers: &mut Leftovers,
+) -> Result<(), String> {
+    let directory = arguments.text(0)?;
+    check_name(directory)?;
+    operation.paths[0].set(&[leftovers.directory_path(), directory])?;
+    operation.steps(list_directory, [arguments.flag(1)?.into()]);
+    Ok(())
+}
+
+fn list_directory(operation: &mut Operation) -> i64 {
+    operation.report.clear();
+    let flags = (libc::O_RDONLY | libc::O_DIRECTORY) as u64;
+    let directory = system_call(libc::SYS_openat, [CWD, operation.paths[0].address(), flags]);
+    if directory == -i64::from(libc::ENOENT) {
+        return 0;
+    }
+    let directory = step!(directory).cast_unsigned();
+    let result = list_open_directory(operation, directory);
+    system_call(libc::SYS_close, [directory]);
+    result
+}
+
+fn list_open_directory(operation: &mut Operation, directory: u64) -> i64 {
+    loop {
+        let list = operation.list.address();
+        let size = step!(system_call(libc::SYS_getdents64, [directory, list, PAGE_BYTES as u64]));
+        let size = usize::try_from(size).unwrap_or_default();
+        if size == 0 {
+            return 0;
+        }
+        let list = *operation.list.bytes();
+        for name in records(&list[..size]).filter(|name| !matches!(*name, b".\0" | b"..\0")) {
+            step!(push_entry(operation, directory, name));
+        }
+    }
+}
+
+fn push_entry(operation: &mut Operation, directory: u64, name: &[u8]) -> i64 {
+    let text = &name[..name.len() - 1];
+    operation.report.push(i64::try_from(text.len()).unwrap_or_default());
+    for byte in text {
+        operation.report.push(i64::from(*byte));
+    }
+    let flags = libc::O_RDONLY as u64;
+    let file = step!(system_call(libc::SYS_openat, [directory, name.as_ptr() as u64, flags])).cast_unsigned();
+    step!(system_call(libc::SYS_fstat, [file, operation.stat_address()]));
+    let status = Status::of(operation.stat());
+    push_status(&mut operation.report, status);
+    let result = push_file(operation, file, status.size_bytes);
+    system_call(libc::SYS_close, [file]);
+    result
+}
+
+fn entry(numbers: &mut Numbers<'_>, times: bool) -> Value {
+    let length = next(numbers);
+    let name: Vec<u8> = (0..length).map(|_| u8::try_from(next(numbers)).unwrap_or_default()).collect();
+    let name = String::from_utf8_lossy(&name).into_owned();
+    let stat = read_status(numbers).value(times);
+    Value::Struct(vec![
+        ("name".into(), Value::Text(name.into())),
+        ("stat".into(), stat),
+        ("contents".into(), contents(numbers)),
+    ])
+}
+
+/// Asks `poll` about all descriptors at once: it tells which are closed, and whose other end is.
+fn peek_descriptors(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    operation.steps(list_descriptors, [arguments.flag(0)?.into()]);
+    Ok(())
+}
+
+fn list_descriptors(operation: &mut Operation) -> i64 {
+    operation.report.clear();
+    for (descriptor, polled) in (0..TEST_DESCRIPTORS).zip(operation.list.words_mut()) {
+        *polled = descriptor; // and no events: those that are looked for are always told
+    }
+    step!(system_call(libc::SYS_poll, [operation.list.address(), TEST_DESCRIPTORS, 0]));
+    for descriptor in 0..TEST_DESCRIPTORS {
+        let told = (operation.list.words_mut()[descriptor as usize] >> 48) as i16;
+        if told & libc::POLLNVAL == 0 {
+            step!(push_descriptor(operation, descriptor, told & (libc::POLLHUP | libc::POLLERR) == 0));
+        }
+    }
+    0
+}
+
+fn push_descriptor(operation: &mut Operation, descriptor: u64, peer_open: bool) -> i64 {
+    step!(system_call(libc::SYS_fstat, [descriptor, operation.stat_address()]));
+    let status = Status::of(operation.stat());
+    let mode = step!(system_call(libc::SYS_fcntl, [descriptor, libc::F_GETFL as u64])) & i64::from(libc::O_ACCMODE);
+    let readable = mode == i64::from(libc::O_RDONLY) || mode == i64::from(libc::O_RDWR);
+    let writable = mode == i64::from(libc::O_WRONLY) || mode == i64::from(libc::O_RDWR);
+    let offset = match status.pipe {
+        true => 0,
+        false => step!(system_call(libc::SYS_lseek, [descriptor, 0, libc::SEEK_CUR as u64])),
+    };
+    operation.report.push(descriptor.cast_signed());
+    push_status(&mut operation.report, status);
+    for flag in [status.pipe && writable, status.pipe && peer_open] {
+        operation.report.push(flag.into());
+    }
+    operation.report.push(offset);
+    for flag in [readable, writable] {
+        operation.report.push(flag.into());
+    }
+    if readable {
+        return push_open(operation, descriptor, status);
+    }
+    let mut path = Path::default();
+    path.set_number(descriptor);
+    let flags = (libc::O_RDONLY | libc::O_NONBLOCK) as u64;
+    let again = step!(system_call(libc::SYS_openat, [held::OWN, path.address(), flags])).cast_unsigned();
+    let result = push_open(operation, again, status);
+    system_call(libc::SYS_close, [again]);
+    result
+}
+
+fn push_open(operation: &mut Operation, descriptor: u64, status: Status) -> i64 {
+    if status.pipe { push_pipe(operation, descriptor) } else { push_file(operation, descriptor, status.size_bytes) }
+}
+
+/// Writes the pages that wait in a pipe, without taking them.
+fn push_pipe(operation: &mut Operation, read_end: u64) -> i64 {
+    const EVERYTHING: u64 = 16 * PAGE_BYTES as u64;
+    let place = begin_contents(&mut operation.report);
+    let [copies, copy_to] = held::SCRATCH_PIPE;
+    let nothing_yet = -i64::from(libc::EAGAIN);
+    let copied = system_call(libc::SYS_tee, [read_end, copy_to, EVERYTHING, u64::from(libc::SPLICE_F_NONBLOCK)]);
+    if copied != nothing_yet {
+        step!(copied);
+    }
+    let mut count = 0;
+    loop {
+        let size = system_call(libc::SYS_read, [copies, operation.page.address(), PAGE_BYTES as u64]);
+        if size == nothing_yet {
+            break;
+        }
+        let found = if step!(size) == PAGE { content(operation.page.uniform()) } else { content(None) };
+        operation.report.push(found);
+        count += 1;
+    }
+    end_contents(&mut operation.report, place, count);
+    0
+}
+
+fn descriptor(numbers: &mut Numbers<'_>, times: bool) -> Value {
+    let flag = |numbers: &mut Numbers<'_>| Value::Bool(next(numbers) != 0);
+    Value::Struct(vec![
+        ("fd".into(), Value::Int(next(numbers))),
+        ("stat".into(), read_status(numbers).value(times)),
+        ("write_end".into(), flag(numbers)),
+        ("peer_open".into(), flag(numbers)),
+        ("offset".into(), super::pages(next(numbers))),
+        ("readable".into(), flag(numbers)),
+        ("writable".into(), flag(numbers)),
+        ("contents".into(), contents(numbers)),
+    ])
+}
+
+/// Lists the pages that the process may have mapped: their number.
+fn list_pages(operation: &mut Operation, leftovers: &Leftovers) -> Result<u64, String> {
+    let pages = leftovers.pages();
+    let room = operation.list.words_mut().get_mut(..pages.len());
+    room.ok_or_else(|| format!("{} mapped pages: more than the runner can list", pages.len()))?.copy_from_slice(&pages);
+    Ok(pages.len() as u64)
+}
+
+/// The addresses of the list that are mapped, each with its number among them.
+fn for_each_mapped(operation: &mut Operation, mut visit: impl FnMut(&mut Report, u64, u64)) -> i64 {
+    operation.report.clear();
+    let (mut count, list) = (0, *operation.list.words_mut());
+    for address in &list[..usize::try_from(operation.arguments[0]).unwrap_or_default()] {
+        let present = operation.numbers.as_ptr() as u64;
+        match system_call(libc::SYS_mincore, [*address, PAGE_BYTES as u64, present]) {
+            result if result == -i64::from(libc::ENOMEM) => {}
+            result => {
+                step!(result);
+                visit(&mut operation.report, *address, count);
+                count += 1;
+            }
+        }
+    }
+    0
+}
+
+fn peek_memory(operation: &mut Operation, _: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
+    let count = list_pages(operation, leftovers)?;
+    operation.steps(
+        |operation| {
+            for_each_mapped(operation, |report, address, _| {
+                let (signal, found) = match access::load(address, Marks::None) {
+                    // SAFETY: a page of the test that can be read, as the load has just shown; nobody writes to it now.
+                    Ok(_) => (0, content(uniform(unsafe { &*(address as *const [u8; PAGE_BYTES]) }))),
+                    Err(fault) => (i64::from(fault.0), 0),
+                };
+                for number in [address.cast_signed(), signal, found] {
+                    report.push(number);
+                }
+            })
+        },
+        [count],
+    );
+    Ok(())
+}
+
+fn mapped_page(numbers: &mut Numbers<'_>) -> Value {
+    let address = reserved::value(next(numbers).cast_unsigned());
+    let (raised, found) = (signal(next(numbers)), next(numbers));
+    let content = if raised == Value::Null { Value::Int(found) } else { raised };
+    Value::Struct(vec![("address".into(), address), ("content".into(), content)])
+}
+
+/// A signal; nothing for 0.
+fn signal(number: i64) -> Value {
+    match u8::try_from(number) {
+        Ok(0) => Value::Null,
+        number => Value::Signal(number.unwrap_or_default()),
+    }
+}
+
+fn probe_memory(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
+    let (first, count) = (byte(arguments, 0)?, list_pages(operation, leftovers)?);
+    operation.steps(
+        |operation| {
+            let first = operation.arguments[1];
+            for_each_mapped(operation, |report, address, number| {
+                let stored = access::store(address, ((first + number) & 0xff) as u8, Marks::None);
+                report.push(stored.map_or_else(|fault| i64::from(fault.0), |()| 0));
+            })
+        },
+        [count, first.into()],
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_records_give_their_names() {
+        let mut list = Vec::new();
+        for name in ["a", "..", "longer"] {
+            let length = (19 + name.len() + 1).next_multiple_of(8);
+            let start = list.len();
+            list.resize(start + length, 0);
+            list[start + 16..start + 18].copy_from_slice(&(length as u16).to_le_bytes());
+            list[start + 19..start + 19 + name.len()].copy_from_slice(name.as_bytes());
+        }
+        assert_eq!(records(&list).collect::<Vec<_>>(), [&b"a\0"[..], b"..\0", b"longer\0"]);
+        assert_eq!(records(&list[..10]).count(), 0);
+    }
+
+    #[test]
+    fn a_report_that_is_too_long_equals_nothing() {
+        let mut operation = Operation::default();
+        while operation.report.numbers().is_some() {
+            operation.report.push(0);
+        }
+        assert!(matches!(read(&operation, |numbers| Value::Int(next(numbers)))[..], [Value::Text(_)]));
+    }
+}

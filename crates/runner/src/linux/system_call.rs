@@ -1,0 +1,53 @@
+//! System calls without a C library in between.
+
+use std::arch::asm;
+
+use crate::target::Marks;
+use crate::{call_begin_bytes, call_end_bytes};
+
+/// Makes a system call, without marks, and returns what the kernel returns: -4095..=-1 is an error number, negated.
+pub fn system_call<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
+    let mut all = [0; 6];
+    all[..N].copy_from_slice(&arguments);
+    system_call_marked(number, all, Marks::None)
+}
+
+/// As [`system_call`], between marks if it is under test.
+///
+/// All registers are loaded in front of the first mark, and the result is stored behind the second: between the marks
+/// stands the `syscall` instruction and nothing else.
+pub fn system_call_marked(number: i64, arguments: [u64; 6], marks: Marks) -> i64 {
+    let mut result = number;
+    let [a, b, c, d, e, f] = arguments;
+    match marks {
+        // SAFETY: whoever fills in a call (`calls`, `directory`) gives pointers into an operation or to paths that
+        // outlive it. Memory is mapped and unmapped in the range that is reserved for tests alone (`reserved`), and no
+        // call changes the control flow of the runner. The kernel clobbers rcx and r11.
+        Marks::Around => unsafe {
+            asm!(call_begin_bytes!(), "syscall", call_end_bytes!(),
+                inlateout("rax") result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+                lateout("rcx") _, lateout("r11") _, options(nostack));
+        },
+        // SAFETY: as above.
+        Marks::None => unsafe {
+            asm!("syscall",
+                inlateout("rax") result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+                lateout("rcx") _, lateout("r11") _, options(nostack));
+        },
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marked_call_returns_what_an_unmarked_one_does() {
+        let marked = system_call_marked(libc::SYS_getppid, [0; 6], Marks::Around);
+        assert_eq!(marked, system_call(libc::SYS_getppid, []));
+        let mut arguments = [0; 6];
+        arguments[0] = u64::from(u32::MAX);
+        assert_eq!(system_call_marked(libc::SYS_close, arguments, Marks::Around), -i64::from(libc::EBADF));
+    }
+}

@@ -1,0 +1,132 @@
+//! The target: every window starts in a fresh, empty directory, which is the working directory of all its processes.
+//!
+//! The directory's name counts up, and the directory is removed afterwards, so no dentry or inode outlives its window by
+//! name. Removal unlinks the names that the test could have created; only if something is left is the directory read.
+
+use commutant_wire::value::Value;
+
+use super::calls::{self, After, LinuxCall, Memory};
+use super::leftovers::{COORDINATOR, Leftovers};
+use super::operation::Operation;
+use super::system_call::system_call;
+use crate::arguments::Arguments;
+use crate::crew::Crew;
+use crate::place::Place;
+use crate::target::{Agents, Marks, Signature, Target};
+
+/// Linux, with directories under `root` on the file system under test.
+pub struct Linux {
+    calls: Vec<&'static LinuxCall>,
+    signatures: Vec<Signature>,
+    /// Absolute path of the directory that holds the windows' directories.
+    root: String,
+    /// Number of the window, for its directory's name.
+    window: u64,
+    leftovers: Leftovers,
+}
+
+impl Linux {
+    /// Windows' directories will be made in `root`, an absolute path.
+    #[must_use]
+    pub fn new(root: &str) -> Self {
+        Self {
+            calls: calls::all().collect(),
+            signatures: calls::all().map(|call| call.signature).collect(),
+            root: root.to_owned(),
+            window: 0,
+            leftovers: Leftovers::new(root.to_owned()),
+        }
+    }
+
+    /// Removes whatever is left in the window's directory: slow, and only for calls that create names of their own.
+    fn sweep(&self) -> Result<(), String> {
+        let path = self.leftovers.directory_path();
+        std::fs::remove_dir_all(path).map_err(|error| format!("removing {path}: {error}"))
+    }
+}
+
+/// A system call that belongs to no call of the test.
+pub(super) fn call<const N: usize>(crew: &mut Crew<Linux>, place: Place, number: i64, arguments: [u64; N]) -> i64 {
+    if place == COORDINATOR {
+        return system_call(number, arguments);
+    }
+    crew.operation(place).call(number, arguments);
+    crew.run(place, Marks::None)
+}
+
+/// Turns an error number into a text that says what failed.
+pub(super) fn check(what: &str, result: i64) -> Result<(), String> {
+    match i32::try_from(-result) {
+        Ok(number) if number > 0 => Err(format!("{what}: {}", std::io::Error::from_raw_os_error(number))),
+        _ => Ok(()),
+    }
+}
+
+impl Target for Linux {
+    type Operation = Operation;
+
+    fn signatures(&self) -> &[Signature] {
+        &self.signatures
+    }
+
+    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String> {
+        self.window += 1;
+        self.leftovers = Leftovers::new(format!("{}/{}", self.root, self.window));
+        let path = &mut crew.operation(COORDINATOR).paths[0];
+        path.set(&[self.leftovers.directory_path()])?;
+        check("making a directory", system_call(libc::SYS_mkdir, [path.address(), 0o755]))?;
+        for place in agents.iter() {
+            // The path goes by the actor's operation: other processes do not share the coordinator's memory.
+            let path = &mut crew.operation(place).paths[0];
+            path.set(&[self.leftovers.directory_path()])?;
+            let address = path.address();
+            check("entering the directory", call(crew, place, libc::SYS_chdir, [address]))?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, call: usize, home: Place, worker: Place) -> Place {
+        match self.calls[call].memory {
+            Memory::Own => home,
+            Memory::Process => worker,
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        operation: &mut Operation,
+        place: Place,
+        call: usize,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), String> {
+        self.leftovers.acting(place.process());
+        (self.calls[call].prepare)(operation, arguments, &mut self.leftovers)
+    }
+
+    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
+        operation.execute(marks)
+    }
+
+    fn finish(&mut self, crew: &mut Crew<Self>, place: Place, number: usize, result: i64) -> Result<Value, String> {
+        let definition = self.calls[number];
+        let value = definition.decode(crew.operation(place), result);
+        if definition.memory == Memory::Process {
+            let picked = matches!(&value, Value::Opaque { .. }).then(|| result.cast_unsigned());
+            self.leftovers.mapped(place, picked);
+        }
+        if definition.after == After::Close && result >= 0 {
+            check("closing a descriptor", call(crew, place, libc::SYS_close, [result.cast_unsigned()]))?;
+        }
+        Ok(value)
+    }
+
+    fn clean(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String> {
+        self.leftovers.clean(crew, agents)?;
+        let path = &mut crew.operation(COORDINATOR).paths[0];
+        path.set(&[self.leftovers.directory_path()])?;
+        match system_call(libc::SYS_rmdir, [path.address()]) {
+            result if result == -i64::from(libc::ENOTEMPTY) => self.sweep(),
+            result => check("removing the directory", result),
+        }
+    }
+}

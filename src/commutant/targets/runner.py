@@ -1,0 +1,45 @@
+"""What a runner says of itself when it is asked on the host: above all, which calls it knows.
+
+A call is known by its name and the names of its parameters, since interfaces have calls of one name with others.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from commutant.errors import RunError
+
+_ANSWER_SECONDS = 20.0
+_SIGNATURE = re.compile(r"(\w+)\((|\w+(?:, \w+)*)\)")
+
+Signature = tuple[str, frozenset[str]]
+"""A call's name and those of its parameters, without the process that makes it."""
+
+
+def signature(call: str, parameters: Iterable[str]) -> Signature:
+    """The signature of a call with these parameters, in whatever order."""
+    return call, frozenset(parameters)
+
+
+def read_calls(path: Path) -> frozenset[Signature]:
+    """The calls that a runner says it knows (`--calls`); raises RunError if it does not."""
+    calls = set()
+    for line in ask(path, "--calls").splitlines():
+        found = _SIGNATURE.fullmatch(line)
+        if found is None:
+            raise RunError(f"{path}: expected calls such as `link(old, new)`, got {line!r:.80}; run `make setup` again")
+        calls.add(signature(found[1], filter(None, found[2].split(", "))))
+    return frozenset(calls)
+
+
+def ask(path: Path, *arguments: str) -> str:
+    """What a program prints for its arguments, without an emulator; raises RunError if it does not start."""
+    command: Sequence[str] = [str(path), *arguments]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise RunError(f"{path}: the runner does not start: {error}; run `make setup` again") from None
+    return answer.stdout
