@@ -1,0 +1,150 @@
+//! One ELF file with its symbols and debug information.
+
+use std::path::Path;
+
+use addr2line::{Loader, demangle_auto};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Object, ObjectSymbol, SymbolKind};
+
+/// Why a file cannot be used for naming.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramNamingError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {problem}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What went wrong.
+        problem: std::io::Error,
+    },
+    /// It is no ELF file of 64 bits, or a damaged one.
+    #[error("{path}: expected an ELF file of 64 bits: {problem}")]
+    NotElf {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// What an instruction belongs to; a call that was inlined has one for each function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeName {
+    /// The function, demangled.
+    pub function: String,
+    /// Source file and line, if debug information tells.
+    pub line: Option<(String, u32)>,
+}
+
+/// A segment that is mapped from the file.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    offset: u64,
+    file_bytes: u64,
+    address: u64,
+}
+
+/// A variable's first address, first address behind, and name.
+type Variable = (u64, u64, String);
+
+/// A file's names.
+pub struct ProgramFile {
+    loader: Loader,
+    segments: Vec<Segment>,
+    /// By first address.
+    variables: Vec<Variable>,
+}
+
+impl ProgramFile {
+    /// Reads a file. Debug information in files of their own is found where debuggers look for it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no ELF file.
+    pub fn open(path: &Path) -> Result<Self, ProgramNamingError> {
+        let shown = || path.display().to_string();
+        let not_elf = |problem: String| ProgramNamingError::NotElf { path: shown(), problem };
+        let bytes = std::fs::read(path).map_err(|problem| ProgramNamingError::Unreadable { path: shown(), problem })?;
+        let (segments, variables) = read(&bytes).map_err(|error| not_elf(error.to_string()))?;
+        let loader = Loader::new(path).map_err(|error| not_elf(error.to_string()))?;
+        Ok(Self { loader, segments, variables })
+    }
+
+    /// The address of what stands at an offset of the file.
+    #[must_use]
+    pub fn address_at(&self, offset: u64) -> Option<u64> {
+        // A mapping starts at a page, its segment perhaps behind the page's start.
+        const PAGE_BYTES: u64 = 4096;
+        self.segments
+            .iter()
+            .find(|segment| {
+                let start = segment.offset & !(PAGE_BYTES - 1);
+                (start..segment.offset.saturating_add(segment.file_bytes)).contains(&offset)
+            })
+            .map(|segment| segment.address.wrapping_add(offset).wrapping_sub(segment.offset))
+    }
+
+    /// The functions that an instruction belongs to, the innermost first; none if there is no symbol for it.
+    #[must_use]
+    pub fn code(&self, address: u64) -> Vec<CodeName> {
+        let mut names = Vec::new();
+        let is_mapped = |segment: &Segment| address.wrapping_sub(segment.address) < segment.file_bytes;
+        if !self.segments.iter().any(is_mapped) {
+            return names;
+        }
+        if let Ok(mut frames) = self.loader.find_frames(address) {
+            while let Ok(Some(frame)) = frames.next() {
+                let Some(function) = frame.function.as_ref().and_then(|function| function.demangle().ok()) else {
+                    continue;
+                };
+                let line = frame.location.as_ref().and_then(|location| {
+                    let file = location.file?;
+                    Some((file.to_owned(), location.line.unwrap_or(0)))
+                });
+                names.push(CodeName { function: function.into_owned(), line });
+            }
+        }
+        if names.is_empty()
+            && let Some(symbol) = self.loader.find_symbol(address)
+        {
+            let function = demangle_auto(symbol.into(), None).into_owned();
+            names.push(CodeName { function, line: None });
+        }
+        names
+    }
+
+    /// The variable that an address lies in, and how many bytes behind its start.
+    #[must_use]
+    pub fn variable(&self, address: u64) -> Option<(&str, u64)> {
+        let behind = self.variables.partition_point(|&(start, ..)| start <= address);
+        let (start, end, name) = &self.variables[behind.checked_sub(1)?];
+        (address < *end).then(|| (name.as_str(), address - start))
+    }
+}
+
+fn read(bytes: &[u8]) -> object::Result<(Vec<Segment>, Vec<Variable>)> {
+    let header = object::elf::FileHeader64::<object::Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let segments = header
+        .program_headers(endian, bytes)?
+        .iter()
+        .filter(|segment| segment.p_type(endian) == object::elf::PT_LOAD)
+        .map(|segment| Segment {
+            offset: segment.p_offset(endian),
+            file_bytes: segment.p_filesz(endian),
+            address: segment.p_vaddr(endian),
+        })
+        .collect();
+    let file = object::read::elf::ElfFile64::<object::Endianness>::parse(bytes)?;
+    let mut variables: Vec<Variable> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0 && symbol.is_definition())
+        .filter_map(|symbol| {
+            let name = demangle_auto(symbol.name().ok()?.into(), None).into_owned();
+            Some((symbol.address(), symbol.address().saturating_add(symbol.size()), name))
+        })
+        .collect();
+    variables.sort();
+    variables.dedup_by_key(|variable| variable.0);
+    Ok((segments, variables))
+}
