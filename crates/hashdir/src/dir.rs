@@ -61,6 +61,12 @@ pub struct Present<'g> {
 }
 
 impl Present<'_> {
+    /// Whether its value may have the [`MARK`](crate::MARK). If not, it had none at a moment at which the name existed.
+    #[inline]
+    pub fn may_be_marked(&self) -> bool {
+        self.entry.is_marked()
+    }
+
     /// Whether the name has existed ever since.
     #[inline]
     pub fn still_present(&self) -> bool {

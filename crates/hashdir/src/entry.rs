@@ -7,12 +7,16 @@ use core::ptr::{self, NonNull};
 use commit::{Decisions, Observed, Tag};
 use epoch::Retired;
 use percpu::{Core, OutOfMemory, SizeClass};
-use sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::key::{Key, MAX_NAME_BYTES, position};
 
 /// Names up to this length are kept in the entry.
 const INLINE_BYTES: usize = 24;
+
+/// Bit of a value that lookups of existence learn without reading the value, at least since it was first set: a name
+/// that leads to a symbolic link, for a file system.
+pub const MARK: u64 = 1;
 
 /// States of an entry; for the last two, the tag stands above the two bits.
 const DEAD: u64 = 0;
@@ -38,6 +42,8 @@ struct NameLine {
     name: NameStore,
     name_bytes: u8,
     tie: u8,
+    /// Atomic: 1 once a value with [`MARK`] was stored or prepared; never cleared.
+    marked: AtomicU32,
 }
 
 /// The second line.
@@ -97,6 +103,7 @@ impl Entry {
                 name,
                 name_bytes: key.name.len() as u8,
                 tie,
+                marked: AtomicU32::new((value & MARK) as u32),
             },
             second: ValueLine {
                 value: AtomicU64::new(value),
@@ -252,6 +259,7 @@ impl Entry {
     }
 
     pub(crate) fn prepare_replace(&self, value: u64, tag: Tag) {
+        self.mark(value);
         if !sync::mutant::planted("hashdir: replacement without fence") {
             // Who reads the new `value_to_be` under the tag before then finds that tag gone, and reads again.
             fence(Ordering::Release);
@@ -273,13 +281,28 @@ impl Entry {
 
     /// Replaces the value by itself.
     pub(crate) fn replace(&self, value: u64) {
+        self.mark(value);
         let version = self.second.version.load(Ordering::Relaxed);
         self.second.version.store(version + 1, Ordering::Relaxed);
         fence(Ordering::Release);
         self.second.value.store(value, Ordering::Release);
     }
 
-    /// Whether the entry is plainly present, without a mark.
+    /// Before a value with the mark can be seen: who then finds the entry unmarked has done so while the old value was.
+    fn mark(&self, value: u64) {
+        if value & MARK != 0 && self.first.marked.load(Ordering::Relaxed) == 0 {
+            // Release pairs with the acquire in `is_marked`; what makes the value true comes later.
+            self.first.marked.store(1, Ordering::Release);
+        }
+    }
+
+    /// Whether the value has, or had, or is about to have the mark.
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        self.first.marked.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether the entry is plainly present, without a tag.
     pub(crate) fn is_present(&self) -> bool {
         self.first.state.load(Ordering::Relaxed) == PRESENT
     }

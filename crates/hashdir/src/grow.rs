@@ -8,7 +8,7 @@ use percpu::Core;
 use sync::Wait;
 use sync::atomic::Ordering;
 
-use crate::dir::HashDir;
+use crate::dir::{ALIVE, DEAD, HashDir, KILLING};
 use crate::entry::Entry;
 use crate::table::{Bucket, KIND_TABLE, MAX_BUCKETS, RANK_BUCKET, RANK_GROW, Table};
 
@@ -108,8 +108,9 @@ impl HashDir {
     /// and bucket locks that name its core are freed.
     ///
     /// # Safety
-    /// `guard` pins a core that was taken over from a dead owner; `last` is what `Decisions::last` says of it.
-    pub unsafe fn repair_taken_over<'g>(&'g self, guard: &'g Guard<'g>, last: (Tag, bool)) {
+    /// `guard` pins a core that was taken over from a dead owner; `last` is what `Decisions::last` says of it; `removed`,
+    /// whether the directory has lost its name for good.
+    pub unsafe fn repair_taken_over<'g>(&'g self, guard: &'g Guard<'g>, last: (Tag, bool), removed: bool) {
         let core = guard.core();
         let mut table = self.table.load(Ordering::Acquire);
         // SAFETY: tables and entries live as long as the guard; chains whose lock names our core are ours.
@@ -124,8 +125,8 @@ impl HashDir {
                 table = current.next.load(Ordering::Acquire);
             }
             if self.upkeep.lock.holder() == Some(core.index()) {
-                // A removal that was not finished is undone; a growth goes on where it stood.
-                let (from, to) = (crate::dir::KILLING, crate::dir::ALIVE);
+                // A removal that was not finished is undone unless it has happened; a growth goes on where it stood.
+                let (from, to) = (KILLING, if removed { DEAD } else { ALIVE });
                 let status = &self.status;
                 status.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).ok();
                 self.upkeep.lock.release_taken_over(core);

@@ -65,7 +65,7 @@ mod table;
 
 pub use change::{InsertError, Locked, LockedPair, Prepared, lock_two};
 pub use dir::{Found, HashDir, Present};
-pub use entry::ENTRY_CLASS;
+pub use entry::{ENTRY_CLASS, MARK};
 pub use grow::Growth;
 pub use key::{Key, MAX_NAME_BYTES};
 pub use kill::{Killing, NotEmpty};

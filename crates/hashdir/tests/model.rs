@@ -193,7 +193,7 @@ fn what_a_dead_process_left_is_completed_or_undone() {
                 let heir = world.arena.take_over(1, owner(), OwnerId::new(2).unwrap()).unwrap();
                 let last = world.decisions.last(&heir);
                 world.epochs.unpin_taken_over(&heir);
-                dir.repair_taken_over(&world.epochs.pin(&heir), last);
+                dir.repair_taken_over(&world.epochs.pin(&heir), last, false);
                 world.maintain(&heir);
             }
             let expected: &[(&str, u64)] =

@@ -2,57 +2,63 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use scalefs::names::{self, OpenFlags};
-use scalefs::{Attributes, Direct, Errno, FieldChoice, Verbs};
+use scalefs::attributes::{self, Access};
+use scalefs::names::{self, RenameMode};
+use scalefs::{Attributes, Direct, Errno, Fields, Follow, Node, OpenFlags, Start};
 use sync::Spin;
 
 use crate::instance::Actor;
 
 /// An open file: a reference that [`close`] gives up.
-pub type Opened = <Direct<'static, Spin> as Verbs>::Node;
+pub type Opened = Node;
 
 const MODE: u32 = 0o644;
+const AT: Start<Node> = Start::WorkingDirectory;
+
+fn begin(actor: &Actor) -> Direct<'_, Spin> {
+    actor.file_system.begin(&actor.core, actor.context, &Spin)
+}
 
 /// Opens a file; see [`names::open`].
 #[inline(never)]
 pub fn open(actor: &Actor, name: &[u8], flags: OpenFlags) -> Result<Opened, Errno> {
-    names::open(&actor.file_system.begin(&actor.core, &Spin), name, flags, MODE)
+    names::open(&begin(actor), AT, name, flags, MODE).map(|opened| opened.node)
 }
 
 /// Gives up what [`open`] returned.
 #[inline(never)]
 pub fn close(actor: &Actor, opened: Opened) {
-    names::close(&actor.file_system.begin(&actor.core, &Spin), opened);
+    names::close(&begin(actor), opened);
 }
 
 /// See [`names::link`].
 #[inline(never)]
 pub fn link(actor: &Actor, old: &[u8], new: &[u8]) -> Result<(), Errno> {
-    names::link(&actor.file_system.begin(&actor.core, &Spin), old, new)
+    names::link(&begin(actor), (AT, old), (AT, new), Follow::Nothing)
 }
 
 /// See [`names::unlink`].
 #[inline(never)]
 pub fn unlink(actor: &Actor, name: &[u8]) -> Result<(), Errno> {
-    names::unlink(&actor.file_system.begin(&actor.core, &Spin), name)
+    names::unlink(&begin(actor), AT, name)
 }
 
 /// See [`names::rename`].
 #[inline(never)]
 pub fn rename(actor: &Actor, old: &[u8], new: &[u8]) -> Result<(), Errno> {
-    names::rename(&actor.file_system.begin(&actor.core, &Spin), old, new)
+    names::rename(&begin(actor), (AT, old), (AT, new), RenameMode::Replace)
 }
 
-/// See [`names::stat`].
+/// See [`attributes::stat`]: the number and the link count.
 #[inline(never)]
 pub fn stat(actor: &Actor, name: &[u8]) -> Result<Attributes, Errno> {
-    names::stat(&actor.file_system.begin(&actor.core, &Spin), name, FieldChoice::All)
+    attributes::stat(&begin(actor), AT, name, Follow::Symlinks, Fields::LINK_COUNT)
 }
 
-/// See [`names::access`].
+/// See [`attributes::access`].
 #[inline(never)]
 pub fn access(actor: &Actor, name: &[u8]) -> Result<(), Errno> {
-    names::access(&actor.file_system.begin(&actor.core, &Spin), name)
+    attributes::access(&begin(actor), AT, name, Follow::Symlinks, Access::EXISTS)
 }
 
 /// What is done between windows.

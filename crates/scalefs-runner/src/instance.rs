@@ -5,7 +5,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
-use scalefs::{ScaleFs, ScaleFsConfig};
+use scalefs::{Context, Credentials, ScaleFs, ScaleFsConfig};
 
 /// Where the arena lies: the same in every run, so that findings can be compared.
 pub const ARENA_BASE: usize = 0x6000_0000_0000;
@@ -19,12 +19,15 @@ pub struct Instance {
     /// Where the tables that `ScaleFs::create` makes begin and end; objects follow.
     tables: (usize, usize),
     file_system: &'static ScaleFs,
+    context: &'static Context,
 }
 
 /// What a thread acts through.
 pub struct Actor {
     /// The instance's file system.
     pub file_system: &'static ScaleFs,
+    /// On whose behalf it calls.
+    pub context: &'static Context,
     /// The thread's core.
     pub core: Core<'static>,
 }
@@ -65,9 +68,10 @@ impl Instance {
         let core: &'static Core<'static> = Box::leak(Box::new(core));
         let file_system =
             ScaleFs::create(core, config).map_err(|_| "the arena is too small for an instance".to_owned())?;
+        let context = Box::leak(Box::new(Context::new(file_system, core, Credentials::SUPERUSER)));
         // SAFETY: leaked just now, and `create` has returned: the core is given up, for its thread to claim it.
         unsafe { ptr::drop_in_place(ptr::from_ref(core).cast_mut()) };
-        Ok(Box::leak(Box::new(Instance { arena, tables: (tables_start, end_of_used()), file_system })))
+        Ok(Box::leak(Box::new(Instance { arena, tables: (tables_start, end_of_used()), file_system, context })))
     }
 
     /// The parts of the arena, in the form of symbols: first address, first address behind it, name.
@@ -88,7 +92,7 @@ impl Instance {
     /// # Errors
     /// The core is taken.
     pub fn enter(&'static self, number: usize) -> Result<(), String> {
-        let actor = Actor { file_system: self.file_system, core: claim(self.arena, number)? };
+        let actor = Actor { file_system: self.file_system, context: self.context, core: claim(self.arena, number)? };
         ACTOR.set(Some(Box::leak(Box::new(actor))));
         Ok(())
     }

@@ -117,7 +117,7 @@ impl Operation {
             Work::Access => calls::access(actor, first).map(done),
             Work::Stat => calls::stat(actor, first).map(|attributes| Outcome::Status {
                 number: attributes.number.0,
-                link_count: attributes.link_count.unwrap_or_default(),
+                link_count: attributes.link_count,
             }),
             Work::Nothing => Ok(Outcome::Success),
             Work::Close(opened) => {
@@ -221,9 +221,9 @@ impl Target for ScaleFsTarget {
         }
         operation.work = match SIGNATURES[call].name {
             "open" => Work::Open(match (arguments.flag(1)?, arguments.flag(2)?) {
-                (true, true) => OpenFlags::CreateNew,
-                (true, false) => OpenFlags::Create,
-                (false, _) => OpenFlags::Existing,
+                (true, true) => OpenFlags::CREATE | OpenFlags::EXCLUSIVE,
+                (true, false) => OpenFlags::CREATE,
+                (false, _) => OpenFlags::NONE,
             }),
             "link" => Work::Link,
             "unlink" => Work::Unlink,

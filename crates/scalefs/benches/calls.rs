@@ -13,7 +13,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use percpu::{Arena, ArenaConfig, CacheLine, Core, HeapRegion, OwnerId};
-use scalefs::{FieldChoice, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use scalefs::names::{self, RenameMode};
+use scalefs::{Context, Credentials, Direct, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, attributes};
 use sync::Spin;
 
 const FILES: usize = 1000;
@@ -21,9 +22,14 @@ const CALLS: usize = 5000;
 /// Calls per thread and phase in the shared directory: long enough that starting threads does not count.
 const SHARED_CALLS: usize = 40_000;
 
+const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+/// `O_CREAT | O_EXCL`.
+const CREATE_NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE);
+
 struct Ours<'a> {
     fs: &'a ScaleFs,
     core: Core<'a>,
+    context: Context,
 }
 
 impl Ours<'_> {
@@ -33,22 +39,27 @@ impl Ours<'_> {
         }
     }
 
-    fn stat(&self, name: &str, fields: FieldChoice) {
-        black_box(names::stat(&self.fs.begin(&self.core, &Spin), name.as_bytes(), fields).unwrap());
+    fn begin(&self) -> Direct<'_, Spin> {
+        self.fs.begin(&self.core, &self.context, &Spin)
+    }
+
+    fn stat(&self, name: &str, fields: Fields) {
+        black_box(attributes::stat(&self.begin(), AT, name.as_bytes(), Follow::Symlinks, fields).unwrap());
     }
 
     fn open(&self, name: &str, flags: OpenFlags) {
-        let verbs = self.fs.begin(&self.core, &Spin);
-        let node = names::open(&verbs, name.as_bytes(), flags, 0o644).unwrap();
-        names::close(&verbs, node);
+        let verbs = self.begin();
+        let opened = names::open(&verbs, AT, name.as_bytes(), flags, 0o644).unwrap();
+        names::close(&verbs, opened.node);
     }
 
     fn unlink(&self, name: &str) {
-        names::unlink(&self.fs.begin(&self.core, &Spin), name.as_bytes()).unwrap();
+        names::unlink(&self.begin(), AT, name.as_bytes()).unwrap();
     }
 
     fn rename(&self, from: &str, to: &str) {
-        names::rename(&self.fs.begin(&self.core, &Spin), from.as_bytes(), to.as_bytes()).unwrap();
+        let (from, to) = ((AT, from.as_bytes()), (AT, to.as_bytes()));
+        names::rename(&self.begin(), from, to, RenameMode::Replace).unwrap();
     }
 }
 
@@ -89,11 +100,12 @@ fn against_tmpfs(rounds: usize) {
     let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs_ours = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
-    let ours = Ours { fs: fs_ours, core };
+    let context = Context::new(fs_ours, &core, Credentials::SUPERUSER);
+    let ours = Ours { fs: fs_ours, core, context };
     let names: Vec<String> = (0..FILES).map(|number| format!("file-{number}")).collect();
     let paths: Vec<PathBuf> = names.iter().map(|name| host.join(name)).collect();
     for (name, path) in names.iter().zip(&paths) {
-        ours.open(name, OpenFlags::CreateNew);
+        ours.open(name, CREATE_NEW);
         fs::File::create(path).unwrap();
     }
     let (new, new_path) = ("new-name", host.join("new-name"));
@@ -101,14 +113,14 @@ fn against_tmpfs(rounds: usize) {
     let stat_host = |call: usize| {
         black_box(fs::metadata(&paths[call % FILES]).unwrap().nlink());
     };
-    compare("stat", rounds, |call| ours.stat(&names[call % FILES], FieldChoice::All), stat_host);
-    let without = FieldChoice::WithoutLinkCount;
+    compare("stat", rounds, |call| ours.stat(&names[call % FILES], Fields::ALL), stat_host);
+    let without = Fields::PERMISSIONS | Fields::SIZE;
     compare("stat without nlink", rounds, |call| ours.stat(&names[call % FILES], without), stat_host);
     compare(
         "open+close",
         rounds,
         |call| {
-            ours.open(&names[call % FILES], OpenFlags::Existing);
+            ours.open(&names[call % FILES], OpenFlags::READ);
             ours.maintained(call);
         },
         |call| drop(fs::File::open(&paths[call % FILES]).unwrap()),
@@ -117,7 +129,7 @@ fn against_tmpfs(rounds: usize) {
         "create+unlink",
         rounds,
         |call| {
-            ours.open(new, OpenFlags::CreateNew);
+            ours.open(new, CREATE_NEW);
             ours.unlink(new);
             ours.maintained(call);
         },
@@ -166,18 +178,22 @@ fn shared_directories(rounds: usize) {
     let cores = [0, 1].map(|number| CacheLine(Mutex::new(arena.claim(number, owner).unwrap())));
     let config = ScaleFsConfig { root_bucket_count: 1 << 17, ..ScaleFsConfig::default() };
     let scalefs = ScaleFs::create(&cores[0].lock().unwrap(), config).unwrap();
+    let context = Context::new(scalefs, &cores[0].lock().unwrap(), Credentials::SUPERUSER);
     let ours = |phase: usize, thread: usize, number: usize| {
         // Held by its one thread: the lock is never contended and on a line of its own core.
         let core = cores[thread].lock().unwrap();
         let (old, new) = (format!("old-{thread}-{number}"), format!("new-{thread}-{number}"));
-        let verbs = scalefs.begin(&core, &Spin);
+        let verbs = scalefs.begin(&core, &context, &Spin);
         match phase {
             0 => {
-                let node = names::open(&verbs, old.as_bytes(), OpenFlags::CreateNew, 0o644).unwrap();
-                names::close(&verbs, node);
+                let opened = names::open(&verbs, AT, old.as_bytes(), CREATE_NEW, 0o644).unwrap();
+                names::close(&verbs, opened.node);
             }
-            1 => names::rename(&verbs, old.as_bytes(), new.as_bytes()).unwrap(),
-            _ => names::unlink(&verbs, new.as_bytes()).unwrap(),
+            1 => {
+                let (from, to) = ((AT, old.as_bytes()), (AT, new.as_bytes()));
+                names::rename(&verbs, from, to, RenameMode::Replace).unwrap();
+            }
+            _ => names::unlink(&verbs, AT, new.as_bytes()).unwrap(),
         }
         drop(verbs);
         if number.is_multiple_of(64) {
@@ -216,12 +232,13 @@ fn large_directory(file_count: usize) {
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
     let before = arena.untouched_bytes();
-    let ours = Ours { fs, core };
+    let context = Context::new(fs, &core, Credentials::SUPERUSER);
+    let ours = Ours { fs, core, context };
     let mut thousands = Vec::new();
     for thousand in 0..file_count / 1000 {
         let start = Instant::now();
         for number in 0..1000 {
-            ours.open(&format!("file-{}", thousand * 1000 + number), OpenFlags::CreateNew);
+            ours.open(&format!("file-{}", thousand * 1000 + number), CREATE_NEW);
             ours.maintained(number);
         }
         thousands.push(start.elapsed().as_nanos() as f64 / 1000.0);

@@ -13,7 +13,9 @@ use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
-use scalefs::{FieldChoice, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use scalefs::attributes::{self, Access as Wanted};
+use scalefs::names::{self, RenameMode};
+use scalefs::{Context, Credentials, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories};
 use sync::Spin;
 
 /// A marker: an eight-byte no-operation with a code in its displacement.
@@ -24,10 +26,13 @@ macro_rules! marker {
     };
 }
 
-/// A call on names that are lower-case letters; the window's number makes them unique.
+/// A call on paths of lower-case letters; the window's number makes their names unique.
 #[derive(Clone, Copy)]
 enum Call {
     Open(&'static str, OpenFlags),
+    MakeDirectory(&'static str),
+    RemoveDirectory(&'static str),
+    ChangeMode(&'static str),
     Link(&'static str, &'static str),
     Unlink(&'static str),
     Rename(&'static str, &'static str),
@@ -36,8 +41,12 @@ enum Call {
     Access(&'static str),
 }
 
-use Call::{Access, Link, Open, Rename, Stat, StatWithoutLinkCount, Unlink};
-use OpenFlags::{CreateNew, Existing};
+use Call::{
+    Access, ChangeMode, Link, MakeDirectory, Open, RemoveDirectory, Rename, Stat, StatWithoutLinkCount, Unlink,
+};
+
+/// `O_CREAT | O_EXCL`.
+const CREATE_NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE);
 
 struct Pair {
     title: &'static str,
@@ -49,17 +58,19 @@ const fn pair(title: &'static str, setup: &'static [Call], first: Call, second: 
     Pair { title, setup, calls: [first, second] }
 }
 
-const A: Call = Open("a", CreateNew);
-const B: Call = Open("b", CreateNew);
-const C: Call = Open("c", CreateNew);
+const A: Call = Open("a", CREATE_NEW);
+const B: Call = Open("b", CREATE_NEW);
+const D: Call = MakeDirectory("d");
+const E: Call = MakeDirectory("e");
+const C: Call = Open("c", CREATE_NEW);
 
 const PAIRS: &[Pair] = &[
     pair("create a / create b", &[], A, B),
     pair("create a, exists / create a, exists", &[A], A, A),
     pair("create a / unlink b", &[B], A, Unlink("b")),
     pair("create a / stat b", &[B], A, Stat("b")),
-    pair("open a / open a", &[A], Open("a", Existing), Open("a", Existing)),
-    pair("open a / stat a", &[A], Open("a", Existing), Stat("a")),
+    pair("open a / open a", &[A], Open("a", OpenFlags::READ), Open("a", OpenFlags::READ)),
+    pair("open a / stat a", &[A], Open("a", OpenFlags::READ), Stat("a")),
     pair("link a b / link a c", &[A], Link("a", "b"), Link("a", "c")),
     pair("link a c / link b d", &[A, B], Link("a", "c"), Link("b", "d")),
     pair("link a c / unlink b, same file", &[A, Link("a", "b")], Link("a", "c"), Unlink("b")),
@@ -75,6 +86,24 @@ const PAIRS: &[Pair] = &[
     pair("rename a b, same file / rename a b", &[A, Link("a", "b")], Rename("a", "b"), Rename("a", "b")),
     pair("stat a / stat a", &[A], Stat("a"), Stat("a")),
     pair("access a / access a", &[A], Access("a"), Access("a")),
+    pair("mkdir d / mkdir e", &[], D, E),
+    pair("mkdir d, exists / mkdir d, exists", &[D], D, D),
+    pair("mkdir d / rmdir e", &[E], D, RemoveDirectory("e")),
+    pair("create d/a / create d/b", &[D], Open("d/a", CREATE_NEW), Open("d/b", CREATE_NEW)),
+    pair("create d/a / create e/a", &[D, E], Open("d/a", CREATE_NEW), Open("e/a", CREATE_NEW)),
+    pair("stat d/a / create d/b", &[D, Open("d/a", CREATE_NEW)], Stat("d/a"), Open("d/b", CREATE_NEW)),
+    pair("rename d/a e/a / stat d", &[D, E, Open("d/a", CREATE_NEW)], Rename("d/a", "e/a"), StatWithoutLinkCount("d")),
+    pair("rename d e/d / rename a b", &[A, D, E], Rename("d", "e/d"), Rename("a", "b")),
+    pair("rename d e/d / create a", &[D, E], Rename("d", "e/d"), A),
+    pair(
+        "rename d/e d/f / stat d/a",
+        &[D, MakeDirectory("d/e"), Open("d/a", CREATE_NEW)],
+        Rename("d/e", "d/f"),
+        Stat("d/a"),
+    ),
+    pair("chmod a / stat b", &[A, B], ChangeMode("a"), Stat("b")),
+    pair("chmod a / link a b", &[A], ChangeMode("a"), Link("a", "b")),
+    pair("rmdir d, not empty / stat d/a", &[D, Open("d/a", CREATE_NEW)], RemoveDirectory("d"), Stat("d/a")),
     // Does not commute: the tracer must find it in every window.
     pair("CONTROL link a b / stat a", &[A], Link("a", "b"), Stat("a")),
 ];
@@ -84,21 +113,29 @@ fn prepare(call: Call, window: usize) -> (Call, String, String) {
     let (first, second) = match call {
         Link(first, second) | Rename(first, second) => (first, second),
         Open(name, _) | Unlink(name) | Stat(name) | StatWithoutLinkCount(name) | Access(name) => (name, ""),
+        MakeDirectory(name) | RemoveDirectory(name) | ChangeMode(name) => (name, ""),
     };
-    (call, format!("{first}-{window}"), format!("{second}-{window}"))
+    let unique = |path: &str| path.split('/').map(|name| format!("{name}-{window}")).collect::<Vec<_>>().join("/");
+    (call, unique(first), unique(second))
 }
 
-fn make(fs: &ScaleFs, core: &Core, (call, first, second): &(Call, String, String)) -> bool {
-    let verbs = fs.begin(core, &Spin);
-    let (first, second) = (first.as_bytes(), second.as_bytes());
+fn make(fs: &ScaleFs, core: &Core, context: &Context, (call, first, second): &(Call, String, String)) -> bool {
+    let verbs = fs.begin(core, context, &Spin);
+    let (at, first, second) = (Start::WorkingDirectory, first.as_bytes(), second.as_bytes());
+    let stat = |fields| attributes::stat(&verbs, at, first, Follow::Symlinks, fields).is_ok();
     match call {
-        Open(_, flags) => names::open(&verbs, first, *flags, 0o644).map(|node| names::close(&verbs, node)).is_ok(),
-        Link(..) => names::link(&verbs, first, second).is_ok(),
-        Unlink(_) => names::unlink(&verbs, first).is_ok(),
-        Rename(..) => names::rename(&verbs, first, second).is_ok(),
-        Stat(_) => names::stat(&verbs, first, FieldChoice::All).is_ok(),
-        StatWithoutLinkCount(_) => names::stat(&verbs, first, FieldChoice::WithoutLinkCount).is_ok(),
-        Access(_) => names::access(&verbs, first).is_ok(),
+        Open(_, flags) => {
+            names::open(&verbs, at, first, *flags, 0o644).map(|opened| names::close(&verbs, opened.node)).is_ok()
+        }
+        Link(..) => names::link(&verbs, (at, first), (at, second), Follow::Nothing).is_ok(),
+        Unlink(_) => names::unlink(&verbs, at, first).is_ok(),
+        Rename(..) => names::rename(&verbs, (at, first), (at, second), RenameMode::Replace).is_ok(),
+        MakeDirectory(_) => directories::make_directory(&verbs, at, first, 0o755).is_ok(),
+        RemoveDirectory(_) => directories::remove_directory(&verbs, at, first).is_ok(),
+        ChangeMode(_) => attributes::change_mode(&verbs, at, first, 0o600).is_ok(),
+        Stat(_) => stat(Fields::ALL),
+        StatWithoutLinkCount(_) => stat(Fields::PERMISSIONS | Fields::SIZE),
+        Access(_) => attributes::access(&verbs, at, first, Follow::Symlinks, Wanted::EXISTS).is_ok(),
     }
 }
 
@@ -113,7 +150,7 @@ fn order_of(pair: usize, window: usize, windows: usize) -> u64 {
     1 + 2 * (pair * windows + window) as u64
 }
 
-fn work(fs: &ScaleFs, core: &Core, number: usize, windows: usize, mailbox: &Mailbox) {
+fn work(fs: &ScaleFs, core: &Core, context: &Context, number: usize, windows: usize, mailbox: &Mailbox) {
     marker!(0x15);
     let mut prepared = None;
     loop {
@@ -131,7 +168,7 @@ fn work(fs: &ScaleFs, core: &Core, number: usize, windows: usize, mailbox: &Mail
             prepared = Some(prepare(PAIRS[index / windows].calls[number], index));
         } else if let Some(call) = prepared.take() {
             marker!(0x11);
-            let outcome = make(fs, core, &call);
+            let outcome = make(fs, core, context, &call);
             marker!(0x12);
             std::hint::black_box(outcome);
         }
@@ -150,17 +187,18 @@ fn main() {
     let arguments: Vec<u64> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
     let [windows, hash_seed] = arguments[..] else { panic!("expected WINDOWS SEED") };
     let windows = windows as usize;
-    let mut region = HeapRegion::new(256 << 20).expect("memory");
+    let mut region = HeapRegion::new(1 << 30).expect("memory");
     let arena = Arena::create(&mut region, ArenaConfig::new(3)).expect("an arena");
     let cores = [0, 1, 2].map(|number| arena.claim(number, OwnerId::new(1).expect("not zero")).expect("a core"));
-    let config = ScaleFsConfig { hash_seed, ..ScaleFsConfig::default() };
+    let config = ScaleFsConfig { hash_seed, directory_bucket_count: 1024, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create(&cores[2], config).expect("a file system");
+    let context = &Context::new(fs, &cores[2], Credentials::SUPERUSER);
     let mailboxes = [const { Mailbox(AtomicU64::new(IDLE)) }; 2];
     let [zero, one, coordinator] = cores;
     std::thread::scope(|scope| {
         for (number, core) in [zero, one].into_iter().enumerate() {
             let mailbox = &mailboxes[number];
-            scope.spawn(move || work(fs, &core, number, windows, mailbox));
+            scope.spawn(move || work(fs, &core, context, number, windows, mailbox));
         }
         for (index, pair) in PAIRS.iter().enumerate() {
             println!("{} {} {}", index * windows, (index + 1) * windows - 1, pair.title);
@@ -168,7 +206,7 @@ fn main() {
                 let order = order_of(index, window, windows);
                 for call in pair.setup {
                     let number = index * windows + window;
-                    assert!(make(fs, &coordinator, &prepare(*call, number)), "set-up of {}", pair.title);
+                    assert!(make(fs, &coordinator, context, &prepare(*call, number)), "set-up of {}", pair.title);
                 }
                 mailboxes.iter().for_each(|mailbox| tell(mailbox, order));
                 fs.maintain(&coordinator, &Spin);

@@ -1,267 +1,199 @@
-//! The verbs in memory that all cores share: lookups write nothing, a change locks the buckets of its names.
+//! The verbs in memory that all cores share, as far as they concern one object or the caller; those on names are in
+//! `direct_names`.
 #![allow(unsafe_code)]
 
+use core::cell::Cell;
+use core::fmt;
 use core::ptr::NonNull;
 
 use epoch::Guard;
-use hashdir::{Found, HashDir, InsertError, Key, Present, lock_two};
+use hashdir::{Found, HashDir};
 use percpu::Core;
 
+use crate::context::Context;
+use crate::errno::Errno;
+use crate::fields::{Attributes, Fields};
 use crate::host::Host;
-use crate::inode::{Attributes, Directory, Inode, Kind};
-use crate::instance::{INODE_CLASS, ScaleFs};
-use crate::verbs::{FieldChoice, Refusal, Verbs};
+use crate::inode::{Directory, Inode, Kind, Permissions, Symlink};
+use crate::instance::ScaleFs;
 
-/// One call of one core.
+/// One call of one core on behalf of one process.
 pub struct Direct<'c, H> {
-    fs: &'c ScaleFs,
-    guard: Guard<'c>,
-    host: &'c H,
+    pub(crate) fs: &'c ScaleFs,
+    pub(crate) context: &'c Context,
+    pub(crate) guard: Guard<'c>,
+    pub(crate) host: &'c H,
+    /// Whether the call has noted what it works on.
+    is_working: Cell<bool>,
 }
 
-/// An inode during a call. Not dereferenced later: the core maintains between calls only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node(NonNull<Inode>);
-
-impl<'c, H: Host> Direct<'c, H> {
+impl<H> Drop for Direct<'_, H> {
     #[inline]
-    pub(crate) fn new(fs: &'c ScaleFs, core: &'c Core<'_>, host: &'c H) -> Direct<'c, H> {
-        Direct { fs, guard: fs.epochs().pin(core), host }
-    }
-
-    fn core(&self) -> &Core<'c> {
-        self.guard.core()
-    }
-
-    #[inline]
-    fn inode(&self, node: Node) -> &Inode {
-        // SAFETY: nodes come from names and references that existed in this call; see `refcache` on why they live on.
-        unsafe { node.0.as_ref() }
-    }
-
-    #[inline]
-    fn names(&self, directory: Node) -> &HashDir {
-        debug_assert_eq!(self.inode(directory).identity.kind, Kind::Directory);
-        // SAFETY: an inode of that kind is the first field of a `Directory`.
-        unsafe { &directory.0.cast::<Directory>().as_ref().names }
-    }
-
-    #[inline]
-    fn node_of(found: &Found<'_>) -> Node {
-        // SAFETY: values of names are addresses of inodes.
-        Node(unsafe { NonNull::new_unchecked(found.value() as usize as *mut Inode) })
-    }
-
-    fn value_of(node: Node) -> u64 {
-        node.0.as_ptr() as usize as u64
-    }
-
-    /// Turns what prevents an insertion into a refusal, after waiting for a removal that is under way.
-    fn refusal(&self, directory: Node, error: InsertError) -> Refusal {
-        match error {
-            InsertError::Dead => Refusal::Dead,
-            InsertError::OutOfMemory => Refusal::NoSpace,
-            InsertError::Killing => {
-                self.names(directory).wait_for_kill(self.host);
-                Refusal::Changed
-            }
+    fn drop(&mut self) {
+        if self.is_working.get() {
+            self.fs.working_ended(self.guard.core());
         }
     }
 }
 
-impl<'c, H: Host> Verbs for Direct<'c, H> {
-    type Node = Node;
-    type Present<'v>
-        = Present<'v>
-    where
-        Self: 'v;
-    type Found<'v>
-        = Found<'v>
-    where
-        Self: 'v;
+/// An inode during a call: its address, with its kind in the low bits, as names have it. Not dereferenced later, unless
+/// a reference was taken: the core maintains between calls only.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Node(u64);
 
+const KIND_MASK: u64 = 63;
+
+impl Node {
+    pub(crate) fn new(inode: NonNull<Inode>, kind: Kind) -> Node {
+        Node(inode.as_ptr() as usize as u64 | kind as u64)
+    }
+
+    /// The node with bits that [`Node::to_bits`] gave.
     #[inline]
-    fn root(&self) -> Node {
-        Node(self.fs.root.cast())
+    pub(crate) fn from_bits(bits: u64) -> Node {
+        Node(bits)
     }
 
     #[inline]
-    fn key<'n>(&self, name: &'n [u8]) -> Option<Key<'n>> {
-        Key::new(name, self.fs.hash_seed)
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
     }
 
     #[inline]
-    fn exists(&self, directory: Node, key: &Key<'_>) -> bool {
-        self.names(directory).exists(&self.guard, key)
+    pub(crate) fn of(found: &Found<'_>) -> Node {
+        Node(found.value())
+    }
+
+    /// What it is; inodes do not change their kind.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        Kind::from_number((self.0 & KIND_MASK) as u8)
     }
 
     #[inline]
-    fn present<'v>(&'v self, directory: Node, key: &Key<'_>) -> Option<Present<'v>> {
-        self.names(directory).present(&self.guard, key)
+    pub(crate) fn address(self) -> NonNull<Inode> {
+        // SAFETY: nodes are made from addresses of inodes.
+        unsafe { NonNull::new_unchecked((self.0 & !KIND_MASK) as usize as *mut Inode) }
+    }
+
+    /// The inode, for the time of the call in which the node was found, or while a reference is held.
+    #[inline]
+    pub(crate) fn inode<'i>(self) -> &'i Inode {
+        // SAFETY: whoever has a node found it in this call, where a name or a counted reference led to it, or holds a
+        // reference himself; see `refcache` on why it lives on.
+        unsafe { self.address().as_ref() }
+    }
+
+    /// The inode as a directory.
+    #[inline]
+    pub(crate) fn directory<'i>(self) -> &'i Directory {
+        assert_eq!(self.kind(), Kind::Directory, "only directories have names");
+        // SAFETY: as in `inode`; an inode of that kind is the first field of a `Directory`.
+        unsafe { self.address().cast::<Directory>().as_ref() }
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Node({:?} at {:#x})", self.kind(), self.0 & !KIND_MASK)
+    }
+}
+
+impl<'c, H: Host> Direct<'c, H> {
+    #[inline]
+    pub(crate) fn new(fs: &'c ScaleFs, core: &'c Core<'_>, context: &'c Context, host: &'c H) -> Direct<'c, H> {
+        Direct { fs, context, guard: fs.epochs().pin(core), host, is_working: Cell::new(false) }
     }
 
     #[inline]
-    fn still_present(&self, present: &Present<'_>) -> bool {
-        present.still_present()
+    pub(crate) fn core(&self) -> &Core<'c> {
+        self.guard.core()
+    }
+
+    /// See [`ScaleFs::working_on`].
+    #[inline]
+    pub(crate) fn working_on(&self, nodes: &[Node]) {
+        self.is_working.set(true);
+        self.fs.working_on(self.core(), nodes);
     }
 
     #[inline]
-    fn look_up<'v>(&'v self, directory: Node, key: &Key<'_>) -> Option<Found<'v>> {
-        self.names(directory).lookup(&self.guard, key)
+    pub(crate) fn names(&self, directory: Node) -> &HashDir {
+        &directory.directory().names
     }
 
     #[inline]
-    fn node(&self, found: &Found<'_>) -> Node {
-        Self::node_of(found)
+    pub(crate) fn take_reference(&self, node: Node) {
+        // SAFETY: a name or a reference has led to the inode in this call.
+        unsafe { self.fs.counts().change(self.core(), &node.inode().references, 1) };
     }
 
     #[inline]
-    fn still_same(&self, found: &Found<'_>) -> bool {
-        found.still_same()
+    pub(crate) fn drop_reference(&self, node: Node) {
+        // SAFETY: the caller's reference keeps the inode.
+        unsafe { self.fs.counts().change(self.core(), &node.inode().references, -1) };
     }
 
-    fn create_file(&self, directory: Node, key: &Key<'_>, mode: u32) -> Result<Node, Refusal> {
-        let core = self.core();
-        let outcome = {
-            let locked = self.names(directory).lock(&self.guard, key, self.host);
-            if locked.lookup(key).is_some() {
-                return Err(Refusal::Exists);
-            }
-            let inode = Inode::new(self.fs.next_number(core), Kind::Regular, mode);
-            let node = Node(core.allocate_value(inode).map_err(|_| Refusal::NoSpace)?);
-            locked.insert(key, Self::value_of(node)).map(|()| node).inspect_err(|_| {
-                // SAFETY: allocated just now; no name leads to it.
-                unsafe { core.free(node.0.cast(), INODE_CLASS) };
-            })
+    pub(crate) fn swap_working_directory(&self, directory: Node) {
+        self.take_reference(directory);
+        self.drop_reference(self.context.replace_working_directory(directory));
+    }
+
+    pub(crate) fn target_of(&self, symlink: Node) -> &[u8] {
+        assert_eq!(symlink.kind(), Kind::Symlink, "only symbolic links have targets");
+        let place = symlink.address().cast::<Symlink>();
+        // SAFETY: an inode of that kind is the first field of a `Symlink`, whose target's bytes follow it, immutable; it
+        // lives during the call.
+        unsafe { core::slice::from_raw_parts(place.add(1).cast().as_ptr(), usize::from(place.as_ref().target_bytes)) }
+    }
+
+    pub(crate) fn read_attributes(&self, node: Node, fields: Fields) -> Attributes {
+        let inode = node.inode();
+        let mut attributes = Attributes {
+            number: inode.header.number(),
+            kind: node.kind(),
+            mode: 0,
+            user: 0,
+            group: 0,
+            link_count: 0,
+            size_bytes: 0,
+            accessed_ns: 0,
+            modified_ns: 0,
+            changed_ns: 0,
         };
-        outcome.map_err(|error| self.refusal(directory, error))
-    }
-
-    fn add_link(&self, directory: Node, key: &Key<'_>, source: &Found<'_>) -> Result<(), Refusal> {
-        let (core, decisions, counts) = (self.core(), self.fs.decisions(), self.fs.counts());
-        let links = &self.inode(Self::node_of(source)).links;
-        let outcome = {
-            let locked = self.names(directory).lock(&self.guard, key, self.host);
-            if locked.lookup(key).is_some() {
-                return Err(Refusal::Exists);
-            }
-            let mut operation = decisions.begin_revocable(core);
-            match locked.prepare_insert(key, source.value(), operation.tag()) {
-                Err(error) => {
-                    operation.abort();
-                    Err(error)
-                }
-                Ok(prepared) => loop {
-                    // SAFETY: a name has led to the inode in this call; the count is settled before the next one.
-                    unsafe { counts.prepare(core, links, 1, operation.tag()) };
-                    // The source's bucket is not locked, so that link writes nothing of it: check it again, now that
-                    // all who look at the new name or at the count revoke us first.
-                    operation.fence_before_check();
-                    let happened = source.still_same() && operation.commit().is_ok();
-                    let changed = !happened && !source.still_same();
-                    if changed {
-                        operation.abort();
-                    }
-                    // SAFETY: as above.
-                    unsafe { counts.settle(core, links, happened) };
-                    if happened || changed {
-                        prepared.finish(happened);
-                        break if happened { Ok(()) } else { return Err(Refusal::Changed) };
-                    }
-                    operation = decisions.begin_revocable(core);
-                    prepared.retag(operation.tag());
-                },
-            }
-        };
-        outcome.map_err(|error| self.refusal(directory, error))
-    }
-
-    fn remove(&self, directory: Node, key: &Key<'_>, expected: Node) -> Result<(), Refusal> {
-        let (core, counts) = (self.core(), self.fs.counts());
-        let locked = self.names(directory).lock(&self.guard, key, self.host);
-        let found = locked.lookup(key).filter(|found| Self::node_of(found) == expected).ok_or(Refusal::Changed)?;
-        let links = &self.inode(expected).links;
-        let operation = self.fs.decisions().begin_firm(core);
-        let prepared = locked.prepare_remove(&found, operation.tag());
-        // SAFETY: the name leads to the inode; the count is settled before the next one.
-        unsafe { counts.prepare(core, links, -1, operation.tag()) };
-        let happened = operation.commit().is_ok();
-        // SAFETY: as above.
-        unsafe { counts.settle(core, links, happened) };
-        prepared.finish(happened);
-        Ok(())
-    }
-
-    fn rename(
-        &self,
-        (source_directory, source_key, expected): (Node, &Key<'_>, Node),
-        (target_directory, target_key, replaced): (Node, &Key<'_>, Option<Node>),
-    ) -> Result<(), Refusal> {
-        let (core, counts) = (self.core(), self.fs.counts());
-        let outcome = {
-            let pair = lock_two(
-                &self.guard,
-                (self.names(source_directory), source_key),
-                (self.names(target_directory), target_key),
-                self.host,
-            );
-            let source = pair.first().lookup(source_key);
-            let source = source.filter(|found| Self::node_of(found) == expected).ok_or(Refusal::Changed)?;
-            let target = pair.second().lookup(target_key);
-            if target.as_ref().map(Self::node_of) != replaced {
-                return Err(Refusal::Changed);
-            }
-            let operation = self.fs.decisions().begin_firm(core);
-            let put = match &target {
-                Some(old) => Ok(pair.second().prepare_replace(old, source.value(), operation.tag())),
-                None => pair.second().prepare_insert(target_key, source.value(), operation.tag()),
-            };
-            match put {
-                Err(error) => {
-                    operation.abort();
-                    Err(error)
-                }
-                Ok(put) => {
-                    let gone = pair.first().prepare_remove(&source, operation.tag());
-                    let links = replaced.map(|node| &self.inode(node).links);
-                    if let Some(links) = links {
-                        // SAFETY: the name leads to the inode; the count is settled before the next one.
-                        unsafe { counts.prepare(core, links, -1, operation.tag()) };
-                    }
-                    let happened = operation.commit().is_ok();
-                    if let Some(links) = links {
-                        // SAFETY: as above.
-                        unsafe { counts.settle(core, links, happened) };
-                    }
-                    put.finish(happened);
-                    gone.finish(happened);
-                    Ok(())
-                }
-            }
-        };
-        outcome.map_err(|error| self.refusal(target_directory, error))
-    }
-
-    fn attributes(&self, node: Node, fields: FieldChoice) -> Attributes {
-        let inode = self.inode(node);
-        let link_count = (fields == FieldChoice::All).then(|| {
+        if fields.contains(Fields::PERMISSIONS) {
+            let (permissions, accessed_ns) = inode.header.read(self.host);
+            let Permissions { mode, user, group } = permissions;
+            attributes = Attributes { mode, user, group, accessed_ns, ..attributes };
+        }
+        if fields.contains(Fields::LINK_COUNT) {
             // SAFETY: nodes live during the call.
             let count = unsafe { self.fs.counts().exact(&inode.links, self.host) };
-            u32::try_from(count).unwrap_or(0)
-        });
-        let identity = &inode.identity;
-        Attributes { number: identity.number, kind: identity.kind, mode: identity.mode, link_count, size_bytes: 0 }
+            attributes.link_count = u32::try_from(count).unwrap_or(0);
+        }
+        if fields.contains(Fields::SIZE) && node.kind() == Kind::Symlink {
+            attributes.size_bytes = self.target_of(node).len() as u64;
+        }
+        attributes
     }
 
-    #[inline]
-    fn take(&self, node: Node) {
-        // SAFETY: a name or a reference has led to the inode in this call.
-        unsafe { self.fs.counts().change(self.core(), &self.inode(node).references, 1) };
+    pub(crate) fn replace_permissions(
+        &self,
+        node: Node,
+        change: &dyn Fn(Permissions) -> Result<Permissions, Errno>,
+    ) -> Result<(), Errno> {
+        let header = &node.inode().header;
+        // Look without writing first.
+        change(header.read(self.host).0)?;
+        self.working_on(&[node]);
+        header.write(self.core(), self.host, |permissions, accessed| {
+            change(permissions).map(|permissions| (permissions, accessed))
+        })
     }
 
-    #[inline]
-    fn give_up(&self, node: Node) {
-        // SAFETY: the caller's reference keeps the inode.
-        unsafe { self.fs.counts().change(self.core(), &self.inode(node).references, -1) };
+    pub(crate) fn replace_access_time(&self, node: Node, accessed_ns: i64) {
+        self.working_on(&[node]);
+        let keep = |permissions, _| Ok::<_, core::convert::Infallible>((permissions, accessed_ns));
+        let Ok(()) = node.inode().header.write(self.core(), self.host, keep);
     }
 }

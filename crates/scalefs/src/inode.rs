@@ -1,71 +1,214 @@
-//! Inodes: what a name leads to. Four lines: what never changes, what calls change, and two counts.
+//! Inodes: what a name leads to. A header of four lines, and behind it what the kind needs.
+//!
+//! ```text
+//! Inode   │ number, kind │ sequence, mode, user, group, access time      64 │ links 128 │ stamps 192 │ references 256 │
+//! Directory = Inode + names + parent          Symlink = Inode + target
+//! ```
+//! The header stays while the inode lives. What a call changes of it stands on a line that no other kind of change
+//! touches: permissions on the first, the link count and the times in caches per core.
+//!
+//! **Permissions** change under a sequence lock in one word: the low bits name the core that writes, the rest counts.
+//! A core that dies in a write leaves its number there; `ScaleFs::repair_taken_over` ends the write.
 #![allow(unsafe_code)]
 
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use hashdir::HashDir;
-use percpu::CacheLine;
+use percpu::{CacheLine, Core, CoreLock, LockRank};
 use refcache::{Counted, CountedKind};
+use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use sync::{Wait, WaitReason};
 
 /// Kind of the count of names, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_LINKS: CountedKind = CountedKind(1);
 /// Kind of the count of references.
 pub(crate) const KIND_REFERENCES: CountedKind = CountedKind(2);
+/// Rank of the locks that directories on their way to another parent hold: before all others.
+pub(crate) const RANK_MOVE: LockRank = LockRank(5);
 
 /// The number of an inode: the core that made it and how many it had made; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeNumber(pub u64);
 
-/// What an inode is.
+/// What an inode is. The number stands in the low bits of names' values; symbolic links have `hashdir::MARK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Kind {
     /// A regular file.
-    Regular,
+    Regular = 0,
+    /// A symbolic link.
+    Symlink = 1,
     /// A directory.
-    Directory,
+    Directory = 2,
+    /// A pipe; no name leads to one.
+    Pipe = 4,
 }
 
-/// What `stat` tells.
+const _: () = assert!(Kind::Symlink as u64 == hashdir::MARK);
+
+impl Kind {
+    /// The kind with this number; regular for any other.
+    #[inline]
+    pub(crate) fn from_number(number: u8) -> Kind {
+        match number {
+            1 => Kind::Symlink,
+            2 => Kind::Directory,
+            4 => Kind::Pipe,
+            _ => Kind::Regular,
+        }
+    }
+
+    /// The bits of `st_mode` that tell the kind (`S_IFMT` of Linux).
+    pub fn mode_bits(self) -> u32 {
+        match self {
+            Kind::Regular => 0o100_000,
+            Kind::Symlink => 0o120_000,
+            Kind::Directory => 0o040_000,
+            Kind::Pipe => 0o010_000,
+        }
+    }
+}
+
+/// Owner and permission bits, read and written together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
-    /// Number of the inode.
-    pub number: InodeNumber,
-    /// What it is.
-    pub kind: Kind,
-    /// Permission bits.
+pub struct Permissions {
+    /// Permission, set-id and sticky bits: 0 to 0o7777.
     pub mode: u32,
-    /// Number of names, if asked for.
-    pub link_count: Option<u32>,
-    /// Size in bytes.
-    pub size_bytes: u64,
+    /// The owner.
+    pub user: u32,
+    /// The group.
+    pub group: u32,
 }
 
-/// Never changes while the inode lives.
-pub(crate) struct Identity {
-    pub(crate) number: InodeNumber,
-    pub(crate) kind: Kind,
-    pub(crate) mode: u32,
+/// The first line: who the inode is, never changed, and permissions, changed under the sequence.
+pub(crate) struct Header {
+    /// Immutable.
+    number: InodeNumber,
+    /// Atomic: changes of permissions so far above the low bits, which hold 1 + the core that writes.
+    sequence: AtomicU64,
+    /// Guarded by `sequence`; `accessed` is an `i64` in nanoseconds since 1970.
+    accessed: AtomicU64,
+    mode: AtomicU32,
+    user: AtomicU32,
+    group: AtomicU32,
+    /// Immutable.
+    kind: Kind,
 }
 
-/// An inode in the arena.
+const HOLDER_BITS: u32 = 16;
+const HOLDER_MASK: u64 = (1 << HOLDER_BITS) - 1;
+
+impl Header {
+    #[inline]
+    pub(crate) fn number(&self) -> InodeNumber {
+        self.number
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Permissions and access time as they were at one moment.
+    #[inline]
+    pub(crate) fn read(&self, wait: &impl Wait) -> (Permissions, i64) {
+        let mut round = 0;
+        loop {
+            // Acquire pairs with the release at the end of `write`.
+            let before = self.sequence.load(Ordering::Acquire);
+            let seen = self.peek();
+            // Pairs with the release fence in `write`: having seen a word of a writer, we see its sequence.
+            fence(Ordering::Acquire);
+            if before & HOLDER_MASK == 0 && self.sequence.load(Ordering::Relaxed) == before {
+                return seen;
+            }
+            let holder = (before & HOLDER_MASK).wrapping_sub(1) as u16;
+            wait.wait(WaitReason::Lock { holder }, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    fn peek(&self) -> (Permissions, i64) {
+        let permissions = Permissions {
+            mode: self.mode.load(Ordering::Relaxed),
+            user: self.user.load(Ordering::Relaxed),
+            group: self.group.load(Ordering::Relaxed),
+        };
+        (permissions, self.accessed.load(Ordering::Relaxed) as i64)
+    }
+
+    /// Lets `change` turn permissions and access time into new ones, or refuse; others wait meanwhile.
+    pub(crate) fn write<E>(
+        &self,
+        core: &Core<'_>,
+        wait: &impl Wait,
+        change: impl FnOnce(Permissions, i64) -> Result<(Permissions, i64), E>,
+    ) -> Result<(), E> {
+        let mut round = 0;
+        let before = loop {
+            let seen = self.sequence.load(Ordering::Relaxed);
+            if seen & HOLDER_MASK == 0 {
+                let locked = seen | (core.index().get() as u64 + 1);
+                // Acquire pairs with the release of the writer before.
+                if self.sequence.compare_exchange(seen, locked, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                    break seen;
+                }
+            }
+            let holder = (seen & HOLDER_MASK).wrapping_sub(1) as u16;
+            wait.wait(WaitReason::Lock { holder }, round);
+            round = round.saturating_add(1);
+        };
+        fence(Ordering::Release);
+        let (permissions, accessed) = self.peek();
+        let outcome = change(permissions, accessed).map(|(new, accessed)| {
+            // The mode first: a death in between must not leave a new owner with the old one's set-id bits.
+            self.mode.store(new.mode, Ordering::Relaxed);
+            self.user.store(new.user, Ordering::Release);
+            self.group.store(new.group, Ordering::Release);
+            self.accessed.store(accessed as u64, Ordering::Relaxed);
+        });
+        self.sequence.store(before + (1 << HOLDER_BITS), Ordering::Release);
+        fence(Ordering::SeqCst);
+        outcome
+    }
+
+    /// Ends the write in whose middle the owner of `core` died.
+    pub(crate) fn repair_taken_over(&self, core: &Core<'_>) {
+        let seen = self.sequence.load(Ordering::Acquire);
+        if seen & HOLDER_MASK == core.index().get() as u64 + 1 {
+            self.sequence.store((seen & !HOLDER_MASK) + (1 << HOLDER_BITS), Ordering::Release);
+        }
+    }
+}
+
+/// An inode in the arena: the header of everything that has a number.
 #[repr(C)]
 pub(crate) struct Inode {
-    /// Immutable: reading it never conflicts.
-    pub(crate) identity: CacheLine<Identity>,
+    /// See there.
+    pub(crate) header: CacheLine<Header>,
     /// The names that lead here. Zero is final.
     pub(crate) links: CacheLine<Counted>,
-    /// Open descriptions and calls that keep the inode, plus one while it has names.
+    /// Open descriptions, children and working processes that keep the inode, plus one while it has names.
     pub(crate) references: CacheLine<Counted>,
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Inode>() == 192);
+const _: () = assert!(size_of::<Inode>() <= 256);
 
 impl Inode {
-    pub(crate) fn new(number: InodeNumber, kind: Kind, mode: u32) -> Inode {
+    pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64) -> Inode {
+        let Permissions { mode, user, group } = permissions;
         Inode {
-            identity: CacheLine(Identity { number, kind, mode }),
+            header: CacheLine(Header {
+                number,
+                sequence: AtomicU64::new(0),
+                accessed: AtomicU64::new(now_ns),
+                mode: AtomicU32::new(mode),
+                user: AtomicU32::new(user),
+                group: AtomicU32::new(group),
+                kind,
+            }),
             links: CacheLine(Counted::new(1, KIND_LINKS)),
             references: CacheLine(Counted::new(1, KIND_REFERENCES)),
         }
@@ -95,4 +238,22 @@ impl Inode {
 pub(crate) struct Directory {
     pub(crate) inode: Inode,
     pub(crate) names: HashDir,
+    pub(crate) place: CacheLine<Place>,
+}
+
+/// Where a directory stands in the tree.
+pub(crate) struct Place {
+    /// Atomic: bits of the node of the directory in which this one has its name, or had its last; the root's is its own.
+    /// The directory holds a reference to it. Changed under `moving`.
+    pub(crate) parent: AtomicU64,
+    /// Held while the directory gets another parent.
+    pub(crate) moving: CoreLock,
+}
+
+/// A symbolic link: an inode with a target, whose bytes follow.
+#[repr(C)]
+pub(crate) struct Symlink {
+    pub(crate) inode: Inode,
+    /// Immutable.
+    pub(crate) target_bytes: u16,
 }

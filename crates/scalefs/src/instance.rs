@@ -1,26 +1,35 @@
 //! An instance of the file system: where everything is, and maintenance.
 #![allow(unsafe_code)]
 
+use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use commit::Decisions;
+use commit::{Decisions, Tag};
 use epoch::Epochs;
 use hashdir::{ENTRY_CLASS, HashDir, free_retired};
-use percpu::{Core, OutOfMemory, PerCore, SizeClass};
+use percpu::{CacheLine, Core, CoreLock, OutOfMemory, PerCore, SizeClass};
 use refcache::{RefCache, RefCacheConfig};
 use sync::Wait;
+use sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::direct::Direct;
+use crate::context::Context;
+use crate::direct::{Direct, Node};
 use crate::host::Host;
-use crate::inode::{Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind};
+use crate::inode::{Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Place, Symlink};
+use crate::verbs::{NewObject, Space};
 
 pub(crate) const INODE_CLASS: SizeClass = SizeClass::of_type::<Inode>();
+const DIRECTORY_CLASS: SizeClass = SizeClass::of_type::<Directory>();
 /// The root has this number; inodes made later have a core in the low eight bits and a count from 1 above them.
 const ROOT_NUMBER: InodeNumber = InodeNumber(1);
 const CORE_BITS: u32 = 8;
 /// Buckets that one maintenance moves when a directory grows: about 10 microseconds.
 const GROWTH_BUDGET_BUCKETS: usize = 64;
+/// Directories that a core remembers for growth; others are remembered when their next name comes.
+const GROWING_DIRECTORIES: usize = 4;
+/// Objects that one call can leave in the middle of a change.
+const WORKING_OBJECTS: usize = 4;
 
 /// How an instance is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +38,15 @@ pub struct ScaleFsConfig {
     pub hash_seed: u64,
     /// Buckets of the root directory at the start, 128 bytes each.
     pub root_bucket_count: usize,
+    /// Buckets of every other directory at the start.
+    pub directory_bucket_count: usize,
     /// Count slots of each core, 64 bytes each.
     pub count_slots_per_core: usize,
 }
 
 impl Default for ScaleFsConfig {
     fn default() -> ScaleFsConfig {
-        ScaleFsConfig { hash_seed: 1, root_bucket_count: 4096, count_slots_per_core: 1024 }
+        ScaleFsConfig { hash_seed: 1, root_bucket_count: 4096, directory_bucket_count: 16, count_slots_per_core: 1024 }
     }
 }
 
@@ -46,8 +57,19 @@ pub struct ScaleFs {
     pub(crate) counts: NonNull<RefCache>,
     pub(crate) root: NonNull<Directory>,
     pub(crate) hash_seed: u64,
-    /// How many inodes each core has made.
-    made: PerCore<Cell<u64>>,
+    directory_bucket_count: usize,
+    own: PerCore<Own>,
+}
+
+/// What each core keeps for itself.
+struct Own {
+    /// How many inodes it has made.
+    made: Cell<u64>,
+    /// Bits of nodes of directories that want to grow, each with a reference; or zero.
+    growing: [Cell<u64>; GROWING_DIRECTORIES],
+    /// For whoever takes the core over: bits of nodes that a call is changing, and its operation; or zero.
+    working_on: [AtomicU64; WORKING_OBJECTS],
+    operation: AtomicU64,
 }
 
 // SAFETY: all pointers lead to `Sync` parts in the same arena.
@@ -56,7 +78,7 @@ unsafe impl Sync for ScaleFs {}
 unsafe impl Send for ScaleFs {}
 
 impl ScaleFs {
-    /// Makes an empty file system in the arena of `core`.
+    /// Makes an empty file system in the arena of `core`, whose root belongs to user 0.
     pub fn create<'a>(core: &Core<'a>, config: ScaleFsConfig) -> Result<&'a ScaleFs, OutOfMemory> {
         let arena = core.arena();
         let decisions = Decisions::create(arena)?;
@@ -66,14 +88,26 @@ impl ScaleFs {
         };
         // SAFETY: the directory is used with this arena and this instance's epochs only.
         let names = unsafe { HashDir::new(core, decisions, config.root_bucket_count) }?;
-        let root = arena.place(Directory { inode: Inode::new(ROOT_NUMBER, Kind::Directory, 0o755), names })?;
+        let permissions = Permissions { mode: 0o755, user: 0, group: 0 };
+        let place = CacheLine(Place { parent: AtomicU64::new(0), moving: CoreLock::new() });
+        let inode = Inode::new(ROOT_NUMBER, Kind::Directory, permissions, 0);
+        let root = arena.place(Directory { inode, names, place })?;
+        let root = NonNull::from(root);
+        let node = Node::new(root.cast(), Kind::Directory);
+        node.directory().place.parent.store(node.to_bits(), Ordering::Release);
         arena.place(ScaleFs {
             decisions: NonNull::from(decisions),
             epochs: NonNull::from(Epochs::create(arena)?),
             counts: NonNull::from(RefCache::create(arena, decisions, counts)?),
-            root: NonNull::from(root),
+            root,
             hash_seed: config.hash_seed,
-            made: PerCore::create(arena, |_| Cell::new(0))?,
+            directory_bucket_count: config.directory_bucket_count,
+            own: PerCore::create(arena, |_| Own {
+                made: Cell::new(0),
+                growing: [const { Cell::new(0) }; GROWING_DIRECTORIES],
+                working_on: core::array::from_fn(|_| AtomicU64::new(0)),
+                operation: AtomicU64::new(0),
+            })?,
         })
     }
 
@@ -92,25 +126,160 @@ impl ScaleFs {
         unsafe { self.decisions.as_ref() }
     }
 
-    pub(crate) fn root(&self) -> &Directory {
-        // SAFETY: see `epochs`.
-        unsafe { self.root.as_ref() }
+    pub(crate) fn root_node(&self) -> Node {
+        Node::new(self.root.cast(), Kind::Directory)
     }
 
-    pub(crate) fn next_number(&self, core: &Core<'_>) -> InodeNumber {
-        let made = self.made.get(core);
+    fn next_number(&self, core: &Core<'_>) -> InodeNumber {
+        let made = &self.own.get(core).made;
         made.set(made.get() + 1);
         InodeNumber(made.get() << CORE_BITS | core.index().get() as u64)
     }
 
-    /// Begins a call of this core.
+    /// Begins a call of this core on behalf of the process of `context`.
     #[inline]
-    pub fn begin<'c, H: Host>(&'c self, core: &'c Core<'_>, host: &'c H) -> Direct<'c, H> {
-        Direct::new(self, core, host)
+    pub fn begin<'c, H: Host>(&'c self, core: &'c Core<'_>, context: &'c Context, host: &'c H) -> Direct<'c, H> {
+        Direct::new(self, core, context, host)
+    }
+
+    /// Makes an object of one link, whose name the caller inserts, in `parent` if it is a directory.
+    pub(crate) fn make(
+        &self,
+        core: &Core<'_>,
+        object: NewObject<'_>,
+        permissions: Permissions,
+        parent: Node,
+        now_ns: u64,
+    ) -> Result<Node, OutOfMemory> {
+        let kind = match object {
+            NewObject::File => Kind::Regular,
+            NewObject::Directory => Kind::Directory,
+            NewObject::Symlink(_) => Kind::Symlink,
+        };
+        let inode = Inode::new(self.next_number(core), kind, permissions, now_ns);
+        let address = match object {
+            NewObject::File => core.allocate_value(inode)?.cast(),
+            NewObject::Directory => {
+                let address = core.allocate(DIRECTORY_CLASS)?.cast::<Directory>();
+                // SAFETY: the directory is used with this arena and this instance's epochs only.
+                let names = unsafe { HashDir::new(core, self.decisions(), self.directory_bucket_count) };
+                let names = names.inspect_err(|_| {
+                    // SAFETY: allocated just now.
+                    unsafe { core.free(address.cast(), DIRECTORY_CLASS) };
+                })?;
+                let place = CacheLine(Place { parent: AtomicU64::new(parent.to_bits()), moving: CoreLock::new() });
+                // SAFETY: fresh memory of the right class; the caller has found the parent in this call.
+                unsafe {
+                    address.write(Directory { inode, names, place });
+                    self.counts().change(core, &parent.inode().references, 1);
+                }
+                address.cast()
+            }
+            NewObject::Symlink(target) => {
+                let place = core.allocate(symlink_class(target.len()))?.cast::<Symlink>();
+                // SAFETY: fresh memory for the inode and the bytes behind it.
+                unsafe {
+                    place.write(Symlink { inode, target_bytes: target.len() as u16 });
+                    place.add(1).cast::<u8>().copy_from_nonoverlapping(NonNull::from(target).cast(), target.len());
+                }
+                place.cast()
+            }
+        };
+        Ok(Node::new(address, kind))
+    }
+
+    /// Gives an object back.
+    ///
+    /// # Safety
+    /// No name, reference or call leads to it any more.
+    pub(crate) unsafe fn unmake(&self, core: &Core<'_>, node: Node) {
+        let address = node.address();
+        // SAFETY: the caller's promise; classes are those of `make`.
+        unsafe {
+            match node.kind() {
+                Kind::Regular | Kind::Pipe => core.free(address.cast(), INODE_CLASS),
+                Kind::Symlink => {
+                    let target_bytes = address.cast::<Symlink>().as_ref().target_bytes;
+                    core.free(address.cast(), symlink_class(target_bytes.into()));
+                }
+                Kind::Directory => {
+                    let directory = node.directory();
+                    let parent = Node::from_bits(directory.place.parent.load(Ordering::Acquire));
+                    directory.names.destroy(core, |_| debug_assert!(false, "removed directories are empty"));
+                    self.counts().change(core, &parent.inode().references, -1);
+                    core.free(address.cast(), DIRECTORY_CLASS);
+                }
+            }
+        }
+    }
+
+    /// Notes what a call is about to change, for the case that its process dies in it.
+    #[inline]
+    pub(crate) fn working_on(&self, core: &Core<'_>, nodes: &[Node]) {
+        let own = self.own.get(core);
+        own.operation.store(0, Ordering::Relaxed);
+        for (place, node) in own.working_on.iter().zip(nodes) {
+            place.store(node.to_bits(), Ordering::Relaxed);
+        }
+        // Before the locks that follow, for the heir.
+        fence(Ordering::Release);
+    }
+
+    /// Notes the operation on which the changes depend.
+    #[inline]
+    pub(crate) fn working_under(&self, core: &Core<'_>, tag: Tag) {
+        self.own.get(core).operation.store(tag.to_bits(), Ordering::Release);
+    }
+
+    /// Forgets what the call that ends had noted, which may be freed from now on.
+    #[inline]
+    pub(crate) fn working_ended(&self, core: &Core<'_>) {
+        for place in &self.own.get(core).working_on {
+            place.store(0, Ordering::Release);
+        }
+    }
+
+    /// After an insertion: remembers a directory that is crowded, so that maintenance lets it grow.
+    #[inline]
+    pub(crate) fn note_growth(&self, core: &Core<'_>, directory: Node) {
+        if directory.directory().names.wants_growth() {
+            self.remember_growth(core, directory);
+        }
+    }
+
+    #[cold]
+    fn remember_growth(&self, core: &Core<'_>, directory: Node) {
+        let growing = &self.own.get(core).growing;
+        if growing.iter().any(|place| place.get() == directory.to_bits()) {
+            return;
+        }
+        if let Some(place) = growing.iter().find(|place| place.get() == 0) {
+            // SAFETY: the caller has found the directory in this call.
+            unsafe { self.counts().change(core, &directory.inode().references, 1) };
+            place.set(directory.to_bits());
+        }
+    }
+
+    fn grow_directories(&self, core: &Core<'_>, wait: &impl Wait) {
+        for place in &self.own.get(core).growing {
+            if place.get() == 0 {
+                continue;
+            }
+            let directory = Node::from_bits(place.get());
+            self.working_on(core, &[directory]);
+            let names = &directory.directory().names;
+            names.grow(self.epochs(), &self.epochs().pin(core), wait, GROWTH_BUDGET_BUCKETS);
+            self.working_ended(core);
+            if !names.wants_growth() {
+                place.set(0);
+                // SAFETY: the reference of `remember_growth`.
+                unsafe { self.counts().change(core, &directory.inode().references, -1) };
+            }
+        }
     }
 
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
-    /// counts, and moves some buckets of a directory that grows.
+    /// counts, and moves some buckets of directories that grow.
     pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
         for class in [INODE_CLASS, ENTRY_CLASS] {
             core.will_allocate(class);
@@ -129,15 +298,15 @@ impl ScaleFs {
                         let inode = Inode::of_links(counted);
                         self.counts().change(core, &inode.as_ref().references, -1);
                     }
-                    KIND_REFERENCES => core.free(Inode::of_references(counted).cast(), INODE_CLASS),
+                    KIND_REFERENCES => {
+                        let inode = Inode::of_references(counted);
+                        self.unmake(core, Node::new(inode, inode.as_ref().header.kind()));
+                    }
                     other => debug_assert!(false, "{other:?} is no kind of ours"),
                 }
             }
         });
-        let names = &self.root().names;
-        if names.wants_growth() {
-            names.grow(self.epochs(), &self.epochs().pin(core), wait, GROWTH_BUDGET_BUCKETS);
-        }
+        self.grow_directories(core, wait);
     }
 
     /// Completes or undoes the call in whose middle a process died, and frees its locks. References that the process
@@ -145,15 +314,52 @@ impl ScaleFs {
     ///
     /// # Safety
     /// `heir` was taken over from a dead owner, and is repaired once before it is used.
-    pub unsafe fn repair_taken_over(&self, heir: &Core<'_>) {
+    pub unsafe fn repair_taken_over(&self, heir: &Core<'_>, wait: &impl Wait) {
         // The decision first: an undecided operation is aborted, and then the rest follows it.
-        let last = self.decisions().last(heir);
-        // SAFETY: the caller's promise.
+        let (last, last_happened) = self.decisions().last(heir);
+        let own = self.own.get(heir);
+        let happened = last_happened && own.operation.load(Ordering::Acquire) == last.to_bits();
+        // SAFETY: the caller's promise. The objects are not freed: the dead core was in its call, which has not ended.
         unsafe {
             self.epochs().unpin_taken_over(heir);
             self.counts().repair_taken_over(heir);
-            self.root().names.repair_taken_over(&self.epochs().pin(heir), last);
+            let nodes =
+                core::array::from_fn::<_, WORKING_OBJECTS, _>(|place| own.working_on[place].load(Ordering::Acquire));
+            for (place, bits) in nodes.into_iter().enumerate().filter(|(_, bits)| *bits != 0) {
+                let node = Node::from_bits(bits);
+                node.inode().header.repair_taken_over(heir);
+                if node.kind() != Kind::Directory {
+                    continue;
+                }
+                let Directory { inode, names, place: position } = node.directory();
+                let removed = self.counts().exact(&inode.links, wait) == 0;
+                names.repair_taken_over(&self.epochs().pin(heir), (last, last_happened), removed);
+                if position.moving.holder() == Some(heir.index()) {
+                    // `rename` and `exchange` note both parents, then what goes from the first to the second and back.
+                    let new = Node::from_bits(nodes[if place == 2 { 1 } else { 0 }]);
+                    if happened && position.parent.load(Ordering::Acquire) != new.to_bits() {
+                        self.set_parent(heir, node, new);
+                    }
+                    position.moving.release_taken_over(heir);
+                }
+            }
         }
+        self.working_ended(heir);
+    }
+
+    /// A directory's new parent, with the move decided and `moving` held: in this order, so that a death in between
+    /// leaves a reference too many rather than one too few.
+    pub(crate) fn set_parent(&self, core: &Core<'_>, moved: Node, parent: Node) {
+        // SAFETY: the caller has found the parent in this call; the directory holds a reference to its old one.
+        unsafe {
+            self.counts().change(core, &parent.inode().references, 1);
+            let old = Node::from_bits(moved.directory().place.parent.swap(parent.to_bits(), Ordering::AcqRel));
+            self.counts().change(core, &old.inode().references, -1);
+        }
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        Space { block_bytes: 4096, blocks: 0, free_blocks: 0, inodes: 0, free_inodes: 0 }
     }
 
     /// Maintains this core and, in turn, all cores that nobody claims at the moment.
@@ -161,4 +367,11 @@ impl ScaleFs {
         self.maintain(core, wait);
         core.arena().for_each_idle_core(|idle| self.maintain(idle, wait));
     }
+}
+
+/// The size class of a symbolic link with a target of so many bytes, at most 4,095.
+fn symlink_class(target_bytes: usize) -> SizeClass {
+    let target = Layout::array::<u8>(target_bytes).expect("targets are short");
+    let (layout, _) = Layout::new::<Symlink>().extend(target).expect("targets are short");
+    SizeClass::of(layout).expect("targets are short")
 }

@@ -1,39 +1,51 @@
 //! A POSIX file system core in memory that shares no cache line where POSIX commutes.
 //!
-//! **Two layers.** The call layer ([`names`]) holds POSIX's rules: which checks, in which order, with which errno. It
-//! reaches objects only through the verbs of [`Verbs`], each on one object (or a compound one that a technique of the
-//! paper needs, with its decomposition written beside it). [`Direct`] is the way to run the verbs in memory shared by
-//! all cores: lock-free where they read, one bucket's lock where they write.
+//! **Two layers.** The call layer ([`names`], [`directories`], [`attributes`]) holds POSIX's rules: which checks, in which
+//! order, with which errno. It reaches objects only through the verbs of [`Verbs`], each on one object (or a compound one
+//! that a technique of the paper needs, with its decomposition written beside it). [`Direct`] is the way to run the verbs
+//! in memory shared by all cores: lock-free where they read, one bucket's lock where they write.
 //!
 //! ```text
-//! open link unlink rename stat access          names.rs      rules, errno, order of checks; safe code
-//!        │ Verbs: exists, present, look_up, create_file, add_link, remove, rename, attributes, take, give_up
-//! Direct                                       direct.rs     hashdir + refcache + commit, pinned by epoch
+//! open link unlink rename ...   names.rs       ┐
+//! mkdir rmdir readdir chdir ... directories.rs │ rules, errno, order of checks, paths (walk.rs); safe code
+//! stat access chmod chown ...   attributes.rs  ┘
+//!        │ Verbs                               verbs.rs
+//! Direct                                       direct.rs, direct_names.rs   hashdir + refcache + commit, pinned by epoch
 //!        │
-//! Inode │ HashDir │ Counted                    inode.rs      in the caller's arena
+//! Inode │ HashDir │ Counted                    inode.rs, in the caller's arena
 //! ```
 //!
 //! **No global state.** Everything lies in the caller's [`percpu::Arena`]; each call gets the caller's [`percpu::Core`]
 //! and a way to wait. Reclamation, count reconciliation and growth happen in [`ScaleFs::maintain`] only.
 //!
-//! **Lock order**: see `hashdir`; a call holds at most two bucket locks, and nothing while it waits for a removal.
+//! **Lock order**: marks of directories that move; then as in `hashdir`; last an inode's sequence. A call holds at most two
+//! bucket locks, and nothing while it waits for a removal.
 //!
 //! See `docs/scalefs.md` for definitions, invariants, assumptions, and the techniques of section 6.3 of the paper.
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
+pub mod attributes;
+mod context;
 mod direct;
+mod direct_names;
+pub mod directories;
 mod errno;
+mod fields;
 mod host;
 mod inode;
 mod instance;
 pub mod names;
 mod verbs;
+mod walk;
 
-pub use direct::Direct;
+pub use context::{Context, Credentials, MAX_GROUPS};
+pub use direct::{Direct, Node};
 pub use errno::Errno;
+pub use fields::{Attributes, Fields};
 pub use host::{Clocked, Host};
-pub use inode::{Attributes, InodeNumber, Kind};
+pub use inode::{InodeNumber, Kind, Permissions};
 pub use instance::{ScaleFs, ScaleFsConfig};
 pub use names::OpenFlags;
-pub use verbs::{FieldChoice, Refusal, Verbs};
+pub use verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Verbs};
+pub use walk::{Follow, MAX_PATH_BYTES, Start};

@@ -1,4 +1,4 @@
-//! The calls on names of one directory, with Linux's semantics: open, link, unlink, rename, stat, access.
+//! The calls on names of files, with Linux's semantics: open, link, symlink, readlink, unlink, rename.
 //!
 //! **Check before lock.** Every call first looks without writing. If that shows that the call fails or has nothing to
 //! do, it returns; where two names were looked at, the first is looked at again, so that there was a moment at which
@@ -8,85 +8,204 @@
 //! **Death of a process** in the middle of a call leaves either all of the call or nothing, once its core is repaired:
 //! creation may lose an inode that no name leads to yet; link, unlink and rename have one decision (crate `commit`).
 //!
-//! A name is one component of 1 to 255 bytes without `/` and NUL. `.` and `..` both mean the directory.
+//! A component of a path has 1 to 255 bytes without `/` and NUL.
+
+use core::ops::BitOr;
 
 use crate::errno::Errno;
-use crate::inode::Attributes;
-use crate::verbs::{FieldChoice, Refusal, Verbs};
+use crate::inode::{Kind, Permissions};
+use crate::verbs::{Existence, NewObject, Refusal, Verbs};
+use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_path, check_permission, resolve};
 
-/// How `open` treats names that exist or do not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenFlags {
-    /// The name must exist.
-    Existing,
+/// How `open` treats names that exist or do not, and what the file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct OpenFlags(u32);
+
+impl OpenFlags {
+    /// The name must exist, and is opened for nothing but its attributes.
+    pub const NONE: OpenFlags = OpenFlags(0);
+    /// For reading (`O_RDONLY`, `O_RDWR`).
+    pub const READ: OpenFlags = OpenFlags(1);
+    /// For writing (`O_WRONLY`, `O_RDWR`).
+    pub const WRITE: OpenFlags = OpenFlags(2);
     /// `O_CREAT`: the file is created if the name does not exist.
-    Create,
-    /// `O_CREAT | O_EXCL`: the name must not exist.
-    CreateNew,
-}
+    pub const CREATE: OpenFlags = OpenFlags(4);
+    /// `O_EXCL`: with `CREATE`, the name must not exist.
+    pub const EXCLUSIVE: OpenFlags = OpenFlags(8);
+    /// `O_TRUNC`: an existing regular file is made empty.
+    pub const TRUNCATE: OpenFlags = OpenFlags(16);
+    /// `O_DIRECTORY`: it must be a directory.
+    pub const DIRECTORY: OpenFlags = OpenFlags(32);
+    /// `O_NOFOLLOW`: it must not be a symbolic link.
+    pub const NO_FOLLOW: OpenFlags = OpenFlags(64);
 
-/// What a name means before any directory is asked.
-enum Name<'n> {
-    /// `.` or `..`.
-    Directory,
-    /// More than 255 bytes: an error once the name is looked up, and not before.
-    TooLong,
-    Plain(hashdir::Key<'n>),
-}
+    /// Whether all of `flags` are set.
+    #[inline]
+    pub const fn contains(self, flags: OpenFlags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
 
-/// Linux: `getname` and `link_path_walk` (fs/namei.c).
-fn parse<'n, V: Verbs>(verbs: &V, name: &'n [u8]) -> Result<Name<'n>, Errno> {
-    match name {
-        b"" => Err(Errno::ENOENT),
-        b"." | b".." => Ok(Name::Directory),
-        _ if name.iter().any(|byte| matches!(byte, 0 | b'/')) => Err(Errno::EINVAL),
-        _ => Ok(verbs.key(name).map_or(Name::TooLong, Name::Plain)),
+    /// These flags and others.
+    pub const fn with(self, flags: OpenFlags) -> OpenFlags {
+        OpenFlags(self.0 | flags.0)
+    }
+
+    const fn meets(self, flags: OpenFlags) -> bool {
+        self.0 & flags.0 != 0
     }
 }
 
-fn errno_of(refusal: Refusal) -> Option<Errno> {
+impl BitOr for OpenFlags {
+    type Output = OpenFlags;
+
+    fn bitor(self, other: OpenFlags) -> OpenFlags {
+        self.with(other)
+    }
+}
+
+/// An open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened<N> {
+    /// The object; the caller has a reference, which [`close`] gives up.
+    pub node: N,
+    /// Whether this call created it: then it is open for whatever was asked for, whatever its permissions say.
+    pub is_new: bool,
+}
+
+/// What `rename` does if the new name exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// It is replaced.
+    Replace,
+    /// The call fails (`RENAME_NOREPLACE`).
+    NoReplace,
+    /// It must exist, and gets the old name (`RENAME_EXCHANGE`).
+    Exchange,
+}
+
+/// Whether the call is to start again, or fails.
+pub(crate) fn start_again(refusal: Refusal) -> Result<(), Errno> {
     match refusal {
-        Refusal::Exists | Refusal::Changed => None,
-        Refusal::Dead => Some(Errno::ENOENT),
-        Refusal::NoSpace => Some(Errno::ENOSPC),
+        Refusal::Exists | Refusal::Changed => Ok(()),
+        Refusal::Dead => Err(Errno::ENOENT),
+        Refusal::NotEmpty => Err(Errno::ENOTEMPTY),
+        Refusal::NoSpace => Err(Errno::ENOSPC),
     }
 }
 
-/// Opens a file: the returned node carries a reference, which [`close`] gives up.
-///
-/// POSIX `open`; Linux `open_last_lookups`, `do_open` (fs/namei.c).
-pub fn open<V: Verbs>(verbs: &V, name: &[u8], flags: OpenFlags, mode: u32) -> Result<V::Node, Errno> {
-    let directory = verbs.root();
-    let key = match (parse(verbs, name)?, flags) {
-        (Name::Plain(key), _) => key,
-        (Name::TooLong, _) => return Err(Errno::ENAMETOOLONG),
-        (Name::Directory, OpenFlags::Existing) => {
-            verbs.take(directory);
-            return Ok(directory);
+/// Owner, group and mode of an object made in a directory (Linux: `inode_init_owner`).
+pub(crate) fn initial_permissions<V: Verbs>(verbs: &V, directory: V::Node, kind: Kind, mode: u32) -> Permissions {
+    let credentials = verbs.credentials();
+    let mut permissions = Permissions { mode, user: credentials.user, group: credentials.group };
+    let parent = verbs.permissions(directory);
+    if parent.mode & SET_GROUP != 0 {
+        permissions.group = parent.group;
+        if kind == Kind::Directory {
+            permissions.mode |= SET_GROUP;
+        } else if mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010
+            && !credentials.is_superuser()
+            && !credentials.is_in_group(parent.group)
+        {
+            permissions.mode &= !SET_GROUP;
         }
-        (Name::Directory, OpenFlags::Create) => return Err(Errno::EISDIR),
-        (Name::Directory, OpenFlags::CreateNew) => return Err(Errno::EEXIST),
-    };
+    }
+    permissions
+}
+
+pub(crate) const SET_USER: u32 = 0o4000;
+pub(crate) const SET_GROUP: u32 = 0o2000;
+const STICKY: u32 = 0o1000;
+
+/// Whether the caller may remove a name that leads to `victim` (Linux: `may_delete`, `check_sticky`).
+pub(crate) fn check_removal<V: Verbs>(
+    verbs: &V,
+    directory: V::Node,
+    victim: V::Node,
+    as_directory: bool,
+) -> Result<(), Errno> {
+    check_permission(verbs, directory, Need::CHANGE_NAMES)?;
+    let credentials = verbs.credentials();
+    if !credentials.is_superuser() {
+        let parent = verbs.permissions(directory);
+        let is_bound = parent.mode & STICKY != 0 && parent.user != credentials.user;
+        if is_bound && verbs.permissions(victim).user != credentials.user {
+            return Err(Errno::EPERM);
+        }
+    }
+    match (as_directory, verbs.kind(victim) == Kind::Directory) {
+        (true, false) => Err(Errno::ENOTDIR),
+        (false, true) => Err(Errno::EISDIR),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a file: the returned node carries a reference, which [`close`] gives up. `mode` is that of a new file, less the
+/// caller's mask. `TRUNCATE` is checked here and done by the caller.
+///
+/// POSIX `open`; Linux `open_last_lookups`, `lookup_open`, `do_open`, `may_open` (fs/namei.c).
+pub fn open<V: Verbs>(
+    verbs: &V,
+    start: Start<V::Node>,
+    path: &[u8],
+    flags: OpenFlags,
+    mode: u32,
+) -> Result<Opened<V::Node>, Errno> {
+    if flags.contains(OpenFlags::CREATE | OpenFlags::DIRECTORY) {
+        return Err(Errno::EINVAL);
+    }
+    let exclusive = flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+    let follow = if exclusive || flags.contains(OpenFlags::NO_FOLLOW) { Follow::Nothing } else { Follow::Symlinks };
+    if !flags.contains(OpenFlags::CREATE) {
+        return open_existing(verbs, resolve(verbs, start, path, follow)?.node, flags);
+    }
+    let mut walk = Walk::to_last(verbs, start, path)?;
     loop {
-        if flags == OpenFlags::CreateNew {
-            if verbs.exists(directory, &key) {
+        let (directory, name) = match walk.last {
+            _ if exclusive && walk.last == Last::Root => return Err(Errno::EEXIST),
+            Last::Name(_) if walk.has_slash => return Err(Errno::EISDIR),
+            Last::Name(name) => (walk.directory, name),
+            Last::Dot | Last::DotDot | Last::Root if exclusive => return Err(Errno::EEXIST),
+            Last::Dot | Last::DotDot | Last::Root => return Err(Errno::EISDIR),
+        };
+        let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+        if exclusive {
+            if verbs.existence(directory, &key) != Existence::Absent {
                 return Err(Errno::EEXIST);
             }
         } else if let Some(found) = verbs.look_up(directory, &key) {
             let node = verbs.node(&found);
-            verbs.take(node);
-            return Ok(node);
-        } else if flags == OpenFlags::Existing {
-            return Err(Errno::ENOENT);
+            if verbs.kind(node) == Kind::Symlink && follow == Follow::Symlinks {
+                walk.follow_last(node)?;
+                continue;
+            }
+            return open_existing(verbs, node, flags);
         }
-        match verbs.create_file(directory, &key, mode) {
+        check_permission(verbs, directory, Need::CHANGE_NAMES)?;
+        let mode = mode & 0o7777 & !verbs.umask();
+        let permissions = initial_permissions(verbs, directory, Kind::Regular, mode);
+        match verbs.create(directory, &key, NewObject::File, permissions) {
             Ok(node) => {
                 verbs.take(node);
-                return Ok(node);
+                return Ok(Opened { node, is_new: true });
             }
-            Err(refusal) => errno_of(refusal).map_or(Ok(()), Err)?,
+            Err(refusal) => start_again(refusal)?,
         }
     }
+}
+
+fn open_existing<V: Verbs>(verbs: &V, node: V::Node, flags: OpenFlags) -> Result<Opened<V::Node>, Errno> {
+    let changes = flags.meets(OpenFlags::WRITE | OpenFlags::TRUNCATE);
+    match verbs.kind(node) {
+        Kind::Directory if flags.contains(OpenFlags::CREATE) || changes => return Err(Errno::EISDIR),
+        Kind::Directory => {}
+        _ if flags.contains(OpenFlags::DIRECTORY) => return Err(Errno::ENOTDIR),
+        Kind::Symlink => return Err(Errno::ELOOP),
+        Kind::Regular | Kind::Pipe => {}
+    }
+    let needs_read = if flags.contains(OpenFlags::READ) { 4 } else { 0 };
+    check_permission(verbs, node, Need(needs_read | if changes { Need::WRITE.0 } else { 0 }))?;
+    verbs.take(node);
+    Ok(Opened { node, is_new: false })
 }
 
 /// Gives up what [`open`] returned.
@@ -94,131 +213,225 @@ pub fn close<V: Verbs>(verbs: &V, node: V::Node) {
     verbs.give_up(node);
 }
 
-/// Makes `new` another name of the file `old`.
+/// Makes `new` another name of the file `old`. A symbolic link gets another name itself unless `follow` says otherwise.
 ///
-/// POSIX `link`; Linux `do_linkat`, `vfs_link` (fs/namei.c): first the old name (ENOENT), then the new one (EEXIST), then
-/// what the old one is (EPERM for a directory).
-pub fn link<V: Verbs>(verbs: &V, old: &[u8], new: &[u8]) -> Result<(), Errno> {
-    let directory = verbs.root();
-    let old = parse(verbs, old)?;
-    let old_key = match &old {
-        Name::Directory => None,
-        Name::TooLong => return Err(Errno::ENAMETOOLONG),
-        Name::Plain(key) => Some(key),
-    };
+/// POSIX `link`; Linux `do_linkat`, `vfs_link` (fs/namei.c): first the old name, then the new one, then what the old one
+/// is (EPERM for a directory).
+pub fn link<V: Verbs>(
+    verbs: &V,
+    (old_start, old): (Start<V::Node>, &[u8]),
+    (new_start, new): (Start<V::Node>, &[u8]),
+    follow: Follow,
+) -> Result<(), Errno> {
     loop {
+        let mut from = Walk::to_last(verbs, old_start, old)?;
+        let from_key = loop {
+            let Last::Name(name) = from.last else { break None };
+            let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+            if follow == Follow::Nothing && !from.has_slash {
+                break Some(key);
+            }
+            // What it leads to decides how the path goes on.
+            let found = verbs.look_up(from.directory, &key).ok_or(Errno::ENOENT)?;
+            match verbs.kind(verbs.node(&found)) {
+                Kind::Symlink => from.follow_last(verbs.node(&found))?,
+                Kind::Directory => break Some(key),
+                _ if from.has_slash => return Err(Errno::ENOTDIR),
+                _ => break Some(key),
+            }
+        };
         // Only whether the old name exists: its object is not read unless it is needed.
-        let present = match old_key {
-            Some(key) => Some(verbs.present(directory, key).ok_or(Errno::ENOENT)?),
+        let present = match &from_key {
+            Some(key) => Some(verbs.present(from.directory, key).ok_or(Errno::ENOENT)?),
             None => None,
         };
-        let new_key = match parse(verbs, new)? {
-            Name::Plain(key) => key,
-            Name::TooLong => return Err(Errno::ENAMETOOLONG),
-            Name::Directory => return Err(Errno::EEXIST),
-        };
-        if verbs.exists(directory, &new_key) {
+        let to = Walk::to_last(verbs, new_start, new)?;
+        let Last::Name(name) = to.last else { return Err(Errno::EEXIST) };
+        let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+        if verbs.existence(to.directory, &key) != Existence::Absent {
             if present.is_none_or(|present| verbs.still_present(&present)) {
                 return Err(Errno::EEXIST);
             }
             continue;
         }
-        let Some(old_key) = old_key else {
-            return Err(Errno::EPERM);
-        };
-        let Some(source) = verbs.look_up(directory, old_key) else {
+        if to.has_slash {
+            return Err(Errno::ENOENT);
+        }
+        check_permission(verbs, to.directory, Need::CHANGE_NAMES)?;
+        let Some(from_key) = from_key else { return Err(Errno::EPERM) };
+        let Some(source) = verbs.look_up(from.directory, &from_key) else {
             continue;
         };
-        match verbs.add_link(directory, &new_key, &source) {
+        if verbs.kind(verbs.node(&source)) == Kind::Directory {
+            return Err(Errno::EPERM);
+        }
+        match verbs.add_link(to.directory, &key, &source) {
             Ok(()) => return Ok(()),
-            Err(refusal) => errno_of(refusal).map_or(Ok(()), Err)?,
+            Err(refusal) => start_again(refusal)?,
         }
     }
 }
 
-/// Removes a name.
+/// Makes an object whose name must not exist: what `mkdir` and `symlink` have in common.
 ///
-/// POSIX `unlink`; Linux `do_unlinkat` (fs/namei.c): EISDIR for `.` and `..`.
-pub fn unlink<V: Verbs>(verbs: &V, name: &[u8]) -> Result<(), Errno> {
-    let directory = verbs.root();
-    let key = match parse(verbs, name)? {
-        Name::Plain(key) => key,
-        Name::TooLong => return Err(Errno::ENAMETOOLONG),
-        Name::Directory => return Err(Errno::EISDIR),
-    };
+/// Linux: `filename_create`, `may_create`.
+pub(crate) fn create_new<V: Verbs>(
+    verbs: &V,
+    (start, path): (Start<V::Node>, &[u8]),
+    kind: Kind,
+    object: NewObject<'_>,
+    mode: u32,
+) -> Result<V::Node, Errno> {
+    let walk = Walk::to_last(verbs, start, path)?;
+    let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
+    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
     loop {
-        let found = verbs.look_up(directory, &key).ok_or(Errno::ENOENT)?;
-        match verbs.remove(directory, &key, verbs.node(&found)) {
-            Ok(()) => return Ok(()),
-            Err(refusal) => errno_of(refusal).map_or(Ok(()), Err)?,
+        if verbs.existence(walk.directory, &key) != Existence::Absent {
+            return Err(Errno::EEXIST);
+        }
+        if walk.has_slash && kind != Kind::Directory {
+            return Err(Errno::ENOENT);
+        }
+        check_permission(verbs, walk.directory, Need::CHANGE_NAMES)?;
+        let permissions = initial_permissions(verbs, walk.directory, kind, mode);
+        match verbs.create(walk.directory, &key, object, permissions) {
+            Ok(node) => return Ok(node),
+            Err(refusal) => start_again(refusal)?,
         }
     }
 }
 
-/// Gives a file the name `new` instead of `old`. If both are names of one file, nothing happens.
+/// Makes a symbolic link to `target`, which need not exist.
 ///
-/// POSIX `rename`; Linux `do_renameat2`, `vfs_rename` (fs/namei.c): EBUSY for `.` and `..`.
-pub fn rename<V: Verbs>(verbs: &V, old: &[u8], new: &[u8]) -> Result<(), Errno> {
-    let directory = verbs.root();
-    let (old_key, new_key) = match (parse(verbs, old)?, parse(verbs, new)?) {
-        (Name::Directory, _) | (_, Name::Directory) => return Err(Errno::EBUSY),
-        (Name::TooLong, _) => return Err(Errno::ENAMETOOLONG),
-        (Name::Plain(old_key), Name::TooLong) => {
-            // Linux looks up the old name first.
-            let old_exists = verbs.exists(directory, &old_key);
-            return Err(if old_exists { Errno::ENAMETOOLONG } else { Errno::ENOENT });
-        }
-        (Name::Plain(old_key), Name::Plain(new_key)) => (old_key, new_key),
-    };
+/// POSIX `symlink`; Linux `do_symlinkat`.
+pub fn symlink<V: Verbs>(verbs: &V, target: &[u8], start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
+    check_path(target)?;
+    debug_assert!(target.len() <= MAX_PATH_BYTES);
+    create_new(verbs, (start, path), Kind::Symlink, NewObject::Symlink(target), 0o777).map(drop)
+}
+
+/// What a symbolic link leads to.
+///
+/// POSIX `readlink`; Linux `do_readlinkat`: EINVAL for what is no symbolic link.
+pub fn read_link<'v, V: Verbs>(verbs: &'v V, start: Start<V::Node>, path: &'v [u8]) -> Result<&'v [u8], Errno> {
+    let node = resolve(verbs, start, path, Follow::Nothing)?.node;
+    if verbs.kind(node) == Kind::Symlink { Ok(verbs.link_target(node)) } else { Err(Errno::EINVAL) }
+}
+
+/// Removes a name of anything but a directory.
+///
+/// POSIX `unlink`; Linux `do_unlinkat` (fs/namei.c): EISDIR for directories, `.` and `..`.
+pub fn unlink<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
+    let walk = Walk::to_last(verbs, start, path)?;
+    let Last::Name(name) = walk.last else { return Err(Errno::EISDIR) };
+    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
     loop {
-        if old_key.name() == new_key.name() {
-            return if verbs.exists(directory, &old_key) { Ok(()) } else { Err(Errno::ENOENT) };
+        let found = verbs.look_up(walk.directory, &key).ok_or(Errno::ENOENT)?;
+        let victim = verbs.node(&found);
+        if walk.has_slash {
+            return Err(if verbs.kind(victim) == Kind::Directory { Errno::EISDIR } else { Errno::ENOTDIR });
         }
-        let source = verbs.look_up(directory, &old_key).ok_or(Errno::ENOENT)?;
-        let target = verbs.look_up(directory, &new_key);
-        let (expected, replaced) = (verbs.node(&source), target.map(|found| verbs.node(&found)));
-        if replaced == Some(expected) {
+        check_removal(verbs, walk.directory, victim, false)?;
+        match verbs.remove((walk.directory, &key, victim)) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => start_again(refusal)?,
+        }
+    }
+}
+
+/// Gives an object the name `new` instead of `old`. If both are names of one file, nothing happens.
+///
+/// POSIX `rename`; Linux `do_renameat2`, `vfs_rename` (fs/namei.c), and their order of checks: both directories, EBUSY
+/// for `.` and `..`, the old name, the new one, slashes, loops (EINVAL, ENOTEMPTY), one file, permissions, kinds.
+pub fn rename<V: Verbs>(
+    verbs: &V,
+    (old_start, old): (Start<V::Node>, &[u8]),
+    (new_start, new): (Start<V::Node>, &[u8]),
+    mode: RenameMode,
+) -> Result<(), Errno> {
+    loop {
+        let from = Walk::to_last(verbs, old_start, old)?;
+        let to = Walk::to_last(verbs, new_start, new)?;
+        let Last::Name(old_name) = from.last else { return Err(Errno::EBUSY) };
+        let Last::Name(new_name) = to.last else {
+            return Err(if mode == RenameMode::NoReplace { Errno::EEXIST } else { Errno::EBUSY });
+        };
+        let old_key = verbs.key(old_name).ok_or(Errno::ENAMETOOLONG)?;
+        let source = verbs.look_up(from.directory, &old_key).ok_or(Errno::ENOENT)?;
+        let new_key = verbs.key(new_name).ok_or(Errno::ENAMETOOLONG)?;
+        let moved = verbs.node(&source);
+        let is_directory = verbs.kind(moved) == Kind::Directory;
+        if mode == RenameMode::NoReplace && verbs.existence(to.directory, &new_key) != Existence::Absent {
+            if verbs.still_same(&source) {
+                return Err(Errno::EEXIST);
+            }
+            continue;
+        }
+        let target = verbs.look_up(to.directory, &new_key);
+        let replaced = target.map(|found| verbs.node(&found));
+        if mode == RenameMode::Exchange {
+            match replaced {
+                None => return Err(Errno::ENOENT),
+                Some(other) if to.has_slash && verbs.kind(other) != Kind::Directory => return Err(Errno::ENOTDIR),
+                Some(_) => {}
+            }
+        }
+        if !is_directory && (from.has_slash || to.has_slash && mode != RenameMode::Exchange) {
+            return Err(Errno::ENOTDIR);
+        }
+        if from.directory != to.directory {
+            if is_directory && is_above(verbs, moved, to.directory) {
+                return Err(Errno::EINVAL);
+            }
+            if replaced.is_some_and(|other| is_above(verbs, other, from.directory)) {
+                return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+            }
+        }
+        if replaced == Some(moved) {
             // Two names of one file, if the first still was one when the second was looked up.
             if verbs.still_same(&source) {
                 return Ok(());
             }
             continue;
         }
-        match verbs.rename((directory, &old_key, expected), (directory, &new_key, replaced)) {
+        check_removal(verbs, from.directory, moved, is_directory)?;
+        match replaced {
+            None => check_permission(verbs, to.directory, Need::CHANGE_NAMES)?,
+            Some(other) if mode == RenameMode::Exchange => {
+                check_removal(verbs, to.directory, other, verbs.kind(other) == Kind::Directory)?;
+            }
+            Some(other) => check_removal(verbs, to.directory, other, is_directory)?,
+        }
+        if from.directory != to.directory {
+            // A directory's `..` changes with its parent.
+            let moves_back = |other: &V::Node| mode == RenameMode::Exchange && verbs.kind(*other) == Kind::Directory;
+            for node in [Some(moved).filter(|_| is_directory), replaced.filter(moves_back)].into_iter().flatten() {
+                check_permission(verbs, node, Need::WRITE)?;
+            }
+        }
+        let outcome = match (mode, replaced) {
+            (RenameMode::Exchange, Some(other)) => {
+                verbs.exchange((from.directory, &old_key, moved), (to.directory, &new_key, other))
+            }
+            _ => verbs.rename((from.directory, &old_key, moved), (to.directory, &new_key, replaced)),
+        };
+        match outcome {
             Ok(()) => return Ok(()),
-            Err(refusal) => errno_of(refusal).map_or(Ok(()), Err)?,
+            Err(refusal) => start_again(refusal)?,
         }
     }
 }
 
-/// The attributes of a file.
-///
-/// POSIX `stat`; with [`FieldChoice::WithoutLinkCount`] the paper's `fstatx` (section 4).
-pub fn stat<V: Verbs>(verbs: &V, name: &[u8], fields: FieldChoice) -> Result<Attributes, Errno> {
-    let directory = verbs.root();
-    let key = match parse(verbs, name)? {
-        Name::Directory => return Ok(verbs.attributes(directory, fields)),
-        Name::TooLong => return Err(Errno::ENAMETOOLONG),
-        Name::Plain(key) => key,
-    };
+/// Whether a node is a directory or one of its ancestors.
+fn is_above<V: Verbs>(verbs: &V, node: V::Node, directory: V::Node) -> bool {
+    let (mut current, root) = (directory, verbs.root());
     loop {
-        let found = verbs.look_up(directory, &key).ok_or(Errno::ENOENT)?;
-        let attributes = verbs.attributes(verbs.node(&found), fields);
-        // If the name still leads there, it did when the link count was read; else that may have been after an unlink.
-        if fields == FieldChoice::WithoutLinkCount || verbs.still_same(&found) {
-            return Ok(attributes);
+        if current == node {
+            return true;
         }
-    }
-}
-
-/// Whether a name exists (`F_OK`): what it leads to is not read.
-///
-/// POSIX `access`.
-pub fn access<V: Verbs>(verbs: &V, name: &[u8]) -> Result<(), Errno> {
-    match parse(verbs, name)? {
-        Name::Directory => Ok(()),
-        Name::TooLong => Err(Errno::ENAMETOOLONG),
-        Name::Plain(key) if verbs.exists(verbs.root(), &key) => Ok(()),
-        Name::Plain(_) => Err(Errno::ENOENT),
+        if current == root {
+            return false;
+        }
+        current = verbs.parent(current);
     }
 }

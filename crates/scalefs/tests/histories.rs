@@ -12,8 +12,8 @@ use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use reference::{Bijection, Call, Outcome, Reference, any_call, call};
-use scalefs::{ScaleFs, ScaleFsConfig};
+use reference::{Answer, Bijection, Call, Outcome, Reference, any_call, call, create_new};
+use scalefs::{Context, Credentials, Follow, ScaleFs, ScaleFsConfig};
 use sync::Spin;
 
 /// A call with its outcome, and when it began and ended.
@@ -60,15 +60,16 @@ fn is_linearisable(threads: &[Vec<Event>], start: &Reference) -> bool {
 #[test]
 fn the_checker_refuses_an_impossible_history() {
     let name = || "n0".to_string();
-    let open = Call::Open(name(), scalefs::OpenFlags::CreateNew);
+    let open = Call::Open(name(), create_new());
     let event = |call, outcome, began, ended| Event { call, outcome, began, ended };
-    let made = event(open.clone(), Ok((0, 0)), 1, 2);
+    let made = event(open.clone(), Ok(Answer::Done), 1, 2);
     let missed = event(Call::Access(name()), Err(scalefs::Errno::ENOENT), 3, 4);
     assert!(!is_linearisable(&[vec![made.clone()], vec![missed.clone()]], &Reference::default()));
-    let stat = |file, began| event(Call::Stat(name()), Ok((file, 1)), began, began + 1);
+    let status = |file| Ok(Answer::Status { file, kind: 0, links: 1 });
+    let stat = |file, began| event(Call::Stat(name(), Follow::Nothing), status(file), began, began + 1);
     assert!(is_linearisable(&[vec![made.clone(), stat(9, 5), stat(9, 7)]], &Reference::default()));
     assert!(!is_linearisable(&[vec![made, stat(9, 5), stat(8, 7)]], &Reference::default()), "another file");
-    let overlapping = event(open, Ok((0, 0)), 1, 5);
+    let overlapping = event(open, Ok(Answer::Done), 1, 5);
     assert!(is_linearisable(&[vec![overlapping], vec![missed]], &Reference::default()));
 }
 
@@ -77,19 +78,29 @@ fn concurrent_histories_have_an_order() {
     let rounds = std::env::var("SCALEFS_HISTORIES").ok().map_or(250, |count| count.parse().unwrap());
     let mut runner = TestRunner::deterministic();
     for round in 0..rounds {
-        let thread_count = 2 + round % 2;
+        let thread_count = 2 + round % 3;
         let plan = proptest::collection::vec(proptest::collection::vec(any_call(), 6), thread_count);
         let plan = plan.new_tree(&mut runner).unwrap().current();
-        let mut region = HeapRegion::new(4 << 20).unwrap();
-        let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
+        let mut region = HeapRegion::new(6 << 20).unwrap();
+        let arena = Arena::create(&mut region, ArenaConfig { core_count: 5, chunk_bytes: 4096 }).unwrap();
         let owner = OwnerId::new(1).unwrap();
-        let core = arena.claim(3, owner).unwrap();
-        let config = ScaleFsConfig { hash_seed: round as u64, root_bucket_count: 4, count_slots_per_core: 2 };
+        let core = arena.claim(4, owner).unwrap();
+        let config = ScaleFsConfig {
+            hash_seed: round as u64,
+            root_bucket_count: 4,
+            directory_bucket_count: 2,
+            count_slots_per_core: 2,
+        };
         let fs = ScaleFs::create(&core, config).unwrap();
+        let context = &Context::new(fs, &core, Credentials::SUPERUSER);
         let mut start = Reference::default();
         for number in 0..2 {
-            let make = Call::Open(format!("n{number}"), scalefs::OpenFlags::CreateNew);
-            assert_eq!(call(fs, &core, &make).is_ok(), start.call(&make).is_ok());
+            let make = if number == 0 {
+                Call::Open(format!("n{number}"), create_new())
+            } else {
+                Call::MakeDirectory(format!("n{number}"))
+            };
+            assert_eq!(call(fs, &core, context, &make).is_ok(), start.call(&make).is_ok());
         }
         let (clock, barrier) = (AtomicU64::new(1), Barrier::new(thread_count));
         let events = Mutex::new(vec![Vec::new(); thread_count]);
@@ -102,7 +113,7 @@ fn concurrent_histories_have_an_order() {
                     barrier.wait();
                     for next in calls {
                         let began = clock.fetch_add(1, Ordering::SeqCst);
-                        let outcome = call(fs, &core, &next);
+                        let outcome = call(fs, &core, context, &next);
                         let ended = clock.fetch_add(1, Ordering::SeqCst);
                         mine.push(Event { call: next, outcome, began, ended });
                         fs.maintain(&core, &Spin);

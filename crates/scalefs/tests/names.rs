@@ -1,149 +1,331 @@
-//! The calls on names against the plain reference and against the host's tmpfs, with several cores in turn, maintenance
-//! in between, allocation failures, and nothing lost in the end.
+//! The calls on names and directories against the plain reference, with several cores in turn, maintenance in between,
+//! allocation failures, and nothing lost in the end; and what the reference does not know: permissions and limits.
 #![cfg(not(loom))]
 
 mod reference;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use reference::{Bijection, Call, Outcome, Reference, any_call, call};
-use scalefs::{Errno, FieldChoice, Kind, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use reference::{Answer, Bijection, Call, ROOT, Reference, any_call, call, create_new};
+use scalefs::attributes::{self, Access, NewTime};
+use scalefs::names::{self, RenameMode};
+use scalefs::{
+    Context, Credentials, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories,
+};
 use sync::Spin;
+
+const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const CREATE: OpenFlags = OpenFlags::CREATE;
 
 fn owner() -> OwnerId {
     OwnerId::new(1).unwrap()
 }
 
-fn with_fs(core_count: usize, buckets: usize, test: impl FnOnce(&Arena, &ScaleFs, &[Core])) {
+struct World<'a> {
+    arena: &'a Arena,
+    fs: &'a ScaleFs,
+    cores: &'a [Core<'a>],
+    context: &'a Context,
+}
+
+impl World<'_> {
+    fn call(&self, core: usize, next: &Call) -> reference::Outcome {
+        call(self.fs, &self.cores[core], self.context, next)
+    }
+
+    fn settle(&self) {
+        // Each level of a removed tree needs the level below to be freed first.
+        for _ in 0..24 {
+            self.cores.iter().for_each(|core| self.fs.maintain(core, &Spin));
+        }
+    }
+}
+
+fn with_fs(core_count: usize, buckets: usize, test: impl FnOnce(&World)) {
     let mut region = HeapRegion::new(16 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count, chunk_bytes: 4096 }).unwrap();
     let cores: Vec<Core> = (0..core_count).map(|number| arena.claim(number, owner()).unwrap()).collect();
-    let config = ScaleFsConfig { hash_seed: 3, root_bucket_count: buckets, count_slots_per_core: 4 };
+    let config = ScaleFsConfig {
+        hash_seed: 3,
+        root_bucket_count: buckets,
+        directory_bucket_count: buckets.min(4),
+        count_slots_per_core: 4,
+    };
     let fs = ScaleFs::create(&cores[0], config).unwrap();
-    test(arena, fs, &cores);
-}
-
-/// Removes all names and maintains until nothing but the root's table is left.
-fn assert_nothing_lost(
-    arena: &Arena,
-    fs: &ScaleFs,
-    cores: &[Core],
-    names: &BTreeMap<String, u64>,
-    bytes_at_start: i64,
-) {
-    for name in names.keys() {
-        assert!(call(fs, &cores[0], &Call::Unlink(name.clone())).is_ok());
-    }
-    for _ in 0..12 {
-        cores.iter().for_each(|core| fs.maintain(core, &Spin));
-    }
-    assert_eq!(arena.live_bytes(), bytes_at_start, "objects were lost");
+    let context = Context::new(fs, &cores[0], Credentials::SUPERUSER);
+    test(&World { arena, fs, cores: &cores, context: &context });
 }
 
 #[test]
 fn bad_names_get_linuxs_errors() {
-    with_fs(1, 4, |_, fs, cores| {
-        let verbs = fs.begin(&cores[0], &Spin);
-        let long = [b'x'; 256];
-        for (name, errno) in [(&b""[..], Errno::ENOENT), (&long, Errno::ENAMETOOLONG), (b"a\0b", Errno::EINVAL)] {
-            assert_eq!(names::open(&verbs, name, OpenFlags::Create, 0).err(), Some(errno));
-            assert_eq!(names::stat(&verbs, name, FieldChoice::All).err(), Some(errno));
-            assert_eq!(names::access(&verbs, name), Err(errno));
-            assert_eq!(names::unlink(&verbs, name), Err(errno));
-            assert_eq!(names::rename(&verbs, name, b"b"), Err(errno));
-            assert_eq!(names::link(&verbs, name, b"b"), Err(errno));
+    with_fs(1, 4, |world| {
+        let verbs = world.fs.begin(&world.cores[0], world.context, &Spin);
+        let (long, endless) = ([b'x'; 256], [b'x'; 4096]);
+        let cases = [
+            (&b""[..], Errno::ENOENT),
+            (&long, Errno::ENAMETOOLONG),
+            (&endless, Errno::ENAMETOOLONG),
+            (b"a\0b", Errno::EINVAL),
+        ];
+        for (name, errno) in cases {
+            assert_eq!(names::open(&verbs, AT, name, CREATE, 0).err(), Some(errno));
+            assert_eq!(attributes::stat(&verbs, AT, name, Follow::Nothing, Fields::ALL).err(), Some(errno));
+            assert_eq!(attributes::access(&verbs, AT, name, Follow::Symlinks, Access::EXISTS), Err(errno));
+            assert_eq!(names::unlink(&verbs, AT, name), Err(errno));
+            assert_eq!(names::rename(&verbs, (AT, name), (AT, b"b"), RenameMode::Replace), Err(errno));
+            assert_eq!(names::link(&verbs, (AT, name), (AT, b"b"), Follow::Nothing), Err(errno));
+            assert_eq!(directories::make_directory(&verbs, AT, name, 0), Err(errno));
+            assert_eq!(directories::remove_directory(&verbs, AT, name), Err(errno));
         }
-        for dots in [&b"."[..], b".."] {
-            assert_eq!(names::stat(&verbs, dots, FieldChoice::All).unwrap().kind, Kind::Directory);
-            assert_eq!(names::open(&verbs, dots, OpenFlags::Create, 0).err(), Some(Errno::EISDIR));
-            assert_eq!(names::open(&verbs, dots, OpenFlags::CreateNew, 0).err(), Some(Errno::EEXIST));
-            assert_eq!(names::unlink(&verbs, dots), Err(Errno::EISDIR));
-            assert_eq!(names::rename(&verbs, dots, b"a"), Err(Errno::EBUSY));
-            assert_eq!(names::link(&verbs, dots, b"a"), Err(Errno::EPERM));
+        for dots in [&b"."[..], b"..", b"/"] {
+            let status = attributes::stat(&verbs, AT, dots, Follow::Nothing, Fields::ALL).unwrap();
+            assert_eq!((status.kind, status.link_count), (Kind::Directory, 1));
+            assert_eq!(names::open(&verbs, AT, dots, CREATE, 0).err(), Some(Errno::EISDIR));
+            assert_eq!(names::open(&verbs, AT, dots, create_new(), 0).err(), Some(Errno::EEXIST));
+            assert_eq!(names::unlink(&verbs, AT, dots), Err(Errno::EISDIR));
+            assert_eq!(names::rename(&verbs, (AT, dots), (AT, b"a"), RenameMode::Replace), Err(Errno::EBUSY));
+            assert_eq!(names::link(&verbs, (AT, dots), (AT, b"a"), Follow::Nothing), Err(Errno::EPERM));
         }
+        assert_eq!(names::symlink(&verbs, &endless, AT, b"a"), Err(Errno::ENAMETOOLONG));
+        assert_eq!(names::symlink(&verbs, &endless[1..], AT, b"a"), Ok(()));
+        assert_eq!(names::read_link(&verbs, AT, b"a"), Ok(&endless[1..]));
     });
 }
 
 #[test]
-fn stat_without_link_count_does_not_read_it() {
-    with_fs(2, 4, |_, fs, cores| {
-        call(fs, &cores[0], &Call::Open("a".into(), OpenFlags::CreateNew)).unwrap();
-        let verbs = fs.begin(&cores[1], &Spin);
-        let attributes = names::stat(&verbs, b"a", FieldChoice::WithoutLinkCount).unwrap();
-        assert_eq!((attributes.link_count, attributes.kind, attributes.mode), (None, Kind::Regular, 0o644));
+fn only_what_is_asked_for_is_told() {
+    with_fs(2, 4, |world| {
+        world.call(0, &Call::Open("a".into(), create_new())).unwrap();
+        let verbs = world.fs.begin(&world.cores[1], world.context, &Spin);
+        let stat = |fields| attributes::stat(&verbs, AT, b"a", Follow::Nothing, fields).unwrap();
+        let bare = stat(Fields::IDENTITY);
+        assert_eq!((bare.link_count, bare.kind, bare.mode), (0, Kind::Regular, 0));
+        assert_eq!((stat(Fields::PERMISSIONS).mode, stat(Fields::LINK_COUNT).link_count), (0o644, 1));
     });
 }
 
 #[test]
 fn an_open_file_outlives_its_last_name() {
-    with_fs(2, 4, |arena, fs, cores| {
-        let before = arena.live_bytes();
-        let open = || names::open(&fs.begin(&cores[0], &Spin), b"a", OpenFlags::CreateNew, 0);
-        let node = open().unwrap();
-        call(fs, &cores[1], &Call::Unlink("a".into())).unwrap();
-        for _ in 0..12 {
-            cores.iter().for_each(|core| fs.maintain(core, &Spin));
+    with_fs(2, 4, |world| {
+        let before = world.arena.live_bytes();
+        let open = || names::open(&world.fs.begin(&world.cores[0], world.context, &Spin), AT, b"a", create_new(), 0);
+        let node = open().unwrap().node;
+        world.call(1, &Call::Unlink("a".into())).unwrap();
+        world.settle();
+        assert!(world.arena.live_bytes() - before >= 256, "the inode is there");
+        names::close(&world.fs.begin(&world.cores[1], world.context, &Spin), node);
+        world.settle();
+        assert_eq!(world.arena.live_bytes(), before, "objects were lost");
+    });
+}
+
+#[test]
+fn a_removed_directory_is_empty_and_takes_nothing() {
+    with_fs(2, 4, |world| {
+        let before = world.arena.live_bytes();
+        world.call(0, &Call::MakeDirectory("a".into())).unwrap();
+        world.call(0, &Call::MakeDirectory("a/b".into())).unwrap();
+        let inner = Context::new(world.fs, &world.cores[0], Credentials::SUPERUSER);
+        let begin = |core: usize| world.fs.begin(&world.cores[core], &inner, &Spin);
+        directories::change_directory(&begin(0), AT, b"a/b").unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(directories::working_directory_path(&begin(0), &mut buffer).unwrap(), b"/a/b");
+        assert_eq!(directories::working_directory_path(&begin(0), &mut buffer[..3]), Err(Errno::ERANGE));
+        world.call(1, &Call::RemoveDirectory("a/b".into())).unwrap();
+        world.settle();
+        assert_eq!(names::open(&begin(0), AT, b"c", CREATE, 0o644).err(), Some(Errno::ENOENT));
+        assert_eq!(directories::make_directory(&begin(1), AT, b"c", 0o755), Err(Errno::ENOENT));
+        assert_eq!(directories::working_directory_path(&begin(0), &mut buffer), Err(Errno::ENOENT));
+        let status = attributes::stat(&begin(0), AT, b".", Follow::Symlinks, Fields::LINK_COUNT).unwrap();
+        assert_eq!(status.link_count, 0);
+        assert!(attributes::stat(&begin(0), AT, b"../b", Follow::Symlinks, Fields::ALL).is_err());
+        assert_eq!(attributes::access(&begin(0), AT, b"..", Follow::Symlinks, Access::EXISTS), Ok(()));
+        inner.leave(world.fs, &world.cores[1]);
+        world.call(0, &Call::RemoveDirectory("a".into())).unwrap();
+        world.settle();
+        assert_eq!(world.arena.live_bytes(), before, "objects were lost");
+    });
+}
+
+#[test]
+fn permissions_bind_users() {
+    with_fs(1, 4, |world| {
+        let core = &world.cores[0];
+        let user = |number| Context::new(world.fs, core, Credentials::new(number, number, &[100]).unwrap());
+        let (root, alice, bob) = (world.context, user(1), user(2));
+        let begin = |context| world.fs.begin(core, context, &Spin);
+        let open = |context, path: &[u8], flags, mode| {
+            let verbs = begin(context);
+            names::open(&verbs, AT, path, flags, mode).map(|opened| names::close(&verbs, opened.node))
+        };
+        root.set_umask(0);
+        let (read, write) = (OpenFlags::READ, OpenFlags::WRITE);
+        directories::make_directory(&begin(root), AT, b"shared", 0o1777).unwrap();
+        assert_eq!(open(&alice, b"top", CREATE, 0o666), Err(Errno::EACCES), "the root directory is root's");
+        open(&alice, b"shared/a", CREATE, 0o666).unwrap();
+        let status = attributes::stat(&begin(root), AT, b"shared/a", Follow::Nothing, Fields::ALL).unwrap();
+        assert_eq!((status.mode, status.user, status.group), (0o644, 1, 1), "the mask of alice is 022");
+        assert_eq!(open(&bob, b"shared/a", read, 0), Ok(()));
+        assert_eq!(open(&bob, b"shared/a", write, 0), Err(Errno::EACCES));
+        // Sticky: only the owners of file or directory remove or rename.
+        assert_eq!(names::unlink(&begin(&bob), AT, b"shared/a"), Err(Errno::EPERM));
+        let rename = |context, mode| names::rename(&begin(context), (AT, b"shared/a"), (AT, b"shared/b"), mode);
+        assert_eq!(rename(&bob, RenameMode::Replace), Err(Errno::EPERM));
+        assert_eq!(attributes::change_mode(&begin(&bob), AT, b"shared/a", 0o777), Err(Errno::EPERM));
+        assert_eq!(attributes::change_mode(&begin(&alice), AT, b"shared/a", 0o600), Ok(()));
+        assert_eq!(open(&bob, b"shared/a", read, 0), Err(Errno::EACCES));
+        let owner = |context, user, group| {
+            attributes::change_owner(&begin(context), AT, b"shared/a", Follow::Symlinks, (user, group))
+        };
+        assert_eq!(owner(&alice, Some(2), None), Err(Errno::EPERM));
+        assert_eq!(owner(&alice, None, Some(100)), Ok(()), "a group that alice is in");
+        assert_eq!(owner(&alice, None, Some(5)), Err(Errno::EPERM));
+        attributes::change_mode(&begin(root), AT, b"shared/a", 0o6755).unwrap();
+        assert_eq!(owner(root, Some(2), None), Ok(()));
+        let status = attributes::stat(&begin(root), AT, b"shared/a", Follow::Nothing, Fields::ALL).unwrap();
+        assert_eq!((status.mode, status.user, status.group), (0o755, 2, 100), "set-id bits are gone");
+        // Searching a directory needs the right to.
+        directories::make_directory(&begin(&alice), AT, b"shared/private", 0o700).unwrap();
+        assert_eq!(open(&bob, b"shared/private/x", CREATE, 0o666), Err(Errno::EACCES));
+        assert_eq!(open(&bob, b"shared/private", read, 0), Err(Errno::EACCES));
+        assert_eq!(directories::change_directory(&begin(&bob), AT, b"shared/private"), Err(Errno::EACCES));
+        open(root, b"shared/private/x", CREATE, 0o666).unwrap();
+        let access =
+            |context, path: &[u8], wanted| attributes::access(&begin(context), AT, path, Follow::Symlinks, wanted);
+        let execute = Access { execute: true, ..Access::EXISTS };
+        assert_eq!(access(root, b"shared/private/x", execute), Err(Errno::EACCES), "nobody may execute it");
+        assert_eq!(access(root, b"shared/private", execute), Ok(()));
+        assert_eq!(access(&bob, b"shared/private/x", Access::EXISTS), Err(Errno::EACCES));
+        let both_now = (NewTime::Now, NewTime::Now);
+        let times =
+            |context, path: &[u8], times| attributes::set_times(&begin(context), AT, path, Follow::Symlinks, times);
+        assert_eq!(times(&bob, b"shared/private", both_now), Err(Errno::EACCES));
+        attributes::change_mode(&begin(root), AT, b"shared/private", 0o777).unwrap();
+        assert_eq!(times(&bob, b"shared/private/x", both_now), Ok(()), "who may write");
+        let set = (NewTime::At(-5), NewTime::Same);
+        assert_eq!(times(&bob, b"shared/private/x", set), Err(Errno::EPERM));
+        assert_eq!(times(root, b"shared/private/x", set), Ok(()));
+        let status = attributes::stat(&begin(root), AT, b"shared/private/x", Follow::Nothing, Fields::ALL).unwrap();
+        assert_eq!(status.accessed_ns, -5);
+        // The group of a directory with the set-group bit goes to what is made in it.
+        attributes::change_owner(&begin(root), AT, b"shared/private", Follow::Symlinks, (None, Some(100))).unwrap();
+        attributes::change_mode(&begin(root), AT, b"shared/private", 0o2777).unwrap();
+        directories::make_directory(&begin(&bob), AT, b"shared/private/d", 0o755).unwrap();
+        let status = attributes::stat(&begin(root), AT, b"shared/private/d", Follow::Nothing, Fields::ALL).unwrap();
+        assert_eq!((status.mode, status.group), (0o2755, 100));
+    });
+}
+
+#[test]
+fn listings_go_on_where_they_stopped_while_the_directory_grows() {
+    with_fs(1, 4, |world| {
+        let core = &world.cores[0];
+        for number in 0..300 {
+            world.call(0, &Call::Open(format!("old-{number}"), create_new())).unwrap();
         }
-        assert_eq!(arena.live_bytes() - before, 256, "one inode");
-        names::close(&fs.begin(&cores[1], &Spin), node);
-        assert_nothing_lost(arena, fs, cores, &BTreeMap::new(), before);
+        let (mut cookie, mut listed, mut made) = (Some(0), Vec::new(), 0);
+        while let Some(from) = cookie {
+            let verbs = world.fs.begin(core, world.context, &Spin);
+            let root = names::open(&verbs, AT, b".", OpenFlags::READ, 0).unwrap().node;
+            let mut some = 0;
+            cookie = directories::read_directory(&verbs, root, from, |entry| {
+                listed.push(String::from_utf8(entry.name.to_vec()).unwrap());
+                some += 1;
+                some < 7
+            })
+            .unwrap();
+            names::close(&verbs, root);
+            drop(verbs);
+            // More names, and growth, between the parts.
+            for _ in 0..20 {
+                world.call(0, &Call::Open(format!("new-{made}"), create_new())).unwrap();
+                made += 1;
+            }
+            world.fs.maintain(core, &Spin);
+        }
+        let mut old: Vec<&String> = listed.iter().filter(|name| !name.starts_with("new-")).collect();
+        assert_eq!(old[..2], [".", ".."]);
+        old.sort();
+        let before = old.len();
+        old.dedup();
+        assert_eq!((old.len(), before), (302, 302), "each name that was there all the time is listed once");
     });
 }
 
 #[test]
 fn a_full_arena_refuses_and_loses_nothing() {
-    let mut region = HeapRegion::new(2 << 20).unwrap();
+    let mut region = HeapRegion::new(3 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 1, chunk_bytes: 4096 }).unwrap();
     let core = arena.claim(0, owner()).unwrap();
-    let config = ScaleFsConfig { hash_seed: 3, root_bucket_count: 4096, count_slots_per_core: 4 };
+    let config = ScaleFsConfig { root_bucket_count: 4096, count_slots_per_core: 4, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create(&core, config).unwrap();
+    let context = Context::new(fs, &core, Credentials::SUPERUSER);
     let before = arena.live_bytes();
-    let mut made = BTreeMap::new();
-    let full = loop {
-        let name = format!("file-{}", made.len());
-        match call(fs, &core, &Call::Open(name.clone(), OpenFlags::CreateNew)) {
-            Ok(_) => made.insert(name, 0),
-            Err(errno) => break errno,
-        };
+    let made_until_full = |prefix: &str| {
+        let mut made = Vec::new();
+        loop {
+            // Each kind of object needs memory of its own kind.
+            let name = format!("{prefix}-{}", made.len());
+            let next = match made.len() % 3 {
+                0 => Call::Open(name.clone(), create_new()),
+                1 => Call::MakeDirectory(name.clone()),
+                _ => Call::Symlink("x".repeat(300), name.clone()),
+            };
+            match call(fs, &core, &context, &next) {
+                Ok(_) => made.push(name),
+                Err(errno) => break (made, errno),
+            }
+        }
     };
+    let (made, full) = made_until_full("first");
     assert_eq!(full, Errno::ENOSPC);
-    assert!(made.len() > 1000, "{}", made.len());
-    for name in made.keys() {
-        assert!(call(fs, &core, &Call::Access(name.clone())).is_ok());
+    assert!(made.len() > 300, "{}", made.len());
+    for (number, name) in made.iter().enumerate() {
+        let follow = Follow::Nothing;
+        assert!(call(fs, &core, &context, &Call::Stat(name.clone(), follow)).is_ok());
+        let removal = if number % 3 == 1 { Call::RemoveDirectory(name.clone()) } else { Call::Unlink(name.clone()) };
+        call(fs, &core, &context, &removal).unwrap();
     }
-    let count = made.len();
-    assert_nothing_lost(arena, fs, &[core], &made, before);
-    let core = arena.claim(0, owner()).unwrap();
-    for number in 0..count {
-        call(fs, &core, &Call::Open(format!("again-{number}"), OpenFlags::CreateNew)).unwrap();
+    for _ in 0..12 {
+        fs.maintain(&core, &Spin);
     }
+    assert_eq!(arena.live_bytes(), before, "objects were lost");
+    let (again, _) = made_until_full("second");
+    assert!(again.len() >= made.len(), "{} after {}", again.len(), made.len());
+}
+
+/// Calls that remove all that the reference has below a directory.
+fn removals(reference: &Reference, directory: u64, path: &str) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for (name, object) in reference.names(directory).unwrap() {
+        let path = format!("{path}{name}");
+        if reference.is_directory(*object) {
+            calls.extend(removals(reference, *object, &format!("{path}/")));
+            calls.push(Call::RemoveDirectory(path));
+        } else {
+            calls.push(Call::Unlink(path));
+        }
+    }
+    calls
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn calls_follow_the_reference(
         buckets in prop_oneof![Just(1_usize), Just(64)],
-        calls in proptest::collection::vec((0..3_usize, any_call(), 0..8_u32), 0..120),
+        calls in proptest::collection::vec((0..3_usize, any_call(), 0..12_u32), 0..120),
     ) {
-        with_fs(3, buckets, |arena, fs, cores| {
-            let before = arena.live_bytes();
+        with_fs(3, buckets, |world| {
+            let before = world.arena.live_bytes();
             let (mut reference, mut numbers) = (Reference::default(), Bijection::default());
             for (core, next, extra) in calls {
-                let core = &cores[core];
                 if extra == 0 {
                     // Without memory a call succeeds without needing it, fails as it would anyway, or says ENOSPC.
-                    core.fail_allocations_after(Some(0));
-                    let (outcome, mut then) = (call(fs, core, &next), reference.clone());
-                    core.fail_allocations_after(None);
+                    world.cores[core].fail_allocations_after(Some(0));
+                    let (outcome, mut then) = (world.call(core, &next), reference.clone());
+                    world.cores[core].fail_allocations_after(None);
                     let expected = then.call(&next);
                     if outcome == Err(Errno::ENOSPC) {
                         assert!(expected.is_ok());
@@ -152,121 +334,21 @@ proptest! {
                         reference = then;
                     }
                 } else {
-                    let (outcome, expected) = (call(fs, core, &next), reference.call(&next));
+                    let (outcome, expected) = (world.call(core, &next), reference.call(&next));
                     assert!(numbers.same(&outcome, &expected), "{next:?}: {outcome:?}, expected {expected:?}");
                 }
                 if extra == 1 {
-                    fs.maintain(core, &Spin);
+                    world.fs.maintain(&world.cores[core], &Spin);
                 }
             }
-            for name in reference.names.clone().keys() {
-                let stat = Call::Stat(name.clone());
-                assert!(numbers.same(&call(fs, &cores[0], &stat), &reference.call(&stat)));
+            for removal in removals(&reference, ROOT, "") {
+                assert_eq!(world.call(0, &removal), Ok(Answer::Done), "{removal:?}");
             }
-            assert_nothing_lost_unless_grown(arena, fs, cores, &reference.names, before, buckets);
-        });
-    }
-}
-
-/// A table of one bucket may have grown, and then is larger for good.
-fn assert_nothing_lost_unless_grown(
-    arena: &Arena,
-    fs: &ScaleFs,
-    cores: &[Core],
-    names: &BTreeMap<String, u64>,
-    before: i64,
-    buckets: usize,
-) {
-    if buckets > 1 {
-        assert_nothing_lost(arena, fs, cores, names, before);
-    }
-}
-
-/// A directory of the host's tmpfs, removed when dropped.
-struct Host(PathBuf);
-
-impl Host {
-    fn new() -> Host {
-        // Everywhere but on Linux, or in containers without it, the temporary directory has to do.
-        let base = if Path::new("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
-        let path = base.join(format!("scalefs-names-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Host(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        // An empty name is an empty path, not the directory.
-        if name.is_empty() { PathBuf::new() } else { self.0.join(name) }
-    }
-
-    fn clear(&self) {
-        for entry in fs::read_dir(&self.0).unwrap() {
-            fs::remove_file(entry.unwrap().path()).unwrap();
-        }
-    }
-
-    fn call(&self, call: &Call) -> Outcome {
-        let unit = |outcome: io::Result<()>| outcome.map(|()| (0, 0));
-        let outcome = match call {
-            Call::Open(name, flags) => {
-                let mut options = fs::OpenOptions::new();
-                match flags {
-                    OpenFlags::Existing => options.read(true),
-                    OpenFlags::Create => options.read(true).write(true).create(true),
-                    OpenFlags::CreateNew => options.write(true).create_new(true),
-                };
-                unit(options.open(self.path(name)).map(drop))
-            }
-            Call::Link(old, new) => unit(fs::hard_link(self.path(old), self.path(new))),
-            Call::Unlink(name) => unit(fs::remove_file(self.path(name))),
-            Call::Rename(old, new) => unit(fs::rename(self.path(old), self.path(new))),
-            Call::Stat(name) => fs::metadata(self.path(name)).map(|data| (data.ino(), data.nlink() as u32)),
-            Call::Access(name) => unit(fs::metadata(self.path(name)).map(drop)),
-        };
-        outcome.map_err(|error| match error.raw_os_error() {
-            Some(2) => Errno::ENOENT,
-            Some(17) => Errno::EEXIST,
-            Some(36) => Errno::ENAMETOOLONG,
-            _ => panic!("{call:?} on the host: {error}"),
-        })
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
-/// Random sequences on both systems: results, link counts, and the final names agree. `SCALEFS_FUZZ_CALLS` sets how many
-/// calls are made.
-#[test]
-fn calls_do_what_the_hosts_tmpfs_does() {
-    let call_count = std::env::var("SCALEFS_FUZZ_CALLS").ok().map_or(6_000, |count| count.parse().unwrap());
-    let host = Host::new();
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let sequences = proptest::collection::vec((0..2_usize, any_call()), 40);
-    let mut made = 0;
-    while made < call_count {
-        let sequence = sequences.new_tree(&mut runner).unwrap().current();
-        host.clear();
-        with_fs(2, 8, |_, fs, cores| {
-            // The host reuses numbers of inodes: a number means the same file only while that exists, so pairs are
-            // compared name by name at the end, and counts at every call.
-            for (index, (core, next)) in sequence.iter().enumerate() {
-                let (ours, theirs) = (call(fs, &cores[*core], next), host.call(next));
-                let (ours, theirs) = (ours.map(|(_, count)| count), theirs.map(|(_, count)| count));
-                assert_eq!(ours, theirs, "{next:?} at the end of {:?}", &sequence[..=index]);
-                if index % 8 == 0 {
-                    fs.maintain(&cores[*core], &Spin);
-                }
-            }
-            let mut numbers = Bijection::default();
-            for entry in fs::read_dir(&host.0).unwrap() {
-                let stat = Call::Stat(entry.unwrap().file_name().into_string().unwrap());
-                assert!(numbers.same(&call(fs, &cores[0], &stat), &host.call(&stat)), "{stat:?} after {sequence:?}");
+            world.settle();
+            // A table of one bucket may have grown, and then is larger for good.
+            if buckets > 1 {
+                assert_eq!(world.arena.live_bytes(), before, "objects were lost");
             }
         });
-        made += sequence.len();
     }
 }

@@ -4,12 +4,36 @@
 use std::ptr::NonNull;
 
 use percpu::{Arena, ArenaConfig, Core, CreateError, OwnerId};
-use scalefs::{FieldChoice, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use scalefs::attributes::{self, Access};
+use scalefs::names::{self, RenameMode};
+use scalefs::{
+    Attributes, Context, Credentials, Errno, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories,
+};
 use sync::Spin;
 
 const SIZE_BYTES: usize = 8 << 20;
 const FILES: u64 = 300;
 const CHILDREN: u64 = 3;
+const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const CREATE_NEW: [OpenFlags; 2] = [OpenFlags::CREATE, OpenFlags::EXCLUSIVE];
+
+fn create(fs: &ScaleFs, core: &Core, context: &Context, path: &[u8]) -> Result<(), Errno> {
+    let verbs = fs.begin(core, context, &Spin);
+    let flags = CREATE_NEW[0] | CREATE_NEW[1];
+    names::open(&verbs, AT, path, flags, 0o600).map(|opened| names::close(&verbs, opened.node))
+}
+
+fn link(fs: &ScaleFs, core: &Core, context: &Context, old: &[u8], new: &[u8]) -> Result<(), Errno> {
+    names::link(&fs.begin(core, context, &Spin), (AT, old), (AT, new), Follow::Nothing)
+}
+
+fn stat(fs: &ScaleFs, core: &Core, context: &Context, path: &[u8]) -> Result<Attributes, Errno> {
+    attributes::stat(&fs.begin(core, context, &Spin), AT, path, Follow::Nothing, Fields::LINK_COUNT)
+}
+
+fn access(fs: &ScaleFs, core: &Core, context: &Context, path: &[u8]) -> Result<(), Errno> {
+    attributes::access(&fs.begin(core, context, &Spin), AT, path, Follow::Nothing, Access::EXISTS)
+}
 
 fn shared_memory() -> NonNull<u8> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
@@ -25,15 +49,15 @@ fn child(base: NonNull<u8>, fs: &ScaleFs, number: u64) -> i32 {
     let Ok(arena) = (unsafe { Arena::attach_at(base) }) else { return 1 };
     let owner = OwnerId::new(100 + number).unwrap();
     let Ok(core) = arena.claim(number as usize, owner) else { return 2 };
+    let context = Context::new(fs, &core, Credentials::SUPERUSER);
     for file in 0..FILES {
         let name = [b'c', number as u8 + b'0', (file / 26) as u8 + b'a', (file % 26) as u8 + b'a'];
-        let verbs = fs.begin(&core, &Spin);
-        let Ok(node) = names::open(&verbs, &name, OpenFlags::CreateNew, 0o600) else { return 3 };
-        names::close(&verbs, node);
-        if names::link(&verbs, b"common", &[name.as_slice(), b"-link"].concat()).is_err() {
+        if create(fs, &core, &context, &name).is_err() {
+            return 3;
+        }
+        if link(fs, &core, &context, b"common", &[name.as_slice(), b"-link"].concat()).is_err() {
             return 4;
         }
-        drop(verbs);
         if file % 16 == 0 {
             fs.maintain(&core, &Spin);
         }
@@ -45,9 +69,8 @@ fn child(base: NonNull<u8>, fs: &ScaleFs, number: u64) -> i32 {
     0
 }
 
-fn link_count(fs: &ScaleFs, core: &Core) -> u32 {
-    let verbs = fs.begin(core, &Spin);
-    names::stat(&verbs, b"common", FieldChoice::All).unwrap().link_count.unwrap()
+fn link_count(fs: &ScaleFs, core: &Core, context: &Context) -> u32 {
+    stat(fs, core, context, b"common").unwrap().link_count
 }
 
 #[test]
@@ -60,9 +83,8 @@ fn processes_share_an_instance_and_outlive_each_other() {
     let arena = unsafe { Arena::create_at(base, SIZE_BYTES, config) }.unwrap();
     let core = arena.claim(4, OwnerId::new(1).unwrap()).unwrap();
     let fs = ScaleFs::create(&core, ScaleFsConfig { root_bucket_count: 64, ..ScaleFsConfig::default() }).unwrap();
-    let verbs = fs.begin(&core, &Spin);
-    names::open(&verbs, b"common", OpenFlags::CreateNew, 0o600).map(|node| names::close(&verbs, node)).unwrap();
-    drop(verbs);
+    let context = Context::new(fs, &core, Credentials::SUPERUSER);
+    create(fs, &core, &context, b"common").unwrap();
     let children: Vec<libc::pid_t> = (0..CHILDREN)
         .map(|number| {
             // SAFETY: the child makes calls on the arena, and ends without running anything of its parent's.
@@ -82,41 +104,46 @@ fn processes_share_an_instance_and_outlive_each_other() {
         assert_eq!(status, 0, "a child failed with {}", libc::WEXITSTATUS(status));
     }
     let expected = 1 + (CHILDREN * FILES) as u32;
-    assert_eq!(link_count(fs, &core), expected, "counts cached by processes that are gone are still there");
+    assert_eq!(link_count(fs, &core, &context), expected, "counts cached by processes that are gone are still there");
     // SAFETY: the child has been waited for.
     let heir = unsafe { arena.take_over(1, OwnerId::new(101).unwrap(), OwnerId::new(1).unwrap()) }.unwrap();
     for _ in 0..4 {
         fs.maintain(&heir, &Spin);
         fs.maintain_with_idle_cores(&core, &Spin);
     }
-    assert_eq!(link_count(fs, &core), expected);
-    names::unlink(&fs.begin(&core, &Spin), b"common").unwrap();
-    assert_eq!(names::access(&fs.begin(&heir, &Spin), b"common"), Err(scalefs::Errno::ENOENT));
-    let verbs = fs.begin(&heir, &Spin);
-    let left = names::stat(&verbs, b"c0aa-link", FieldChoice::All).unwrap();
-    assert_eq!(left.link_count, Some(expected - 1));
+    assert_eq!(link_count(fs, &core, &context), expected);
+    names::unlink(&fs.begin(&core, &context, &Spin), AT, b"common").unwrap();
+    assert_eq!(access(fs, &heir, &context, b"common"), Err(Errno::ENOENT));
+    assert_eq!(stat(fs, &heir, &context, b"c0aa-link").unwrap().link_count, expected - 1);
 }
 
-/// Calls on eight names for ever, until killed; after every few, a mark that the parent waits for.
+const NAMES: [&[u8]; 8] = [b"n0", b"n1", b"n2", b"n3", b"d/n0", b"d/n1", b"e/n0", b"e/n1"];
+
+/// What a child of the next test does: changes of eight names, half of them in a directory, for ever, until killed; after
+/// a while, a mark that the parent waits for.
 fn restless_child(fs: &ScaleFs, core: &Core, seed: u64) -> ! {
+    let context = Context::new(fs, core, Credentials::SUPERUSER);
     let mut state = seed;
     let mut next = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     for round in 0_u64.. {
-        let (old, new) = ([b'n', next(8) as u8 + b'0'], [b'n', next(8) as u8 + b'0']);
-        let verbs = fs.begin(core, &Spin);
-        match next(4) {
-            0 => drop(names::open(&verbs, &old, OpenFlags::CreateNew, 0).map(|node| names::close(&verbs, node))),
-            1 => drop(names::link(&verbs, &old, &new)),
-            2 => drop(names::rename(&verbs, &old, &new)),
-            _ => drop(names::unlink(&verbs, &old)),
-        }
-        if round == 500 {
-            names::open(&verbs, b"mark", OpenFlags::CreateNew, 0).map(|node| names::close(&verbs, node)).unwrap();
-        }
+        let (old, new) = (NAMES[next(8) as usize], NAMES[next(8) as usize]);
+        let verbs = fs.begin(core, &context, &Spin);
+        let mode = if next(4) == 0 { RenameMode::Exchange } else { RenameMode::Replace };
+        let _ = match next(7) {
+            0 => names::open(&verbs, AT, old, OpenFlags::CREATE, 0).map(|opened| names::close(&verbs, opened.node)),
+            1 => names::link(&verbs, (AT, old), (AT, new), Follow::Nothing),
+            2 | 3 => names::rename(&verbs, (AT, old), (AT, new), mode),
+            4 => directories::make_directory(&verbs, AT, old, 0o755),
+            5 => directories::remove_directory(&verbs, AT, old),
+            _ => names::unlink(&verbs, AT, old),
+        };
         drop(verbs);
+        if round == 500 {
+            create(fs, core, &context, b"mark").unwrap();
+        }
         if round.is_multiple_of(32) {
             fs.maintain(core, &Spin);
         }
@@ -132,8 +159,17 @@ fn a_process_killed_at_any_moment_leaves_names_that_work() {
     let arena = unsafe { Arena::create_at(base, SIZE_BYTES, config) }.unwrap();
     let owner = OwnerId::new(1).unwrap();
     let core = arena.claim(0, owner).unwrap();
-    let config = ScaleFsConfig { root_bucket_count: 2, count_slots_per_core: 2, ..ScaleFsConfig::default() };
+    let config = ScaleFsConfig {
+        root_bucket_count: 2,
+        directory_bucket_count: 2,
+        count_slots_per_core: 2,
+        ..ScaleFsConfig::default()
+    };
     let fs = ScaleFs::create(&core, config).unwrap();
+    let context = Context::new(fs, &core, Credentials::SUPERUSER);
+    for directory in [b"d", b"e"] {
+        directories::make_directory(&fs.begin(&core, &context, &Spin), AT, directory, 0o755).unwrap();
+    }
     for round in 0..40 {
         let victim = OwnerId::new(100 + round).unwrap();
         // SAFETY: the child makes calls on the arena, and ends by a signal.
@@ -146,7 +182,7 @@ fn a_process_killed_at_any_moment_leaves_names_that_work() {
             };
             restless_child(fs, &core, round)
         }
-        while names::access(&fs.begin(&core, &Spin), b"mark").is_err() {
+        while access(fs, &core, &context, b"mark").is_err() {
             // SAFETY: looks at a child of ours without waiting.
             let ended = unsafe { libc::waitpid(process, std::ptr::null_mut(), libc::WNOHANG) };
             assert_eq!(ended, 0, "the child ended by itself");
@@ -158,27 +194,30 @@ fn a_process_killed_at_any_moment_leaves_names_that_work() {
             assert_eq!(libc::kill(process, libc::SIGKILL), 0);
             assert_eq!(libc::waitpid(process, &raw mut status, 0), process);
             let heir = arena.take_over(1, victim, owner).unwrap();
-            fs.repair_taken_over(&heir);
+            fs.repair_taken_over(&heir, &Spin);
             heir
         };
         assert!(libc::WIFSIGNALED(status));
         let mut counts = std::collections::BTreeMap::new();
-        for name in 0..8_u8 {
-            let verbs = fs.begin(&core, &Spin);
-            if let Ok(file) = names::stat(&verbs, &[b'n', name + b'0'], FieldChoice::All) {
-                counts.entry(file.number).or_insert((0, file.link_count.unwrap())).0 += 1;
+        for name in NAMES {
+            if let Ok(file) = stat(fs, &core, &context, name) {
+                counts.entry(file.number).or_insert((0, file.link_count)).0 += 1;
             }
         }
         // A death while a delta moves leaves a count too high by it, never too low: see `refcache`.
         let whole = counts.values().all(|(names, count)| names <= count);
         assert!(whole, "round {round}: names and counts {counts:?}");
-        // All buckets can be changed, by both cores.
-        names::unlink(&fs.begin(&heir, &Spin), b"mark").unwrap();
-        for (core, flags) in [(&core, OpenFlags::Create), (&heir, OpenFlags::Existing)] {
-            for name in 0..8_u8 {
-                let verbs = fs.begin(core, &Spin);
-                let node = names::open(&verbs, &[b'n', name + b'0'], flags, 0).unwrap();
-                names::close(&verbs, node);
+        // All buckets can be changed, by both cores, and directories can be moved and removed.
+        names::unlink(&fs.begin(&heir, &context, &Spin), AT, b"mark").unwrap();
+        for (core, other) in [(&core, &heir), (&heir, &core)] {
+            for name in NAMES {
+                let _ = directories::remove_directory(&fs.begin(core, &context, &Spin), AT, name);
+                let _ = names::unlink(&fs.begin(other, &context, &Spin), AT, name);
+                create(fs, core, &context, name).unwrap();
+            }
+            for (from, to) in [(&b"e"[..], &b"d/e"[..]), (b"d/e", b"e")] {
+                names::rename(&fs.begin(core, &context, &Spin), (AT, from), (AT, to), RenameMode::Replace).unwrap();
+                assert!(stat(fs, other, &context, &[to, b"/.."].concat()).is_ok());
             }
         }
         for _ in 0..4 {

@@ -1,107 +1,453 @@
-//! A plain reference of the calls on names: maps, one call at a time. And the calls as values, to be drawn and compared.
+//! A plain reference of the calls on names and directories for one superuser: maps, one call at a time. And the calls as
+//! values, to be drawn, made on ScaleFS, and compared.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use percpu::Core;
 use proptest::prelude::*;
-use scalefs::{Errno, FieldChoice, OpenFlags, ScaleFs, names};
+use scalefs::attributes::{self, Access};
+use scalefs::directories;
+use scalefs::names::{self, RenameMode};
+use scalefs::{Context, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, Start};
 use sync::Spin;
 
-/// One call with its arguments.
+/// One call with its arguments; paths are relative to the working directory, which is the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
+    /// Opens and closes.
     Open(String, OpenFlags),
+    MakeDirectory(String),
+    RemoveDirectory(String),
+    Symlink(String, String),
+    ReadLink(String),
     Link(String, String),
     Unlink(String),
-    Rename(String, String),
-    Stat(String),
+    Rename(String, String, RenameMode),
+    Stat(String, Follow),
     Access(String),
+    List(String),
 }
 
-/// What a call returns: for `stat` a file's number and link count, else zeros.
-pub type Outcome = Result<(u64, u32), Errno>;
+pub fn create_new() -> OpenFlags {
+    OpenFlags::CREATE | OpenFlags::EXCLUSIVE
+}
 
-/// Names and the files they lead to, by numbers from 1 (other calls than `stat` return 0).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// What a call returns.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    Done,
+    Status { file: u64, kind: u8, links: u32 },
+    Text(String),
+    Names(Vec<(String, u8)>),
+}
+
+pub type Outcome = Result<Answer, Errno>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Object {
+    File { links: u32 },
+    Directory { names: BTreeMap<String, u64>, parent: u64, links: u32 },
+    Symlink { target: String, links: u32 },
+}
+
+/// Objects by numbers from 1, which is the root.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
-    pub names: BTreeMap<String, u64>,
+    pub objects: BTreeMap<u64, Object>,
     pub made: u64,
 }
 
+pub const ROOT: u64 = 1;
+
+impl Default for Reference {
+    fn default() -> Reference {
+        let root = Object::Directory { names: BTreeMap::new(), parent: ROOT, links: 1 };
+        Reference { objects: BTreeMap::from([(ROOT, root)]), made: ROOT }
+    }
+}
+
+/// The end of a path: in a directory, a name (or dots), and whether a slash follows.
+struct Place {
+    directory: u64,
+    name: String,
+    has_slash: bool,
+}
+
 impl Reference {
-    fn file(&self, name: &str) -> Result<u64, Errno> {
-        match name.len() {
-            0 => Err(Errno::ENOENT),
-            256.. => Err(Errno::ENAMETOOLONG),
-            _ => self.names.get(name).copied().ok_or(Errno::ENOENT),
+    pub fn names(&self, directory: u64) -> Option<&BTreeMap<String, u64>> {
+        match &self.objects[&directory] {
+            Object::Directory { names, .. } => Some(names),
+            _ => None,
         }
     }
 
-    pub fn link_count(&self, file: u64) -> u32 {
-        self.names.values().filter(|other| **other == file).count() as u32
+    fn names_mut(&mut self, directory: u64) -> &mut BTreeMap<String, u64> {
+        match self.objects.get_mut(&directory) {
+            Some(Object::Directory { names, .. }) => names,
+            _ => panic!("a directory"),
+        }
+    }
+
+    fn parent(&self, directory: u64) -> u64 {
+        match self.objects[&directory] {
+            Object::Directory { parent, .. } => parent,
+            _ => panic!("a directory"),
+        }
+    }
+
+    pub fn is_directory(&self, object: u64) -> bool {
+        matches!(self.objects[&object], Object::Directory { .. })
+    }
+
+    fn look_up(&self, directory: u64, name: &str) -> Result<u64, Errno> {
+        match name {
+            "" | "." => Ok(directory),
+            ".." => Ok(self.parent(directory)),
+            _ if name.len() > 255 => Err(Errno::ENAMETOOLONG),
+            _ => self.names(directory).ok_or(Errno::ENOTDIR)?.get(name).copied().ok_or(Errno::ENOENT),
+        }
+    }
+
+    /// Where a path ends, starting in a directory, with `links` symbolic links left to follow.
+    fn locate(&self, directory: u64, path: &str, links: &mut u32) -> Result<Place, Errno> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        if path.len() > 4095 {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let mut directory = if path.starts_with('/') { ROOT } else { directory };
+        let has_slash = path.ends_with('/');
+        let components: Vec<&str> = path.split('/').filter(|component| !component.is_empty()).collect();
+        let Some((last, before)) = components.split_last() else {
+            return Ok(Place { directory, name: String::new(), has_slash });
+        };
+        for component in before {
+            let object = self.look_up(directory, component)?;
+            directory = self.follow(directory, object, links)?;
+            if !self.is_directory(directory) {
+                return Err(Errno::ENOTDIR);
+            }
+        }
+        Ok(Place { directory, name: (*last).to_string(), has_slash })
+    }
+
+    /// What an object in a directory stands for, symbolic links followed.
+    fn follow(&self, directory: u64, object: u64, links: &mut u32) -> Result<u64, Errno> {
+        let Object::Symlink { target, .. } = &self.objects[&object] else { return Ok(object) };
+        *links = links.checked_sub(1).ok_or(Errno::ELOOP)?;
+        let place = self.locate(directory, target, links)?;
+        let object = self.look_up(place.directory, &place.name)?;
+        let object = self.follow(place.directory, object, links)?;
+        if place.has_slash && !self.is_directory(object) { Err(Errno::ENOTDIR) } else { Ok(object) }
+    }
+
+    fn resolve(&self, path: &str, follow: Follow) -> Result<u64, Errno> {
+        let mut links = 40;
+        let place = self.locate(ROOT, path, &mut links)?;
+        let mut object = self.look_up(place.directory, &place.name)?;
+        if follow == Follow::Symlinks || place.has_slash {
+            object = self.follow(place.directory, object, &mut links)?;
+        }
+        if place.has_slash && !self.is_directory(object) { Err(Errno::ENOTDIR) } else { Ok(object) }
+    }
+
+    fn place(&self, path: &str) -> Result<Place, Errno> {
+        self.locate(ROOT, path, &mut 40)
+    }
+
+    fn links_mut(&mut self, object: u64) -> &mut u32 {
+        match self.objects.get_mut(&object) {
+            Some(Object::File { links } | Object::Directory { links, .. } | Object::Symlink { links, .. }) => links,
+            None => panic!("an object"),
+        }
+    }
+
+    fn make(&mut self, place: &Place, object: Object) {
+        self.made += 1;
+        self.objects.insert(self.made, object);
+        let made = self.made;
+        self.names_mut(place.directory).insert(place.name.clone(), made);
+    }
+
+    /// For what must not exist: an error if it does, or if it cannot.
+    fn check_new(&self, place: &Place, is_directory: bool) -> Result<(), Errno> {
+        if is_dots(&place.name) {
+            return Err(Errno::EEXIST);
+        }
+        match self.look_up(place.directory, &place.name) {
+            Ok(_) => Err(Errno::EEXIST),
+            Err(Errno::ENOENT) if !is_directory && place.has_slash => Err(Errno::ENOENT),
+            Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn drop_name(&mut self, directory: u64, name: &str) {
+        if let Some(object) = self.names_mut(directory).remove(name) {
+            self.drop_link(object);
+        }
+    }
+
+    fn drop_link(&mut self, object: u64) {
+        let links = self.links_mut(object);
+        *links -= 1;
+        if *links == 0 {
+            self.objects.remove(&object);
+        }
+    }
+
+    fn is_above(&self, object: u64, mut directory: u64) -> bool {
+        while directory != object && directory != ROOT {
+            directory = self.parent(directory);
+        }
+        directory == object
+    }
+
+    fn open(&mut self, path: &str, flags: OpenFlags) -> Outcome {
+        let create = flags.contains(OpenFlags::CREATE);
+        let exclusive = create && flags.contains(OpenFlags::EXCLUSIVE);
+        let writes = flags.contains(OpenFlags::WRITE);
+        if create && flags.contains(OpenFlags::DIRECTORY) {
+            return Err(Errno::EINVAL);
+        }
+        let follow = if flags.contains(OpenFlags::NO_FOLLOW) { Follow::Nothing } else { Follow::Symlinks };
+        let object = if create {
+            let (mut place, mut links) = (self.place(path)?, 40);
+            loop {
+                if is_dots(&place.name) {
+                    return Err(if exclusive { Errno::EEXIST } else { Errno::EISDIR });
+                }
+                if place.has_slash {
+                    return Err(Errno::EISDIR);
+                }
+                match self.look_up(place.directory, &place.name) {
+                    Ok(_) if exclusive => return Err(Errno::EEXIST),
+                    Ok(object) => match &self.objects[&object] {
+                        Object::Symlink { target, .. } if follow == Follow::Symlinks => {
+                            links = u32::checked_sub(links, 1).ok_or(Errno::ELOOP)?;
+                            place = self.locate(place.directory, target, &mut links)?;
+                        }
+                        _ => break object,
+                    },
+                    Err(Errno::ENOENT) => {
+                        self.make(&place, Object::File { links: 1 });
+                        return Ok(Answer::Done);
+                    }
+                    Err(errno) => return Err(errno),
+                }
+            }
+        } else {
+            self.resolve(path, follow)?
+        };
+        match self.objects[&object] {
+            Object::Directory { .. } if create || writes => Err(Errno::EISDIR),
+            Object::Directory { .. } => Ok(Answer::Done),
+            _ if flags.contains(OpenFlags::DIRECTORY) => Err(Errno::ENOTDIR),
+            Object::Symlink { .. } => Err(Errno::ELOOP),
+            Object::File { .. } => Ok(Answer::Done),
+        }
+    }
+
+    fn rename(&mut self, old: &str, new: &str, mode: RenameMode) -> Outcome {
+        let (from, to) = (self.place(old)?, self.place(new)?);
+        if is_dots(&from.name) {
+            return Err(Errno::EBUSY);
+        }
+        if is_dots(&to.name) {
+            return Err(if mode == RenameMode::NoReplace { Errno::EEXIST } else { Errno::EBUSY });
+        }
+        let moved = self.look_up(from.directory, &from.name)?;
+        let replaced = match self.look_up(to.directory, &to.name) {
+            Ok(object) => Some(object),
+            Err(Errno::ENOENT) => None,
+            Err(errno) => return Err(errno),
+        };
+        match (mode, replaced) {
+            (RenameMode::NoReplace, Some(_)) => return Err(Errno::EEXIST),
+            (RenameMode::Exchange, None) => return Err(Errno::ENOENT),
+            (RenameMode::Exchange, Some(other)) if to.has_slash && !self.is_directory(other) => {
+                return Err(Errno::ENOTDIR);
+            }
+            _ => {}
+        }
+        let slash = from.has_slash || (to.has_slash && mode != RenameMode::Exchange);
+        if slash && !self.is_directory(moved) {
+            return Err(Errno::ENOTDIR);
+        }
+        if from.directory != to.directory {
+            if self.is_directory(moved) && self.is_above(moved, to.directory) {
+                return Err(Errno::EINVAL);
+            }
+            if replaced.is_some_and(|other| self.is_above(other, from.directory)) {
+                return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+            }
+        }
+        if replaced == Some(moved) {
+            return Ok(Answer::Done);
+        }
+        if let (Some(other), true) = (replaced, mode != RenameMode::Exchange) {
+            match (self.is_directory(moved), self.is_directory(other)) {
+                (true, false) => return Err(Errno::ENOTDIR),
+                (false, true) => return Err(Errno::EISDIR),
+                (true, true) if !self.names(other).unwrap().is_empty() => return Err(Errno::ENOTEMPTY),
+                _ => {}
+            }
+        }
+        self.names_mut(from.directory).remove(&from.name);
+        self.names_mut(to.directory).insert(to.name.clone(), moved);
+        self.set_parent(moved, to.directory);
+        match (mode, replaced) {
+            (RenameMode::Exchange, Some(other)) => {
+                self.names_mut(from.directory).insert(from.name.clone(), other);
+                self.set_parent(other, from.directory);
+            }
+            (_, Some(other)) => self.drop_link(other),
+            (_, None) => {}
+        }
+        Ok(Answer::Done)
+    }
+
+    fn set_parent(&mut self, object: u64, directory: u64) {
+        if let Some(Object::Directory { parent, .. }) = self.objects.get_mut(&object) {
+            *parent = directory;
+        }
+    }
+
+    fn kind(&self, object: u64) -> u8 {
+        match self.objects[&object] {
+            Object::File { .. } => Kind::Regular as u8,
+            Object::Directory { .. } => Kind::Directory as u8,
+            Object::Symlink { .. } => Kind::Symlink as u8,
+        }
     }
 
     pub fn call(&mut self, call: &Call) -> Outcome {
         match call {
-            Call::Open(name, flags) => match (self.file(name), flags) {
-                (Ok(_), OpenFlags::CreateNew) => Err(Errno::EEXIST),
-                (Ok(_), _) => Ok((0, 0)),
-                (Err(Errno::ENOENT), OpenFlags::Create | OpenFlags::CreateNew) if !name.is_empty() => {
-                    self.made += 1;
-                    self.names.insert(name.clone(), self.made);
-                    Ok((0, 0))
-                }
-                (Err(errno), _) => Err(errno),
-            },
-            Call::Link(old, new) => {
-                let file = self.file(old)?;
-                match self.file(new) {
-                    Ok(_) => Err(Errno::EEXIST),
-                    Err(Errno::ENOENT) if !new.is_empty() => {
-                        self.names.insert(new.clone(), file);
-                        Ok((0, 0))
-                    }
-                    Err(errno) => Err(errno),
-                }
+            Call::Open(path, flags) => self.open(path, *flags),
+            Call::MakeDirectory(path) => {
+                let place = self.place(path)?;
+                self.check_new(&place, true)?;
+                let parent = place.directory;
+                self.make(&place, Object::Directory { names: BTreeMap::new(), parent, links: 1 });
+                Ok(Answer::Done)
             }
-            Call::Unlink(name) => {
-                self.file(name)?;
-                self.names.remove(name);
-                Ok((0, 0))
+            Call::RemoveDirectory(path) => {
+                let place = self.place(path)?;
+                match place.name.as_str() {
+                    "" => return Err(Errno::EBUSY),
+                    "." => return Err(Errno::EINVAL),
+                    ".." => return Err(Errno::ENOTEMPTY),
+                    _ => {}
+                }
+                let object = self.look_up(place.directory, &place.name)?;
+                if !self.names(object).ok_or(Errno::ENOTDIR)?.is_empty() {
+                    return Err(Errno::ENOTEMPTY);
+                }
+                self.drop_name(place.directory, &place.name);
+                Ok(Answer::Done)
             }
-            Call::Rename(old, new) => {
-                if new.is_empty() {
+            Call::Symlink(target, path) => {
+                if target.is_empty() {
                     return Err(Errno::ENOENT);
                 }
-                let file = self.file(old)?;
-                if new.len() > 255 {
-                    return Err(Errno::ENAMETOOLONG);
-                }
-                if self.names.get(new) != Some(&file) {
-                    self.names.remove(old);
-                    self.names.insert(new.clone(), file);
-                }
-                Ok((0, 0))
+                let place = self.place(path)?;
+                self.check_new(&place, false)?;
+                self.make(&place, Object::Symlink { target: target.clone(), links: 1 });
+                Ok(Answer::Done)
             }
-            Call::Stat(name) => self.file(name).map(|file| (file, self.link_count(file))),
-            Call::Access(name) => self.file(name).map(|_| (0, 0)),
+            Call::ReadLink(path) => match &self.objects[&self.resolve(path, Follow::Nothing)?] {
+                Object::Symlink { target, .. } => Ok(Answer::Text(target.clone())),
+                _ => Err(Errno::EINVAL),
+            },
+            Call::Link(old, new) => {
+                let object = self.resolve(old, Follow::Nothing)?;
+                let place = self.place(new)?;
+                self.check_new(&place, false)?;
+                if self.is_directory(object) {
+                    return Err(Errno::EPERM);
+                }
+                self.names_mut(place.directory).insert(place.name, object);
+                *self.links_mut(object) += 1;
+                Ok(Answer::Done)
+            }
+            Call::Unlink(path) => {
+                let place = self.place(path)?;
+                if is_dots(&place.name) {
+                    return Err(Errno::EISDIR);
+                }
+                let object = self.look_up(place.directory, &place.name)?;
+                if self.is_directory(object) {
+                    return Err(Errno::EISDIR);
+                }
+                if place.has_slash {
+                    return Err(Errno::ENOTDIR);
+                }
+                self.drop_name(place.directory, &place.name);
+                Ok(Answer::Done)
+            }
+            Call::Rename(old, new, mode) => self.rename(old, new, *mode),
+            Call::Stat(path, follow) => {
+                let file = self.resolve(path, *follow)?;
+                let links = *self.clone().links_mut(file);
+                Ok(Answer::Status { file, kind: self.kind(file), links })
+            }
+            Call::Access(path) => self.resolve(path, Follow::Symlinks).map(|_| Answer::Done),
+            Call::List(path) => {
+                let directory = self.resolve(path, Follow::Symlinks)?;
+                let names = self.names(directory).ok_or(Errno::ENOTDIR)?;
+                Ok(Answer::Names(names.iter().map(|(name, object)| (name.clone(), self.kind(*object))).collect()))
+            }
         }
     }
 }
 
+fn is_dots(name: &str) -> bool {
+    matches!(name, "" | "." | "..")
+}
+
 /// The same call on ScaleFS; `stat` returns the inode's number.
-pub fn call(fs: &ScaleFs, core: &Core, call: &Call) -> Outcome {
-    let verbs = fs.begin(core, &Spin);
+pub fn call(fs: &ScaleFs, core: &Core, context: &Context, call: &Call) -> Outcome {
+    let verbs = fs.begin(core, context, &Spin);
+    let at = Start::WorkingDirectory;
+    let done = |()| Answer::Done;
     match call {
-        Call::Open(name, flags) => {
-            names::open(&verbs, name.as_bytes(), *flags, 0o644).map(|node| names::close(&verbs, node)).map(|()| (0, 0))
+        Call::Open(path, flags) => names::open(&verbs, at, path.as_bytes(), *flags, 0o644)
+            .map(|opened| names::close(&verbs, opened.node))
+            .map(done),
+        Call::MakeDirectory(path) => directories::make_directory(&verbs, at, path.as_bytes(), 0o755).map(done),
+        Call::RemoveDirectory(path) => directories::remove_directory(&verbs, at, path.as_bytes()).map(done),
+        Call::Symlink(target, path) => names::symlink(&verbs, target.as_bytes(), at, path.as_bytes()).map(done),
+        Call::ReadLink(path) => names::read_link(&verbs, at, path.as_bytes())
+            .map(|target| Answer::Text(String::from_utf8(target.to_vec()).unwrap())),
+        Call::Link(old, new) => {
+            names::link(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), Follow::Nothing).map(done)
         }
-        Call::Link(old, new) => names::link(&verbs, old.as_bytes(), new.as_bytes()).map(|()| (0, 0)),
-        Call::Unlink(name) => names::unlink(&verbs, name.as_bytes()).map(|()| (0, 0)),
-        Call::Rename(old, new) => names::rename(&verbs, old.as_bytes(), new.as_bytes()).map(|()| (0, 0)),
-        Call::Stat(name) => names::stat(&verbs, name.as_bytes(), FieldChoice::All)
-            .map(|attributes| (attributes.number.0, attributes.link_count.unwrap())),
-        Call::Access(name) => names::access(&verbs, name.as_bytes()).map(|()| (0, 0)),
+        Call::Unlink(path) => names::unlink(&verbs, at, path.as_bytes()).map(done),
+        Call::Rename(old, new, mode) => {
+            names::rename(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), *mode).map(done)
+        }
+        Call::Stat(path, follow) => attributes::stat(&verbs, at, path.as_bytes(), *follow, Fields::LINK_COUNT)
+            .map(|status| Answer::Status { file: status.number.0, kind: status.kind as u8, links: status.link_count }),
+        Call::Access(path) => {
+            attributes::access(&verbs, at, path.as_bytes(), Follow::Symlinks, Access::EXISTS).map(done)
+        }
+        Call::List(path) => {
+            let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+            let node = names::open(&verbs, at, path.as_bytes(), flags, 0)?.node;
+            let mut listed = Vec::new();
+            directories::read_directory(&verbs, node, 0, |entry| {
+                let name = String::from_utf8(entry.name.to_vec()).unwrap();
+                if !is_dots(&name) {
+                    listed.push((name, entry.kind as u8));
+                }
+                true
+            })?;
+            names::close(&verbs, node);
+            listed.sort();
+            Ok(Answer::Names(listed))
+        }
     }
 }
 
@@ -116,33 +462,67 @@ impl Bijection {
     /// Whether both outcomes are the same up to the numbers of files.
     pub fn same(&mut self, ours: &Outcome, theirs: &Outcome) -> bool {
         match (ours, theirs) {
-            (Ok((our_file, our_count)), Ok((their_file, their_count))) => {
+            (
+                Ok(Answer::Status { file: our_file, kind: our_kind, links: our_links }),
+                Ok(Answer::Status { file: their_file, kind: their_kind, links: their_links }),
+            ) => {
                 *self.there.entry(*our_file).or_insert(*their_file) == *their_file
                     && *self.back.entry(*their_file).or_insert(*our_file) == *our_file
-                    && our_count == their_count
+                    && (our_kind, our_links) == (their_kind, their_links)
             }
             (ours, theirs) => ours == theirs,
         }
     }
 }
 
-/// A call on few names, some of them bad.
-pub fn any_call() -> impl Strategy<Value = Call> {
+/// A path of few names, some of them bad.
+pub fn any_path() -> impl Strategy<Value = String> {
     let name = || {
         prop_oneof![
-            20 => (0..5_u8).prop_map(|number| format!("n{number}")),
-            1 => Just(String::new()),
+            30 => (0..4_u8).prop_map(|number| format!("n{number}")),
+            1 => Just(".".to_string()),
+            2 => Just("..".to_string()),
             1 => Just("x".repeat(255)),
             1 => Just("x".repeat(256)),
         ]
     };
-    let flags = prop_oneof![Just(OpenFlags::Existing), Just(OpenFlags::Create), Just(OpenFlags::CreateNew)];
+    let components =
+        prop_oneof![4 => proptest::collection::vec(name(), 1..2), 3 => proptest::collection::vec(name(), 2..4)];
+    (components, 0..24_u8).prop_map(|(components, extra)| match extra {
+        0 => String::new(),
+        1 => "/".to_string(),
+        2 => format!("/{}", components.join("/")),
+        3 | 4 => format!("{}/", components.join("/")),
+        5 => components.join("//"),
+        _ => components.join("/"),
+    })
+}
+
+/// A call on few paths.
+pub fn any_call() -> impl Strategy<Value = Call> {
+    let flags = prop_oneof![
+        2 => Just(OpenFlags::READ),
+        4 => Just(OpenFlags::CREATE | OpenFlags::WRITE),
+        3 => Just(OpenFlags::CREATE | OpenFlags::EXCLUSIVE),
+        1 => Just(OpenFlags::READ | OpenFlags::DIRECTORY),
+        1 => Just(OpenFlags::CREATE | OpenFlags::NO_FOLLOW),
+        1 => Just(OpenFlags::WRITE | OpenFlags::NO_FOLLOW),
+        1 => Just(OpenFlags::CREATE | OpenFlags::DIRECTORY),
+    ];
+    let mode =
+        prop_oneof![4 => Just(RenameMode::Replace), 1 => Just(RenameMode::NoReplace), 2 => Just(RenameMode::Exchange)];
+    let follow = || prop_oneof![Just(Follow::Symlinks), Just(Follow::Nothing)];
     prop_oneof![
-        3 => (name(), flags).prop_map(|(name, flags)| Call::Open(name, flags)),
-        2 => (name(), name()).prop_map(|(old, new)| Call::Link(old, new)),
-        2 => name().prop_map(Call::Unlink),
-        3 => (name(), name()).prop_map(|(old, new)| Call::Rename(old, new)),
-        2 => name().prop_map(Call::Stat),
-        1 => name().prop_map(Call::Access),
+        4 => (any_path(), flags).prop_map(|(path, flags)| Call::Open(path, flags)),
+        4 => any_path().prop_map(Call::MakeDirectory),
+        2 => any_path().prop_map(Call::RemoveDirectory),
+        2 => (any_path(), any_path()).prop_map(|(target, path)| Call::Symlink(target, path)),
+        1 => any_path().prop_map(Call::ReadLink),
+        2 => (any_path(), any_path()).prop_map(|(old, new)| Call::Link(old, new)),
+        2 => any_path().prop_map(Call::Unlink),
+        5 => (any_path(), any_path(), mode).prop_map(|(old, new, mode)| Call::Rename(old, new, mode)),
+        2 => (any_path(), follow()).prop_map(|(path, follow)| Call::Stat(path, follow)),
+        1 => any_path().prop_map(Call::Access),
+        1 => any_path().prop_map(Call::List),
     ]
 }

@@ -1,0 +1,121 @@
+//! Who calls: credentials, the mask of new files' permissions, and the working directory of a process.
+#![allow(unsafe_code)]
+
+use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use percpu::Core;
+
+use crate::direct::Node;
+use crate::instance::ScaleFs;
+
+/// Most supplementary groups of a caller.
+pub const MAX_GROUPS: usize = 32;
+
+/// A caller's user and groups, as permission checks see them (POSIX.1-2017, 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user; 0 may do everything.
+    pub user: u32,
+    /// The group, which new files get.
+    pub group: u32,
+    groups: [u32; MAX_GROUPS],
+    group_count: u8,
+}
+
+impl Credentials {
+    /// User 0, group 0.
+    pub const SUPERUSER: Credentials = Credentials { user: 0, group: 0, groups: [0; MAX_GROUPS], group_count: 0 };
+
+    /// A user with a group and supplementary groups; `None` if there are more than [`MAX_GROUPS`].
+    pub fn new(user: u32, group: u32, supplementary: &[u32]) -> Option<Credentials> {
+        let mut groups = [0; MAX_GROUPS];
+        groups.get_mut(..supplementary.len())?.copy_from_slice(supplementary);
+        Some(Credentials { user, group, groups, group_count: supplementary.len() as u8 })
+    }
+
+    /// Whether permission bits do not bind the caller.
+    #[inline]
+    pub fn is_superuser(&self) -> bool {
+        self.user == 0
+    }
+
+    /// Whether the caller is in a group.
+    pub fn is_in_group(&self, group: u32) -> bool {
+        self.group == group || self.groups[..usize::from(self.group_count)].contains(&group)
+    }
+}
+
+/// What the calls of one process have in common. Threads of a process share it; it may lie in the arena.
+///
+/// It holds a reference to the working directory: [`Context::leave`] gives it up.
+#[derive(Debug)]
+pub struct Context {
+    /// Immutable.
+    credentials: Credentials,
+    /// Atomic.
+    umask: AtomicU32,
+    /// Atomic: bits of a node that this context holds a reference to.
+    working_directory: AtomicU64,
+}
+
+impl Context {
+    /// A process that works in the root directory.
+    pub fn new(fs: &ScaleFs, core: &Core<'_>, credentials: Credentials) -> Context {
+        Context::in_directory(fs, core, credentials, 0o022, fs.root_node())
+    }
+
+    /// Another process with the same credentials, mask and working directory (POSIX `fork`).
+    ///
+    /// Nobody changes the working directory of this context meanwhile.
+    pub fn duplicate(&self, fs: &ScaleFs, core: &Core<'_>) -> Context {
+        Context::in_directory(fs, core, self.credentials, self.umask(), self.working_directory())
+    }
+
+    fn in_directory(fs: &ScaleFs, core: &Core<'_>, credentials: Credentials, umask: u32, directory: Node) -> Context {
+        // SAFETY: the root lives as long as the instance; another context's directory is held by that context.
+        unsafe { fs.counts().change(core, &directory.inode().references, 1) };
+        Context {
+            credentials,
+            umask: AtomicU32::new(umask & 0o777),
+            working_directory: AtomicU64::new(directory.to_bits()),
+        }
+    }
+
+    /// Gives up the reference to the working directory (POSIX `_exit`). The context is not used for calls afterwards.
+    pub fn leave(&self, fs: &ScaleFs, core: &Core<'_>) {
+        let root = fs.root_node().to_bits();
+        let old = Node::from_bits(self.working_directory.swap(root, Ordering::AcqRel));
+        // SAFETY: this context held the reference. The root lives without one.
+        unsafe { fs.counts().change(core, &old.inode().references, -1) };
+    }
+
+    /// Who calls.
+    #[inline]
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// Permission bits that new files do not get.
+    #[inline]
+    pub fn umask(&self) -> u32 {
+        self.umask.load(Ordering::Relaxed)
+    }
+
+    /// Sets the mask and returns the old one (POSIX `umask`).
+    pub fn set_umask(&self, mask: u32) -> u32 {
+        self.umask.swap(mask & 0o777, Ordering::Relaxed)
+    }
+
+    /// The working directory. A call that has read it may use it to its end: whoever changes it gives up the reference,
+    /// and the directory is not freed before all cores have maintained.
+    #[inline]
+    pub(crate) fn working_directory(&self) -> Node {
+        Node::from_bits(self.working_directory.load(Ordering::Acquire))
+    }
+
+    /// Makes a directory, whose reference the caller hands over, the working directory; returns the old one with its
+    /// reference.
+    pub(crate) fn replace_working_directory(&self, directory: Node) -> Node {
+        Node::from_bits(self.working_directory.swap(directory.to_bits(), Ordering::AcqRel))
+    }
+}

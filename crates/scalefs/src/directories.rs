@@ -1,0 +1,142 @@
+//! The calls on directories: mkdir, rmdir, readdir, chdir, getcwd.
+
+use crate::errno::Errno;
+use crate::fields::Fields;
+use crate::inode::{InodeNumber, Kind};
+use crate::names::{check_removal, create_new, start_again};
+use crate::verbs::{NewObject, Verbs};
+use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_permission, resolve};
+
+/// Makes a directory.
+///
+/// POSIX `mkdir`; Linux `do_mkdirat`: permission and sticky bits of `mode` count.
+pub fn make_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8], mode: u32) -> Result<(), Errno> {
+    let mode = mode & 0o1777 & !verbs.umask();
+    create_new(verbs, (start, path), Kind::Directory, NewObject::Directory, mode).map(drop)
+}
+
+/// Removes an empty directory. Whoever works in it, or has it open, finds it empty and can make nothing in it.
+///
+/// POSIX `rmdir`; Linux `do_rmdir`: EINVAL for `.`, ENOTEMPTY for `..`, EBUSY for the root.
+pub fn remove_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
+    let walk = Walk::to_last(verbs, start, path)?;
+    let name = match walk.last {
+        Last::Name(name) => name,
+        Last::Dot => return Err(Errno::EINVAL),
+        Last::DotDot => return Err(Errno::ENOTEMPTY),
+        Last::Root => return Err(Errno::EBUSY),
+    };
+    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+    loop {
+        let found = verbs.look_up(walk.directory, &key).ok_or(Errno::ENOENT)?;
+        let victim = verbs.node(&found);
+        check_removal(verbs, walk.directory, victim, true)?;
+        match verbs.remove((walk.directory, &key, victim)) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => start_again(refusal)?,
+        }
+    }
+}
+
+/// One name of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectoryEntry<'n> {
+    /// The name.
+    pub name: &'n [u8],
+    /// Number of what it leads to.
+    pub number: InodeNumber,
+    /// What it leads to.
+    pub kind: Kind,
+    /// Where a listing goes on after it (`telldir`); valid whatever happens to the directory meanwhile.
+    pub next_cookie: u64,
+}
+
+/// Cookies of what every listing begins with; those of names are larger.
+const DOT: u64 = 0;
+const DOT_DOT: u64 = 1;
+const NAMES: u64 = 2;
+
+/// Tells `each` the names of an open directory from a cookie on (0: from the start), with `.` and `..`, until it returns
+/// false. Returns the cookie to go on from, or `None` at the end.
+///
+/// POSIX `readdir`, `seekdir`; not one moment's picture: a name that exists all the time is told once, one that comes or
+/// goes meanwhile may be told or not.
+pub fn read_directory<V: Verbs>(
+    verbs: &V,
+    directory: V::Node,
+    from: u64,
+    mut each: impl FnMut(DirectoryEntry<'_>) -> bool,
+) -> Result<Option<u64>, Errno> {
+    if verbs.kind(directory) != Kind::Directory {
+        return Err(Errno::ENOTDIR);
+    }
+    let number = |node| verbs.attributes(node, Fields::IDENTITY).number;
+    let dots: [(u64, &[u8], V::Node); 2] = [(DOT, b".", directory), (DOT_DOT, b"..", verbs.parent(directory))];
+    for (cookie, name, node) in dots {
+        let next_cookie = cookie + 1;
+        let entry = DirectoryEntry { name, number: number(node), kind: Kind::Directory, next_cookie };
+        if cookie >= from && !each(entry) {
+            return Ok(Some(next_cookie));
+        }
+    }
+    Ok(verbs.list(directory, from.max(NAMES), &mut |item| {
+        each(DirectoryEntry {
+            name: item.name,
+            number: number(item.node),
+            kind: verbs.kind(item.node),
+            next_cookie: item.next_cookie,
+        })
+    }))
+}
+
+/// Makes a directory the caller's working directory.
+///
+/// POSIX `chdir`.
+pub fn change_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
+    change_directory_to(verbs, resolve(verbs, start, path, Follow::Symlinks)?.node)
+}
+
+/// Makes an open directory the caller's working directory (POSIX `fchdir`).
+pub fn change_directory_to<V: Verbs>(verbs: &V, node: V::Node) -> Result<(), Errno> {
+    if verbs.kind(node) != Kind::Directory {
+        return Err(Errno::ENOTDIR);
+    }
+    check_permission(verbs, node, Need::SEARCH)?;
+    verbs.set_working_directory(node);
+    Ok(())
+}
+
+/// Writes the path of the working directory into `buffer` and returns it.
+///
+/// POSIX `getcwd`: ERANGE if the buffer is too small, ENOENT if the directory was removed. Names are found by listing
+/// each parent, which keeps directories from knowing their own names.
+pub fn working_directory_path<'b, V: Verbs>(verbs: &V, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+    // From the last component to the first, into the buffer from its end.
+    let (mut current, root, mut start) = (verbs.working_directory(), verbs.root(), buffer.len());
+    while current != root {
+        let parent = verbs.parent(current);
+        let mut fits = None;
+        verbs.list(parent, NAMES, &mut |item| {
+            if item.node != current {
+                return true;
+            }
+            fits = Some(start > item.name.len());
+            if start > item.name.len() {
+                start -= item.name.len();
+                buffer[start..start + item.name.len()].copy_from_slice(item.name);
+                start -= 1;
+                buffer[start] = b'/';
+            }
+            false
+        });
+        if !fits.ok_or(Errno::ENOENT)? {
+            return Err(if buffer.len() > MAX_PATH_BYTES { Errno::ENAMETOOLONG } else { Errno::ERANGE });
+        }
+        current = parent;
+    }
+    if start == buffer.len() {
+        start = start.checked_sub(1).ok_or(Errno::ERANGE)?;
+        buffer[start] = b'/';
+    }
+    Ok(&buffer[start..])
+}

@@ -1,0 +1,241 @@
+//! Paths: from a start to the directory and the last component, and on to what it leads to.
+//!
+//! Linux: `path_init`, `link_path_walk`, `walk_component`, `pick_link` (fs/namei.c), and their order of checks: the right
+//! to search a directory before the name in it, a name's length when it is looked up, at most 40 symbolic links.
+//!
+//! A walk writes nothing and locks nothing. It reads of each directory its table and the entry of one name; a user who is
+//! not the superuser also reads who may search it. It is not atomic: a directory may move while a path goes through it,
+//! as on Linux; the change at the end of the path is.
+
+use crate::errno::Errno;
+use crate::inode::{Kind, Permissions};
+use crate::verbs::Verbs;
+
+/// Longest path in bytes (`PATH_MAX` of Linux, less the terminating NUL).
+pub const MAX_PATH_BYTES: usize = 4095;
+/// Most symbolic links that one path leads through (`MAXSYMLINKS` of Linux).
+const MAX_SYMLINKS: usize = 40;
+
+/// Where relative paths start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start<N> {
+    /// At the caller's working directory (`AT_FDCWD`).
+    WorkingDirectory,
+    /// At a directory that the caller has a handle of (`openat` and its like).
+    Handle(N),
+}
+
+/// Whether a symbolic link at the end of a path is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// It is.
+    Symlinks,
+    /// It is not (`AT_SYMLINK_NOFOLLOW`), unless a slash follows.
+    Nothing,
+}
+
+/// The end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last<'p> {
+    /// A name that has not been looked up; it may be too long.
+    Name(&'p [u8]),
+    /// `.`, or nothing but slashes: the directory itself.
+    Dot,
+    /// `..`
+    DotDot,
+    /// Nothing but slashes.
+    Root,
+}
+
+/// A permission that a call needs, with the bit of the lowest class of the mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need(pub(crate) u32);
+
+impl Need {
+    pub(crate) const SEARCH: Need = Need(1);
+    /// To change a directory's names.
+    pub(crate) const CHANGE_NAMES: Need = Need(3);
+    pub(crate) const WRITE: Need = Need(2);
+}
+
+/// Whether the caller has a permission (Linux: `inode_permission`, `generic_permission`).
+pub(crate) fn check_permission<V: Verbs>(verbs: &V, node: V::Node, need: Need) -> Result<(), Errno> {
+    let credentials = verbs.credentials();
+    if credentials.is_superuser() {
+        // Everything is allowed but to execute what nobody may: nothing has to be read.
+        let is_allowed =
+            need.0 & 1 == 0 || verbs.kind(node) == Kind::Directory || verbs.permissions(node).mode & 0o111 != 0;
+        return if is_allowed { Ok(()) } else { Err(Errno::EACCES) };
+    }
+    let Permissions { mode, user, group } = verbs.permissions(node);
+    let class = if credentials.user == user {
+        mode >> 6
+    } else if credentials.is_in_group(group) {
+        mode >> 3
+    } else {
+        mode
+    };
+    if class & need.0 == need.0 { Ok(()) } else { Err(Errno::EACCES) }
+}
+
+/// A walk that has come to the last component of its path.
+pub(crate) struct Walk<'v, V: Verbs> {
+    verbs: &'v V,
+    /// The directory in which the last component is.
+    pub(crate) directory: V::Node,
+    pub(crate) last: Last<'v>,
+    /// Whether a slash follows the last component: it must be a directory.
+    pub(crate) has_slash: bool,
+    /// What is left of the path, and, above it, of the targets of symbolic links on the way.
+    rest: [&'v [u8]; MAX_SYMLINKS + 1],
+    depth: usize,
+    symlinks: usize,
+}
+
+/// What a path leads to.
+pub(crate) struct Resolved<'v, V: Verbs + 'v> {
+    pub(crate) node: V::Node,
+    /// The name through which it was found; none for `.`, `..` and the root.
+    pub(crate) found: Option<V::Found<'v>>,
+}
+
+/// A path as a user gives it: not empty, not too long, without NUL (Linux: `getname`).
+pub(crate) fn check_path(path: &[u8]) -> Result<(), Errno> {
+    match path.len() {
+        0 => Err(Errno::ENOENT),
+        length if length > MAX_PATH_BYTES => Err(Errno::ENAMETOOLONG),
+        _ if path.contains(&0) => Err(Errno::EINVAL),
+        _ => Ok(()),
+    }
+}
+
+impl<'v, V: Verbs> Walk<'v, V> {
+    /// Walks to the last component.
+    pub(crate) fn to_last(verbs: &'v V, start: Start<V::Node>, path: &'v [u8]) -> Result<Walk<'v, V>, Errno> {
+        check_path(path)?;
+        let directory = match start {
+            _ if path[0] == b'/' => verbs.root(),
+            Start::WorkingDirectory => verbs.working_directory(),
+            Start::Handle(node) if verbs.kind(node) == Kind::Directory => node,
+            Start::Handle(_) => return Err(Errno::ENOTDIR),
+        };
+        let mut rest: [&[u8]; MAX_SYMLINKS + 1] = [&[]; MAX_SYMLINKS + 1];
+        rest[0] = path;
+        let mut walk = Walk { verbs, directory, last: Last::Root, has_slash: false, rest, depth: 0, symlinks: 0 };
+        walk.run()?;
+        Ok(walk)
+    }
+
+    /// Follows the symbolic link that the last component leads to, to the last component of what it stands for.
+    pub(crate) fn follow_last(&mut self, symlink: V::Node) -> Result<(), Errno> {
+        self.last = Last::Root;
+        self.enter_link(symlink)?;
+        self.run()
+    }
+
+    fn enter_link(&mut self, symlink: V::Node) -> Result<(), Errno> {
+        if self.symlinks == MAX_SYMLINKS {
+            return Err(Errno::ELOOP);
+        }
+        self.symlinks += 1;
+        let target = self.verbs.link_target(symlink);
+        if target.first() == Some(&b'/') {
+            self.directory = self.verbs.root();
+        }
+        if !self.rest[self.depth].is_empty() {
+            self.depth += 1;
+        }
+        self.rest[self.depth] = target;
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), Errno> {
+        loop {
+            let path = without_slashes(self.rest[self.depth]);
+            if path.is_empty() {
+                self.rest[self.depth] = path;
+                if self.depth == 0 {
+                    return Ok(());
+                }
+                self.depth -= 1;
+                continue;
+            }
+            check_permission(self.verbs, self.directory, Need::SEARCH)?;
+            let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
+            let (component, behind) = path.split_at(end);
+            self.rest[self.depth] = without_slashes(behind);
+            while self.depth > 0 && self.rest[self.depth].is_empty() {
+                self.depth -= 1;
+            }
+            let last = match component {
+                b"." => Last::Dot,
+                b".." => Last::DotDot,
+                name => Last::Name(name),
+            };
+            if self.rest[self.depth].is_empty() {
+                self.last = last;
+                self.has_slash |= !behind.is_empty();
+                return Ok(());
+            }
+            self.step(last)?;
+        }
+    }
+
+    fn step(&mut self, component: Last<'_>) -> Result<(), Errno> {
+        match component {
+            Last::Dot | Last::Root => Ok(()),
+            Last::DotDot => {
+                self.directory = self.verbs.parent(self.directory);
+                Ok(())
+            }
+            Last::Name(name) => {
+                let key = self.verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+                let found = self.verbs.look_up(self.directory, &key).ok_or(Errno::ENOENT)?;
+                let node = self.verbs.node(&found);
+                match self.verbs.kind(node) {
+                    Kind::Directory => self.directory = node,
+                    Kind::Symlink => self.enter_link(node)?,
+                    Kind::Regular | Kind::Pipe => return Err(Errno::ENOTDIR),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the path leads to.
+    pub(crate) fn resolve(mut self, follow: Follow) -> Result<Resolved<'v, V>, Errno> {
+        loop {
+            let name = match self.last {
+                Last::Dot | Last::Root => return Ok(Resolved { node: self.directory, found: None }),
+                Last::DotDot => return Ok(Resolved { node: self.verbs.parent(self.directory), found: None }),
+                Last::Name(name) => name,
+            };
+            let key = self.verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+            let found = self.verbs.look_up(self.directory, &key).ok_or(Errno::ENOENT)?;
+            let node = self.verbs.node(&found);
+            let kind = self.verbs.kind(node);
+            if kind == Kind::Symlink && (follow == Follow::Symlinks || self.has_slash) {
+                self.follow_last(node)?;
+            } else if self.has_slash && kind != Kind::Directory {
+                return Err(Errno::ENOTDIR);
+            } else {
+                return Ok(Resolved { node, found: Some(found) });
+            }
+        }
+    }
+}
+
+/// What a path leads to.
+pub(crate) fn resolve<'v, V: Verbs>(
+    verbs: &'v V,
+    start: Start<V::Node>,
+    path: &'v [u8],
+    follow: Follow,
+) -> Result<Resolved<'v, V>, Errno> {
+    Walk::to_last(verbs, start, path)?.resolve(follow)
+}
+
+fn without_slashes(path: &[u8]) -> &[u8] {
+    let start = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
+    &path[start..]
+}
