@@ -1,0 +1,223 @@
+"""Shrinks a sequence that differs to a shortest and simplest one that differs in the same way.
+
+Candidates are tried in a fixed order, each on the real target, and the first that still differs is gone on with: fewer
+calls first, then fewer values, processes and cores, then simpler arguments. What is tried is always simpler than what
+there is, so it ends; and it is the same each time if the target is deterministic. Where a difference comes now and then
+only (clocks), each candidate is run as often as it took to see the difference again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commutant.analyzer.faults import ModelFault
+from commutant.conform.judge import Undecided
+from commutant.conform.script import Script, write_script
+from commutant.conform.sequence import Call, CallSequence, Returned, Unresolved
+from commutant.conform.trial import Fault, Refused, find_fault
+from commutant.lang.interface import Interface
+from commutant.lang.types import BoolType, IntType, Process, SortType, Type
+from commutant.targets.base import Session
+
+REPEATS = (1, 8, 64)
+"""So often a sequence is run to see a difference again."""
+
+_AT_ONCE = 32
+_MOST_TRIALS = 4000
+_MOST_CRASHES = 60
+_PAIRS_UP_TO = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """The result: a sequence with its script and what is wrong with it.
+
+    `repeats` is how often it has to be run to show it; 0 if it did not show again.
+    """
+
+    sequence: CallSequence
+    script: Script
+    fault: Fault
+    repeats: int
+
+
+class Shrinker:
+    """Shrinks sequences of one interface on one session."""
+
+    def __init__(self, interface: type[Interface], session: Session, said: Callable[[str], None]) -> None:
+        """`said` is told now and then how far it is."""
+        self._interface = interface
+        self._session = session
+        self._said = said
+        self._trials = 0
+        self._crashes = 0
+
+    def shrink(self, sequence: CallSequence, script: Script, fault: Fault) -> Shrunk:
+        """The shortest that is found; raises RunError if the session cannot go on."""
+        wanted = fault.signature(script)
+        self._trials = self._crashes = 0
+        for repeats in REPEATS:
+            again = self._first([sequence], wanted, repeats)
+            if again is not None:
+                return self._shrink_again_and_again(again, wanted)
+        return Shrunk(sequence, script, fault, 0)
+
+    def _shrink_again_and_again(self, current: Shrunk, wanted: tuple[str, ...]) -> Shrunk:
+        found: Shrunk | None = current
+        while found is not None:
+            current = found
+            self._said(f"{len(current.sequence.calls)} calls left after {self._trials} trials")
+            found = self._first(_simpler(self._interface, current), wanted, current.repeats)
+        return current
+
+    def _first(self, candidates: Iterable[CallSequence], wanted: tuple[str, ...], repeats: int) -> Shrunk | None:
+        """The first candidate that differs in the wanted way."""
+        rest = iter(candidates)
+        while self._trials < _MOST_TRIALS and self._crashes < _MOST_CRASHES:
+            some = list(itertools.islice(rest, _AT_ONCE if wanted != ("crashed",) else 1))
+            if not some:
+                return None
+            written = list(self._written(some))
+            texts = [script.text() for _, script in written for _ in range(repeats)]
+            self._trials += len(texts)
+            records = list(self._session.run_sequences(texts))
+            self._crashes += sum(record.crashed is not None for record in records)
+            for index, record in enumerate(records):
+                sequence, script = written[index // repeats]
+                try:
+                    fault = find_fault(self._interface, script, record)
+                except (Refused, Undecided):
+                    continue
+                if fault is not None and fault.signature(script) == wanted:
+                    return Shrunk(sequence, script, fault, repeats)
+        return None
+
+    def _written(self, sequences: Iterable[CallSequence]) -> Iterator[tuple[CallSequence, Script]]:
+        """The scripts of those that have one: others miss what a dropped call returned, or are none for the model."""
+        for sequence in sequences:
+            try:
+                yield sequence, write_script(self._interface, sequence)
+            except (Unresolved, ModelFault):
+                continue
+
+
+def _simpler(interface: type[Interface], current: Shrunk) -> Iterator[CallSequence]:
+    """What to try next, in order."""
+    sequence = current.sequence
+    size = _size(sequence)
+    yield from _with_fewer_calls(current)
+    for candidate in itertools.chain(_with_fewer_values(sequence), _with_simpler_calls(interface, sequence)):
+        if _size(candidate) < size:
+            yield candidate
+
+
+def _size(sequence: CallSequence) -> tuple[Any, ...]:
+    """What shrinking makes smaller."""
+    calls = sequence.calls
+    pools = sum(map(len, sequence.pools.values()))
+    places = [(call.process, call.core) for call in calls]
+    weights = [_weight(sequence, value) for call in calls for value in call.arguments.values()]
+    return (
+        len(calls),
+        len({process for process, _ in places}),
+        pools,
+        sum(map(sum, places)),
+        sum(weights),
+        places,
+        weights,
+    )
+
+
+def _weight(sequence: CallSequence, value: Any) -> int:
+    if isinstance(value, Returned):
+        return 100
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return abs(value)
+    if isinstance(value, str):
+        return next((pool.index(value) for pool in sequence.pools.values() if value in pool), 0)
+    return 1
+
+
+def _with_fewer_calls(current: Shrunk) -> Iterator[CallSequence]:
+    """Without what follows the difference; without halves, quarters, ..., single calls; without pairs."""
+    calls = current.sequence.calls
+    count = len(calls)
+    if current.fault.mismatch is not None:
+        needed = current.fault.mismatch.position - len(current.script.begin) + 1
+        if 0 < needed < count:
+            yield dataclasses.replace(current.sequence, calls=calls[:needed])
+    part = count // 2
+    while part:
+        for start in range(0, count, part):
+            yield dataclasses.replace(current.sequence, calls=calls[:start] + calls[start + part :])
+        part //= 2
+    if count <= _PAIRS_UP_TO:
+        for first, second in itertools.combinations(range(count), 2):
+            left = tuple(call for index, call in enumerate(calls) if index not in (first, second))
+            yield dataclasses.replace(current.sequence, calls=left)
+
+
+def _with_fewer_values(sequence: CallSequence) -> Iterator[CallSequence]:
+    """One process for two; one value of a sort for two; no values that no call names."""
+    for sort, pool in sequence.pools.items():
+        if sort is Process:
+            if len(pool) > 1:
+                merged = tuple(dataclasses.replace(call, process=0) for call in sequence.calls)
+                yield CallSequence({**sequence.pools, sort: pool[:1]}, merged)
+            continue
+        for late, early in ((late, early) for late in reversed(pool) for early in pool):
+            if early == late:
+                break
+            merged = tuple(_renamed(call, {late: early}) for call in sequence.calls)
+            yield CallSequence({**sequence.pools, sort: tuple(v for v in pool if v != late)}, merged)
+            swapped = tuple(_renamed(call, {late: early, early: late}) for call in sequence.calls)
+            yield CallSequence(sequence.pools, swapped)
+        if pool and all(pool[-1] not in call.arguments.values() for call in sequence.calls):
+            yield CallSequence({**sequence.pools, sort: pool[:-1]}, sequence.calls)
+
+
+def _renamed(call: Call, names: dict[Any, Any]) -> Call:
+    """A call with some names of a sort replaced; numbers are left to `_with_simpler_calls`."""
+    arguments = {
+        name: names.get(value, value) if isinstance(value, str) else value for name, value in call.arguments.items()
+    }
+    return dataclasses.replace(call, arguments=arguments)
+
+
+def _with_simpler_calls(interface: type[Interface], sequence: CallSequence) -> Iterator[CallSequence]:
+    """One call on another core, in another process, or with one simpler argument."""
+    for index, call in enumerate(sequence.calls):
+        for simpler in _simpler_calls(interface, sequence, call):
+            calls = (*sequence.calls[:index], simpler, *sequence.calls[index + 1 :])
+            yield dataclasses.replace(sequence, calls=calls)
+    everywhere = tuple(dataclasses.replace(call, core=0) for call in sequence.calls)
+    yield dataclasses.replace(sequence, calls=everywhere)
+
+
+def _simpler_calls(interface: type[Interface], sequence: CallSequence, call: Call) -> Iterator[Call]:
+    if call.core:
+        yield dataclasses.replace(call, core=0)
+    if call.process:
+        yield dataclasses.replace(call, process=0)
+    parameters = interface.signature(call.name).parameters
+    for name, value in call.arguments.items():
+        for simpler in _simpler_values(sequence, parameters[name], value):
+            yield dataclasses.replace(call, arguments={**call.arguments, name: simpler})
+
+
+def _simpler_values(sequence: CallSequence, type_: Type, value: Any) -> Sequence[Any]:
+    if isinstance(type_, BoolType):
+        return (False,) if value else ()
+    if isinstance(type_, IntType):
+        lowest = type_.low if type_.low is not None and type_.low > 0 else 0
+        return tuple(range(lowest, lowest + 4)) if isinstance(value, Returned) else tuple(range(lowest, abs(value)))
+    if isinstance(type_, SortType):
+        pool = sequence.pools.get(type_.sort, ())
+        return pool if isinstance(value, Returned) else pool[: pool.index(value)] if value in pool else ()
+    return ()
