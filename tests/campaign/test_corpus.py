@@ -199,7 +199,7 @@ def deep(depth):
         (["calls", 0, "args", "name"], {"what": 1}, "expected an errno, signal, sort, time, struct or seq"),
         (["calls", 0, "args", "name"], {}, "expected an errno, signal, sort, time, struct or seq"),
         (["calls", 0, "args", "name"], deep(9), "calls[0].args.name: expected a value"),
-        (["setup", 0, "result"], "text", "setup[0]: expected a value, got 'text'"),
+        (["setup", 0, "result"], "a/b", "setup[0]: expected a name of 1 to"),
         (["setup", 0, "result"], {"errno": "oops"}, "setup[0].errno: expected the name of an error"),
         (["setup", 0, "result"], {"signal": "KILL"}, "setup[0].signal: expected the name of a signal"),
         (["setup"], [TEST["setup"][0]] * 257, "setup: expected a list of 0 to 256 items, got 257 items"),
@@ -215,7 +215,7 @@ def deep(depth):
             [],
             "orders[0].observation: expected a list of 1 items, got 0 items",
         ),
-        (["orders", 0, "outcomes", 0, "results", 0], "n0", "orders[0]: expected a value, got 'n0'"),
+        (["orders", 0, "outcomes", 0, "results", 0], "..", "orders[0]: expected a name of 1 to"),
     ],
     ids=lambda value: ascii(value)[:40],
 )

@@ -20,7 +20,7 @@ pub enum Value {
     Bool(bool),
     /// A number that is compared exactly.
     Int(i64),
-    /// A value of a sort that the target names freely, such as a file name; in arguments only.
+    /// A value of a sort that the test names, such as a file name.
     Text(Cow<'static, str>),
     /// The call failed with this Linux error number.
     Errno(u16),

@@ -137,8 +137,8 @@ def _level(value: Any) -> str:
     return value
 
 
-def _value(value: Any, names: bool, depth: int = 0) -> None:
-    """Checks a value of the table "Values" in docs/ARCHITECTURE.md; plain strings only where `names` says so."""
+def _value(value: Any, depth: int = 0) -> None:
+    """Checks a value of the table "Values" in docs/ARCHITECTURE.md."""
     kind = type(value)
     if kind is int:
         if not _MIN_INTEGER <= value <= _MAX_INTEGER:
@@ -146,8 +146,8 @@ def _value(value: Any, names: bool, depth: int = 0) -> None:
     elif value is None or kind is bool:
         return
     elif kind is dict and depth < MAX_VALUE_DEPTH:
-        _tagged(value, names, depth)
-    elif kind is str and names:
+        _tagged(value, depth)
+    elif kind is str:
         if len(value) > MAX_NAME_BYTES or not _is_name(value):
             raise Malformed(
                 f"expected a name of 1 to {MAX_NAME_BYTES} printable bytes without '/', not '.' or '..', "
@@ -157,7 +157,7 @@ def _value(value: Any, names: bool, depth: int = 0) -> None:
         raise Malformed(f"expected a value, got {_show(value)}")
 
 
-def _tagged(value: dict[str, Any], names: bool, depth: int) -> None:
+def _tagged(value: dict[str, Any], depth: int) -> None:
     if len(value) == 2 and "sort" in value and "id" in value:
         _identifier(value["sort"], "sort")
         _integer(value["id"], 0, _MAX_INTEGER, "id")
@@ -170,17 +170,17 @@ def _tagged(value: dict[str, Any], names: bool, depth: int) -> None:
         if type(inner) is not str or _SIGNAL.fullmatch(inner) is None:
             raise Malformed(f"expected the name of a signal such as SIGSEGV, got {_show(inner)}", "signal")
     elif tag == "struct":
-        _values(inner, names, depth + 1, "struct")
+        _values(inner, depth + 1, "struct")
     elif tag == "time":
         _integer(inner, _MIN_INTEGER, _MAX_INTEGER, "time")
     elif tag == "seq":
         for item in _list(inner, 0, MAX_OUTCOMES):
-            _value(item, names, depth + 1)
+            _value(item, depth + 1)
     else:
         raise Malformed(f"expected an errno, signal, sort, time, struct or seq, got {_show(value)}")
 
 
-def _values(value: Any, names: bool, depth: int, place: str) -> dict[str, Any]:
+def _values(value: Any, depth: int, place: str) -> dict[str, Any]:
     """Checks values by name: the fields of a struct, or the arguments of a call."""
     if type(value) is not dict or len(value) > MAX_ARGUMENTS:
         raise Malformed(f"expected an object with at most {MAX_ARGUMENTS} keys, got {_show(value)}", place)
@@ -188,7 +188,7 @@ def _values(value: Any, names: bool, depth: int, place: str) -> dict[str, Any]:
     try:
         for name, item in value.items():
             _identifier(name)
-            _value(item, names, depth)
+            _value(item, depth)
     except Malformed as error:
         raise error.within(f"{place}.{name if _is_identifier(name) else _show(name)}") from None
     return value
@@ -202,9 +202,9 @@ def _steps(value: Any, place: str, keys: frozenset[str]) -> tuple[Step, ...]:
             _object(raw, keys)
             result = raw.get("result")
             if result is not None:
-                _value(result, names=False)
+                _value(result)
             process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
-            steps.append(Step(_identifier(raw["call"], "call"), _values(raw["args"], True, 0, "args"), process, result))
+            steps.append(Step(_identifier(raw["call"], "call"), _values(raw["args"], 0, "args"), process, result))
     except Malformed as error:
         raise error.within(f"{place}[{len(steps)}]") from None
     return tuple(steps)
@@ -221,7 +221,7 @@ def _calls(value: Any) -> tuple[PlacedCall, ...]:
             process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
             thread = _integer(raw["thread"], 0, MAX_THREADS - 1, "thread")
             call = _identifier(raw["call"], "call")
-            calls.append(PlacedCall(call, _values(raw["args"], True, 0, "args"), process, thread, core))
+            calls.append(PlacedCall(call, _values(raw["args"], 0, "args"), process, thread, core))
     except Malformed as error:
         raise error.within(f"calls[{len(calls)}]") from None
     return tuple(calls)
@@ -245,9 +245,9 @@ def _orders(value: Any, calls: int, observed: int) -> tuple[Order, ...]:
                 results = _list(outcome["results"], calls, calls, "results")
                 observation = _list(outcome["observation"], observed, observed, "observation")
                 for item in results:
-                    _value(item, names=False)
+                    _value(item)
                 for item in observation:
-                    _value(item, names=False)
+                    _value(item)
                 outcomes.append(Outcome(tuple(results), tuple(observation)))
             orders.append(Order(order, tuple(outcomes)))
     except Malformed as error:
