@@ -1,0 +1,217 @@
+//! The caches of all cores: raising, reading exactly, setting back, flushing.
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use percpu::{Arena, Core, OutOfMemory, PerCore};
+use sync::atomic::{Ordering, fence};
+use sync::{Wait, WaitReason};
+
+use crate::maximum::{Maximum, Reset};
+use crate::slot::{Collected, Slot};
+
+/// How large the caches are, and how objects are spread over them.
+#[derive(Clone, Copy, Debug)]
+pub struct MaximaConfig {
+    /// Slots of each core's cache, a power of two; rounded up otherwise.
+    pub slots_per_core: usize,
+    /// Moves collisions of objects in slots.
+    pub seed: u64,
+}
+
+/// What a core keeps for itself: slots that hold an object, so that a flush visits no others.
+struct Own {
+    used: Cell<u32>,
+    list: *mut u32,
+}
+
+// SAFETY: reached through `&Core` only; the pointer leads to the arena.
+unsafe impl Send for Own {}
+
+/// Read-only, so that finding a slot shares nothing.
+struct SlotTable<const WORDS: usize>(NonNull<Slot<WORDS>>);
+
+// SAFETY: slots consist of atomics and live as long as the arena.
+unsafe impl<const WORDS: usize> Sync for SlotTable<WORDS> {}
+// SAFETY: as above.
+unsafe impl<const WORDS: usize> Send for SlotTable<WORDS> {}
+
+/// Words of objects of one arena that are raised per core; see the crate's head.
+pub struct Maxima<const WORDS: usize> {
+    // Immutable.
+    slots: PerCore<SlotTable<WORDS>>,
+    slot_mask: usize,
+    seed: u64,
+    own: PerCore<Own>,
+}
+
+impl<const WORDS: usize> Maxima<WORDS> {
+    /// Places caches in an arena.
+    pub fn create(arena: &Arena, config: MaximaConfig) -> Result<&Maxima<WORDS>, OutOfMemory> {
+        let slot_count = config.slots_per_core.max(1).checked_next_power_of_two().ok_or(OutOfMemory)?;
+        let layout = Layout::array::<Slot<WORDS>>(slot_count).map_err(|_| OutOfMemory)?;
+        let list_layout = Layout::array::<u32>(slot_count).map_err(|_| OutOfMemory)?;
+        let mut failed = false;
+        let slots = PerCore::create(arena, |_| {
+            let Ok(table) = arena.allocate_permanent(layout) else {
+                failed = true;
+                return SlotTable(NonNull::dangling());
+            };
+            let table = table.cast::<Slot<WORDS>>();
+            for index in 0..slot_count {
+                // SAFETY: in bounds of the fresh table.
+                unsafe { table.add(index).write(Slot::new()) };
+            }
+            SlotTable(table)
+        })?;
+        let own = PerCore::create(arena, |_| {
+            let list = arena.allocate_permanent(list_layout);
+            failed |= list.is_err();
+            Own { used: Cell::new(0), list: list.map_or(ptr::null_mut(), |list| list.cast().as_ptr()) }
+        })?;
+        if failed {
+            return Err(OutOfMemory);
+        }
+        arena.place(Maxima { slots, slot_mask: slot_count - 1, seed: config.seed | 1, own })
+    }
+
+    #[inline]
+    fn slot_index(&self, object: *const Maximum<WORDS>) -> usize {
+        let hash = ((object as usize as u64) >> 6).wrapping_mul(self.seed);
+        (hash >> 32) as usize & self.slot_mask
+    }
+
+    /// Raises words of an object to at least these, in its present generation.
+    ///
+    /// # Safety
+    /// The object lies in the arena and is not freed before this core and all others have flushed.
+    #[inline]
+    pub unsafe fn raise(&self, core: &Core<'_>, object: &Maximum<WORDS>, words: [u64; WORDS], wait: &impl Wait) {
+        let index = self.slot_index(object);
+        let generation = object.raising_generation();
+        // SAFETY: the mask keeps the index in the table.
+        let slot = unsafe { self.slots.get(core).0.add(index).as_ref() };
+        if !ptr::eq(slot.object(), object) || slot.generation() != generation {
+            self.take_slot(core, slot, index, (object, generation), wait);
+        }
+        slot.raise(&words);
+    }
+
+    #[cold]
+    fn take_slot(
+        &self,
+        core: &Core<'_>,
+        slot: &Slot<WORDS>,
+        index: usize,
+        (object, generation): (&Maximum<WORDS>, u64),
+        wait: &impl Wait,
+    ) {
+        if slot.object().is_null() {
+            let own = self.own.get(core);
+            // SAFETY: a slot is listed once while it holds an object, so the list has room.
+            unsafe { own.list.add(own.used.get() as usize).write(index as u32) };
+            own.used.set(own.used.get() + 1);
+        }
+        let old = (slot.object(), slot.generation());
+        slot.replace(ptr::from_ref(object).cast_mut(), generation, |words| Self::apply(core, old, words, wait));
+    }
+
+    /// Brings words that were raised in a slot to their object.
+    fn apply(core: &Core<'_>, (object, generation): (*mut Maximum<WORDS>, u64), words: [u64; WORDS], wait: &impl Wait) {
+        // SAFETY: an object that was raised is not freed before its core has flushed.
+        if let Some(object) = unsafe { object.as_ref() } {
+            let _lock = object.lock(core, wait);
+            object.apply_locked(generation, &words);
+        }
+    }
+
+    /// The words of an object as they were at one moment of the call. Waits for a reset that is under way.
+    pub fn read(&self, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
+        let mut round = 0;
+        loop {
+            if let Some(generation) = object.settled_generation()
+                && let Some(words) = self.collect_twice(object, generation)
+                && object.is_still(generation)
+            {
+                return words;
+            }
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// The words of an object in one generation, if no slot changed meanwhile.
+    #[inline]
+    fn collect_twice(&self, object: &Maximum<WORDS>, generation: u64) -> Option<[u64; WORDS]> {
+        let limit = self.slots.limit();
+        let first = self.collect(object, generation, limit);
+        if sync::mutant::planted("maxima: single collect") {
+            return Some(first.words);
+        }
+        // Pairs with the release fence in `Slot::change`: a word of a change is seen with its odd version or later.
+        fence(Ordering::Acquire);
+        let same = !first.changing && self.collect(object, generation, limit) == first;
+        // The generation is looked at after all words.
+        fence(Ordering::Acquire);
+        same.then_some(first.words)
+    }
+
+    #[inline]
+    fn collect(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Collected<WORDS> {
+        let index = self.slot_index(object);
+        let mut seen = Collected { versions: 0, words: [0; WORDS], changing: false };
+        for (_, table) in self.slots.below(limit) {
+            // SAFETY: the mask keeps the index in the table.
+            unsafe { table.0.add(index).as_ref() }.collect(object, generation, &mut seen);
+        }
+        // After the slots: what an eviction took from a slot is here already.
+        seen.raise(&object.applied());
+        seen
+    }
+
+    /// Starts to set the words of an object back: from now on raises of before do not count, and readers wait. Also tells
+    /// what the words were.
+    pub fn reset<'o>(
+        &self,
+        core: &'o Core<'_>,
+        object: &'o Maximum<WORDS>,
+        wait: &impl Wait,
+    ) -> (Reset<'o, WORDS>, [u64; WORDS]) {
+        let lock = object.lock(core, wait);
+        let generation = object.raising_generation();
+        let reset = object.begin_reset(lock);
+        let mut round = 0;
+        loop {
+            if let Some(words) = self.collect_twice(object, generation) {
+                return (reset, words);
+            }
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// Brings all that the core has raised to the objects and empties its cache; part of its maintenance.
+    pub fn flush(&self, core: &Core<'_>, wait: &impl Wait) {
+        let own = self.own.get(core);
+        let table = self.slots.get(core).0;
+        for place in 0..own.used.get() as usize {
+            // SAFETY: the list holds `used` indices of slots.
+            let slot = unsafe { table.add(*own.list.add(place) as usize).as_ref() };
+            let old = (slot.object(), slot.generation());
+            slot.replace(ptr::null_mut(), 0, |words| Self::apply(core, old, words, wait));
+        }
+        own.used.set(0);
+    }
+
+    /// Makes the slots of a core whole again whose owner died in a change. What it had raised stays.
+    ///
+    /// # Safety
+    /// `core` was taken over from a dead owner; objects that it may have been locking are repaired first.
+    pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
+        for index in 0..=self.slot_mask {
+            // SAFETY: in bounds of the table.
+            unsafe { self.slots.get(core).0.add(index).as_ref() }.repair();
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Words that only rise, raised per core and read exactly: the times and the size of a file.
+//!
+//! **Idea** (Refcache's cache of deltas, with "the larger" in place of "the sum"; section 6.3 of the paper, "defer work").
+//! Two cores that write different pages of a file both move its time of modification, and both may move its end. The
+//! result does not depend on their order, so they need not share a line: each raises the words in a slot of its own
+//! cache, and whoever asks takes the largest over all cores. Slots reach the object when the core maintains, or when
+//! another object needs the slot.
+//!
+//! ```text
+//! core 0   raise(o, 7): own slot ← 7          maintain: o ← max(o, 7), slot empty
+//! core 1   raise(o, 9): own slot ← 9
+//! core 2                      read(o) = max(o, 7, 9) = 9
+//! ```
+//!
+//! ```text
+//! raise(o, v):   slot = own.slots[hash(o)];  if it is not o's of this generation: apply it to its object, take it
+//!                slot.words = max(slot.words, v)                    inside slot.version odd … even; none if v is not more
+//! apply(slot):   lock o;  if o.generation is the slot's: o.words = max(o.words, slot.words)
+//! read(o):       twice: sum of versions, max over o and all slots of its generation;  equal, no version odd → that is it
+//! reset(o, v):   lock o;  generation odd;  what the caller does meanwhile;  words = v;  generation even, higher
+//! ```
+//!
+//! **Setting a word back** (truncation, `utimensat`) starts a new generation: slots of older ones no longer count. Who
+//! raises while a reset is under way raises in the generation that the reset will end with. A raise that took the old
+//! generation just before counts as having come before the reset; whoever cannot have that excludes it by a lock of his
+//! own that both hold.
+//!
+//! **Exact read** is a double collect, as in `refcache`: without it a reader could combine a late small value of one core
+//! with an early value of another, and return a maximum that never was.
+//!
+//! **Lines.** A slot is a line. Objects share one only if they collide in one core's cache; the seed moves collisions.
+//! The object's own line is written at evictions, in maintenance and by resets.
+//!
+//! **Freeing an object**: nobody raises it any more, and every core has flushed since. Where objects are counted by
+//! `refcache`, both follow if each core flushes here before it maintains there.
+//!
+//! **Lock order**: the lock of an object is taken last, one at a time.
+//!
+//! **Death of a process** in a raise leaves an odd version: [`Maxima::repair_taken_over`]. In a reset it leaves an odd
+//! generation and a lock that names its core: [`Maximum::repair_taken_over`].
+//!
+//! **Cost**: a raise that changes nothing two loads; else 3 ns; a read two lines per core that was ever on-line.
+//!
+//! Model: `RUSTFLAGS="--cfg loom" cargo test -p maxima --release --test loom`.
+#![cfg_attr(not(loom), no_std)]
+
+mod cache;
+mod maximum;
+mod slot;
+
+pub use cache::{Maxima, MaximaConfig};
+pub use maximum::{Maximum, Reset};

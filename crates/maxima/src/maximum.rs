@@ -1,0 +1,118 @@
+//! What an object embeds: its words, and the generation in which they may be raised.
+
+use percpu::{Core, CoreLock, CoreLockGuard, LockRank};
+use sync::Wait;
+use sync::atomic::{AtomicU64, Ordering, fence};
+
+const RANK_MAXIMUM: LockRank = LockRank(250);
+
+/// Words of an object that only rise within a generation. One line.
+#[repr(align(64))]
+pub struct Maximum<const WORDS: usize> {
+    /// Atomic: even; odd while a reset is under way.
+    generation: AtomicU64,
+    /// Guarded by `lock`; read by anybody who then looks at the generation again.
+    words: [AtomicU64; WORDS],
+    lock: CoreLock,
+}
+
+/// A reset that is under way: raises of before no longer count, readers wait. Ends with [`Reset::finish`].
+#[must_use = "a reset must be finished"]
+pub struct Reset<'o, const WORDS: usize> {
+    object: &'o Maximum<WORDS>,
+    // Dropped after the generation is even again.
+    _lock: CoreLockGuard<'o>,
+}
+
+impl<const WORDS: usize> Maximum<WORDS> {
+    /// An object whose words are these.
+    pub fn new(words: [u64; WORDS]) -> Maximum<WORDS> {
+        const { assert!(WORDS >= 1 && WORDS <= 6, "the words share a line with generation and lock") };
+        Maximum { generation: AtomicU64::new(0), words: words.map(AtomicU64::new), lock: CoreLock::new() }
+    }
+
+    pub(crate) fn lock<'o>(&'o self, core: &'o Core<'_>, wait: &impl Wait) -> CoreLockGuard<'o> {
+        self.lock.lock(core, RANK_MAXIMUM, wait)
+    }
+
+    /// The generation in which whoever raises now does so.
+    #[inline]
+    pub(crate) fn raising_generation(&self) -> u64 {
+        (self.generation.load(Ordering::Acquire) + 1) & !1
+    }
+
+    /// The generation, if no reset is under way.
+    #[inline]
+    pub(crate) fn settled_generation(&self) -> Option<u64> {
+        // Acquire pairs with the release in `Reset::drop`.
+        Some(self.generation.load(Ordering::Acquire)).filter(|generation| generation.is_multiple_of(2))
+    }
+
+    #[inline]
+    pub(crate) fn is_still(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Relaxed) == generation
+    }
+
+    /// The words without what cores cache.
+    #[inline]
+    pub(crate) fn applied(&self) -> [u64; WORDS] {
+        core::array::from_fn(|index| self.words[index].load(Ordering::Acquire))
+    }
+
+    /// Raises the words if `generation` is the present one. The caller holds the lock.
+    pub(crate) fn apply_locked(&self, generation: u64, words: &[u64; WORDS]) {
+        if self.raising_generation() != generation {
+            return;
+        }
+        for (mine, word) in self.words.iter().zip(words) {
+            if mine.load(Ordering::Relaxed) < *word {
+                // Release pairs with the acquire in `applied`.
+                mine.store(*word, Ordering::Release);
+            }
+        }
+    }
+
+    pub(crate) fn begin_reset<'o>(&'o self, lock: CoreLockGuard<'o>) -> Reset<'o, WORDS> {
+        let generation = self.generation.load(Ordering::Relaxed);
+        self.generation.store(generation | 1, Ordering::Relaxed);
+        // Orders the odd generation before what the caller changes; pairs with the acquire fence of readers.
+        fence(Ordering::SeqCst);
+        Reset { object: self, _lock: lock }
+    }
+
+    /// Completes a reset in whose middle a process died, with these words.
+    ///
+    /// # Safety
+    /// `core` was taken over from a dead owner, and no reset of it exists in a living process.
+    pub unsafe fn repair_taken_over(&self, core: &Core<'_>, words: [u64; WORDS]) {
+        if self.lock.holder() != Some(core.index()) {
+            return;
+        }
+        if !self.generation.load(Ordering::Relaxed).is_multiple_of(2) {
+            self.settle(words);
+        }
+        // SAFETY: the words are whole; the rest is the caller's promise.
+        unsafe { self.lock.release_taken_over(core) };
+    }
+
+    fn settle(&self, words: [u64; WORDS]) {
+        for (mine, word) in self.words.iter().zip(words) {
+            mine.store(word, Ordering::Relaxed);
+        }
+        let generation = self.generation.load(Ordering::Relaxed);
+        let next = if sync::mutant::planted("maxima: reset keeps its generation") {
+            generation & !1
+        } else {
+            (generation | 1) + 1
+        };
+        // Release pairs with the acquire of who looks at the generation.
+        self.generation.store(next, Ordering::Release);
+    }
+}
+
+impl<const WORDS: usize> Reset<'_, WORDS> {
+    /// Ends the reset: the words are these now, and whatever was raised since it began.
+    pub fn finish(self, words: [u64; WORDS]) {
+        self.object.settle(words);
+    }
+}

@@ -1,0 +1,122 @@
+//! One slot of a core's cache: an object, its generation, and the words that the core has raised. One line.
+
+use core::ptr;
+
+use sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+
+use crate::maximum::Maximum;
+
+/// Written by its core only, between an odd and an even version; read by anybody.
+#[repr(align(64))]
+pub(crate) struct Slot<const WORDS: usize> {
+    version: AtomicU64,
+    object: AtomicPtr<Maximum<WORDS>>,
+    generation: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+/// What a collect saw, over any number of slots.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Collected<const WORDS: usize> {
+    pub(crate) versions: u64,
+    pub(crate) words: [u64; WORDS],
+    pub(crate) changing: bool,
+}
+
+impl<const WORDS: usize> Collected<WORDS> {
+    #[inline]
+    pub(crate) fn raise(&mut self, words: &[u64; WORDS]) {
+        for (mine, word) in self.words.iter_mut().zip(words) {
+            *mine = (*mine).max(*word);
+        }
+    }
+}
+
+impl<const WORDS: usize> Slot<WORDS> {
+    pub(crate) fn new() -> Slot<WORDS> {
+        Slot {
+            version: AtomicU64::new(0),
+            object: AtomicPtr::new(ptr::null_mut()),
+            generation: AtomicU64::new(0),
+            words: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn object(&self) -> *mut Maximum<WORDS> {
+        self.object.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn words(&self) -> [u64; WORDS] {
+        core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed))
+    }
+
+    /// Lets `write` change the slot; readers discard what they saw meanwhile.
+    #[inline]
+    fn change(&self, write: impl FnOnce()) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version | 1, Ordering::Relaxed);
+        // Pairs with the acquire fence in `Maxima::read`: who sees a new word sees the odd version or a later one.
+        fence(Ordering::Release);
+        write();
+        // Release pairs with the acquire load in `collect`.
+        self.version.store((version | 1) + 1, Ordering::Release);
+    }
+
+    /// Raises the words; writes nothing if none is higher.
+    #[inline]
+    pub(crate) fn raise(&self, words: &[u64; WORDS]) {
+        if self.words.iter().zip(words).all(|(mine, word)| mine.load(Ordering::Relaxed) >= *word) {
+            return;
+        }
+        self.change(|| {
+            for (mine, word) in self.words.iter().zip(words) {
+                if mine.load(Ordering::Relaxed) < *word {
+                    mine.store(*word, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+
+    /// Gives the slot to another object, or to none, after `apply` has brought its words to the old one. In between they
+    /// are in both places, which changes no maximum: no reader needs to be kept off, and a death loses nothing.
+    pub(crate) fn replace(&self, object: *mut Maximum<WORDS>, generation: u64, apply: impl FnOnce([u64; WORDS])) {
+        let words = self.words();
+        let apply_late = sync::mutant::planted("maxima: slots are emptied first");
+        let mut apply = Some(apply);
+        if !apply_late && let Some(apply) = apply.take() {
+            apply(words);
+        }
+        self.change(|| {
+            // The release fence in `change` orders what `apply` did before this.
+            self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            self.generation.store(generation, Ordering::Relaxed);
+            self.object.store(object, Ordering::Relaxed);
+        });
+        if let Some(apply) = apply {
+            apply(words);
+        }
+    }
+
+    /// Adds what the slot says about `object` in `generation` to `seen`.
+    #[inline]
+    pub(crate) fn collect(&self, object: *const Maximum<WORDS>, generation: u64, seen: &mut Collected<WORDS>) {
+        let version = self.version.load(Ordering::Acquire);
+        seen.versions = seen.versions.wrapping_add(version);
+        seen.changing |= version & 1 != 0;
+        if ptr::eq(self.object(), object) && self.generation() == generation {
+            seen.raise(&self.words());
+        }
+    }
+
+    /// Makes an odd version even, for a core that died inside a change.
+    pub(crate) fn repair(&self) {
+        self.change(|| {});
+    }
+}

@@ -1,0 +1,121 @@
+//! Raises, evictions, resets and exact reads against each other: `RUSTFLAGS="--cfg loom" cargo test -p maxima --release
+//! --test loom`.
+#![cfg(loom)]
+
+use maxima::{Maxima, MaximaConfig, Maximum};
+use percpu::model::ModelArena;
+use percpu::{Arena, Core};
+use sync::Spin;
+
+type Role = Box<dyn FnOnce(&Maxima<1>, &Core<'static>) + Send>;
+
+fn raise(maxima: &Maxima<1>, core: &Core, object: &Maximum<1>, word: u64) {
+    // SAFETY: objects live in the model's arena.
+    unsafe { maxima.raise(core, object, [word], &Spin) };
+}
+
+/// Runs one role per core, the threads started in the given order.
+fn run(order: &[usize], slots_per_core: usize, roles: impl FnOnce(&'static Arena, &'static Maxima<1>) -> Vec<Role>) {
+    let model = ModelArena::new(3, 256 << 10);
+    let maxima = Maxima::create(model.arena(), MaximaConfig { slots_per_core, seed: 1 }).unwrap();
+    let mut roles: Vec<Option<Role>> = roles(model.arena(), maxima).into_iter().map(Some).collect();
+    let cores: Vec<_> = (0..roles.len()).map(|number| model.core(number)).collect();
+    let mut cores: Vec<_> = cores.into_iter().map(Some).collect();
+    let threads: Vec<_> = order
+        .iter()
+        .map(|&number| {
+            let (role, core) = (roles[number].take().unwrap(), cores[number].take().unwrap());
+            loom::thread::spawn(move || role(maxima, &core))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// 3 on core 0, then 2 on core 2, by one thread: who reads 2 has missed 3.
+fn exact(order: &'static [usize]) {
+    run(order, 2, |arena, _| {
+        let object = arena.place(Maximum::new([1])).unwrap();
+        let later = arena.claim(2, percpu::OwnerId::new(2).unwrap()).unwrap();
+        vec![
+            Box::new(move |maxima, core| {
+                raise(maxima, core, object, 3);
+                raise(maxima, &later, object, 2);
+            }),
+            Box::new(move |maxima, _| {
+                let [seen] = maxima.read(object, &Spin);
+                assert_ne!(seen, 2, "a maximum that never was");
+            }),
+        ]
+    });
+}
+
+/// An eviction moves words to the object while somebody reads.
+fn evicted(order: &'static [usize]) {
+    run(order, 1, |arena, maxima| {
+        let object = arena.place(Maximum::new([1])).unwrap();
+        let other = arena.place(Maximum::new([0])).unwrap();
+        let _ = maxima;
+        let ready: &'static _ = Box::leak(Box::new(loom::sync::atomic::AtomicUsize::new(0)));
+        vec![
+            Box::new(move |maxima, core| {
+                raise(maxima, core, object, 3);
+                ready.store(1, loom::sync::atomic::Ordering::Release);
+                raise(maxima, core, other, 9);
+            }),
+            Box::new(move |maxima, _| {
+                if ready.load(loom::sync::atomic::Ordering::Acquire) == 1 {
+                    assert_eq!(maxima.read(object, &Spin), [3], "lost in an eviction");
+                }
+            }),
+        ]
+    });
+}
+
+/// A raise beside a reset: it counts as before or as after.
+fn reset(order: &'static [usize]) {
+    run(order, 2, |arena, _| {
+        let object = arena.place(Maximum::new([8])).unwrap();
+        vec![
+            Box::new(move |maxima, core| {
+                raise(maxima, core, object, 9);
+                maxima.flush(core, &Spin);
+                let [seen] = maxima.read(object, &Spin);
+                assert!(seen == 9 || seen == 2, "{seen}");
+            }),
+            Box::new(move |maxima, core| {
+                let (reset, [before]) = maxima.reset(core, object, &Spin);
+                assert!(before == 8 || before == 9, "{before}");
+                reset.finish([2]);
+                let [seen] = maxima.read(object, &Spin);
+                assert!(seen == 2 || seen == 9, "{seen}");
+                assert!(!(before == 9 && seen == 9), "an old generation counts");
+            }),
+        ]
+    });
+}
+
+fn check(preemptions: usize, orders: &[&'static [usize]], mutant: &'static str, body: fn(&'static [usize])) {
+    for &order in orders {
+        let executions = sync::model::explore(preemptions, move || body(order));
+        println!("{mutant}, {order:?}: {executions} executions");
+        assert!(executions > 10, "{executions}");
+        sync::model::must_catch(mutant, preemptions, move || body(order));
+    }
+}
+
+#[test]
+fn reads_are_exact() {
+    check(1, &[&[0, 1], &[1, 0]], "maxima: single collect", exact);
+}
+
+#[test]
+fn evictions_lose_nothing() {
+    check(2, &[&[0, 1], &[1, 0]], "maxima: slots are emptied first", evicted);
+}
+
+#[test]
+fn resets_end_generations() {
+    check(2, &[&[0, 1], &[1, 0]], "maxima: reset keeps its generation", reset);
+}

@@ -1,0 +1,158 @@
+//! Maxima against a plain map, with evictions and resets; exact under threads; a dead owner.
+#![cfg(not(loom))]
+
+use maxima::{Maxima, MaximaConfig, Maximum};
+use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use proptest::prelude::*;
+use sync::Spin;
+
+fn owner() -> OwnerId {
+    OwnerId::new(1).unwrap()
+}
+
+fn with_maxima(slots_per_core: usize, test: impl FnOnce(&Arena, &Maxima<2>)) {
+    let mut region = HeapRegion::new(1 << 20).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig::new(4)).unwrap();
+    test(arena, Maxima::create(arena, MaximaConfig { slots_per_core, seed: 1 }).unwrap());
+}
+
+fn raise(maxima: &Maxima<2>, core: &Core, object: &Maximum<2>, words: [u64; 2]) {
+    // SAFETY: objects of these tests live in the arena for ever.
+    unsafe { maxima.raise(core, object, words, &Spin) };
+}
+
+#[test]
+fn an_object_is_a_line() {
+    assert_eq!((size_of::<Maximum<1>>(), size_of::<Maximum<6>>()), (64, 64));
+}
+
+#[test]
+fn what_a_core_raised_is_seen_at_once_and_never_undone() {
+    with_maxima(4, |arena, maxima| {
+        let (zero, one) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let object = arena.place(Maximum::new([5, 5])).unwrap();
+        raise(maxima, &zero, object, [7, 1]);
+        raise(maxima, &one, object, [6, 9]);
+        assert_eq!(maxima.read(object, &Spin), [7, 9]);
+        maxima.flush(&one, &Spin);
+        raise(maxima, &zero, object, [1, 1]);
+        assert_eq!(maxima.read(object, &Spin), [7, 9]);
+    });
+}
+
+#[test]
+fn a_reset_ends_a_generation_and_keeps_what_is_raised_meanwhile() {
+    with_maxima(4, |arena, maxima| {
+        let (zero, one) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let object = arena.place(Maximum::new([5, 5])).unwrap();
+        raise(maxima, &one, object, [90, 90]);
+        let (reset, before) = maxima.reset(&zero, object, &Spin);
+        assert_eq!(before, [90, 90]);
+        raise(maxima, &one, object, [3, 0]);
+        reset.finish([2, 2]);
+        assert_eq!(maxima.read(object, &Spin), [3, 2]);
+        maxima.flush(&one, &Spin);
+        assert_eq!(maxima.read(object, &Spin), [3, 2]);
+    });
+}
+
+#[test]
+fn a_dead_owners_reset_is_completed() {
+    with_maxima(4, |arena, maxima| {
+        let object = arena.place(Maximum::new([5, 5])).unwrap();
+        let dead = Box::leak(Box::new(arena.claim(0, owner()).unwrap()));
+        std::mem::forget(maxima.reset(dead, object, &Spin));
+        // SAFETY: the leaked handle and reset are never used again.
+        unsafe {
+            let heir = arena.take_over(0, owner(), OwnerId::new(2).unwrap()).unwrap();
+            object.repair_taken_over(&heir, [4, 4]);
+            maxima.repair_taken_over(&heir);
+        }
+        assert_eq!(maxima.read(object, &Spin), [4, 4]);
+    });
+}
+
+#[test]
+fn a_maximum_that_never_was_is_never_read_under_threads() {
+    const ROUNDS: u64 = 400;
+    with_maxima(2, |arena, maxima| {
+        let object = arena.place(Maximum::new([0, 0])).unwrap();
+        let others: Vec<_> = (0..4).map(|_| arena.place(Maximum::new([0, 0])).unwrap()).collect();
+        let turn = std::sync::atomic::AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for number in 0..2 {
+                let (turn, others) = (&turn, &others);
+                scope.spawn(move || {
+                    let core = arena.claim(number as usize, owner()).unwrap();
+                    // In turn, so that values rise from core to core, each by one; other objects cause evictions.
+                    for round in (number..ROUNDS).step_by(2) {
+                        while turn.load(std::sync::atomic::Ordering::Acquire) != round {
+                            std::thread::yield_now();
+                        }
+                        raise(maxima, &core, object, [round + 1, 0]);
+                        turn.store(round + 1, std::sync::atomic::Ordering::Release);
+                        raise(maxima, &core, others[round as usize % 4], [round, round]);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let mut last = 0;
+                while last < ROUNDS {
+                    let done = turn.load(std::sync::atomic::Ordering::Acquire);
+                    let [now, _] = maxima.read(object, &Spin);
+                    assert!(now >= done && now >= last, "{now} after {done} and {last}");
+                    last = now;
+                }
+            });
+        });
+    });
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Raise { core: usize, object: usize, words: [u64; 2] },
+    Reset { core: usize, object: usize, words: [u64; 2] },
+    Flush(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let words = || [0..50_u64, 0..50_u64];
+    prop_oneof![
+        6 => (0..4usize, 0..6usize, words()).prop_map(|(core, object, words)| Step::Raise { core, object, words }),
+        1 => (0..4usize, 0..6usize, words()).prop_map(|(core, object, words)| Step::Reset { core, object, words }),
+        1 => (0..4usize).prop_map(Step::Flush),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn maxima_follow_the_model(steps in proptest::collection::vec(step(), 0..80)) {
+        with_maxima(2, |arena, maxima| {
+            let cores: Vec<_> = (0..4).map(|number| arena.claim(number, owner()).unwrap()).collect();
+            let objects: Vec<_> = (0..6).map(|_| arena.place(Maximum::new([0, 0])).unwrap()).collect();
+            let mut model = [[0; 2]; 6];
+            for step in steps {
+                match step {
+                    Step::Raise { core, object, words } => {
+                        raise(maxima, &cores[core], objects[object], words);
+                        for (mine, word) in model[object].iter_mut().zip(words) {
+                            *mine = word.max(*mine);
+                        }
+                    }
+                    Step::Reset { core, object, words } => {
+                        let (reset, before) = maxima.reset(&cores[core], objects[object], &Spin);
+                        assert_eq!(before, model[object]);
+                        reset.finish(words);
+                        model[object] = words;
+                    }
+                    Step::Flush(core) => maxima.flush(&cores[core], &Spin),
+                }
+                for (object, words) in objects.iter().zip(model) {
+                    assert_eq!(maxima.read(object, &Spin), words);
+                }
+            }
+        });
+    }
+}
