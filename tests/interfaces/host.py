@@ -232,7 +232,7 @@ class ProcessUnderTest:
         if fixed:
             return address
         self.unplaced.append(mapped)
-        return {"sort": "Address", "id": mapped}
+        return {"sort": "Address", "id": (os.getpid(), mapped)}
 
     def munmap(self, address: int) -> Result:
         failed(libc.munmap(WINDOW + PAGE * address, PAGE))
@@ -323,7 +323,7 @@ class ProcessUnderTest:
             for place in range(max(first, window.start), min(end, window.stop), PAGE):
                 yield (place - WINDOW) // PAGE, place
         for place in self.unplaced:
-            yield {"sort": "Address", "id": place}, place
+            yield {"sort": "Address", "id": (os.getpid(), place)}, place
 
     def peek_memory(self) -> Result:
         return {"seq": [struct(address=address, content=self._load(place)) for address, place in self._mapped()]}
