@@ -26,7 +26,16 @@ from commutant.errors import CommutantError, UsageError
 from commutant.mtrace.campaign import Campaign, Progress
 from commutant.mtrace.summary import Tally
 from commutant.mtrace.verdict import DEFAULT_REPEATS, Verdict, skipped
-from commutant.rundir import REPORT_FILE, Run, RunInfo, RunWriter, load_run, new_directory, safe_folder_name
+from commutant.rundir import (
+    FINDINGS_FILE,
+    REPORT_FILE,
+    Run,
+    RunInfo,
+    RunWriter,
+    load_run,
+    new_directory,
+    safe_folder_name,
+)
 from commutant.targets.base import Session, Target
 from commutant.targets.registry import load_target
 from commutant.testgen.corpus import Corpus
@@ -88,7 +97,7 @@ class Check:
         resumed: Run | None,
     ) -> None:
         self.target = target
-        self._corpus = corpus
+        self.corpus = corpus
         self._jobs = jobs
         self._repeats = repeats
         self._seed = seed
@@ -107,8 +116,8 @@ class Check:
     def start(self, progress: Callable[[str], None]) -> None:
         """Starts the target, which runs its self-test, and its sessions; raises RunError if either fails."""
         started = time.monotonic()
-        self.target.start(progress, max((len(test.calls) for test in self._corpus.tests), default=2))
-        self._sessions = self.target.sessions(min(self._jobs, len(self._corpus.tests)))
+        self.target.start(progress, max((len(test.calls) for test in self.corpus.tests), default=2))
+        self._sessions = self.target.sessions(min(self._jobs, len(self.corpus.tests)))
         self._start_seconds = time.monotonic() - started
 
     def run(self, show: ShowProgress | None = None) -> Run:
@@ -116,16 +125,17 @@ class Check:
 
         Raises RunError if the run fails and Interrupted on Ctrl-C; both say how to go on.
         """
+        from commutant.findings_table import write_findings
+        from commutant.report import write_html
+        from commutant.run_report import judged_tests, report_of
+
         with self._open() as writer:
             tally, seconds = self._judge(writer, show)
             self.target.close()
-            run = load_run(writer.path, self._corpus)
+            run = load_run(writer.path, self.corpus)
             info = run.info
-            summary = tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds)
-            writer.finish(run, summary)
-        from commutant.report import write_html
-        from commutant.run_report import report_of
-
+            write_findings(run.path / FINDINGS_FILE, judged_tests(run))
+            writer.finish(tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds))
         write_html(report_of(run), run.path / REPORT_FILE)
         return run
 
@@ -133,7 +143,7 @@ class Check:
         if self._resumed is not None:
             self._refuse_another_target(self._resumed)
             return RunWriter.resume(self._resumed)
-        corpus = self._corpus
+        corpus = self.corpus
         default_name = f"{safe_folder_name(corpus.interface)}-{safe_folder_name(self.target.argument)}"
         description = dict(self.target.describe())
         path = new_directory(self._directory, default_name)
@@ -171,7 +181,7 @@ class Check:
 
     def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[Tally, float]:
         """Judges all tests that have no verdict yet; gives all verdicts, counted, and the seconds of the campaign."""
-        tally, seconds_before = Tally(self._corpus.tests), 0.0
+        tally, seconds_before = Tally(self.corpus.tests), 0.0
         judged: set[str] = set()
         if self._resumed is not None:
             for verdict, seconds in self._resumed.timed_verdicts():
@@ -189,11 +199,11 @@ class Check:
         def tell(progress: Progress) -> None:
             if show is not None:
                 rate = progress.windows / max(time.monotonic() - started, 1e-3)
-                show(Progress(progress.judged + done_before, len(self._corpus.tests), progress.windows), rate)
+                show(Progress(progress.judged + done_before, len(self.corpus.tests), progress.windows), rate)
 
         try:
             runnable = []
-            for test in self._corpus.tests:
+            for test in self.corpus.tests:
                 if test.id in judged:
                     continue
                 unknown = self._unknown_call(test)
@@ -225,7 +235,7 @@ class Check:
 
     def _so_far(self, tally: Tally, path: Path) -> str:
         return (
-            f"; {tally.tests} of {len(self._corpus.tests)} tests are judged and kept: "
+            f"; {tally.tests} of {len(self.corpus.tests)} tests are judged and kept: "
             f"`commutant report {path}` shows them, `commutant check --resume {path}` goes on"
         )
 

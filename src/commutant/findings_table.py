@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from commutant.errors import RunError
 from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.verdict import Outcome, Verdict
-from commutant.testgen.testcase import TestCase
+from commutant.mtrace.fingerprint import Fingerprint
+from commutant.mtrace.verdict import Outcome
+from commutant.report.data import JudgedTest
+from commutant.report.groups import FingerprintTable, has_failing_call
+from commutant.report.hints import hint
 
 _ROWS_PER_GROUP = 10_000
 
@@ -36,11 +39,14 @@ def _schema() -> Any:
     ]
     fields: list[tuple[str, Any]] = [
         ("test_id", pa.string()),
+        ("fingerprint", pa.string()),
         ("calls", pa.list_(pa.string())),
         ("object", pa.string()),
         ("field", pa.string()),
         ("name", pa.string()),
         ("sharing", pa.string()),
+        ("kind", pa.string()),
+        ("technique", pa.string()),
         ("line", pa.uint64()),
     ]
     for side in ("first", "second"):
@@ -48,15 +54,19 @@ def _schema() -> Any:
     return pa.schema(fields)
 
 
-def _row(test: TestCase, finding: Finding) -> dict[str, object]:
-    calls = [call.call for call in test.calls]
+def _row(judged: JudgedTest, finding: Finding, mark: Fingerprint) -> dict[str, object]:
+    calls = list(judged.calls)
+    advice = hint(finding, has_failing_call(judged))
     row: dict[str, object] = {
-        "test_id": test.id,
+        "test_id": judged.test.id,
+        "fingerprint": mark.digest,
         "calls": calls,
         "object": finding.object,
         "field": finding.field,
         "name": finding.name,
         "sharing": finding.sharing,
+        "kind": advice.kind.value,
+        "technique": advice.technique.anchor,
         "line": finding.line_address,
     }
     for side, access in (("first", finding.first), ("second", finding.second)):
@@ -76,17 +86,17 @@ def _access(access: Access, calls: list[str]) -> dict[str, object]:
     }
 
 
-def write_findings(path: Path, verdicts: Iterable[Verdict], tests: Mapping[str, TestCase]) -> None:
+def write_findings(path: Path, tests: Iterable[JudgedTest]) -> None:
     """Writes the table, row group by row group, all of it or nothing; raises RunError if that fails."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     def rows() -> Iterator[dict[str, object]]:
-        for verdict in verdicts:
-            if verdict.outcome is not Outcome.CONFLICTING:
-                continue
-            for finding in verdict.findings:
-                yield _row(tests[verdict.test_id], finding)
+        marks = FingerprintTable()
+        for judged in tests:
+            if judged.outcome is Outcome.CONFLICTING:
+                for finding in judged.findings:
+                    yield _row(judged, finding, marks.of(judged.calls, finding))
 
     schema = _schema()
     temporary: Path | None = None

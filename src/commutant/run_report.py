@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from commutant.report.data import JudgedTest, RunReport
 from commutant.rundir import Run
 
 
 def report_of(run: Run) -> RunReport:
     """The run as the report functions take it; raises UsageError if a file of it is damaged."""
-    tests = [
-        JudgedTest(run.tests[verdict.test_id], verdict.outcome, verdict.findings, verdict.detail)
-        for verdict in run.verdicts()
-    ]
-    return RunReport(run.summary.to_json(), tests, facts(run))
+    return RunReport(run.summary.to_json(), list(judged_tests(run)), facts(run))
+
+
+def judged_tests(run: Run) -> Iterator[JudgedTest]:
+    """The tests that were judged, in the order of their verdicts; raises UsageError if a file of the run is damaged."""
+    for verdict in run.verdicts():
+        yield JudgedTest(run.tests[verdict.test_id], verdict.outcome, verdict.findings, verdict.detail)
 
 
 def facts(run: Run) -> dict[str, str]:
@@ -23,6 +27,7 @@ def facts(run: Run) -> dict[str, str]:
         lines["incomplete"] = f"interrupted after {run.summary.counts.tests} of {info.tests} tests"
     for label, value in info.target_description.items():
         lines[label.replace("_", " ")] = value if isinstance(value, str) else _plain(value)
+    lines["model"] = info.model
     lines["seed"] = str(info.seed)
     lines["windows per order"] = str(info.repeats)
     lines["commutant"] = info.commutant

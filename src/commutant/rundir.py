@@ -223,11 +223,8 @@ class RunWriter:
         except OSError as error:
             raise RunError(f"cannot write {self._file}: {_reason(error)}") from error
 
-    def finish(self, run: Run, summary: Summary) -> None:
-        """Writes findings.parquet and then summary.json; `run` is this directory, opened for reading."""
-        from commutant.findings_table import write_findings
-
-        write_findings(self.path / FINDINGS_FILE, run.verdicts(), run.tests)
+    def finish(self, summary: Summary) -> None:
+        """Writes summary.json, which says that the run is complete: after everything else. Raises RunError."""
         write_json(self.path / SUMMARY_FILE, summary.to_json())
 
     def close(self) -> None:

@@ -11,9 +11,11 @@ import pyarrow.parquet
 import pytest
 
 from commutant.errors import RunError, UsageError
+from commutant.findings_table import write_findings
+from commutant.mtrace.fingerprint import fingerprint
 from commutant.mtrace.summary import Summary, Tally
 from commutant.mtrace.verdict import Outcome, Verdict, skipped
-from commutant.run_report import report_of
+from commutant.run_report import judged_tests, report_of
 from commutant.rundir import (
     RunInfo,
     RunWriter,
@@ -71,7 +73,8 @@ def complete(tmp_path):
         for seconds, verdict in enumerate(VERDICTS):
             writer.append(verdict, seconds)
             tally.add({test.id: test for test in CORPUS.tests}[verdict.test_id], verdict)
-        writer.finish(load_run(path), tally.summary("names", "fake", "conflict", 3.25, 1.5))
+        write_findings(path / "findings.parquet", judged_tests(load_run(path)))
+        writer.finish(tally.summary("names", "fake", "conflict", 3.25, 1.5))
     return path
 
 
@@ -120,6 +123,8 @@ def test_the_table_has_a_row_per_standing_finding(complete):
     ]
     row = rows[0]
     assert row["calls"] == ["open", "open"]
+    assert row["fingerprint"] == fingerprint(["open", "open"], make_finding("a")).digest
+    assert (row["kind"], row["technique"]) == ("data", "do-not-read")
     assert (row["object"], row["name"], row["sharing"]) == ("struct dentry", "struct dentry.a", "true")
     assert row["line"] == 0xFFFF888003A1C040
     assert (row["first_core"], row["first_call"], row["first_write"], row["second_write"]) == (0, "open", True, False)
@@ -131,7 +136,8 @@ def test_the_table_has_a_row_per_standing_finding(complete):
 def test_a_run_without_findings_has_an_empty_table(tmp_path):
     path = new_directory(tmp_path / "run", "")
     with RunWriter.create(path, info(tests=0), make_corpus(0)) as writer:
-        writer.finish(load_run(path), Tally([]).summary("names", "fake", "conflict", 0, 0))
+        write_findings(path / "findings.parquet", judged_tests(load_run(path)))
+        writer.finish(Tally([]).summary("names", "fake", "conflict", 0, 0))
     assert pyarrow.parquet.read_table(path / "findings.parquet").num_rows == 0
 
 

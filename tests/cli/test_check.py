@@ -144,7 +144,7 @@ def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
         ([*CHECK, "fake", "--calls", "nope"], "no tests of names to run"),
         ([*CHECK, "fake", "--calls", "a,,b"], "expected names of calls with a comma between them"),
         ([*CHECK, "fake", "--repeats", "0"], "0 is not in the range"),
-        ([*CHECK, "fake", "--fail-on", "nope"], "'nope' is not 'findings'"),
+        ([*CHECK, "fake", "--fail-on", "nope"], "'nope' is not one of 'findings', 'new'"),
         (["check", "--resume", "missing"], "missing is not a directory"),
         (["check", "--resume", ".", "--seed", "1"], "--resume takes everything from the run: --seed cannot be given"),
         (["check", "names", "--resume", "."], "an interface or corpus cannot be given"),

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commutant.cli import console, options
+from commutant.cli import console, options, results
 from commutant.errors import UsageError
 from commutant.mtrace.verdict import DEFAULT_REPEATS
+from commutant.report.text import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from commutant.checking import Check
+    from commutant.compare import Suppressions
     from commutant.mtrace.campaign import Progress
     from commutant.rundir import Run
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
         "commutant check names",
         "commutant check names --target linux:fs=ramfs --calls open,link --repeats 1",
         "commutant check tests/open-link.jsonl.gz --target linux -o runs/today --fail-on findings",
+        "commutant check names --target linux --fail-on new --baseline runs/names-linux-1",
         "commutant check --resume runs/names-linux-1",
         "commutant check names --format json | jq .conflict_free",
     ),
@@ -51,7 +56,13 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Order of the tests.")
 @options.no_cache
 @options.executor
-@click.option("--fail-on", type=click.Choice(["findings"]), help="Exit with 1 if a test has a finding that stands.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["findings", "new"]),
+    help="Exit with 1 if there are findings that stand; `new`: only if a baseline never saw them.",
+)
+@options.baseline
+@options.suppress
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
@@ -74,6 +85,8 @@ def command(
     no_cache: bool,
     executor: str,
     fail_on: str | None,
+    baseline: tuple[Path, ...],
+    suppress: Path | None,
     resume: Path | None,
     output: Path | None,
     format_: str,
@@ -86,9 +99,14 @@ def command(
     Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
     """
     from commutant import checking
+    from commutant.rundir import load_run
     from commutant.targets.registry import load_target
     from commutant.testgen.corpus import read_corpus, select_tests
 
+    if fail_on == "new" and not baseline:
+        raise click.UsageError("--fail-on new needs --baseline RUN, the run that says what is known", ctx)
+    known = [load_run(path) for path in baseline]
+    suppressions = results.load_suppressions(suppress)
     if resume is not None:
         _refuse(ctx, "--resume takes everything from the run", "what", "target", "calls", "size", "level", "repeats")
         _refuse(ctx, "--resume takes everything from the run", "seed", "no_cache", "output")
@@ -110,6 +128,8 @@ def command(
 
             corpus = make_corpus(what, calls, size, level, jobs=jobs)
         check = checking.new(corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output)
+    for earlier in known:
+        _refuse_without_common_test(earlier, check)
     run = _run(check)
     if format_ == "json":
         console.write_json(run.summary.to_json())
@@ -123,7 +143,14 @@ def command(
             f"`commutant report {run.path}` lists them"
         )
         return 3
-    return 1 if fail_on == "findings" and run.summary.counts.conflicting else 0
+    if fail_on is None:
+        return 0
+    count = _failing(run, known, suppressions)
+    results.say_unused(suppress, suppressions)
+    if count:
+        what = plural(count, "new finding" if known else "finding")
+        console.message(f"{what}: `commutant report {run.path}` shows them")
+    return 1 if count else 0
 
 
 def _refuse(ctx: click.Context, reason: str, *names: str) -> None:
@@ -147,6 +174,23 @@ def _corpus_path(what: str) -> Path | None:
             raise UsageError(f"{what} has no {CORPUS_FILE}; expected an interface, a corpus, or a directory with one")
         return path / CORPUS_FILE
     return path if looks_like_corpus(path) else None
+
+
+def _refuse_without_common_test(baseline: Run, check: Check) -> None:
+    """Raises UsageError before anything runs, if the comparison after it could say nothing."""
+    if not any(test.id in baseline.tests for test in check.corpus.tests):
+        raise UsageError(
+            f"{baseline.path} has none of these tests: it is of {baseline.info.interface} "
+            f"(model {baseline.info.model}), this corpus of {check.corpus.interface} (model {check.corpus.model_hash}); give a run of the same corpus"
+        )
+
+
+def _failing(run: Run, known: Sequence[Run], suppressions: Suppressions) -> int:
+    """How many findings fail the gate."""
+    from commutant.compare import failing, findings_of
+    from commutant.run_report import report_of
+
+    return len(failing(findings_of(report_of(run), [report_of(one) for one in known], suppressions)))
 
 
 def _run(check: Check) -> Run:

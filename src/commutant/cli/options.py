@@ -159,6 +159,38 @@ def output(help_text: str) -> Callable[[F], F]:
     return click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help=help_text)
 
 
+def output_file(function: F) -> F:
+    """`-o FILE`: a new file for what would go to standard output."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write to this new file instead.",
+    )(function)
+
+
+def baseline(function: F) -> F:
+    """`--baseline RUN`, any number of times: what those runs saw is known."""
+    return click.option(
+        "--baseline",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="RUN",
+        multiple=True,
+        help="An earlier run, whose findings are known; several times for what any of several runs saw.",
+    )(function)
+
+
+def suppress(function: F) -> F:
+    """`--suppress FILE`: findings that are accepted."""
+    return click.option(
+        "--suppress",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Suppression file: findings to accept, each with a reason and an end (docs/ci.md).",
+    )(function)
+
+
 def examples(*lines: str) -> str:
     """An epilog for `--help` with one example per line."""
     return "\n\n".join(["Examples:", "\b\n" + "\n".join(f"  {line}" for line in lines)])

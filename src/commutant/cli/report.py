@@ -1,53 +1,91 @@
-"""`commutant report`: show a run again, as text, page or JSON."""
+"""`commutant report`: show a run again, as text, page, or in a format that other programs read."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from commutant.cli import console, options
+from commutant.cli import console, options, results
+
+if TYPE_CHECKING:
+    from commutant.report import FindingGroup, RunReport
+    from commutant.rundir import Run
 
 _MOST_SHARED = 10
 
 
 @click.command(
     "report",
-    short_help="Show a run again: heat map, most shared variables, page.",
+    short_help="Show a run again: heat map, most shared variables, page, SARIF, JUnit, ...",
     epilog=options.examples(
         "commutant report runs/names-linux-1",
         "commutant report runs/names-linux-1 --format html",
         "commutant report runs/names-linux-1 --format json | jq '.most_shared[].name'",
+        "commutant report runs/names-linux-2 --format sarif --baseline runs/names-linux-1 -o findings.sarif",
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
-@options.output_format("text", "html", "json")
-def command(run: Path, format_: str) -> int:
+@options.output_format("text", "html", "json", "markdown", "sarif", "junit", "parquet")
+@options.baseline
+@options.suppress
+@options.output_file
+def command(run: Path, format_: str, baseline: tuple[Path, ...], suppress: Path | None, output: Path | None) -> int:
     """Shows the run directory RUN; an interrupted run is shown as far as it got.
 
-    `--format html` writes report.html into the run directory again and prints its path.
+    `--format html` and `--format parquet` write report.html and findings.parquet into the run directory again, or
+    wherever `-o` says, and print the path. The other formats go to standard output.
     """
-    from commutant import report
+    from commutant.compare import findings_of
     from commutant.run_report import report_of
-    from commutant.rundir import REPORT_FILE, load_run
+    from commutant.rundir import load_run
 
+    results.refuse_existing(output)
+    suppressions = results.load_suppressions(suppress)
     loaded = load_run(run)
     content = report_of(loaded)
-    if not loaded.complete:
-        judged = loaded.summary.counts.tests
-        console.message(f"this run was interrupted after {judged} of {loaded.info.tests} tests")
+    results.say_if_interrupted(loaded)
+    if format_ in ("html", "parquet"):
+        console.write(f"{_write_file(loaded, content, format_, output)}\n")
+        return 0
+    groups = findings_of(content, [report_of(load_run(path)) for path in baseline], suppressions)
+    results.say_unused(suppress, suppressions)
+    _show(loaded, content, groups, format_, output)
+    return 0
+
+
+def _write_file(run: Run, content: RunReport, format_: str, output: Path | None) -> Path:
+    from commutant import report
+    from commutant.findings_table import write_findings
+    from commutant.rundir import FINDINGS_FILE, REPORT_FILE
+
     if format_ == "html":
-        page = loaded.path / REPORT_FILE
-        report.write_html(content, page)
-        console.write(f"{page}\n")
+        path = output or run.path / REPORT_FILE
+        report.write_html(content, path)
+    else:
+        path = output or run.path / FINDINGS_FILE
+        write_findings(path, content.tests)
+    return path
+
+
+def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str, output: Path | None) -> None:
+    from commutant import report
+
+    if format_ == "text":
+        results.draw(lambda screen: report.print_run(content, screen), output)
     elif format_ == "json":
-        ranking = report.rank_shared(content.tests)
         document = {
             **content.summary,
-            "complete": loaded.complete,
-            "most_shared": report.ranking_json(ranking, _MOST_SHARED),
+            "complete": run.complete,
+            "most_shared": report.ranking_json(report.rank_shared(content.tests), _MOST_SHARED),
+            "findings": [report.group_json(group) for group in groups],
         }
-        console.write_json(document)
+        results.put([json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False), "\n"], output)
+    elif format_ == "markdown":
+        results.put([report.run_markdown(content, groups)], output)
+    elif format_ == "sarif":
+        results.put([report.sarif(content, groups, run.complete)], output)
     else:
-        report.print_run(content, console.results())
-    return 0
+        results.put(report.junit(content, groups), output)

@@ -37,6 +37,11 @@ class JudgedTest:
     findings: tuple[Finding, ...] = ()
     detail: str = ""
 
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """The calls' names: the set that the test belongs to."""
+        return tuple(call.call for call in self.test.calls)
+
 
 @dataclass(frozen=True, slots=True)
 class RunReport:

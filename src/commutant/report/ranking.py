@@ -43,7 +43,7 @@ def rank_shared(tests: Iterable[JudgedTest]) -> list[SharedVariable]:
     kinds: defaultdict[str, set[Literal["true", "false"]]] = defaultdict(set)
     functions: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for judged in tests:
-        calls = tuple(call.call for call in judged.test.calls)
+        calls = judged.calls
         touched: defaultdict[str, set[str]] = defaultdict(set)
         for finding in judged.findings:
             parts.setdefault(finding.name, (finding.object, finding.field))

@@ -1,0 +1,121 @@
+"""`commutant diff`: what became of tests and findings from one run or corpus to another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from commutant.cli import console, options, results
+from commutant.errors import UsageError
+
+
+@click.command(
+    "diff",
+    short_help="Compare two runs or two corpora.",
+    epilog=options.examples(
+        "commutant diff runs/names-linux-1 runs/names-linux-fs-ramfs-1",
+        "commutant diff runs/before runs/after --fail-on new --suppress commutant.toml",
+        "commutant diff runs/before runs/after --format markdown >> $GITHUB_STEP_SUMMARY",
+        "commutant diff old/corpus.jsonl.gz new/corpus.jsonl.gz",
+    ),
+)
+@click.argument("base", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@options.output_format("text", "json", "markdown")
+@click.option("--fail-on", type=click.Choice(["new"]), help="Exit with 1 if NEW has a finding that BASE never saw.")
+@options.suppress
+@options.output_file
+def command(
+    base: Path, new: Path, format_: str, fail_on: str | None, suppress: Path | None, output: Path | None
+) -> int:
+    """Compares NEW with BASE: two runs, or two corpora, never one of each.
+
+    Of runs: tests that became better or worse, findings that appeared, went and stayed, and for each set of calls that
+    became worse the variables behind. Two kernels, file systems or implementations are compared by two runs of one
+    corpus. Of corpora: tests that were added and removed.
+    """
+    results.refuse_existing(output)
+    if _is_run(base) != _is_run(new):
+        kinds = {True: "a run", False: "a corpus"}
+        raise UsageError(
+            f"{base} is {kinds[_is_run(base)]} and {new} is {kinds[_is_run(new)]}: expected two runs or two corpora"
+        )
+    if _is_run(base):
+        return _diff_runs(base, new, format_, fail_on, suppress, output)
+    for flag, value in (("--fail-on", fail_on), ("--suppress", suppress)):
+        if value:
+            raise click.UsageError(f"{flag} is for runs; these are two corpora")
+    _diff_corpora(base, new, format_, output)
+    return 0
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a path means a run, a directory with a run.json; raises UsageError if it cannot be a corpus either."""
+    from commutant.rundir import CORPUS_FILE, RUN_FILE
+
+    if path.is_dir():
+        if (path / RUN_FILE).is_file():
+            return True
+        if not (path / CORPUS_FILE).is_file():
+            raise UsageError(f"{path} has no {RUN_FILE} and no {CORPUS_FILE}; expected a run directory or a corpus")
+    elif not path.exists():
+        raise UsageError(f"there is no {path}; expected a run directory or a corpus")
+    return False
+
+
+def _diff_runs(
+    base: Path, new: Path, format_: str, fail_on: str | None, suppress: Path | None, output: Path | None
+) -> int:
+    from commutant.compare import compare_runs, failing
+    from commutant.compare.documents import run_comparison_json
+    from commutant.compare.markdown import run_comparison_markdown
+    from commutant.compare.sides import side_of_run
+    from commutant.compare.terminal import print_run_comparison
+    from commutant.run_report import report_of
+    from commutant.rundir import load_run
+
+    suppressions = results.load_suppressions(suppress)
+    runs = [load_run(path) for path in (base, new)]
+    contents = [report_of(run) for run in runs]
+    before, after = contents
+    for run in runs:
+        results.say_if_interrupted(run)
+    if runs[0].info.model != runs[1].info.model:
+        console.message("the corpora come from two versions of the model; only tests that are in both are compared")
+    comparison = compare_runs(before, after)
+    suppressions.apply(comparison.appeared)
+    suppressions.apply(comparison.stayed)
+    results.say_unused(suppress, suppressions)
+    old, now = (side_of_run(str(run.path), content, run.complete) for run, content in zip(runs, contents, strict=True))
+    if format_ == "json":
+        document = run_comparison_json(comparison, old, now, suppressions)
+        results.put([json.dumps(document, indent=1, ensure_ascii=True), "\n"], output)
+    elif format_ == "markdown":
+        results.put([run_comparison_markdown(comparison, old, now)], output)
+    else:
+        results.draw(lambda screen: print_run_comparison(comparison, old, now, screen), output)
+    return 1 if fail_on == "new" and failing(comparison.appeared) else 0
+
+
+def _diff_corpora(base: Path, new: Path, format_: str, output: Path | None) -> None:
+    from commutant.compare import compare_corpora
+    from commutant.compare.documents import corpus_comparison_json
+    from commutant.compare.markdown import corpus_comparison_markdown
+    from commutant.compare.sides import side_of_corpus
+    from commutant.compare.terminal import print_corpus_comparison
+    from commutant.rundir import CORPUS_FILE
+    from commutant.testgen.corpus import read_corpus
+
+    paths = [path / CORPUS_FILE if path.is_dir() else path for path in (base, new)]
+    corpora = [read_corpus(path) for path in paths]
+    old, now = (side_of_corpus(str(path), corpus) for path, corpus in zip((base, new), corpora, strict=True))
+    comparison = compare_corpora(*corpora)
+    if format_ == "json":
+        document = corpus_comparison_json(comparison, old, now)
+        results.put([json.dumps(document, indent=1, ensure_ascii=True), "\n"], output)
+    elif format_ == "markdown":
+        results.put([corpus_comparison_markdown(comparison, old, now)], output)
+    else:
+        results.draw(lambda screen: print_corpus_comparison(comparison, old, now, screen), output)

@@ -1,0 +1,90 @@
+"""Where a verb's result goes (standard output or a new file), and the runs and suppressions that it is made from."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commutant.cli import console
+from commutant.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from commutant.compare import Suppressions
+    from commutant.rundir import Run
+
+FILE_WIDTH = 120
+"""Columns of a text that goes to a file."""
+
+
+def refuse_existing(path: Path | None) -> None:
+    """Raises UsageError if `-o` names something that exists; for the time before the work."""
+    if path is not None and path.exists():
+        raise UsageError(f"{path} exists already; -o takes the name of a new file")
+
+
+def put(pieces: Iterable[str], path: Path | None) -> None:
+    """Writes the pieces to standard output, or to a new file, all of it or nothing; raises UsageError or RunError."""
+    if path is None:
+        for piece in pieces:
+            console.write(piece)
+        return
+    refuse_existing(path)
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        temporary = None
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+    console.write(f"{path}\n")
+
+
+def draw(paint: Callable[[Console], None], path: Path | None) -> None:
+    """Lets `paint` print on standard output, or into a new file as plain text; errors as with `put`."""
+    from rich.console import Console
+
+    if path is None:
+        paint(console.results())
+        return
+    text = io.StringIO()
+    paint(Console(file=text, width=FILE_WIDTH, highlight=False, color_system=None))
+    put([text.getvalue()], path)
+
+
+def say_if_interrupted(run: Run) -> None:
+    """Tells on standard error that a run is not complete."""
+    if not run.complete:
+        console.message(f"{run.path} was interrupted after {run.summary.counts.tests} of {run.info.tests} tests")
+
+
+def load_suppressions(path: Path | None) -> Suppressions:
+    """The suppressions of a file, none without one; expired ones are named on standard error."""
+    from commutant.compare import Suppressions, read_suppressions
+
+    if path is None:
+        return Suppressions()
+    suppressions = read_suppressions(path)
+    for entry in suppressions.expired:
+        console.message(f"{path}: expired on {entry.expires}: {entry.title} ({entry.reason})")
+    return suppressions
+
+
+def say_unused(path: Path | None, suppressions: Suppressions) -> None:
+    """Tells on standard error which suppressions meant nothing; after they were applied."""
+    for entry in suppressions.unused:
+        console.message(f"{path}: means no finding any more: {entry.title} ({entry.reason})")

@@ -1,0 +1,173 @@
+"""Two runs side by side: which tests became better or worse, which findings came and went, and what is behind it.
+
+Tests are compared where both runs judged them. Findings are compared by fingerprint: one *appeared* if it stands in NEW
+and BASE never saw it, not even in an unstable test; it *went* if it stood in BASE, in a test that NEW judged too, and
+NEW never saw it. So what merely comes and goes is in neither list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from commutant.errors import UsageError
+from commutant.mtrace.fingerprint import Fingerprint
+from commutant.mtrace.verdict import Outcome
+from commutant.report.data import JudgedTest, RunReport
+from commutant.report.groups import FindingGroup, FingerprintTable, group_findings
+
+BADNESS: Mapping[Outcome, int] = {
+    Outcome.CONFLICT_FREE: 0,
+    Outcome.UNSTABLE: 1,
+    Outcome.CONFLICTING: 2,
+    Outcome.WRONG_RESULT: 3,
+    Outcome.CRASHED: 4,
+}
+"""A test became worse if this rose. Skipped tests say nothing and are not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTest:
+    """A test whose outcome is another one; `variables` are those of its findings that only the worse side has."""
+
+    test_id: str
+    calls: tuple[str, ...]
+    before: Outcome
+    after: Outcome
+    variables: tuple[str, ...]
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it became worse; else it became better."""
+        return BADNESS[self.after] > BADNESS[self.before]
+
+
+@dataclass(slots=True)
+class ChangedSet:
+    """What became of the tests of one set of calls that both runs judged.
+
+    `before` and `after` count tests that are not conflict-free. `causes` counts, per variable, the worse tests whose
+    new findings name it; `reliefs` the better tests whose old findings did.
+    """
+
+    calls: tuple[str, ...]
+    tests: int = 0
+    before: int = 0
+    after: int = 0
+    worse: int = 0
+    better: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    reliefs: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs compared. `appeared` holds groups of NEW, `went` of BASE, `stayed` of NEW, each in order of first sight.
+
+    `common` counts tests that both judged, `only_base` and `only_new` those that one did.
+    """
+
+    common: int
+    only_base: int
+    only_new: int
+    tests: Sequence[ChangedTest]
+    sets: Sequence[ChangedSet]
+    appeared: Sequence[FindingGroup]
+    went: Sequence[FindingGroup]
+    stayed: Sequence[FindingGroup]
+
+    @property
+    def worse(self) -> list[ChangedTest]:
+        """The tests that became worse."""
+        return [test for test in self.tests if test.is_worse]
+
+    @property
+    def better(self) -> list[ChangedTest]:
+        """The tests that became better."""
+        return [test for test in self.tests if not test.is_worse]
+
+
+def compare_runs(base: RunReport, new: RunReport) -> RunComparison:
+    """Compares two runs; raises UsageError if no test was judged in both."""
+    old = {judged.test.id: judged for judged in base.tests if judged.outcome in BADNESS}
+    tests: list[ChangedTest] = []
+    sets: dict[tuple[str, ...], ChangedSet] = {}
+    marks = FingerprintTable()
+    common: list[tuple[JudgedTest, JudgedTest]] = []
+    only_new = 0
+    for after in new.tests:
+        if after.outcome not in BADNESS:
+            continue
+        before = old.get(after.test.id)
+        if before is None:
+            only_new += 1
+            continue
+        common.append((before, after))
+        _count(before, after, sets, tests, marks)
+    refuse_without_common_test(base, new)
+    seen_in_base, seen_in_new = seen(base.tests, marks), seen(new.tests, marks)
+    groups = group_findings(new.tests)
+    for mark, group in groups.items():
+        group.is_new = mark not in seen_in_base
+    judged_twice = group_findings(before for before, _ in common)
+    return RunComparison(
+        common=len(common),
+        only_base=len(old) - len(common),
+        only_new=only_new,
+        tests=tests,
+        sets=sorted(sets.values(), key=lambda one: (one.better - one.worse, one.calls)),
+        appeared=[group for group in groups.values() if group.is_new],
+        went=[group for mark, group in judged_twice.items() if mark not in seen_in_new],
+        stayed=[group for group in groups.values() if not group.is_new],
+    )
+
+
+def refuse_without_common_test(base: RunReport, new: RunReport) -> None:
+    """Raises UsageError if no test was judged in both runs."""
+    judged = {one.test.id for one in base.tests if one.outcome in BADNESS}
+    if not any(one.test.id in judged and one.outcome in BADNESS for one in new.tests):
+        raise UsageError(
+            f"the two runs share no judged test: {_title(base)} and {_title(new)}; "
+            "run the same corpus on both (`commutant check BASE --target NEW_TARGET`)"
+        )
+
+
+def seen(tests: Iterable[JudgedTest], marks: FingerprintTable) -> set[Fingerprint]:
+    """All fingerprints that a run saw, in unstable tests too."""
+    return {mark for judged in tests for mark in marks.of_test(judged)}
+
+
+def _count(
+    before: JudgedTest,
+    after: JudgedTest,
+    sets: dict[tuple[str, ...], ChangedSet],
+    tests: list[ChangedTest],
+    marks: FingerprintTable,
+) -> None:
+    one = sets.setdefault(after.calls, ChangedSet(after.calls))
+    one.tests += 1
+    one.before += before.outcome in _NOT_CONFLICT_FREE
+    one.after += after.outcome in _NOT_CONFLICT_FREE
+    rise = BADNESS[after.outcome] - BADNESS[before.outcome]
+    if not rise:
+        return
+    bad, good = (after, before) if rise > 0 else (before, after)
+    known = marks.of_test(good)
+    names = (finding.name for finding in bad.findings if marks.of(bad.calls, finding) not in known)
+    variables = tuple(dict.fromkeys(names))
+    tests.append(ChangedTest(after.test.id, after.calls, before.outcome, after.outcome, variables))
+    if rise > 0:
+        one.worse += 1
+        one.causes.update(variables)
+    else:
+        one.better += 1
+        one.reliefs.update(variables)
+
+
+_NOT_CONFLICT_FREE = frozenset({Outcome.CONFLICTING, Outcome.UNSTABLE})
+
+
+def _title(run: RunReport) -> str:
+    model = run.facts.get("model")
+    return f"{run.summary.get('interface')} on {run.summary.get('target')}" + (f" (model {model})" if model else "")

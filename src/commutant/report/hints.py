@@ -1,0 +1,141 @@
+"""What kind of thing a shared line is, and which technique to look at: a hint from names and access patterns, no proof.
+
+The techniques are those of docs/patterns.md, which follow section 6.3 of the paper; the table at its head and
+`_technique` say the same. A kind is judged by the field's name, by the type of lock or count that the accessing
+functions are made for, and by who writes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from commutant.mtrace.finding import Finding
+
+
+class Kind(StrEnum):
+    """What the shared bytes are used for."""
+
+    REFERENCE_COUNT = "reference count"
+    LOCK = "lock word"
+    STATISTICS = "statistics counter"
+    LIST_HEAD = "list head"
+    DATA = "data"
+
+
+class Technique(Enum):
+    """A section of docs/patterns.md: its heading, and what it proposes in one sentence."""
+
+    SEPARATE = (
+        "Separate the fields",
+        "No byte is used by both cores: give what is written often a cache line of its own.",
+    )
+    LAYER = (
+        "Layer scalable structures",
+        "Put different elements on different lines: an array, a radix tree, a hash table with a lock per bucket.",
+    )
+    DEFER = (
+        "Defer work",
+        "Let every core count for itself and add up later, or clean up later where that need not happen at once.",
+    )
+    PER_CORE = (
+        "Divide per core",
+        "Give every core a part of its own; whoever asks for the whole reads all parts.",
+    )
+    CHECK_FIRST = (
+        "Check first",
+        "Find out by reading alone whether anything must change; take the lock only then.",
+    )
+    DO_NOT_READ = (
+        "Do not read",
+        "One side only reads: give it an interface that tells less, so that it need not touch the line.",
+    )
+
+    def __init__(self, title: str, advice: str) -> None:
+        self.title = title
+        self.advice = advice
+
+    @property
+    def anchor(self) -> str:
+        """The section's anchor, as in `docs/patterns.md#defer-work`."""
+        return self.title.lower().replace(" ", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What a finding looks like and what to look at first."""
+
+    kind: Kind
+    technique: Technique
+
+    @property
+    def sentence(self) -> str:
+        """The advice with its place in the documentation."""
+        return f"{self.technique.title}: {self.technique.advice} (docs/patterns.md#{self.technique.anchor})"
+
+
+_LONGEST_NAME = 200  # characters that are looked at: the patterns take far longer for far longer names
+
+# Of a path such as `d_lockref.count` each component is looked at, so words end at a dot, an underscore or a bracket.
+_START, _END = r"(?:^|[._\s])(?:\w+_)?", r"(?=$|[._\s\[])"
+_REFERENCE_COUNT = re.compile(
+    rf"{_START}(?:lockref|refcount|refcnt|refs?|kref|usage|users|f_count|i_count|d_count|mm_count|mnt_count|_count"
+    rf"|ns\.count|non_rcu|writecount|active_refs){_END}"
+)
+_LOCK = re.compile(
+    rf"{_START}(?:\w*lock|r?w?sem|mutex|osq|seq|seqcount|wait_lock|owner|rw_sem|spinlock|qspinlock){_END}"
+)
+_STATISTICS = re.compile(
+    rf"(?:^|[._\s])(?:nr_\w+|n_\w+|total_\w+|\w*stat|\w*stats|\w*_cnt|\w*counter|\w*counters|i_version|hits|misses){_END}"
+    rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_ino|last_ino|cookie|map_count|nonresident_age){_END}"
+)
+_LIST_HEAD = re.compile(
+    rf"{_START}(?:list|lists|lru|next|prev|pprev|subdirs|child|children|siblings?|hlist|hash|hashtable|alias|inodes|head"
+    rf"|tail|first|queue){_END}"
+)
+_ALL_OBJECTS = re.compile(rf"{_START}(?:s_inodes|sb_list|inode_list_lock|lru|lru_lock){_END}")
+_LOCK_FUNCTION = re.compile(
+    r"(?:^|_)(?:spin_(?:try)?(?:un)?lock|(?:read|write)_(?:try)?(?:un)?lock|mutex_(?:try)?(?:un)?lock|down|up)(?:_|$)"
+    r"|queued_spin|rwsem_"
+)
+_COUNT_FUNCTION = re.compile(r"lockref_|refcount_|(?:^|_)kref_|atomic_dec_and_|percpu_ref_")
+
+
+def hint(finding: Finding, failing: bool = False) -> Hint:
+    """The hint on a finding; `failing` says that one of the calls can only fail, so that it has nothing to write."""
+    kind = kind_of(finding)
+    return Hint(kind, _technique(finding, kind, failing))
+
+
+def kind_of(finding: Finding) -> Kind:
+    """What the shared bytes are used for, by their name; where that says nothing, by the functions that touch them."""
+    name = (finding.field or finding.object)[-_LONGEST_NAME:]
+    last = name.rsplit(".", 1)[-1]
+    for kind, pattern in (
+        (Kind.REFERENCE_COUNT, _REFERENCE_COUNT),
+        (Kind.LOCK, _LOCK),
+        (Kind.STATISTICS, _STATISTICS),
+        (Kind.LIST_HEAD, _LIST_HEAD),
+    ):
+        if pattern.search(name) or (kind is Kind.STATISTICS and last == "count" and "per-CPU" in finding.object):
+            return kind
+    functions = (finding.first.function[-_LONGEST_NAME:], finding.second.function[-_LONGEST_NAME:])
+    if any(map(_COUNT_FUNCTION.search, functions)):
+        return Kind.REFERENCE_COUNT
+    return Kind.LOCK if all(map(_LOCK_FUNCTION.search, functions)) else Kind.DATA
+
+
+def _technique(finding: Finding, kind: Kind, failing: bool) -> Technique:
+    both_write = finding.first.write and finding.second.write
+    if finding.sharing == "false":
+        return Technique.SEPARATE
+    if kind is Kind.REFERENCE_COUNT:
+        return Technique.DEFER
+    if kind is Kind.STATISTICS or _ALL_OBJECTS.search(finding.name[-_LONGEST_NAME:]):
+        return Technique.PER_CORE
+    if failing and kind is Kind.LOCK:
+        return Technique.CHECK_FIRST
+    if not both_write:
+        return Technique.DO_NOT_READ
+    return Technique.LAYER

@@ -1,0 +1,82 @@
+"""A run as Markdown for a pull request: the figures first, lists folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from commutant.mtrace.verdict import Outcome
+from commutant.report.data import JudgedTest, RunReport, SetCounts, read_sets, total_counts
+from commutant.report.describe import headline
+from commutant.report.groups import FindingGroup
+from commutant.report.heat import sorted_sets
+from commutant.report.markdown import cell, code, folded, table
+from commutant.report.ranking import SharedVariable, rank_shared
+from commutant.report.text import percent, plural
+from commutant.report.variables import by_variable
+
+LISTED = 10
+
+
+def run_markdown(run: RunReport, groups: Sequence[FindingGroup]) -> str:
+    """The Markdown; `groups` are the run's findings as `commutant.compare.findings_of` marks them."""
+    return "\n\n".join(_parts(run, groups)) + "\n"
+
+
+def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
+    sets = read_sets(run.summary)
+    total = total_counts(sets)
+    subject = code(f"{run.summary.get('interface')} on {run.summary.get('target')}")
+    yield (
+        f"### {subject}: {total.not_conflict_free:,} of {plural(total.judged, 'test')} not conflict-free "
+        f"({percent(total.fraction)})"
+    )
+    notes = [
+        f"{count:,} {words}"
+        for count, words in (
+            (total.unstable, "unstable"),
+            (total.wrong_result, "with a **wrong result**"),
+            (total.crashed, "**crashed**"),
+            (total.skipped, "skipped"),
+        )
+        if count
+    ]
+    new = sum(1 for group in groups if group.is_new and not group.accepted)
+    accepted = sum(1 for group in groups if group.accepted)
+    findings = plural(len(groups), "finding")
+    if any(group.is_new is not None for group in groups):
+        findings += f", **{new:,} new**"
+    if accepted:
+        findings += f", {accepted:,} accepted"
+    yield ". ".join([findings, *([", ".join(notes)] if notes else [])]) + "."
+    ranking = rank_shared(run.tests)
+    if ranking:
+        yield _ranking_table(ranking[:LISTED], groups)
+    if sets:
+        yield folded(plural(len(sets), "set of calls", "sets of calls"), _set_table(sorted_sets(sets)))
+    failed = [judged for judged in run.tests if judged.outcome in (Outcome.WRONG_RESULT, Outcome.CRASHED)]
+    if failed:
+        yield folded(f"{len(failed):,} wrong results and crashes", _failure_table(failed))
+
+
+def _ranking_table(ranking: Sequence[SharedVariable], groups: Sequence[FindingGroup]) -> str:
+    hints = {variable.name: variable.groups[0].hint for variable in by_variable(groups)}
+    rows = []
+    for variable in ranking:
+        advice = hints.get(variable.name)  # none of a variable that is in unstable tests alone
+        looks = (advice.kind.value, advice.technique.title) if advice else ("", "")
+        rows.append((cell(variable.name), f"{variable.tests:,}", f"{variable.sets:,}", *looks))
+    return table(("shared most", "tests:", "sets of calls:", "kind", "look at"), rows)
+
+
+def _set_table(sets: Sequence[SetCounts]) -> str:
+    rows = (
+        (cell(", ".join(one.calls)), f"{one.not_conflict_free:,}", f"{one.judged:,}", percent(one.fraction))
+        for one in sets
+    )
+    return table(("calls", "not conflict-free:", "of:", "fraction:"), rows)
+
+
+def _failure_table(failed: Sequence[JudgedTest]) -> str:
+    rows = ((cell(judged.test.id), cell(headline(judged.test)), cell(judged.detail)) for judged in failed[:LISTED])
+    more = f"\n\nand {len(failed) - LISTED:,} more" if len(failed) > LISTED else ""
+    return table(("test", "calls", "what"), rows) + more

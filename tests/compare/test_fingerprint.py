@@ -1,0 +1,101 @@
+"""Fingerprints: one finding has one, whatever the build, the boot and the order of the two calls."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commutant.mtrace.finding import Access, Finding
+from commutant.mtrace.fingerprint import fingerprint, stable_function
+from tests.campaign.fakes import make_finding
+
+CALLS = ("link", "rename")
+
+
+def rebuilt(finding: Finding, suffixes: tuple[str, str], shift: int) -> Finding:
+    """The finding as another build of the same kernel shows it: other addresses, other suffixes, other offsets."""
+
+    def moved(access: Access, suffix: str) -> Access:
+        name = access.function + suffix
+        stack = (f"{name}+0x{shift:x}", *(f"{frame}.cold+0x{shift + 1:x}" for frame in access.stack[1:]))
+        return dataclasses.replace(access, function=name, stack=stack, offset=(access.offset + shift) % 56)
+
+    return dataclasses.replace(
+        finding,
+        line_address=(finding.line_address + 64 * shift) % 2**64,
+        first=moved(finding.first, suffixes[0]),
+        second=moved(finding.second, suffixes[1]),
+    )
+
+
+suffixes = st.sampled_from(
+    ["", ".isra.0", ".constprop.0", ".part.0", ".part.0.constprop.12", ".cold", ".llvm.17043", "::h0123456789abcdef"]
+)
+
+
+@given(suffixes=st.tuples(suffixes, suffixes), shift=st.integers(0, 2**20))
+def test_a_rebuild_changes_no_fingerprint(suffixes, shift):
+    finding = make_finding()
+    assert fingerprint(CALLS, rebuilt(finding, suffixes, shift)).digest == fingerprint(CALLS, finding).digest
+
+
+def test_the_order_of_the_calls_and_the_cores_changes_none():
+    finding = make_finding()
+    turned = dataclasses.replace(finding, first=finding.second, second=finding.first)
+    assert fingerprint(reversed(CALLS), turned) == fingerprint(CALLS, finding)
+
+
+def test_calls_field_object_and_function_each_make_another():
+    finding = make_finding()
+    others = [
+        fingerprint(("link", "open"), finding),
+        fingerprint(("link", "link", "rename"), finding),
+        fingerprint(CALLS, make_finding("d_flags")),
+        fingerprint(CALLS, dataclasses.replace(finding, object="struct inode")),
+        fingerprint(CALLS, make_finding(functions=("dget", "dget"))),
+    ]
+    assert len({mark.digest for mark in [fingerprint(CALLS, finding), *others]}) == 6
+
+
+def test_the_digest_is_what_suppression_files_hold():
+    """If this fails, every suppression file by fingerprint and every baseline of users loses its meaning."""
+    assert fingerprint(CALLS, make_finding()).digest == "0ea546adbf68f5ed"
+
+
+@pytest.mark.parametrize(
+    ("name", "stable"),
+    [
+        ("link_path_walk.part.0.constprop.0", "link_path_walk"),
+        ("dput", "dput"),
+        ("d_alloc+0x38/0x90", "d_alloc"),
+        ("map::get::h0123456789abcdef", "map::get"),
+        ("__x64_sys_link.llvm.1234567890", "__x64_sys_link"),
+        ("a.partial", "a.partial"),
+        ("", ""),
+        ("0xffffffff81001234", "unknown code"),
+        ("ffffffff81001234", "unknown code"),
+        ("deadbeef", "deadbeef"),
+    ],
+)
+def test_names_of_functions(name, stable):
+    assert stable_function(name) == stable
+
+
+@pytest.mark.parametrize(
+    ("object_name", "field", "other_object", "other_field"),
+    [
+        ("__key.12", "", "__key.7", ""),
+        ("struct inode", "i_rdev | i_size", "struct inode", "i_size | i_rdev"),
+        ("counters.llvm.99", "+0x8", "counters.llvm.3", "+0x8"),
+        ("struct a.x | struct b.y", "", "struct b.y | struct a.x", ""),
+        ("0xffff888003a1c040", "", "0xffff888003a1c080", ""),
+    ],
+)
+def test_variables_that_are_the_same_one(object_name, field, other_object, other_field):
+    one = dataclasses.replace(make_finding(), object=object_name, field=field)
+    other = dataclasses.replace(make_finding(), object=other_object, field=other_field)
+    assert fingerprint(CALLS, one) == fingerprint(CALLS, other)
+    assert fingerprint(CALLS, one) != fingerprint(CALLS, make_finding())

@@ -1,0 +1,62 @@
+"""Comparisons as text and Markdown, of runs with names that try to be more than names."""
+
+from __future__ import annotations
+
+import io
+
+from markdown_it import MarkdownIt
+from rich.console import Console
+
+from commutant.compare import Suppressions, compare_corpora, compare_runs
+from commutant.compare.documents import run_comparison_json
+from commutant.compare.markdown import corpus_comparison_markdown, run_comparison_markdown
+from commutant.compare.sides import side_of_corpus, side_of_run
+from commutant.compare.terminal import print_corpus_comparison, print_run_comparison
+from commutant.mtrace.verdict import Outcome
+from commutant.report.data import JudgedTest, RunReport
+from commutant.testgen.corpus import Corpus
+from tests.report.invented import HOSTILE_NAMES, hostile_run
+
+NEW = hostile_run()
+BASE = RunReport(NEW.summary, [JudgedTest(one.test, Outcome.CONFLICT_FREE) for one in NEW.tests])
+SIDES = [side_of_run(name, run, True) for name, run in zip(HOSTILE_NAMES, (BASE, NEW), strict=False)]
+
+
+def corpora():
+    tests = [one.test for one in NEW.tests]
+    return [
+        Corpus(HOSTILE_NAMES[0], "conflict", "00", tests[:2]),
+        Corpus(HOSTILE_NAMES[1], "conflict", "01", tests[1:]),
+    ]
+
+
+def test_nothing_but_text_reaches_the_terminal():
+    out = io.StringIO()
+    console = Console(file=out, width=100, force_terminal=True, color_system="truecolor")
+    print_run_comparison(compare_runs(BASE, NEW), *SIDES, console)
+    print_run_comparison(compare_runs(NEW, BASE), *SIDES, console)
+    old, new = corpora()
+    sides = [side_of_corpus(HOSTILE_NAMES[2], old), side_of_corpus(HOSTILE_NAMES[3], new)]
+    print_corpus_comparison(compare_corpora(old, new), *sides, console)
+    text = out.getvalue()
+    assert "\x1b]" not in text and "\x1b[2J" not in text and "\u202e" not in text and "\u2028" not in text
+    assert "[bold red]markup[/]" in text
+
+
+def test_markdown_has_no_html_but_the_folds():
+    old, new = corpora()
+    sides = [side_of_corpus(HOSTILE_NAMES[2], old), side_of_corpus(HOSTILE_NAMES[3], new)]
+    for text in (
+        run_comparison_markdown(compare_runs(BASE, NEW), *SIDES),
+        corpus_comparison_markdown(compare_corpora(old, new), *sides),
+    ):
+        parser = MarkdownIt("commonmark", {"html": True}).enable("table")
+        html = parser.render(text)
+        for harm in ("<script", "<img", "<!--", "\x1b", "\u202e"):
+            assert harm not in html
+        assert html.count("<details>") == html.count("</details>") > 0
+
+
+def test_the_document_is_ascii_after_encoding_and_complete():
+    document = run_comparison_json(compare_runs(BASE, NEW), *SIDES, Suppressions())
+    assert len(document["worse"]) == len(document["appeared"]) == len(HOSTILE_NAMES)
