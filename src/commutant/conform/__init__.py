@@ -1,1 +1,10 @@
-"""Random sequences of calls, on the model and on the real thing: do both return the same?"""
+"""Random sequences of calls, on the model and on the real thing: do both return the same?
+
+`draw` makes sequences from a model, `script` writes out what they must return, `search` runs them in numbers on a
+target, `judge` looks for a resolution of the model's choices that explains what came, `shrink` makes the rest small.
+"""
+
+from commutant.conform.conformance import Conform, Conformance
+from commutant.conform.difference import Difference
+
+__all__ = ["Conform", "Conformance", "Difference"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from commutant.analyzer.faults import ChoiceRefused, ModelFault
-from commutant.conform.script import Script, begun, call_step, process_of, write_script
+from commutant.conform.script import Script, begun, call_step, process_of, process_parameter, write_script
 from commutant.conform.sequence import Call, CallSequence, Results, Returned, Unresolved
 from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import Interface
@@ -42,8 +42,8 @@ _POOL_SIZES = (1, 2, 2, 3, 3, 4)
 _LEANINGS = (0.1, 0.5, 0.5, 0.9)
 _FEW_VALUES = 8
 _SMALL = 4
-_ATTEMPTS = 6
-_FAILURES_LEFT_OUT = 0.93
+_ATTEMPTS = 4
+_FAILURES_LEFT_OUT = 0.85
 _SAME_CALL_AGAIN = 0.6
 _OTHER_PROCESS = 0.15
 
@@ -150,12 +150,13 @@ class _Drawing:
                 chosen = self._again
             signature = self._drawer.signatures[chosen]
             process = self._random.choice(self._pools.get(Process) or range(PROCESSES))
-            caller = None if signature.process_parameter is None else process
+            placed = process_parameter(self._drawer.interface, signature.name)
+            caller = None if placed is None else process
             try:
                 arguments = {
                     name: self._value(type_, (signature.name, name), caller)
                     for name, type_ in signature.parameters.items()
-                    if name != signature.process_parameter
+                    if name != placed
                 }
             except _Nothing:
                 weights[chosen] = 0.0

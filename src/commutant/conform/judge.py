@@ -1,9 +1,9 @@
 """Judges what a target returned: is there a way to resolve the choices of the model in which all of it is right?
 
 The model is made to follow the target, step by step, in every way that fits what was seen so far; equal ways are one.
-Values that the implementation picks are equal up to a bijection over the whole sequence, in which a value that is in use
-no more makes room: it may be picked again, and who still names it then means the new one. A time that is later on the
-model must not be earlier on the target, whose clock may be coarse.
+Values that the implementation picks are equal up to a bijection over the whole sequence, in which a value that is in
+use no more makes room: it may be picked again, and who still names it then means the new one. A time that is later on
+the model must not be earlier on the target, whose clock may be coarse.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commutant.analyzer.faults import ChoiceRefused, ModelFault, faults_of
+from commutant.analyzer.faults import ChoiceRefused, ModelFault, faults_of, placed
 from commutant.conform.sequence import Call, CallSequence, Results, resolve
 from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
@@ -87,8 +87,11 @@ class ModelRun:
         """What the step returns; may be a part of the state that changes later. ChoiceRefused if there is none."""
         self._tick += 1
         self.resolution.begin(step.label, self._tick)
-        with answered_by(self.resolution), faults_of(self.interface, step.call):
-            return getattr(self.state, step.call)(**{name: _own(value) for name, value in step.arguments.items()})
+        with answered_by(self.resolution):
+            try:
+                return getattr(self.state, step.call)(**{name: _own(value) for name, value in step.arguments.items()})
+            except (Exception, SystemExit) as error:
+                raise placed(error, self.interface, step.call) from None
 
 
 def _own(value: Any) -> Any:
@@ -99,23 +102,34 @@ def _own(value: Any) -> Any:
 _NO_RESULTS = Results()
 
 
+_process_parameters: dict[tuple[type[Interface], str], str | None] = {}
+
+
+def process_parameter(interface: type[Interface], call: str) -> str | None:
+    """The parameter that says which process makes a call, None if processes mean nothing to it."""
+    key = (interface, call)
+    if key not in _process_parameters:
+        _process_parameters[key] = interface.signature(call).process_parameter
+    return _process_parameters[key]
+
+
 def process_of(interface: type[Interface], call: Call) -> int | None:
     """The process of a call, None if processes mean nothing to it."""
-    return None if interface.signature(call.name).process_parameter is None else call.process
+    return None if process_parameter(interface, call.name) is None else call.process
 
 
 def call_step(interface: type[Interface], call: Call, results: Results) -> Step:
     """The step of a call, with what earlier calls returned put in; raises Unresolved if one has not."""
-    process = process_of(interface, call)
+    parameter = process_parameter(interface, call.name)
+    process = None if parameter is None else call.process
     arguments = {name: resolve(value, results, process) for name, value in call.arguments.items()}
-    parameter = interface.signature(call.name).process_parameter
     if parameter is not None:
         arguments[parameter] = process
     return Step(str(call.number), call.name, arguments, call.process, call.core)
 
 
 def _invocation_step(interface: type[Interface], label: str, invocation: Invocation) -> Step:
-    parameter = interface.signature(invocation.call).process_parameter
+    parameter = process_parameter(interface, invocation.call)
     process = int(invocation.arguments[parameter]) if parameter is not None else 0
     return Step(label, invocation.call, invocation.arguments, process, None)
 
@@ -172,7 +186,7 @@ def write_script(interface: type[Interface], sequence: CallSequence) -> Script:
     documents: list[dict[str, Value]] = []
 
     def made(step: Step) -> Any:
-        hidden = interface.signature(step.call).process_parameter
+        hidden = process_parameter(interface, step.call)
         args = {name: canonical.json(value) for name, value in step.arguments.items() if name != hidden}
         try:
             result = run.make(step)

@@ -28,6 +28,7 @@ CHUNK_SEQUENCES = 256
 
 _AHEAD = 2
 _TICK_SECONDS = 0.1
+_MOST_CRASHES = 25
 _CLOSING_SECONDS = 10.0
 
 
@@ -83,13 +84,24 @@ class Search:
         self._lock = threading.Lock()  # guards everything above but the pool
         self._error: BaseException | None = None
         self._stopping = False
-        self._done_chunks = 0
+        self._open = {chunk.start for chunk in self._chunks}
+        self._behind = seed + sequences
         self._others = set(multiprocessing.active_children())
         self._pool = ProcessPoolExecutor(
             jobs, multiprocessing.get_context("fork"), initializer=_begin_worker, initargs=(drawer,)
         )
         self._pool.submit(int).result()  # forks all workers
         self._width = jobs
+
+    @property
+    def chunk_count(self) -> int:
+        """In how many chunks the sequences are run."""
+        return len(self._chunks)
+
+    @property
+    def first_open(self) -> int:
+        """The first sequence that has not been judged, or may not have been; the one behind the last if all have."""
+        return min(self._open, default=self._behind)
 
     def run(self, sessions: Sequence[Session], show: Callable[[Tally], None]) -> None:
         """Runs until all is judged or enough distinct faults are found; both are in `tally` and `suspects`.
@@ -147,8 +159,10 @@ class Search:
                 with self._lock:
                     self.tally.sequences += len(numbers)
                     self.tally.calls += drawn.calls
-                    if odd and not self._stopping:
+                    if odd:
                         self._judged.append((numbers.start, self._pool.submit(_judge, odd)))
+                    else:
+                        self._open.discard(numbers.start)
         except BaseException as error:  # handed to the caller of run, whatever it is
             with self._lock:
                 if not self._stopping:
@@ -171,13 +185,15 @@ class Search:
     def _collect(self) -> None:
         """Takes what the workers have judged; stops if it is enough."""
         with self._lock:
-            ready = [future for _, future in self._judged if future.done()]
+            ready = [(start, future) for start, future in self._judged if future.done()]
             self._judged = [(start, future) for start, future in self._judged if not future.done()]
-        for future in ready:
+        for start, future in ready:
             judged = future.result()
             self.tally.undecided += judged.undecided
             self.suspects += judged.suspects
-        if len({suspect.signature for suspect in self.suspects}) >= self._most:
+            self._open.discard(start)
+        crashes = sum(suspect.fault.crashed is not None for suspect in self.suspects)
+        if crashes >= _MOST_CRASHES or len({suspect.signature for suspect in self.suspects}) >= self._most:
             self._stopping = True
 
 
