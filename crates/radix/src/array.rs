@@ -8,7 +8,8 @@ use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::node::{Content, INDEX_BITS, Node, Word, node_bits, slot_bits};
-use crate::range::LockedRange;
+use crate::range::{Extent, LockedRange};
+use crate::slot::End;
 
 /// An array of 2^52 slots, all empty at first; see the crate's head.
 ///
@@ -28,23 +29,13 @@ impl RadixArray {
 
     /// The value at an index; `None` if it is empty.
     #[inline]
-    pub fn get(&self, _guard: &Guard<'_>, index: u64) -> Option<u64> {
-        'again: loop {
-            // Acquire pairs with the releases of whoever publishes nodes and values.
-            let mut content = Word(self.root.load(Ordering::Acquire)).content();
-            if let Content::Child(node) = content
-                && index >> node_bits(node.level) != 0
-            {
-                return None;
-            }
-            loop {
-                match content {
-                    Content::Uniform(value) => return value.filter(|_| index >> INDEX_BITS == 0),
-                    Content::Dead => continue 'again,
-                    Content::Child(node) => {
-                        // SAFETY: nodes are retired, so they live as long as the guard.
-                        let slot = unsafe { node.slot((index >> slot_bits(node.level)) as usize) };
-                        content = Word(slot.load(Ordering::Acquire)).content();
+    pub fn get(&self, guard: &Guard<'_>, index: u64) -> Option<u64> {
+        loop {
+            match self.find(guard, index) {
+                End::Uniform(value) => return value,
+                End::Leaf(slot) => {
+                    if let Content::Uniform(value) = Word(slot.word.load(Ordering::Acquire)).content() {
+                        return value;
                     }
                 }
             }
@@ -62,7 +53,22 @@ impl RadixArray {
         wait: &impl Wait,
     ) -> Result<LockedRange<'g>, OutOfMemory> {
         assert!(range.start < range.end && range.end <= 1 << INDEX_BITS, "a range within the array");
-        LockedRange::lock(self, guard, range, wait)
+        LockedRange::lock(self, guard, range, Extent::Range, wait)
+    }
+
+    /// Locks an index and all that follow, without making nodes for them; they can only be emptied then, but for those
+    /// that nodes cover already. Fails without memory for a node, and then holds nothing.
+    ///
+    /// # Panics
+    /// If the index is not below 2^52.
+    pub fn lock_from<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        start: u64,
+        wait: &impl Wait,
+    ) -> Result<LockedRange<'g>, OutOfMemory> {
+        assert!(start < 1 << INDEX_BITS, "an index within the array");
+        LockedRange::lock(self, guard, start..1 << INDEX_BITS, Extent::Rest, wait)
     }
 
     /// Calls `each` for every value with the range of indices that hold it, in order; weakly consistent if others write.

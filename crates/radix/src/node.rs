@@ -83,6 +83,12 @@ impl Word {
         (self.0 & LOCKED != 0).then_some(((self.0 & HOLDER_MASK) >> HOLDER_SHIFT) as usize)
     }
 
+    /// The word of the same lock with another value.
+    #[inline]
+    pub(crate) fn with(self, value: Option<u64>) -> Word {
+        Word(self.0 & (LOCKED | HOLDER_MASK) | Word::new(Content::Uniform(value)).0)
+    }
+
     #[inline]
     pub(crate) fn unlocked(self) -> Word {
         Word(self.0 & !(LOCKED | HOLDER_MASK))
@@ -91,8 +97,10 @@ impl Word {
 
 /// A slot of a leaf, on a line of its own.
 #[repr(align(64))]
-struct LeafSlot {
-    word: AtomicU64,
+pub(crate) struct LeafSlot {
+    pub(crate) word: AtomicU64,
+    /// Atomic: odd while its holder changes what the value stands for; see `LockedSlot::change`.
+    pub(crate) version: AtomicU64,
     /// Used in the first slot only.
     retired: Retired,
 }
@@ -141,8 +149,11 @@ impl Node {
     /// Allocates a node whose slots hold what `word` says.
     pub(crate) fn allocate(core: &Core<'_>, level: u32, word: impl Fn(usize) -> Word) -> Result<Node, OutOfMemory> {
         let address = if level == 0 {
-            let slots =
-                core::array::from_fn(|index| LeafSlot { word: AtomicU64::new(word(index).0), retired: Retired::new() });
+            let slots = core::array::from_fn(|index| LeafSlot {
+                word: AtomicU64::new(word(index).0),
+                version: AtomicU64::new(0),
+                retired: Retired::new(),
+            });
             core.allocate_value(Leaf { slots })?.cast()
         } else {
             let words = core::array::from_fn(|index| AtomicU64::new(word(index).0));
@@ -176,6 +187,17 @@ impl Node {
                 &self.address.cast::<Inner>().as_ref().words[index]
             }
         }
+    }
+
+    /// The slot of an index in a leaf.
+    ///
+    /// # Safety
+    /// The node is a leaf and lives for all of `'n`.
+    #[inline]
+    pub(crate) unsafe fn leaf_slot<'n>(self, index: u64) -> &'n LeafSlot {
+        debug_assert_eq!(self.level, 0);
+        // SAFETY: the caller's promise; the index is in bounds.
+        unsafe { &self.address.cast::<Leaf>().as_ref().slots[index as usize & ((1 << LEAF_BITS) - 1)] }
     }
 
     /// Link and kind for retirement.

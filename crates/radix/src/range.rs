@@ -15,6 +15,16 @@ pub struct LockedRange<'g> {
     array: &'g RadixArray,
     guard: &'g Guard<'g>,
     range: Range<u64>,
+    extent: Extent,
+}
+
+/// How far a lock reaches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// To the end of the range; nodes are made until they cover it.
+    Range,
+    /// To the end of the array: what no node covers is kept empty by a lock on the root.
+    Rest,
 }
 
 /// Why a walk that locks stops.
@@ -64,20 +74,19 @@ impl<'g> LockedRange<'g> {
         array: &'g RadixArray,
         guard: &'g Guard<'g>,
         range: Range<u64>,
+        extent: Extent,
         wait: &impl Wait,
     ) -> Result<LockedRange<'g>, OutOfMemory> {
         // What is locked so far is `range.start..from`.
         let mut from = range.start;
         loop {
-            let walk = Walk { array, guard, core: guard.core().index(), wait };
+            let walk = Walk { array, guard, extent, core: guard.core().index(), wait };
             match walk.lock_from_root(&(from..range.end)) {
-                Ok(()) => return Ok(LockedRange { array, guard, range }),
+                Ok(()) => return Ok(LockedRange { array, guard, range, extent }),
                 Err(Stop::Restart(index)) => from = from.max(index),
                 Err(Stop::OutOfMemory(index)) => {
-                    let end = from.max(index);
-                    if range.start < end {
-                        drop(LockedRange { array, guard, range: range.start..end });
-                    }
+                    // Unlocks what is ours: perhaps nothing, perhaps only the root.
+                    drop(LockedRange { array, guard, range: range.start..from.max(index), extent });
                     return Err(OutOfMemory);
                 }
             }
@@ -118,8 +127,9 @@ impl<'g> LockedRange<'g> {
     /// Sets the whole range, folds nodes that lie in it, and tells `old` of every value that was there.
     ///
     /// # Panics
-    /// If the value exceeds `MAX_VALUE`.
+    /// If the value exceeds `MAX_VALUE`, or if there is one for all the rest of an array.
     pub fn fill(&self, value: Option<u64>, mut old: impl FnMut(Range<u64>, u64)) {
+        assert!(value.is_none() || self.extent == Extent::Range, "what no node covers stays empty");
         assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
         self.fill_below(self.root(), true, value, &mut old);
     }
@@ -187,6 +197,10 @@ impl<'g> LockedRange<'g> {
                 for below in places(node, place.base, &self.range) {
                     self.unlock_below(below);
                 }
+                // The root of an array that was locked to its end.
+                if word.holder() == Some(self.core().get()) {
+                    place.slot.store(word.unlocked().0, Ordering::Release);
+                }
             }
             // Release pairs with the acquire of the next lock and of readers.
             _ if word.holder() == Some(self.core().get()) => place.slot.store(word.unlocked().0, Ordering::Release),
@@ -205,35 +219,77 @@ impl Drop for LockedRange<'_> {
 struct Walk<'g, 'w, W> {
     array: &'g RadixArray,
     guard: &'g Guard<'g>,
+    extent: Extent,
     core: CoreIndex,
     wait: &'w W,
 }
 
 impl<'g, W: Wait> Walk<'g, '_, W> {
     fn lock_from_root(&self, range: &Range<u64>) -> Result<(), Stop> {
+        let to_end = self.extent == Extent::Rest;
+        let mut round = 0;
         loop {
             let word = Word(self.array.root.load(Ordering::Acquire));
             match word.content() {
+                Content::Child(_) if to_end => return self.lock_to_end(range),
                 Content::Child(node) if range.end <= 1 << node_bits(node.level) => {
                     for place in places(node, 0, range) {
                         self.lock_place(place, range)?;
                     }
                     return Ok(());
                 }
+                // Somebody has locked the array to its end, which is where we want to go.
+                Content::Child(_) if word.holder().is_some() => {
+                    let holder = word.holder().unwrap_or_default();
+                    self.wait.wait(WaitReason::Lock { holder: holder as u16 }, round);
+                    round = round.saturating_add(1);
+                }
                 // Higher: the old root becomes the first slot of a new one. Empty: the smallest node that will do.
                 Content::Child(_) | Content::Uniform(None) if word.holder().is_none() => {
-                    if range.start == 0 && range.end == 1 << INDEX_BITS && word.content() == Content::Uniform(None) {
+                    let whole = *range == (0..1 << INDEX_BITS);
+                    if whole && word.content() == Content::Uniform(None) {
                         return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
                     }
                     let level = match word.content() {
                         Content::Child(node) => node.level + 1,
-                        _ => level_for(range.end),
+                        _ => level_for(if to_end { range.start + 1 } else { range.end }),
                     };
                     self.raise_root(word, level).map_err(|_| Stop::OutOfMemory(range.start))?;
                 }
                 _ => return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range),
             }
         }
+    }
+
+    /// Locks all indices from the start of a range on: the root against growth, then what its node covers.
+    fn lock_to_end(&self, range: &Range<u64>) -> Result<(), Stop> {
+        let mut round = 0;
+        let node = loop {
+            let word = Word(self.array.root.load(Ordering::Acquire));
+            let Content::Child(node) = word.content() else {
+                unreachable!("the root's node stays");
+            };
+            // Ours already if a fold made us start again.
+            if word.holder() == Some(self.core.get()) {
+                break node;
+            }
+            if let Some(holder) = word.holder() {
+                self.wait.wait(WaitReason::Lock { holder: holder as u16 }, round);
+                round = round.saturating_add(1);
+                continue;
+            }
+            if sync::mutant::planted("radix: cuts do not lock the root") {
+                break node;
+            }
+            let locked = word.locked_by(self.core);
+            if self.array.root.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                break node;
+            }
+        };
+        for place in places(node, 0, range) {
+            self.lock_place(place, range)?;
+        }
+        Ok(())
     }
 
     fn raise_root(&self, word: Word, level: u32) -> Result<(), OutOfMemory> {

@@ -9,6 +9,7 @@ use epoch::{Epochs, Guard};
 use percpu::model::ModelArena;
 use radix::RadixArray;
 use sync::Spin;
+use sync::atomic::{AtomicU64, Ordering};
 
 fn run<A, B>(first: bool, setup: impl FnOnce(&RadixArray, &Guard), a: A, b: B)
 where
@@ -78,6 +79,50 @@ fn reads_during_folding(first: bool) {
     );
 }
 
+/// A change of what a value stands for while somebody reads: all of it or nothing.
+fn reads_during_changes(first: bool) {
+    let words: &'static [AtomicU64; 2] = Box::leak(Box::new([AtomicU64::new(1), AtomicU64::new(1)]));
+    let setup = |array: &RadixArray, guard: &Guard| {
+        array.lock(guard, 0..1, &Spin).unwrap().set(0, Some(1)).unwrap();
+    };
+    run(
+        first,
+        setup,
+        |array, guard| {
+            array.lock_slot(guard, 0, &Spin).unwrap().change(|| {
+                words.iter().for_each(|word| word.store(2, Ordering::Relaxed));
+                Some(2)
+            });
+        },
+        |array, guard| {
+            let seen =
+                array.read(guard, 0, &Spin, |value| (value, words.each_ref().map(|w| w.load(Ordering::Relaxed))));
+            assert!(seen == (Some(1), [1, 1]) || seen == (Some(2), [2, 2]), "{seen:?}");
+        },
+    );
+}
+
+/// The rest of the array is emptied while an index beyond its nodes is written: either comes first.
+fn cuts_and_growth(first: bool) {
+    let setup = |array: &RadixArray, guard: &Guard| {
+        array.lock(guard, 0..1, &Spin).unwrap().set(0, Some(1)).unwrap();
+    };
+    run(
+        first,
+        setup,
+        |array, guard| {
+            let cut = array.lock_from(guard, 1, &Spin).unwrap();
+            cut.fill(None, |_, _| {});
+            assert!(!array.any_from(guard, 1), "something came in behind a cut");
+        },
+        |array, guard| {
+            let slot = array.lock_slot(guard, 3, &Spin).unwrap();
+            slot.change(|| Some(3));
+            assert_eq!(array.get(guard, 3), Some(3));
+        },
+    );
+}
+
 fn check(name: &str, at_least: usize, body: impl Fn(bool) + Copy + Send + Sync + 'static) {
     for first in [false, true] {
         let executions = sync::model::explore(2, move || body(first));
@@ -91,6 +136,20 @@ fn check(name: &str, at_least: usize, body: impl Fn(bool) + Copy + Send + Sync +
 fn locks() {
     check("empty", 10, |first| ranges_exclude(first, false));
     check("folded", 10, |first| ranges_exclude(first, true));
+}
+
+#[test]
+fn changes() {
+    for first in [false, true] {
+        let executions = sync::model::explore(2, move || reads_during_changes(first));
+        assert!(executions >= 20, "only {executions} executions");
+        for mutant in ["radix: reader without fence", "radix: change without fence"] {
+            sync::model::must_catch(mutant, 2, move || reads_during_changes(first));
+        }
+        let executions = sync::model::explore(2, move || cuts_and_growth(first));
+        assert!(executions >= 20, "only {executions} executions");
+        sync::model::must_catch("radix: cuts do not lock the root", 2, move || cuts_and_growth(first));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use epoch::Epochs;
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
@@ -114,11 +115,69 @@ fn locked_ranges_exclude_each_other_under_threads() {
     });
 }
 
+#[test]
+fn reads_are_whole_and_cuts_exclude_growth_under_threads() {
+    const ROUNDS: u64 = 1_500;
+    with_array(|arena, epochs, array| {
+        // What index i stands for: two words that must be equal.
+        let words: Vec<[AtomicU64; 2]> = (0..64).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect();
+        let inside = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for number in 0..2_u64 {
+                let (words, inside) = (&words, &inside);
+                scope.spawn(move || {
+                    let core = arena.claim(number as usize, owner()).unwrap();
+                    for round in 0..ROUNDS {
+                        let guard = epochs.pin(&core);
+                        let index = (round * 7 + number * 3) % 64;
+                        if round % 5 == 4 {
+                            let cut = array.lock_from(&guard, index, &Spin).unwrap();
+                            assert_eq!(inside.fetch_or(1 << 63, Ordering::SeqCst) >> 63, 0, "two cuts");
+                            cut.fill(None, |_, _| {});
+                            assert_eq!(array.get(&guard, 63), None, "something came in behind a cut");
+                            inside.fetch_and(!(1 << 63), Ordering::SeqCst);
+                        } else {
+                            let slot = array.lock_slot(&guard, index, &Spin).unwrap();
+                            slot.change(|| {
+                                let next = words[index as usize][0].load(Ordering::Relaxed) + 1;
+                                words[index as usize].iter().for_each(|word| word.store(next, Ordering::Relaxed));
+                                Some(next)
+                            });
+                        }
+                        drop(guard);
+                        if round % 16 == 0 {
+                            maintain(epochs, &core);
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let core = arena.claim(2, owner()).unwrap();
+                for round in 0..ROUNDS {
+                    let guard = epochs.pin(&core);
+                    let index = round % 64;
+                    let (value, seen) = array.read(&guard, index, &Spin, |value| {
+                        (value, words[index as usize].each_ref().map(|word| word.load(Ordering::Relaxed)))
+                    });
+                    assert_eq!(seen[0], seen[1], "a torn read");
+                    assert!(value.is_none_or(|value| value == seen[0]));
+                }
+            });
+        });
+        let core = arena.claim(0, owner()).unwrap();
+        // SAFETY: all threads have ended.
+        unsafe { array.destroy(&core) };
+    });
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Set(u64, Option<u64>),
     Fill(u64, u64, Option<u64>),
     FailedLock(u64, u64, u32),
+    Change(u64, Option<u64>),
+    Cut(u64),
+    FailedCut(u64, u32),
     Maintain,
 }
 
@@ -128,6 +187,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (index.clone(), value()).prop_map(|(index, value)| Step::Set(index, value)),
         3 => (index.clone(), 1..2000_u64, value()).prop_map(|(index, length, value)| Step::Fill(index, length, value)),
+        2 => (index.clone(), value()).prop_map(|(index, value)| Step::Change(index, value)),
+        1 => index.clone().prop_map(Step::Cut),
+        1 => (index.clone(), 0..3_u32).prop_map(|(index, allowed)| Step::FailedCut(index, allowed)),
         1 => (index, 1..100_u64, 0..3_u32).prop_map(|(index, length, allowed)| Step::FailedLock(index, length, allowed)),
         1 => Just(Step::Maintain),
     ]
@@ -177,6 +239,31 @@ proptest! {
                         // Nothing stays locked.
                         drop(array.lock(&guard, range(start, length), &Spin).unwrap());
                     }
+                    Step::Change(index, value) => {
+                        let slot = array.lock_slot(&guard, index, &Spin).unwrap();
+                        assert_eq!(slot.value(), model.get(&index).copied());
+                        slot.change(|| value);
+                        assert_eq!(slot.value(), value);
+                        match value {
+                            Some(value) => model.insert(index, value),
+                            None => model.remove(&index),
+                        };
+                    }
+                    Step::Cut(start) => {
+                        let mut old = BTreeMap::new();
+                        array.lock_from(&guard, start, &Spin).unwrap().fill(None, |range, value| {
+                            old.extend(range.map(|index| (index, value)));
+                        });
+                        assert_eq!(old, model.split_off(&start));
+                    }
+                    Step::FailedCut(start, allowed) => {
+                        core.fail_allocations_after(Some(allowed));
+                        if let Err(error) = array.lock_from(&guard, start, &Spin) {
+                            assert_eq!(error, OutOfMemory);
+                        }
+                        core.fail_allocations_after(None);
+                        drop(array.lock_from(&guard, 0, &Spin).unwrap());
+                    }
                     Step::Maintain => {
                         drop(guard);
                         maintain(epochs, &core);
@@ -185,6 +272,8 @@ proptest! {
                 let guard = epochs.pin(&core);
                 for index in (0..60).chain([1000, 2999, (1 << INDEX_BITS) - 2]) {
                     assert_eq!(array.get(&guard, index), model.get(&index).copied());
+                    assert_eq!(array.read(&guard, index, &Spin, |value| value), model.get(&index).copied());
+                    assert_eq!(array.any_from(&guard, index), model.range(index..).next().is_some());
                 }
             }
             let mut all = BTreeMap::new();

@@ -1,0 +1,205 @@
+//! One index: a consistent look without a lock, and a lock that allows changes of what the value stands for.
+
+use epoch::Guard;
+use percpu::OutOfMemory;
+use sync::atomic::{Ordering, fence};
+use sync::{Wait, WaitReason};
+
+use crate::array::RadixArray;
+use crate::node::{Content, INDEX_BITS, LeafSlot, Word, node_bits, slot_bits};
+
+/// An index that the core has locked. Dropping it unlocks it.
+pub struct LockedSlot<'g> {
+    slot: &'g LeafSlot,
+}
+
+/// Where the way to an index ends.
+pub(crate) enum End<'g> {
+    /// In a slot of its own.
+    Leaf(&'g LeafSlot),
+    /// In a word that stands for more than this index.
+    Uniform(Option<u64>),
+}
+
+impl RadixArray {
+    #[inline]
+    pub(crate) fn find<'g>(&self, _guard: &'g Guard<'_>, index: u64) -> End<'g> {
+        'again: loop {
+            let mut content = Word(self.root.load(Ordering::Acquire)).content();
+            if let Content::Child(node) = content
+                && index >> node_bits(node.level) != 0
+            {
+                return End::Uniform(None);
+            }
+            loop {
+                match content {
+                    Content::Uniform(value) => return End::Uniform(value.filter(|_| index >> INDEX_BITS == 0)),
+                    Content::Dead => continue 'again,
+                    // SAFETY: nodes are retired, so they live as long as the guard.
+                    Content::Child(node) if node.level == 0 => return End::Leaf(unsafe { node.leaf_slot(index) }),
+                    Content::Child(node) => {
+                        // SAFETY: as above.
+                        let slot = unsafe { node.slot((index >> slot_bits(node.level)) as usize) };
+                        content = Word(slot.load(Ordering::Acquire)).content();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets `look` look at what the value at an index stands for, again and again until nobody has changed it meanwhile.
+    /// Writes nothing. `look` may see the middle of a change; what it returned then is dropped.
+    #[inline]
+    pub fn read<'g, R>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        index: u64,
+        wait: &impl Wait,
+        mut look: impl FnMut(Option<u64>) -> R,
+    ) -> R {
+        let mut round = 0;
+        loop {
+            match self.find(guard, index) {
+                End::Uniform(value) => return look(value),
+                End::Leaf(slot) => {
+                    // Acquire pairs with the release at the end of `LockedSlot::change`.
+                    let version = slot.version.load(Ordering::Acquire);
+                    let word = Word(slot.word.load(Ordering::Acquire));
+                    if version.is_multiple_of(2)
+                        && let Content::Uniform(value) = word.content()
+                    {
+                        let result = look(value);
+                        if !sync::mutant::planted("radix: reader without fence") {
+                            // Pairs with the release fence in `change`: having seen any of a change, we see its version.
+                            fence(Ordering::Acquire);
+                        }
+                        let still = Word(slot.word.load(Ordering::Relaxed)).unlocked() == word.unlocked();
+                        if still && slot.version.load(Ordering::Relaxed) == version {
+                            return result;
+                        }
+                    }
+                }
+            }
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// Whether an index from `start` on holds a value; weakly consistent if others write.
+    pub fn any_from(&self, _guard: &Guard<'_>, start: u64) -> bool {
+        let content = Word(self.root.load(Ordering::Acquire)).content();
+        let bits = if let Content::Child(node) = content { node_bits(node.level) } else { INDEX_BITS };
+        // SAFETY: nodes are retired, so they live as long as the guard.
+        unsafe { any_below(content, 0, bits, start) }
+    }
+
+    /// Locks one index. Fails without memory for a node, and then holds nothing.
+    ///
+    /// # Panics
+    /// If the index exceeds 2^52.
+    #[inline]
+    pub fn lock_slot<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        index: u64,
+        wait: &impl Wait,
+    ) -> Result<LockedSlot<'g>, OutOfMemory> {
+        let mut round = 0;
+        loop {
+            let End::Leaf(slot) = self.find(guard, index) else {
+                return self.lock_absent_slot(guard, index, wait);
+            };
+            let word = Word(slot.word.load(Ordering::Relaxed));
+            if let (Content::Uniform(_), None) = (word.content(), word.holder()) {
+                let locked = word.locked_by(guard.core().index());
+                // Acquire pairs with the release of whoever held the lock before.
+                if slot.word.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    return Ok(LockedSlot { slot });
+                }
+            }
+            let holder = word.holder().unwrap_or_default() as u16;
+            wait.wait(WaitReason::Lock { holder }, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    #[cold]
+    fn lock_absent_slot<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        index: u64,
+        wait: &impl Wait,
+    ) -> Result<LockedSlot<'g>, OutOfMemory> {
+        let range = self.lock(guard, index..index + 1, wait)?;
+        let End::Leaf(slot) = self.find(guard, index) else {
+            unreachable!("a range of one index is locked in a slot of its own");
+        };
+        // The slot stays locked; `LockedSlot` unlocks it.
+        core::mem::forget(range);
+        Ok(LockedSlot { slot })
+    }
+}
+
+/// # Safety
+/// The nodes below live during the call.
+unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64) -> bool {
+    if base + ((1 << bits) - 1) < start {
+        return false;
+    }
+    match content {
+        Content::Uniform(value) => value.is_some(),
+        Content::Dead => false,
+        Content::Child(node) => {
+            let bits = slot_bits(node.level);
+            // Slots before the one of `start` are not touched.
+            let first = (start.saturating_sub(base) >> bits) as usize;
+            (first..node.slot_count()).any(|index| {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let below = Word(node.slot(index).load(Ordering::Acquire)).content();
+                    any_below(below, base + ((index as u64) << bits), bits, start)
+                }
+            })
+        }
+    }
+}
+
+impl LockedSlot<'_> {
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> Option<u64> {
+        match Word(self.slot.word.load(Ordering::Relaxed)).content() {
+            Content::Uniform(value) => value,
+            Content::Child(_) | Content::Dead => unreachable!("slots of leaves that are locked hold values"),
+        }
+    }
+
+    /// Lets `change` change what the value stands for and return the new value; readers of before look again.
+    ///
+    /// # Panics
+    /// If the value exceeds `MAX_VALUE`.
+    #[inline]
+    pub fn change(&self, change: impl FnOnce() -> Option<u64>) {
+        let version = self.slot.version.load(Ordering::Relaxed);
+        self.slot.version.store(version | 1, Ordering::Relaxed);
+        if !sync::mutant::planted("radix: change without fence") {
+            // Orders the odd version before the change; pairs with the acquire fence in `read`.
+            fence(Ordering::Release);
+        }
+        let value = change();
+        assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
+        let word = Word(self.slot.word.load(Ordering::Relaxed));
+        self.slot.word.store(word.with(value).0, Ordering::Release);
+        // Release pairs with the acquire load in `read`.
+        self.slot.version.store((version | 1) + 1, Ordering::Release);
+    }
+}
+
+impl Drop for LockedSlot<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let word = Word(self.slot.word.load(Ordering::Relaxed));
+        // Release pairs with the acquire of the next lock.
+        self.slot.word.store(word.unlocked().0, Ordering::Release);
+    }
+}
