@@ -1,6 +1,7 @@
 """The native module: what is done once per window or per access. Built from `crates/native`."""
 
 from collections.abc import Sequence
+from os import PathLike
 
 RULES: tuple[str, ...]
 """Names of the ignoring rules, in the order of a window's counts."""
@@ -81,3 +82,18 @@ class TraceReader:
         An access is (core, write, offset, size in bytes, function, stack). The line, where the finding was met first, is
         (address, fields as (offset, size in bytes, name), per core (core, ranges read, ranges written)).
         """
+
+class ProgramFile:
+    """An ELF program or library with its symbols and debug information. Belongs to the thread that made it."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        """Reads a file; ValueError says in one line what is wrong with it."""
+
+    def address_at(self, offset: int) -> int | None:
+        """The file's own address of what stands at an offset; None if nothing there is mapped."""
+
+    def code(self, address: int) -> list[tuple[str, tuple[str, int] | None]]:
+        """The functions that an instruction belongs to, the innermost first: name, and source file and line if known."""
+
+    def variable(self, address: int) -> tuple[str, int] | None:
+        """The variable that an address lies in, and how many bytes behind its start."""

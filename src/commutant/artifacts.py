@@ -27,6 +27,16 @@ def scalefs_runner_path() -> Path:
     return _artifact("commutant-scalefs-runner", "the runner of the target scalefs")
 
 
+def locks_plugin_path() -> Path:
+    """The lock recorder, a QEMU plugin. Raises RunError if it is missing."""
+    return _artifact("libcommutant_locks_plugin.so", "the lock recorder")
+
+
+def lock_preload_path() -> Path:
+    """The library that stands in front of pthread's locks under the recorder. Raises RunError if it is missing."""
+    return _artifact("libcommutant_lock_preload.so", "the library in front of pthread's locks")
+
+
 def _artifact(name: str, meaning: str) -> Path:
     path = _FOLDER / name
     if not path.is_file():

@@ -1,6 +1,7 @@
 //! The native module `commutant._native`: what is done once per window, and so not in Python.
 #![forbid(unsafe_code)]
 
+mod programs;
 mod traces;
 mod wire;
 
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 /// The module's functions and classes, by the part of the project that they belong to.
 #[pymodule(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    programs::register(module)?;
     traces::register(module)?;
     wire::register(module)
 }

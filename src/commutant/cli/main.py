@@ -28,7 +28,7 @@ EXIT_INTERRUPTED = 130
 PROGRAM = "commutant"
 COMPLETE_VARIABLE = "_COMMUTANT_COMPLETE"
 
-VERBS = ("analyze", "generate", "check", "conform", "report", "diff", "show", "doctor", "completion")
+VERBS = ("analyze", "generate", "check", "conform", "report", "diff", "show", "locks", "doctor", "completion")
 """Each is a module of this package with a click command named `command`."""
 
 

@@ -1,0 +1,43 @@
+//! Names of programs' addresses (crate `program-naming`).
+
+use std::path::PathBuf;
+
+use program_naming::ProgramFile as Names;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Adds this part to the native module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<ProgramFile>()
+}
+
+/// Function, and source file and line if they are known.
+type CodeName = (String, Option<(String, u32)>);
+
+/// An ELF program or library with its symbols and debug information. Belongs to the thread that made it.
+#[pyclass(unsendable)]
+pub struct ProgramFile(Names);
+
+#[pymethods]
+impl ProgramFile {
+    /// Reads a file; ValueError says in one line what is wrong with it.
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        Names::open(&path).map(Self).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The file's own address of what stands at an offset; None if nothing there is mapped.
+    fn address_at(&self, offset: u64) -> Option<u64> {
+        self.0.address_at(offset)
+    }
+
+    /// The functions that an instruction belongs to, the innermost first.
+    fn code(&self, address: u64) -> Vec<CodeName> {
+        self.0.code(address).into_iter().map(|name| (name.function, name.line)).collect()
+    }
+
+    /// The variable that an address lies in, and how many bytes behind its start.
+    fn variable(&self, address: u64) -> Option<(String, u64)> {
+        self.0.variable(address).map(|(name, offset)| (name.to_owned(), offset))
+    }
+}

@@ -1,0 +1,10 @@
+"""The lock view (syncchar): which critical sections touch disjoint data, and what a change of a lock would gain.
+
+program ── crates/locks-plugin ──► lock record ──► names ──► classes of locks ──► tables, JSON
+"""
+
+from commutant.syncchar.classes import LockClass, LockStudy, study
+from commutant.syncchar.program import record_program
+from commutant.syncchar.record import LockRecord, Record, read_record
+
+__all__ = ["LockClass", "LockRecord", "LockStudy", "Record", "read_record", "record_program", "study"]

@@ -1,0 +1,198 @@
+"""Locks of one kind together: all instances that lie in one variable, or that one function used first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from commutant.syncchar.names import AddressNames, Frame
+from commutant.syncchar.record import FieldRecord, LockRecord, Record
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictField:
+    """A datum on which sections conflict, named; `pairs_on_it_alone` would be independent without it."""
+
+    name: str
+    pairs: int
+    pairs_on_it_alone: int
+    sides: tuple[tuple[bool, list[Frame]], tuple[bool, list[Frame]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A function that holds the lock."""
+
+    name: str
+    sections: int
+    hold_instructions: int
+
+
+@dataclass(slots=True)
+class LockClass:
+    """Locks of one kind. Every share is in percent and None where there is nothing to take it of."""
+
+    name: str
+    locks: list[LockRecord] = field(default_factory=list)
+    fields: list[ConflictField] = field(default_factory=list)
+    callers: list[Caller] = field(default_factory=list)
+
+    def total(self, of: Callable[[LockRecord], int]) -> int:
+        """The sum over all instances."""
+        return sum(of(lock) for lock in self.locks)
+
+    @property
+    def acquired(self) -> int:
+        """Acquires."""
+        return self.total(lambda lock: lock.acquires)
+
+    @property
+    def contended(self) -> int:
+        """Acquires that had to wait."""
+        return self.total(lambda lock: lock.contended)
+
+    @property
+    def hold_instructions(self) -> int:
+        """Instructions executed while the lock was held."""
+        return self.total(lambda lock: lock.hold.total.instructions)
+
+    @property
+    def hold_nanoseconds(self) -> int:
+        """Time from acquires to releases."""
+        return self.total(lambda lock: lock.hold.total.nanoseconds)
+
+    @property
+    def wait_nanoseconds(self) -> int:
+        """Time from attempts to acquires, of those that waited."""
+        return self.total(lambda lock: lock.wait.total.nanoseconds)
+
+    def independence_percent(self, granularity: int = 0) -> float | None:
+        """Pairs of sections of different threads that share no written datum (of 1, 8, 64 bytes by granularity)."""
+        compared = self.total(lambda lock: lock.compared_pairs)
+        return _percent(compared - self.total(lambda lock: lock.conflicting_pairs[granularity]), compared)
+
+    @property
+    def conflicting_acquires_percent(self) -> float | None:
+        """Sections that conflict with at least one of those that they were compared with (the paper's Table 3)."""
+        compared = self.total(lambda lock: lock.compared_sections)
+        return _percent(self.total(lambda lock: lock.conflicting_sections[0]), compared)
+
+    @property
+    def contended_conflicts_percent(self) -> float | None:
+        """Sections that conflict with one that they waited for (the paper's Table 2)."""
+        compared = self.total(lambda lock: lock.contended_compared)
+        return _percent(self.total(lambda lock: lock.contended_conflicts), compared)
+
+    @property
+    def mean_set_bytes(self) -> float | None:
+        """Bytes in an address set."""
+        sections = self.total(lambda lock: lock.sections)
+        return self.total(lambda lock: lock.set_bytes) / sections if sections else None
+
+    @property
+    def mean_conflicting_bytes(self) -> float | None:
+        """Bytes on which a conflicting pair conflicts."""
+        pairs = self.total(lambda lock: lock.conflicting_pairs[0])
+        return self.total(lambda lock: lock.conflicting_bytes) / pairs if pairs else None
+
+    @property
+    def conflicting_bytes_percent(self) -> float | None:
+        """Conflicting bytes of those in the address sets of sections that conflict."""
+        total = self.total(lambda lock: lock.set_bytes_of_conflicting)
+        return _percent(self.total(lambda lock: lock.conflicting_bytes), total)
+
+    def speed_up(self, crowd: int) -> float | None:
+        """Processors that the sections could keep busy, by the index of the crowd; weighted by time held."""
+        known = [(lock, lock.speed_ups[crowd]) for lock in self.locks]
+        weights = [(max(1, lock.hold.total.instructions), value) for lock, value in known if value is not None]
+        total = sum(weight for weight, _ in weights)
+        return sum(weight * value for weight, value in weights) / total if total else None
+
+
+@dataclass(frozen=True, slots=True)
+class LockStudy:
+    """All classes of a record, and what holds over all of them."""
+
+    record: Record
+    classes: tuple[LockClass, ...]
+    unreadable: dict[str, str]
+
+    @property
+    def independence_percent(self) -> float | None:
+        """Pairs without conflict, averaged over all locks, weighted by time held (the paper: 24.1 %)."""
+        return self._weighted(lambda lock: lock.independence_percent())
+
+    def speed_up(self, crowd: int) -> float | None:
+        """Processors kept busy, averaged over all locks, weighted by time held."""
+        return self._weighted(lambda lock: lock.speed_up(crowd))
+
+    def _weighted(self, of: Callable[[LockClass], float | None]) -> float | None:
+        known = [(max(1, one.hold_instructions), value) for one in self.classes if (value := of(one)) is not None]
+        total = sum(weight for weight, _ in known)
+        return sum(weight * value for weight, value in known) / total if total else None
+
+
+def study(record: Record) -> LockStudy:
+    """Names the locks of a record and puts those of one kind together."""
+    names = AddressNames(record)
+    classes: dict[str, LockClass] = {}
+    for lock in record.locks:
+        name = _class_name(lock, names)
+        classes.setdefault(name, LockClass(name)).locks.append(lock)
+    for one in classes.values():
+        one.fields = _fields(one.locks, names)
+        one.callers = _callers(one.locks, names)
+    ordered = sorted(classes.values(), key=lambda one: (-one.hold_instructions, one.name))
+    return LockStudy(record, tuple(ordered), names.unreadable)
+
+
+def _class_name(lock: LockRecord, names: AddressNames) -> str:
+    variable = names.variable(lock.address)
+    if variable is not None:
+        return variable
+    user = names.user(lock.first_stack)
+    return f"lock of {user.function}" if user else "lock of unknown code"
+
+
+def _fields(locks: Sequence[LockRecord], names: AddressNames) -> list[ConflictField]:
+    examples: dict[str, FieldRecord] = {}
+    pairs: dict[str, int] = defaultdict(int)
+    alone: dict[str, int] = defaultdict(int)
+    for lock in locks:
+        for recorded in lock.fields:
+            name = _field_name(recorded, names)
+            examples.setdefault(name, recorded)
+            pairs[name] += recorded.pairs
+            alone[name] += recorded.pairs_on_it_alone
+    ranked = sorted(examples, key=lambda name: (-pairs[name], -alone[name], name))
+
+    def sides(name: str) -> tuple[tuple[bool, list[Frame]], tuple[bool, list[Frame]]]:
+        one, other = examples[name].sides
+        return (one.write, names.stack(one.addresses)), (other.write, names.stack(other.addresses))
+
+    return [ConflictField(name, pairs[name], alone[name], sides(name)) for name in ranked]
+
+
+def _field_name(recorded: FieldRecord, names: AddressNames) -> str:
+    if recorded.kind == "variable":
+        return names.variable(recorded.address) or f"{recorded.address:#x}"
+    if recorded.kind == "beside_lock":
+        return f"lock+{recorded.offset:#x}"
+    places = sorted({str(names.frames(side.addresses[0])[0]) for side in recorded.sides if side.addresses})
+    return f"data of {' and '.join(places)}" if places else "data of unknown code"
+
+
+def _callers(locks: Sequence[LockRecord], names: AddressNames) -> list[Caller]:
+    sections: dict[str, int] = defaultdict(int)
+    hold: dict[str, int] = defaultdict(int)
+    for lock in locks:
+        for caller in lock.callers:
+            name = str(names.frames(caller.address)[0])
+            sections[name] += caller.sections
+            hold[name] += caller.hold.total.instructions
+    return [Caller(name, sections[name], hold[name]) for name in sorted(hold, key=lambda name: (-hold[name], name))]
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return 100.0 * part / whole if whole else None

@@ -1,0 +1,278 @@
+"""The lock record: what the recorder (`crates/locks-plugin`) writes of one process, as plain data, strictly read.
+
+Durations are given twice: in instructions that the holding thread executed, and in nanoseconds by the clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from commutant.errors import UsageError
+
+SCHEMA_VERSION = 1
+GRANULARITIES_BYTES = (1, 8, 64)
+"""What counts as one datum when two sections are compared."""
+
+_LIMIT = 1 << 64
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A length of time."""
+
+    instructions: int
+    nanoseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Many lengths of time: their sum, and the longest by either measure."""
+
+    total: Span
+    longest: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    """A part of a file that the process had mapped at `start` to `end` (excluded)."""
+
+    start: int
+    end: int
+    offset: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a conflict: whether it wrote, and its call stack, the accessing instruction first."""
+
+    write: bool
+    addresses: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRecord:
+    """A datum on which pairs of sections conflict.
+
+    `kind` is "variable" (at `address`), "beside_lock" (`offset` bytes behind the lock's start) or "code" (known by the
+    two instructions only). `pairs_on_it_alone` conflict on nothing else. The two sides are an example.
+    """
+
+    kind: str
+    address: int
+    offset: int | None
+    pairs: int
+    pairs_on_it_alone: int
+    sides: tuple[Side, Side]
+
+
+@dataclass(frozen=True, slots=True)
+class CallerRecord:
+    """Sections that were begun by the call at `address`."""
+
+    address: int
+    sections: int
+    hold: Spans
+
+
+@dataclass(frozen=True, slots=True)
+class LockRecord:
+    """One lock; counts are of `crates/lock-study`, where their meaning is defined."""
+
+    address: int
+    inlined: bool
+    first_stack: tuple[int, ...]
+    acquires: int
+    shared_acquires: int
+    contended: int
+    contended_compared: int
+    contended_conflicts: int
+    wait: Spans
+    sections: int
+    hold: Spans
+    set_bytes: int
+    written_bytes: int
+    device_sections: int
+    handed_over: int
+    releases_without_acquire: int
+    never_released: int
+    compared_sections: int
+    conflicting_sections: tuple[int, ...]
+    compared_pairs: int
+    conflicting_pairs: tuple[int, ...]
+    conflicting_pairs_without_per_cpu: tuple[int, ...]
+    conflicting_bytes: int
+    set_bytes_of_conflicting: int
+    speed_ups: tuple[float | None, ...]
+    callers: tuple[CallerRecord, ...]
+    fields: tuple[FieldRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was recorded of one process."""
+
+    process_id: int
+    threads: int
+    instructions: int
+    nanoseconds: int
+    crowds: tuple[int, ...]
+    mappings: tuple[MappedFile, ...]
+    locks: tuple[LockRecord, ...]
+
+
+def read_record(path: Path) -> Record:
+    """Reads a record; raises UsageError, which says where it is not what it should be."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UsageError(f"{path}: expected a lock record: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{path}: expected a lock record, got JSON nested too deeply") from None
+    return _record(_Reader(document, str(path)))
+
+
+class _Reader:
+    """A JSON object whose members are asked for by name and type."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{where}: expected an object, got {type(value).__name__}")
+        self._value = value
+        self.where = where
+
+    def _get(self, name: str, types: type | tuple[type, ...], meaning: str) -> Any:
+        value = self._value.get(name)
+        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            raise UsageError(f"{self.where}: expected {meaning} as {name!r}, got {value!r:.40}")
+        return value
+
+    def number(self, name: str) -> int:
+        value: int = self._get(name, int, "a number")
+        if not 0 <= value < _LIMIT:
+            raise UsageError(f"{self.where}: expected a number from 0 below 2^64 as {name!r}, got {value!r:.40}")
+        return value
+
+    def text(self, name: str) -> str:
+        value: str = self._get(name, str, "a text")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value: bool = self._get(name, bool, "true or false")
+        return value
+
+    def object(self, name: str) -> _Reader:
+        return _Reader(self._value.get(name), f"{self.where}, {name!r}")
+
+    def list(self, name: str, read: Callable[[_Reader], T]) -> tuple[T, ...]:
+        items: Sequence[Any] = self._get(name, list, "a list")
+        return tuple(read(_Reader(item, f"{self.where}, {name!r}[{index}]")) for index, item in enumerate(items))
+
+    def numbers(self, name: str, length: int | None = None) -> tuple[int, ...]:
+        items: list[Any] = self._get(name, list, "a list of numbers")
+        for item in items:
+            if not isinstance(item, int) or isinstance(item, bool) or not 0 <= item < _LIMIT:
+                raise UsageError(f"{self.where}: expected numbers from 0 below 2^64 in {name!r}, got {item!r:.40}")
+        if length is not None and len(items) != length:
+            raise UsageError(f"{self.where}: expected {length} numbers in {name!r}, got {len(items)}")
+        return tuple(items)
+
+    def ratios(self, name: str, length: int) -> tuple[float | None, ...]:
+        items: list[Any] = self._get(name, list, "a list of ratios")
+        for item in items:
+            if item is not None and (not isinstance(item, int | float) or isinstance(item, bool) or item < 0):
+                raise UsageError(f"{self.where}: expected ratios in {name!r}, got {item!r:.40}")
+        if len(items) != length:
+            raise UsageError(f"{self.where}: expected {length} ratios in {name!r}, got {len(items)}")
+        return tuple(items)
+
+
+def _record(reader: _Reader) -> Record:
+    version = reader.number("schema_version")
+    if reader.text("kind") != "lock-record" or version != SCHEMA_VERSION:
+        raise UsageError(f"{reader.where}: expected a lock record of version {SCHEMA_VERSION}, got version {version}")
+    crowds = reader.numbers("crowds")
+    return Record(
+        process_id=reader.number("process_id"),
+        threads=reader.number("threads"),
+        instructions=reader.number("instructions"),
+        nanoseconds=reader.number("nanoseconds"),
+        crowds=crowds,
+        mappings=reader.list("mappings", _mapping),
+        locks=reader.list("locks", lambda lock: _lock(lock, len(crowds))),
+    )
+
+
+def _mapping(reader: _Reader) -> MappedFile:
+    numbers = (reader.number("start"), reader.number("end"), reader.number("offset"))
+    return MappedFile(*numbers, reader.text("path"))
+
+
+def _span(reader: _Reader) -> Span:
+    return Span(reader.number("instructions"), reader.number("nanoseconds"))
+
+
+def _spans(reader: _Reader) -> Spans:
+    return Spans(_span(reader.object("total")), _span(reader.object("longest")))
+
+
+def _side(reader: _Reader) -> Side:
+    return Side(reader.flag("write"), reader.numbers("addresses"))
+
+
+def _field(reader: _Reader) -> FieldRecord:
+    kind = reader.text("kind")
+    if kind not in ("variable", "beside_lock", "code"):
+        raise UsageError(f"{reader.where}: expected variable, beside_lock or code as 'kind', got {kind!r:.40}")
+    sides = reader.list("stacks", _side)
+    if len(sides) != 2:
+        raise UsageError(f"{reader.where}: expected two stacks, got {len(sides)}")
+    offset = reader.number("offset") if kind == "beside_lock" else None
+    counts = (reader.number("pairs"), reader.number("pairs_on_it_alone"))
+    return FieldRecord(kind, reader.number("address"), offset, *counts, (sides[0], sides[1]))
+
+
+def _caller(reader: _Reader) -> CallerRecord:
+    return CallerRecord(reader.number("address"), reader.number("sections"), _spans(reader.object("hold")))
+
+
+def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
+    source = reader.text("source")
+    if source not in ("annotated", "inlined"):
+        raise UsageError(f"{reader.where}: expected annotated or inlined as 'source', got {source!r:.40}")
+    pairs = reader.object("pairs")
+    granularities = len(GRANULARITIES_BYTES)
+    return LockRecord(
+        address=reader.number("address"),
+        inlined=source == "inlined",
+        first_stack=reader.numbers("first_stack"),
+        acquires=reader.number("acquires"),
+        shared_acquires=reader.number("shared_acquires"),
+        contended=reader.number("contended"),
+        contended_compared=reader.number("contended_compared"),
+        contended_conflicts=reader.number("contended_conflicts"),
+        wait=_spans(reader.object("wait")),
+        sections=reader.number("sections"),
+        hold=_spans(reader.object("hold")),
+        set_bytes=reader.number("set_bytes"),
+        written_bytes=reader.number("written_bytes"),
+        device_sections=reader.number("device_sections"),
+        handed_over=reader.number("handed_over"),
+        releases_without_acquire=reader.number("releases_without_acquire"),
+        never_released=reader.number("never_released"),
+        compared_sections=reader.number("compared_sections"),
+        conflicting_sections=reader.numbers("conflicting_sections", granularities),
+        compared_pairs=pairs.number("compared"),
+        conflicting_pairs=pairs.numbers("conflicting", granularities),
+        conflicting_pairs_without_per_cpu=pairs.numbers("conflicting_without_per_cpu", granularities),
+        conflicting_bytes=pairs.number("conflicting_bytes"),
+        set_bytes_of_conflicting=pairs.number("set_bytes"),
+        speed_ups=reader.ratios("speed_ups", crowd_count),
+        callers=reader.list("callers", _caller),
+        fields=reader.list("fields", _field),
+    )

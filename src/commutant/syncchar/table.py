@@ -1,0 +1,203 @@
+"""The study in the terminal and as a JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from commutant.errors import UsageError
+from commutant.report.text import safe_text
+from commutant.syncchar.classes import ConflictField, LockClass, LockStudy
+from commutant.syncchar.record import GRANULARITIES_BYTES
+
+SCHEMA_VERSION = 1
+
+SORT_KEYS: dict[str, Callable[[LockClass], float]] = {
+    "acquired": lambda one: one.acquired,
+    "contended": lambda one: one.contended,
+    "avg_wait": lambda one: one.wait_nanoseconds / one.contended if one.contended else 0.0,
+    "wait_total": lambda one: one.wait_nanoseconds,
+    "hold_total": lambda one: one.hold_instructions,
+    "independence": lambda one: one.independence_percent() or 0.0,
+    "speedup": lambda one: one.speed_up(0) or 0.0,
+}
+"""What the tables can be sorted by, as `perf lock` names it where it has the same; the largest comes first."""
+
+_STACK_FRAMES = 3
+
+
+def sorted_classes(study: LockStudy, key: str, calls_at_least: int = 1) -> list[LockClass]:
+    """The classes with at least so many acquires; raises UsageError for an unknown key."""
+    if key not in SORT_KEYS:
+        raise UsageError(f"unknown sort key {key!r}: expected one of {', '.join(SORT_KEYS)}")
+    chosen = [one for one in study.classes if one.acquired >= calls_at_least]
+    return sorted(chosen, key=lambda one: (-SORT_KEYS[key](one), one.name))
+
+
+def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console, *, fields: int) -> None:
+    """Prints the tables of contention and of the limit study, then what the first classes conflict on."""
+    record = study.record
+    _line(
+        console,
+        f"{sum(one.acquired for one in study.classes):,} acquires of {len(record.locks):,} locks in "
+        f"{len(study.classes):,} classes; {record.threads} threads, {record.instructions:,} instructions",
+    )
+    independence, speed_up = study.independence_percent, study.speed_up(0)
+    if independence is not None and speed_up is not None:
+        _line(
+            console,
+            f"Weighted by time held, {independence:.1f} % of pairs of sections touch disjoint data: enough for "
+            f"{speed_up:.1f} of {record.crowds[0]} processors.",
+        )
+    else:
+        _line(console, "No lock was used by two threads, so there is nothing to compare.")
+    console.print()
+    _print_limits(classes, record.crowds, console)
+    contended = [one for one in classes if one.contended]
+    if contended:
+        console.print()
+        _print_contended(contended, console)
+    for one in classes[:fields]:
+        _print_fields(one, console)
+    for problem in study.unreadable.values():
+        _line(console, f"not named: {problem}")
+
+
+def _print_limits(classes: Sequence[LockClass], crowds: Sequence[int], console: Console) -> None:
+    table = _table(
+        "lock", "acquired", "hold_total", "indep.", "confl.", "set", "shared", f"x{crowds[0]}", f"x{crowds[-1]}"
+    )
+    for one in classes:
+        table.add_row(
+            _name(one.name if len(one.locks) == 1 else f"{one.name} ({len(one.locks):,})"),
+            f"{one.acquired:,}",
+            f"{one.hold_instructions:,}",
+            _share(one.independence_percent()),
+            _share(one.conflicting_acquires_percent),
+            _number(one.mean_set_bytes),
+            _number(one.mean_conflicting_bytes),
+            _number(one.speed_up(0)),
+            _number(one.speed_up(len(crowds) - 1)),
+        )
+    console.print(table)
+    _line(
+        console,
+        "hold_total: instructions. indep.: % of pairs of sections that touch disjoint data. confl.: % of acquires that "
+        "conflict with any of the window. set, shared: mean bytes of a section, and in conflict. "
+        f"x{crowds[0]}: how many of {crowds[0]} processors the sections could keep busy.",
+    )
+
+
+def _print_contended(classes: Sequence[LockClass], console: Console) -> None:
+    table = _table("lock", "contended", "%", "avg_wait us", "wait_total ms", "conflicting %")
+    for one in classes:
+        table.add_row(
+            _name(one.name),
+            f"{one.contended:,}",
+            _share(100.0 * one.contended / one.acquired),
+            f"{one.wait_nanoseconds / one.contended / 1000:,.1f}",
+            f"{one.wait_nanoseconds / 1e6:,.1f}",
+            _share(one.contended_conflicts_percent),
+        )
+    console.print(table)
+    _line(console, "Waiting is the emulator's: it says who met whom, not how long it takes on a processor.")
+
+
+def _print_fields(one: LockClass, console: Console) -> None:
+    independence = one.independence_percent()
+    if not one.fields or independence is None:
+        return
+    compared = one.total(lambda lock: lock.compared_pairs)
+    console.print()
+    _line(console, f"{one.name}: what its sections conflict on")
+    for found in one.fields[:_STACK_FRAMES]:
+        without = independence + 100.0 * found.pairs_on_it_alone / compared
+        _line(
+            console,
+            f"  {found.name}: {100.0 * found.pairs / compared:.1f} % of pairs; without it independence would rise from "
+            f"{independence:.1f} % to {without:.1f} %",
+        )
+        for write, frames in found.sides:
+            path = " < ".join(str(frame) for frame in frames[:_STACK_FRAMES])
+            _line(console, f"    {'writes' if write else 'reads '} {path}")
+
+
+def study_json(study: LockStudy, classes: Sequence[LockClass]) -> dict[str, object]:
+    """The study as `docs/schemas/locks.schema.json` describes it."""
+    record = study.record
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "threads": record.threads,
+        "instructions": record.instructions,
+        "independence_percent": study.independence_percent,
+        "speed_up": {str(crowd): study.speed_up(index) for index, crowd in enumerate(record.crowds)},
+        "locks": [_class_json(one, record.crowds) for one in classes],
+    }
+
+
+def _class_json(one: LockClass, crowds: Sequence[int]) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "instances": len(one.locks),
+        "acquired": one.acquired,
+        "contended": one.contended,
+        "contended_conflicts_percent": one.contended_conflicts_percent,
+        "wait_total_nanoseconds": one.wait_nanoseconds,
+        "hold_total_instructions": one.hold_instructions,
+        "hold_total_nanoseconds": one.hold_nanoseconds,
+        "independence_percent": {
+            str(size): one.independence_percent(index) for index, size in enumerate(GRANULARITIES_BYTES)
+        },
+        "conflicting_acquires_percent": one.conflicting_acquires_percent,
+        "mean_set_bytes": one.mean_set_bytes,
+        "mean_conflicting_bytes": one.mean_conflicting_bytes,
+        "conflicting_bytes_percent": one.conflicting_bytes_percent,
+        "speed_up": {str(crowd): one.speed_up(index) for index, crowd in enumerate(crowds)},
+        "never_released": one.total(lambda lock: lock.never_released),
+        "releases_without_acquire": one.total(lambda lock: lock.releases_without_acquire),
+        "fields": [_field_json(found) for found in one.fields],
+        "callers": [
+            {"name": caller.name, "sections": caller.sections, "hold_instructions": caller.hold_instructions}
+            for caller in one.callers
+        ],
+    }
+
+
+def _field_json(found: ConflictField) -> dict[str, object]:
+    return {
+        "name": found.name,
+        "pairs": found.pairs,
+        "pairs_on_it_alone": found.pairs_on_it_alone,
+        "sides": [
+            {"write": write, "stack": [{"function": f.function, "file": f.source, "line": f.line} for f in frames]}
+            for write, frames in found.sides
+        ],
+    }
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(first, overflow="fold")
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _name(name: str) -> Text:
+    return Text(safe_text(name))
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(Text(safe_text(text)), soft_wrap=True)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"
