@@ -102,8 +102,17 @@ pub fn change_directory_to<V: Verbs>(verbs: &V, node: V::Node) -> Result<(), Err
         return Err(Errno::ENOTDIR);
     }
     check_permission(verbs, node, Need::SEARCH)?;
-    verbs.set_working_directory(node);
+    enter(verbs, node);
     Ok(())
+}
+
+/// Makes a directory the caller's working directory whatever its permissions (a new process, for instance).
+///
+/// # Panics
+/// If it is no directory.
+pub fn enter<V: Verbs>(verbs: &V, directory: V::Node) {
+    assert!(verbs.kind(directory) == Kind::Directory, "processes work in directories");
+    verbs.set_working_directory(directory);
 }
 
 /// Writes the path of the working directory into `buffer` and returns it.

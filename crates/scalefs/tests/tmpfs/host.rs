@@ -1,0 +1,250 @@
+//! The calls on the host's tmpfs, by a thread with a root, a working directory and a user of its own.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use scalefs::names::RenameMode;
+use scalefs::{Kind, OpenFlags};
+
+use crate::calls::{Answer, Call, Operation, Outcome, USERS};
+
+/// A directory of tmpfs in which the thread works. If the thread may, the directory is its root, and it acts as any user.
+pub struct Host {
+    root: PathBuf,
+    can_use_root: bool,
+}
+
+/// Runs `test` in a thread of its own, whose root, working directory and mask are not those of the process.
+pub fn with_host<T: Send>(test: impl FnOnce(&Host) -> T + Send) -> T {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    // Where there is no tmpfs (other systems, some containers) the temporary directory has to do.
+    let base = if Path::new("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
+    let path = base.join(format!("scalefs-fuzz-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
+    fs::create_dir(&path).unwrap();
+    let outcome = std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                // SAFETY: parts this thread's root, working directory and mask from those of the process.
+                assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0, "{}", io::Error::last_os_error());
+                std::env::set_current_dir(&path).unwrap();
+                // SAFETY: plain calls; the mask and root are the thread's own.
+                let can_use_root = unsafe {
+                    libc::umask(0o022);
+                    libc::geteuid() == 0 && libc::chroot(c".".as_ptr()) == 0
+                };
+                let root = if can_use_root { PathBuf::from("/") } else { path.clone() };
+                test(&Host { root, can_use_root })
+            })
+            .join()
+    });
+    fs::remove_dir_all(&path).unwrap();
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn c_path(path: &str) -> CString {
+    CString::new(path).unwrap()
+}
+
+fn checked(result: libc::c_int) -> Outcome {
+    if result < 0 { Err(io::Error::last_os_error().raw_os_error().unwrap()) } else { Ok(Answer::Done) }
+}
+
+impl Host {
+    /// Whether paths may lead to the root, and calls be made as other users.
+    pub fn can_use_root(&self) -> bool {
+        self.can_use_root
+    }
+
+    /// Makes the directory empty, lets everybody write it, and works in it.
+    pub fn clear(&self) {
+        self.become_user(USERS[0]);
+        std::env::set_current_dir(&self.root).unwrap();
+        for entry in fs::read_dir(&self.root).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                fs::remove_dir_all(entry.path()).unwrap();
+            } else {
+                fs::remove_file(entry.path()).unwrap();
+            }
+        }
+        let root = c_path(self.root.to_str().unwrap());
+        // SAFETY: a path that ends with NUL.
+        unsafe {
+            assert_eq!(libc::chmod(root.as_ptr(), 0o777), 0);
+            if self.can_use_root {
+                assert_eq!(libc::chown(root.as_ptr(), 0, 0), 0);
+            }
+        }
+    }
+
+    /// For the file system this thread is that user, in that user's group alone.
+    fn become_user(&self, user: u32) {
+        if self.can_use_root {
+            // SAFETY: the raw calls concern this thread only; back to 0 always works, since the real user stays 0.
+            unsafe {
+                libc::syscall(libc::SYS_setfsuid, 0);
+                libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>());
+                libc::syscall(libc::SYS_setfsgid, user);
+                libc::syscall(libc::SYS_setfsuid, user);
+            }
+        }
+    }
+
+    /// Makes a call.
+    pub fn call(&self, call: &Call) -> Outcome {
+        self.become_user(USERS[call.user]);
+        let outcome = make(&call.operation);
+        self.become_user(USERS[0]);
+        outcome
+    }
+}
+
+fn open(path: &str, flags: libc::c_int, mode: u32) -> Result<libc::c_int, i32> {
+    // SAFETY: a path that ends with NUL.
+    let descriptor = unsafe { libc::open(c_path(path).as_ptr(), flags | libc::O_NONBLOCK, mode) };
+    checked(descriptor).map(|_| descriptor)
+}
+
+fn linux_flags(flags: OpenFlags) -> libc::c_int {
+    let access = match (flags.contains(OpenFlags::READ), flags.contains(OpenFlags::WRITE)) {
+        (true, true) => libc::O_RDWR,
+        (false, true) => libc::O_WRONLY,
+        _ => libc::O_RDONLY,
+    };
+    let rest = [
+        (OpenFlags::CREATE, libc::O_CREAT),
+        (OpenFlags::EXCLUSIVE, libc::O_EXCL),
+        (OpenFlags::TRUNCATE, libc::O_TRUNC),
+        (OpenFlags::DIRECTORY, libc::O_DIRECTORY),
+        (OpenFlags::NO_FOLLOW, libc::O_NOFOLLOW),
+    ];
+    rest.iter().filter(|(flag, _)| flags.contains(*flag)).fold(access, |sum, (_, flag)| sum | flag)
+}
+
+fn kind_of(mode: u32) -> u8 {
+    let kind = match mode & libc::S_IFMT {
+        libc::S_IFDIR => Kind::Directory,
+        libc::S_IFLNK => Kind::Symlink,
+        _ => Kind::Regular,
+    };
+    kind as u8
+}
+
+fn status(path: &str, follow: bool) -> Result<libc::stat, i32> {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    // SAFETY: a path that ends with NUL, and room for the answer, which is written if the call succeeds.
+    unsafe {
+        checked(libc::fstatat(libc::AT_FDCWD, c_path(path).as_ptr(), status.as_mut_ptr(), flags))?;
+        Ok(status.assume_init())
+    }
+}
+
+fn list(path: &str) -> Outcome {
+    let descriptor = open(path, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+    let mut listed = Vec::new();
+    // SAFETY: the descriptor is a directory's; entries are read before the next call, and the stream closes it.
+    unsafe {
+        let stream = libc::fdopendir(descriptor);
+        assert!(!stream.is_null());
+        while let Some(entry) = libc::readdir(stream).as_ref() {
+            let name = CStr::from_ptr(entry.d_name.as_ptr()).to_str().unwrap().to_owned();
+            listed.push((name, kind_of(u32::from(entry.d_type) << 12)));
+        }
+        libc::closedir(stream);
+    }
+    listed.retain(|(name, _)| name != "." && name != "..");
+    listed.sort();
+    Ok(Answer::Names(listed))
+}
+
+fn make(operation: &Operation) -> Outcome {
+    let unchanged = u32::MAX;
+    let at = libc::AT_FDCWD;
+    // SAFETY, of all blocks below: paths end with NUL, buffers have room for the lengths that are given with them.
+    match operation {
+        Operation::Open(path, flags, mode) => {
+            let descriptor = open(path, linux_flags(*flags), *mode)?;
+            // SAFETY: a descriptor of ours.
+            unsafe { libc::close(descriptor) };
+            Ok(Answer::Done)
+        }
+        // SAFETY: see above.
+        Operation::MakeDirectory(path, mode) => checked(unsafe { libc::mkdir(c_path(path).as_ptr(), *mode) }),
+        // SAFETY: see above.
+        Operation::RemoveDirectory(path) => checked(unsafe { libc::rmdir(c_path(path).as_ptr()) }),
+        Operation::Symlink(target, path) => {
+            // SAFETY: see above.
+            checked(unsafe { libc::symlink(c_path(target).as_ptr(), c_path(path).as_ptr()) })
+        }
+        Operation::ReadLink(path) => {
+            let mut buffer = [0_u8; 4096];
+            // SAFETY: see above.
+            let length = unsafe { libc::readlink(c_path(path).as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
+            checked(length as libc::c_int)?;
+            Ok(Answer::Text(buffer[..length as usize].to_vec()))
+        }
+        Operation::Link(old, new, follow) => {
+            let flags = if *follow { libc::AT_SYMLINK_FOLLOW } else { 0 };
+            // SAFETY: see above.
+            checked(unsafe { libc::linkat(at, c_path(old).as_ptr(), at, c_path(new).as_ptr(), flags) })
+        }
+        // SAFETY: see above.
+        Operation::Unlink(path) => checked(unsafe { libc::unlink(c_path(path).as_ptr()) }),
+        Operation::Rename(old, new, mode) => {
+            let flags = match mode {
+                RenameMode::Replace => 0,
+                RenameMode::NoReplace => libc::RENAME_NOREPLACE,
+                RenameMode::Exchange => libc::RENAME_EXCHANGE,
+            };
+            // SAFETY: see above.
+            checked(unsafe { libc::renameat2(at, c_path(old).as_ptr(), at, c_path(new).as_ptr(), flags) })
+        }
+        Operation::Stat(path, follow) => {
+            let status = status(path, *follow)?;
+            let is_directory = kind_of(status.st_mode) == Kind::Directory as u8;
+            Ok(Answer::Status {
+                file: status.st_ino,
+                kind: kind_of(status.st_mode),
+                mode: status.st_mode & 0o7777,
+                user: status.st_uid,
+                group: status.st_gid,
+                links: if is_directory { 0 } else { status.st_nlink as u32 },
+                size: if is_directory { 0 } else { status.st_size as u64 },
+            })
+        }
+        Operation::Access(path, bits) => {
+            // glibc's faccessat may emulate the flag with the wrong user: the call itself (AT_EACCESS).
+            let path = c_path(path);
+            // SAFETY: see above.
+            let result = unsafe { libc::syscall(libc::SYS_faccessat2, at, path.as_ptr(), *bits, libc::AT_EACCESS) };
+            checked(result as libc::c_int)
+        }
+        // SAFETY: see above.
+        Operation::ChangeMode(path, mode) => checked(unsafe { libc::chmod(c_path(path).as_ptr(), *mode) }),
+        Operation::ChangeOwner(path, follow, user, group) => {
+            let flags = if *follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+            let (user, group) = (user.unwrap_or(unchanged), group.unwrap_or(unchanged));
+            // SAFETY: see above.
+            checked(unsafe { libc::fchownat(at, c_path(path).as_ptr(), user, group, flags) })
+        }
+        // SAFETY: see above.
+        Operation::ChangeDirectory(path) => checked(unsafe { libc::chdir(c_path(path).as_ptr()) }),
+        Operation::WorkingDirectory => {
+            let mut buffer = [0_u8; 4096];
+            // SAFETY: see above.
+            let path = unsafe { libc::getcwd(buffer.as_mut_ptr().cast(), buffer.len()) };
+            checked(if path.is_null() { -1 } else { 0 })?;
+            let path = CStr::from_bytes_until_nul(&buffer).unwrap();
+            Ok(Answer::Text(path.to_bytes().to_vec()))
+        }
+        Operation::List(path) => list(path),
+        Operation::DirectoryLinks(path) => {
+            status(path, true).map(|status| Answer::Text(status.st_nlink.to_string().into_bytes()))
+        }
+    }
+}
