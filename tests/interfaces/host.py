@@ -1,4 +1,4 @@
-"""The calls of posix18 on the kernel under this Python: a small independent runner for tests of the model.
+"""The calls of posix18 and posix-commutative on the kernel under this Python: a small independent runner for tests.
 
 Each process of a test is a forked child that takes one call at a time over a socket. Its own descriptors lie from
 `OWN_DESCRIPTORS` up, so that calls find the lowest free number that the model expects. Memory is read and written with
@@ -97,7 +97,9 @@ class ProcessUnderTest:
     def __init__(self, root: str, holder: int) -> None:
         self.root = root
         self.holder = holder
-        self.unplaced: list[int] = []
+        self.unplaced: dict[int, int] = {}
+        self.handles: dict[int, int] = {}
+        self.number = 0
 
     def scratch(self, file: int) -> str:
         return f"{self.root}/f{file}"
@@ -165,10 +167,18 @@ class ProcessUnderTest:
 
     # -- calls on names and descriptors
 
-    def open(self, name: str, creat: bool, excl: bool, trunc: bool, readable: bool, writable: bool) -> Result:
+    def open(
+        self, name: str, creat: bool, excl: bool, trunc: bool, readable: bool, writable: bool, anyfd: int = 0
+    ) -> Result:
         flags = access_mode(readable, writable)
         flags |= (os.O_CREAT if creat else 0) | (os.O_EXCL if excl else 0) | (os.O_TRUNC if trunc else 0)
-        return os.open(name, flags, 0o600)
+        return self._number(os.open(name, flags, 0o600), anyfd)
+
+    def _number(self, fd: int, anyfd: int) -> Result:
+        """Linux has no O_ANYFD: the lowest one will do."""
+        if anyfd:
+            self.handles[fd] = self.number
+        return {"sort": "Handle", "id": (os.getpid(), fd)} if fd in self.handles else fd
 
     def link(self, old: str, new: str) -> Result:
         os.link(old, new)
@@ -188,6 +198,11 @@ class ProcessUnderTest:
     def fstat(self, fd: int) -> Result:
         return stat_of(os.fstat(fd))
 
+    def fstatx(self, fd: int, nlink: bool, size: bool, times: bool) -> Result:
+        stat = stat_of(os.fstat(fd))["struct"]
+        chosen = {"nlink": nlink, "size": size, "mtime": times, "ctime": times}
+        return struct(**{name: value if chosen.get(name, True) else None for name, value in stat.items()})
+
     def lseek(self, fd: int, offset: int, whence: int) -> Result:
         return os.lseek(fd, offset * PAGE, whence) // PAGE
 
@@ -197,9 +212,9 @@ class ProcessUnderTest:
 
     # -- calls on data
 
-    def pipe(self) -> Result:
+    def pipe(self, anyfd: int = 0) -> Result:
         read_end, write_end = os.pipe2(os.O_NONBLOCK)
-        return struct(read_end=read_end, write_end=write_end)
+        return struct(read_end=self._number(read_end, anyfd), write_end=self._number(write_end, anyfd))
 
     def read(self, fd: int) -> Result:
         return read_result(os.read(fd, PAGE))
@@ -231,7 +246,7 @@ class ProcessUnderTest:
             raise OSError(ctypes.get_errno(), "")
         if fixed:
             return address
-        self.unplaced.append(mapped)
+        self.unplaced.setdefault(mapped, self.number)
         return {"sort": "Address", "id": (os.getpid(), mapped)}
 
     def munmap(self, address: int) -> Result:
@@ -284,7 +299,8 @@ class ProcessUnderTest:
 
     def peek_descriptors(self, times: bool) -> Result:
         views = []
-        for fd in range(OWN_DESCRIPTORS):
+        lowest = [fd for fd in range(OWN_DESCRIPTORS) if fd not in self.handles]
+        for fd in [*lowest, *sorted(self.handles, key=self.handles.__getitem__)]:
             with suppress(OSError):
                 views.append((fd, fcntl.fcntl(fd, fcntl.F_GETFL)))
         return {"seq": [self._view(fd, flags, times) for fd, flags in views]}
@@ -293,7 +309,7 @@ class ProcessUnderTest:
         stat = stat_of(os.fstat(fd), times)
         mode = flags & os.O_ACCMODE
         readable, writable = mode in (os.O_RDONLY, os.O_RDWR), mode in (os.O_WRONLY, os.O_RDWR)
-        view = {"fd": fd, "stat": stat, "readable": readable, "writable": writable}
+        view = {"fd": self._number(fd, 0), "stat": stat, "readable": readable, "writable": writable}
         if not stat["struct"]["pipe"]:
             offset = os.lseek(fd, 0, os.SEEK_CUR) // PAGE
             contents = pages_of(f"/proc/self/fd/{fd}")
@@ -322,7 +338,7 @@ class ProcessUnderTest:
         for first, end, _ in mappings():
             for place in range(max(first, window.start), min(end, window.stop), PAGE):
                 yield (place - WINDOW) // PAGE, place
-        for place in self.unplaced:
+        for place in sorted(self.unplaced, key=self.unplaced.__getitem__):
             yield {"sort": "Address", "id": (os.getpid(), place)}, place
 
     def peek_memory(self) -> Result:
@@ -363,7 +379,7 @@ def serve(connection: socket.socket, root: str, holder: int) -> None:
     process = ProcessUnderTest(root, holder or os.getpid())
     with socket.socket(fileno=CONTROL) as control, control.makefile("rwb", buffering=0) as lines:
         while line := lines.readline():
-            call, arguments = json.loads(line)
+            process.number, call, arguments = json.loads(line)
             try:
                 result = getattr(process, call)(**arguments)
             except OSError as error:
@@ -391,13 +407,16 @@ class Host:
             os.waitpid(pid, 0)
         shutil.rmtree(self._root)
 
-    def call(self, process: int, name: str, arguments: Mapping[str, Any]) -> Result:
-        """Makes a call; process 0 is the one that holds the pipes of a set-up."""
-        for number in (0, process):
-            if number not in self._processes:
-                self._processes[number] = self._fork()
+    def call(self, process: int, name: str, arguments: Mapping[str, Any], number: int = 0) -> Result:
+        """Makes a call; process 0 is the one that holds the pipes of a set-up.
+
+        Addresses and descriptors that the kernel picks are listed by the numbers of the calls.
+        """
+        for needed in (0, process):
+            if needed not in self._processes:
+                self._processes[needed] = self._fork()
         lines = self._processes[process][2]
-        lines.write(json.dumps([name, dict(arguments)]).encode() + b"\n")
+        lines.write(json.dumps([number, name, dict(arguments)]).encode() + b"\n")
         result = json.loads(lines.readline())
         assert not (isinstance(result, dict) and "broken" in result), (name, arguments, result)
         return result
@@ -476,7 +495,10 @@ def run(test: TestCase, order: Sequence[int], root: Path) -> Sequence[Sequence[R
     """What the host returns to set-up, calls and observation of a test, its calls made in this order."""
     with Host(root) as host:
         setup = [host.call(step.process, step.call, step.args) for step in test.setup]
-        calls = {index: host.call(one.process, one.call, one.args) for index in order for one in [test.calls[index]]}
+        calls = {}
+        for index in order:
+            one = test.calls[index]
+            calls[index] = host.call(one.process, one.call, one.args, 1 + index)
         observation = [host.call(step.process, step.call, step.args) for step in test.observe]
     return setup, [calls[index] for index in range(len(test.calls))], observation
 

@@ -20,6 +20,7 @@ SHIPPED = {
     "figure4": "commutant.interfaces.figure4:Figure4",
     "names": "commutant.interfaces.names:Names",
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
+    "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",
 }
 """The interfaces that ship, by the name that the command line knows them by."""
 

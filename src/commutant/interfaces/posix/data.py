@@ -1,4 +1,4 @@
-"""Calls that move data of files and pipes, one page each: pipe, read, write, pread, pwrite.
+"""Calls that move data of files and pipes, one page each: read, write, pread, pwrite.
 
 Pipes are opened with O_NONBLOCK, so a call that would wait returns EAGAIN; SIGPIPE is ignored, so a pipe without
 readers returns EPIPE.
@@ -10,13 +10,11 @@ from commutant.interfaces.posix.operations import Operations
 from commutant.interfaces.posix.state import (
     PIPE_CAPACITY_PAGES,
     Data,
-    Descriptor,
     Inum,
     Number,
     Page,
-    Pipe,
 )
-from commutant.lang import Errno, Map, Process, Struct, call, now, unused
+from commutant.lang import Errno, Process, Struct, call
 
 
 class Read(Struct):
@@ -26,29 +24,8 @@ class Read(Struct):
     data: Data
 
 
-class Ends(Struct):
-    """The two descriptors of a new pipe."""
-
-    read_end: int
-    write_end: int
-
-
 class DataCalls(Operations):
     """The calls that read and write."""
-
-    @call
-    def pipe(self, process: Process) -> Ends:
-        """pipe2(2) with O_NONBLOCK; takes the two lowest free descriptors, the read end first."""
-        inum = unused(Inum)
-        self.pipes[inum] = Pipe(head=0, tail=0, pages=Map(), other_readers=False, other_writers=False, mtime=now())
-        numbers = []
-        for write_end in (False, True):
-            fd = self.descriptors.lowest_absent(process)
-            self.descriptors[process, fd] = Descriptor(
-                pipe=True, write_end=write_end, inum=inum, offset=0, readable=not write_end, writable=write_end
-            )
-            numbers.append(fd)
-        return Ends(read_end=numbers[0], write_end=numbers[1])
 
     @call
     def read(self, process: Process, fd: Number) -> Errno | Read:

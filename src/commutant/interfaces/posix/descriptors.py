@@ -11,8 +11,8 @@ from commutant.lang import Errno, Process, Range, call
 SEEK_SET, SEEK_CUR, SEEK_END = 0, 1, 2
 
 
-class DescriptorCalls(Operations):
-    """The calls that need no data."""
+class Fstat(Operations):
+    """fstat as POSIX has it."""
 
     @call
     def fstat(self, process: Process, fd: Number) -> Errno | Stat:
@@ -21,6 +21,10 @@ class DescriptorCalls(Operations):
         if descriptor is None:
             return Errno.EBADF
         return self.stat_of_pipe(descriptor.inum) if descriptor.pipe else self.stat_of_file(descriptor.inum)
+
+
+class DescriptorCalls(Operations):
+    """The calls that need no data."""
 
     @call
     def lseek(

@@ -1,11 +1,11 @@
-"""Calls on names: open, link, unlink, rename, stat."""
+"""Calls on names: link, unlink, rename, stat (and open: see `opening`)."""
 
 from __future__ import annotations
 
 from commutant.interfaces.naming import link_name, rename_name, unlink_name
 from commutant.interfaces.posix.operations import Operations, Stat
-from commutant.interfaces.posix.state import Descriptor, Flag, Inode, Inum, Name
-from commutant.lang import Errno, Map, Process, call, now, unused
+from commutant.interfaces.posix.state import Inode, Name
+from commutant.lang import Errno, Process, call, now
 
 
 def touch_status(inode: Inode) -> None:
@@ -15,35 +15,6 @@ def touch_status(inode: Inode) -> None:
 
 class NameCalls(Operations):
     """The calls that take a name in the caller's working directory."""
-
-    @call
-    def open(
-        self, process: Process, name: Name, creat: bool, excl: bool, trunc: bool, readable: Flag, writable: Flag
-    ) -> Errno | int:
-        """open(2) with O_CREAT, O_EXCL, O_TRUNC; returns the lowest free descriptor (POSIX.1-2017, 2.14).
-
-        The access mode is O_RDWR, O_RDONLY, O_WRONLY, or, without either permission, Linux's mode 3, which opens for
-        neither. O_TRUNC truncates whatever the mode, as on Linux (handle_truncate); POSIX leaves that undefined for
-        O_RDONLY.
-        """
-        key = self.key(process, name)
-        if key in self.names:
-            if creat and excl:
-                return Errno.EEXIST
-            inum = self.names[key]
-            if trunc:
-                self.truncate(inum)
-        elif not creat:
-            return Errno.ENOENT
-        else:
-            inum = unused(Inum)
-            self.inodes[inum] = Inode(nlink=1, length=0, pages=Map(), mtime=now(), ctime=now())
-            self.names[key] = inum
-        fd = self.descriptors.lowest_absent(process)
-        self.descriptors[process, fd] = Descriptor(
-            pipe=False, write_end=False, inum=inum, offset=0, readable=readable, writable=writable
-        )
-        return fd
 
     @call
     def link(self, process: Process, old: Name, new: Name) -> Errno | int:

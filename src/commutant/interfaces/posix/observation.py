@@ -64,11 +64,7 @@ class Observation(Operations):
     @setup_call
     def peek_descriptors(self, process: Process, times: bool) -> Seq[DescriptorView]:
         """All open descriptors of a process, ascending. Without `times` these are left out."""
-        return Seq(
-            self._view(fd, descriptor, times)
-            for (owner, fd), descriptor in sorted(self.descriptors.items(), key=lambda entry: entry[0])
-            if owner == process
-        )
+        return Seq(self._view(fd, descriptor, times) for fd, descriptor in self.numbered(process))
 
     @setup_call
     def peek_memory(self, process: Process) -> Seq[PageView]:
@@ -92,6 +88,11 @@ class Observation(Operations):
             for process in values[Process]:
                 yield invoke("peek_memory", process=process)
             yield from _files(values, times=False)
+
+    def numbered(self, process: Process) -> list[tuple[Any, Descriptor]]:
+        """The open descriptors of a process with their numbers, ascending."""
+        own = [(fd, descriptor) for (owner, fd), descriptor in self.descriptors.items() if owner == process]
+        return sorted(own, key=lambda entry: entry[0])
 
     def _stat_of(self, inum: Inum, *, pipe: bool, times: bool) -> Stat:
         stat = self.stat_of_pipe(inum) if pipe else self.stat_of_file(inum)
@@ -132,7 +133,7 @@ class Observation(Operations):
 
     def _mapped(self, process: Process) -> list[tuple[Any, MappedPage]]:
         mapped = [(address, mapping) for (owner, address), mapping in self.memory.items() if owner == process]
-        return sorted(mapped, key=lambda entry: _place_in_order(entry[0]))
+        return sorted(mapped, key=lambda entry: place_in_order(entry[0]))
 
 
 def _files(values: Mapping[type, Sequence[Any]], *, times: bool) -> Iterator[Invocation]:
@@ -142,6 +143,7 @@ def _files(values: Mapping[type, Sequence[Any]], *, times: bool) -> Iterator[Inv
         yield invoke("peek_descriptors", process=process, times=times)
 
 
-def _place_in_order(address: Any) -> tuple[int, int, str]:
-    """By address; addresses that the implementation chose come behind, by the number of the call that returned them."""
-    return (0, address, "") if isinstance(address, int) else (1, len(address.label), address.label)
+def place_in_order(number: Any) -> tuple[int, int, str]:
+    """Where an address or descriptor stands among others: those that the implementation chose come behind the rest, by
+    the number of the call that returned them first."""
+    return (0, number, "") if isinstance(number, int) else (1, len(number.label), number.label)

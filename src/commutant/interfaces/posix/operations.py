@@ -39,10 +39,14 @@ class Operations(PosixState):
         """The open description behind a descriptor, or None (EBADF)."""
         return self.descriptors.get((process, fd))
 
+    def descriptions(self) -> list[Descriptor]:
+        """The open descriptions that calls may have touched."""
+        return [descriptor for _, descriptor in self.descriptors.touched()]
+
     def end_is_open(self, inum: Inum, write_end: bool) -> bool:
         """Whether some descriptor of some process has this end of the pipe open."""
         pipe = self.pipes[inum]
-        for _, descriptor in self.descriptors.touched():
+        for descriptor in self.descriptions():
             if descriptor.pipe and bool(descriptor.write_end) == write_end and descriptor.inum == inum:
                 return True
         return bool(pipe.other_writers if write_end else pipe.other_readers)

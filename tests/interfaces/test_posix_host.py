@@ -1,4 +1,5 @@
-"""posix18 against the kernel that runs these tests: every generated test, in both orders, on two file systems.
+"""posix18 and posix-commutative against the kernel that runs these tests: generated tests in both orders, on two file
+systems.
 
 `commutant check` does the same on the kernel of a release in a virtual machine; this finds an error of the model in
 seconds and on another kernel.
@@ -23,14 +24,22 @@ from tests.interfaces.host import Pairing, wrong_orders
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the model follows Linux")
 
-POSIX18 = load_interface("posix18")
-PAIRS = sets_of_calls(POSIX18, None, 2)
+PAIRS = [
+    *(("posix18", *calls) for calls in sets_of_calls(load_interface("posix18"), None, 2)),
+    *(
+        ("posix-commutative", *calls)
+        for calls in sets_of_calls(load_interface("posix-commutative"), None, 2)
+        if {"open", "pipe", "fstatx"} & set(calls)
+    ),
+]
 SHARED_MEMORY = Path("/dev/shm")
 
 
 @cache
-def generated(calls: tuple[str, ...], level: str) -> list[TestCase]:
-    return [test for test in generate(POSIX18, calls, level=level).tests if test.set_name == "-".join(calls)]
+def generated(pair: tuple[str, ...], level: str) -> list[TestCase]:
+    interface, *calls = pair
+    corpus = generate(load_interface(interface), calls, level=level)
+    return [test for test in corpus.tests if test.set_name == "-".join(calls)]
 
 
 @pytest.fixture(params=["tmpfs", "temporary"])
@@ -49,31 +58,33 @@ def check(test: TestCase, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "calls",
+    "pair",
     [
-        ("open", "rename"),
-        ("open", "unlink"),
-        ("open", "memread"),
-        ("link", "stat"),
-        ("lseek", "write"),
-        ("pipe", "close"),
-        ("read", "fstat"),
-        ("pread", "pwrite"),
-        ("mmap", "memwrite"),
-        ("munmap", "mprotect"),
+        ("posix18", "open", "rename"),
+        ("posix18", "open", "unlink"),
+        ("posix18", "open", "memread"),
+        ("posix18", "link", "stat"),
+        ("posix18", "lseek", "write"),
+        ("posix18", "pipe", "close"),
+        ("posix18", "read", "fstat"),
+        ("posix18", "pread", "pwrite"),
+        ("posix18", "mmap", "memwrite"),
+        ("posix18", "munmap", "mprotect"),
+        ("posix-commutative", "open", "pipe"),
+        ("posix-commutative", "write", "fstatx"),
     ],
     ids="-".join,
 )
-def test_the_host_does_what_the_model_says(calls: tuple[str, ...], root: Path) -> None:
-    tests = generated(calls, "path")
-    for test in random.Random("-".join(calls)).sample(tests, min(4, len(tests))):
+def test_the_host_does_what_the_model_says(pair: tuple[str, ...], root: Path) -> None:
+    tests = generated(pair, "path")
+    for test in random.Random("-".join(pair)).sample(tests, min(4, len(tests))):
         check(test, root)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("calls", PAIRS, ids="-".join)
-def test_the_host_does_what_the_model_says_of_every_pair(calls: tuple[str, ...], root: Path) -> None:
-    for test in generated(calls, "conflict"):
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_the_host_does_what_the_model_says_of_every_pair(pair: tuple[str, ...], root: Path) -> None:
+    for test in generated(pair, "conflict"):
         check(test, root)
 
 
