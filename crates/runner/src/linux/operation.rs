@@ -184,6 +184,8 @@ pub enum Action {
 #[repr(C)]
 pub struct Operation {
     action: Action,
+    /// The process that it is for.
+    pub process: usize,
     /// The arguments; pointers point into this operation.
     pub arguments: [u64; 6],
     /// Paths that arguments point to.
@@ -205,6 +207,7 @@ impl Default for Operation {
     fn default() -> Self {
         Self {
             action: Action::Steps(touch),
+            process: 0,
             arguments: [0; 6],
             paths: [Path::default(), Path::default()],
             numbers: [0; 2],

@@ -53,10 +53,21 @@ pub fn page(address: u64) -> Option<i64> {
     i64::try_from(page).ok().filter(|_| page < NAMED_PAGES)
 }
 
-/// An address as tests know it: the number of a page that they can name, else a value that the kernel picked.
+/// Where the number of the process stands in the identity of an address that the kernel picked: two processes may well be
+/// given the same.
+const PROCESS_SHIFT: u32 = 56;
+
+/// An address of a process as tests know it: the number of a page that they can name, else a value that the kernel picked.
 #[must_use]
-pub fn value(address: u64) -> Value {
-    page(address).map_or_else(|| Value::Opaque { sort: "Address".into(), id: address }, Value::Int)
+pub fn value(process: usize, address: u64) -> Value {
+    let picked = || Value::Opaque { sort: "Address".into(), id: address | (process as u64) << PROCESS_SHIFT };
+    page(address).map_or_else(picked, Value::Int)
+}
+
+/// The address that has this identity.
+#[must_use]
+pub fn picked(identity: u64) -> u64 {
+    identity & ((1 << PROCESS_SHIFT) - 1)
 }
 
 /// Reserves the range in the calling process. To be called once all of its own memory is mapped.
@@ -127,6 +138,10 @@ mod tests {
         assert_eq!(page(0x6000_0000_3fff), Some(3));
         assert_eq!(page(address(255).unwrap()), Some(255));
         assert!(address(256).is_err() && address(-1).is_err());
+        assert_eq!(value(1, address(3).unwrap()), Value::Int(3));
+        let (ours, theirs) = (value(0, BASE + SIZE_BYTES - 4096), value(1, BASE + SIZE_BYTES - 4096));
+        assert_ne!(ours, theirs);
+        assert!(matches!(theirs, Value::Opaque { id, .. } if picked(id) == BASE + SIZE_BYTES - 4096));
         assert_eq!(page(BASE - 1), None);
         assert_eq!(page(BASE + SIZE_BYTES - 1), None);
     }

@@ -99,6 +99,7 @@ impl Target for Linux {
         call: usize,
         arguments: &Arguments<'_>,
     ) -> Result<(), String> {
+        operation.process = place.process();
         self.leftovers.acting(place.process());
         (self.calls[call].prepare)(operation, arguments, &mut self.leftovers)
     }

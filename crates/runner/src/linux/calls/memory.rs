@@ -8,9 +8,12 @@ use super::{LinuxCall, byte, flag, number, offset, success};
 use crate::arguments::{Arguments, Number};
 
 pub(super) const CALLS: &[LinuxCall] = &[
-    LinuxCall::new("mmap", &["fixed", "address", "anonymous", "shared", "writable", "fd", "page"], mmap, |_, raw| {
-        reserved::value(raw.cast_unsigned())
-    })
+    LinuxCall::new(
+        "mmap",
+        &["fixed", "address", "anonymous", "shared", "writable", "fd", "page"],
+        mmap,
+        |operation, raw| reserved::value(operation.process, raw.cast_unsigned()),
+    )
     .of_memory(),
     LinuxCall::new("munmap", &["address"], munmap, success).of_memory(),
     LinuxCall::new("mprotect", &["address", "writable"], mprotect, success).of_memory(),
@@ -24,7 +27,7 @@ pub(super) const LENGTH: u64 = PAGE_BYTES as u64;
 pub(super) fn address(arguments: &Arguments<'_>, parameter: usize) -> Result<u64, String> {
     match arguments.given_or_chosen(parameter)? {
         Number::Given(page) => reserved::address(page),
-        Number::Chosen(address) => Ok(address),
+        Number::Chosen(identity) => Ok(reserved::picked(identity)),
     }
 }
 

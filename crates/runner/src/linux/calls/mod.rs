@@ -126,11 +126,6 @@ fn content(byte: Option<u8>) -> i64 {
     byte.map_or(-1, i64::from)
 }
 
-/// An inode number.
-fn inode(number: u64) -> Value {
-    Value::Opaque { sort: "Inum".into(), id: number }
-}
-
 /// A size or an offset, in pages; a text that equals none if it is no whole number of them.
 fn pages(bytes: i64) -> Value {
     if bytes % PAGE == 0 { Value::Int(bytes / PAGE) } else { Value::Text(format!("{bytes} bytes").into()) }
@@ -187,11 +182,18 @@ impl Status {
         }
     }
 
+    /// What tells the file or pipe from all others. Pipes are numbered by a file system of their own.
+    fn number(self) -> Value {
+        const OF_PIPES: u64 = 1 << 63;
+        let kind = if self.pipe { OF_PIPES } else { 0 };
+        Value::Opaque { sort: "Inum".into(), id: self.inode.cast_unsigned() | kind }
+    }
+
     /// The result; without times where only the caller's own observation has changed them.
     fn value(self, times: bool) -> Value {
         let time = |nanoseconds| if times { Value::Time(nanoseconds) } else { Value::Null };
         Value::Struct(vec![
-            ("ino".into(), inode(self.inode.cast_unsigned())),
+            ("ino".into(), self.number()),
             ("pipe".into(), Value::Bool(self.pipe)),
             ("nlink".into(), Value::Int(self.link_count)),
             ("size".into(), pages(self.size_bytes)),

@@ -26,8 +26,10 @@ pub(super) const CALLS: &[LinuxCall] = &[
         let times = operation.arguments[0] != 0;
         Value::Seq(read(operation, |numbers| descriptor(numbers, times)))
     }),
-    LinuxCall::new("peek_memory", &[], peek_memory, |operation, _| Value::Seq(read(operation, mapped_page)))
-        .of_memory(),
+    LinuxCall::new("peek_memory", &[], peek_memory, |operation, _| {
+        Value::Seq(read(operation, |numbers| mapped_page(numbers, operation.process)))
+    })
+    .of_memory(),
     LinuxCall::new("probe_memory", &["first"], probe_memory, |operation, _| {
         Value::Seq(read(operation, |numbers| signal(next(numbers))))
     })
@@ -320,8 +322,8 @@ fn peek_memory(operation: &mut Operation, _: &Arguments<'_>, leftovers: &mut Lef
     Ok(())
 }
 
-fn mapped_page(numbers: &mut Numbers<'_>) -> Value {
-    let address = reserved::value(next(numbers).cast_unsigned());
+fn mapped_page(numbers: &mut Numbers<'_>, process: usize) -> Value {
+    let address = reserved::value(process, next(numbers).cast_unsigned());
     let (raised, found) = (signal(next(numbers)), next(numbers));
     let content = if raised == Value::Null { Value::Int(found) } else { raised };
     Value::Struct(vec![("address".into(), address), ("content".into(), content)])

@@ -8,16 +8,16 @@ use super::super::leftovers::Leftovers;
 use super::super::operation::{Operation, PAGE_BYTES, check_name};
 use super::super::system_call::system_call;
 use super::memory::{LENGTH, address, protection};
-use super::{CWD, LinuxCall, access_mode, byte, inode, nothing, offset};
+use super::{CWD, LinuxCall, Status, access_mode, byte, nothing, offset};
 use crate::arguments::Arguments;
 
 pub(super) const CALLS: &[LinuxCall] = &[
-    LinuxCall::new("make_file", &["file", "length"], make_file, |operation, _| inode(operation.stat().st_ino)),
+    LinuxCall::new("make_file", &["file", "length"], make_file, |operation, _| Status::of(operation.stat()).number()),
     LinuxCall::new("fill_page", &["file", "page", "data"], fill_page, nothing),
     LinuxCall::new("name_file", &["file", "directory", "name"], name_file, nothing),
     LinuxCall::new("enter_directory", &["directory"], enter_directory, nothing),
     LinuxCall::new("open_file", &["fd", "file", "readable", "writable", "offset"], open_file, nothing),
-    LinuxCall::new("make_pipe", &["pipe"], make_pipe, |operation, _| inode(operation.stat().st_ino)),
+    LinuxCall::new("make_pipe", &["pipe"], make_pipe, |operation, _| Status::of(operation.stat()).number()),
     LinuxCall::new("fill_pipe", &["pipe", "data"], fill_pipe, nothing),
     LinuxCall::new("open_pipe", &["fd", "pipe", "write_end"], open_pipe, nothing),
     LinuxCall::new("map_file", &["address", "file", "page", "shared", "writable", "may_write"], map_file, nothing)
@@ -25,6 +25,8 @@ pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new("forget_file", &["file"], forget_file, nothing),
     LinuxCall::new("forget_pipe", &["pipe", "other_readers", "other_writers"], forget_pipe, nothing),
 ];
+
+const FILE_MODE: u64 = 0o644;
 
 fn make_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
     leftovers.descriptors();
@@ -34,7 +36,7 @@ fn make_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
             let [held, length, ..] = operation.arguments;
             let flags = (libc::O_TMPFILE | libc::O_RDWR) as u64;
             let path = operation.paths[0].address();
-            let opened = step!(system_call(libc::SYS_openat, [CWD, path, flags, 0o644]));
+            let opened = step!(system_call(libc::SYS_openat, [CWD, path, flags, FILE_MODE]));
             step!(held::move_to(opened.cast_unsigned(), held));
             if length > 0 {
                 step!(system_call(libc::SYS_ftruncate, [held, length]));
@@ -202,7 +204,15 @@ fn map_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mu
 }
 
 fn forget_file(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
-    operation.call(libc::SYS_close, [held::file(arguments.number(0)?)?]);
+    operation.steps(
+        |operation| {
+            let [held, ..] = operation.arguments;
+            // For the model this removes a name, which marks the time of the last change of status: so does this.
+            step!(system_call(libc::SYS_fchmod, [held, FILE_MODE]));
+            system_call(libc::SYS_close, [held])
+        },
+        [held::file(arguments.number(0)?)?],
+    );
     Ok(())
 }
 
