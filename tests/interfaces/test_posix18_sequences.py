@@ -19,7 +19,8 @@ import pytest
 from commutant.lang import Invocation, invoke, load_interface
 from commutant.lang.nondeterminism import ConcreteOracle, answered_by
 from commutant.lang.types import BoolType, IntType, SortType, Type
-from commutant.testgen.concrete import Canonical, perform
+from commutant.testgen.canonical import Canonical
+from commutant.testgen.concrete import ConcreteModel
 from tests.interfaces.host import Host, Pairing
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the model follows Linux")
@@ -69,7 +70,7 @@ class Sides:
     def make(self, invocation: Invocation) -> Any:
         """Makes a call on both sides; what each returned."""
         arguments = dict(invocation.arguments)
-        returned = perform(POSIX18, self._state, invocation.call, arguments)
+        returned = ConcreteModel(POSIX18).perform(self._state, invocation.call, arguments)
         process = arguments.pop("process", 0)
         came = self._host.call(process, invocation.call, arguments)
         return json.loads(json.dumps(self._canonical.json(returned))), came
