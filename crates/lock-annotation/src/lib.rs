@@ -51,12 +51,10 @@ pub enum Event {
     GiveUp = 6,
     /// The lock's memory is about to be used for something else.
     Destroy = 7,
-    /// The program is about to be replaced by another (`execve`); the address means nothing.
-    Replace = 8,
 }
 
 impl Event {
-    const ALL: [Event; 8] = [
+    const ALL: [Event; 7] = [
         Event::Attempt,
         Event::Wait,
         Event::AcquireExclusive,
@@ -64,7 +62,6 @@ impl Event {
         Event::Release,
         Event::GiveUp,
         Event::Destroy,
-        Event::Replace,
     ];
 
     /// The event of that number.
@@ -123,7 +120,7 @@ mod tests {
             let instruction = [&[0x8a, 0x80], &bytes[..]].concat();
             assert_eq!(event_of_instruction(&instruction), Some((event, 40)));
         }
-        assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 9, 0x4c]), None);
+        assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 8, 0x4c]), None);
         assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 1, 0x4d]), None);
         assert_eq!(event_of_instruction(&[0x8a, 0x00]), None);
     }

@@ -1,9 +1,8 @@
 //! Loaded into a program in front of the C library (`LD_PRELOAD`): tells the lock recorder what pthread's locks do.
 //!
 //! A function that may have to wait tries first, so that waiting is known; everything else is left to the C library's own
-//! function, whose result is returned. `execve` and its kin tell that the program is about to be replaced.
+//! function, whose result is returned.
 
-mod execute;
 mod mutex;
 mod next;
 mod rwlock;

@@ -1,6 +1,6 @@
 //! The part of QEMU's plugin interface that our plugins use: version 1, or, with the feature `interface-4`, version 4.
 //!
-//! Declared here by hand: it is sixteen functions, and the interface of one version never changes. Of these functions one
+//! Declared here by hand: it is seventeen functions, and the interface of one version never changes. Of these functions one
 //! differs between the versions: since version 3 the bytes of an instruction are copied out. The functions are
 //! found in the QEMU executable when the plugin is loaded. QEMU refuses a plugin whose [`qemu_plugin_version`] it does
 //! not offer, so that a newer interface, whose structures differ, is never called by mistake.
@@ -70,6 +70,8 @@ pub type VcpuCallback = extern "C" fn(PluginId, c_uint);
 pub type TranslationCallback = extern "C" fn(PluginId, *mut TranslationBlock);
 pub type ExecutionCallback = extern "C" fn(c_uint, *mut c_void);
 pub type MemoryCallback = extern "C" fn(c_uint, MemoryInfo, u64, *mut c_void);
+/// Number and arguments of a system call (programs only).
+pub type SystemCallCallback = extern "C" fn(PluginId, c_uint, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 pub type ExitCallback = extern "C" fn(PluginId, *mut c_void);
 
 unsafe extern "C" {
@@ -81,6 +83,7 @@ unsafe extern "C" {
         flags: c_int,
         data: *mut c_void,
     );
+    pub fn qemu_plugin_register_vcpu_syscall_cb(id: PluginId, callback: SystemCallCallback);
     pub fn qemu_plugin_register_atexit_cb(id: PluginId, callback: ExitCallback, data: *mut c_void);
     pub fn qemu_plugin_register_vcpu_insn_exec_cb(
         instruction: *mut Instruction,

@@ -151,7 +151,7 @@ def _class_name(lock: LockRecord, names: AddressNames) -> str:
     variable = names.variable(lock.address)
     if variable is not None:
         return variable
-    user = names.user(lock.first_stack)
+    user = names.owner(lock.first_stack) if lock.inlined else names.user(lock.first_stack)
     return f"lock of {user.function}" if user else "lock of unknown code"
 
 

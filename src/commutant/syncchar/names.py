@@ -12,6 +12,10 @@ _PLUMBING = ("liblock_preload", "libcommutant_lock_preload", "libc.so", "libc-",
 """Files whose functions are never what a program's author wants to hear of as the user of a lock."""
 
 
+_LANGUAGE = ("std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::")
+"""Functions of a language's own library, which the compiler inlines into the program's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A place in code: function, source file and line if they are known, and the file's name."""
@@ -52,6 +56,11 @@ class AddressNames:
         stack = self.stack(addresses)
         return next((frame for frame in stack if not frame.file.startswith(_PLUMBING)), stack[0] if stack else None)
 
+    def owner(self, addresses: tuple[int, ...]) -> Frame | None:
+        """The function whose code holds an inlined lock: the innermost that is not of a language's own library."""
+        stack = self.stack(addresses)
+        return next((f for f in stack if not f.function.startswith(_LANGUAGE)), stack[0] if stack else None)
+
     def variable(self, address: int) -> str | None:
         """The global variable at an address, as `name`, `name+0x8`, or `library: name`; None if there is none."""
         mapping = self._mapping(address)
@@ -76,7 +85,9 @@ class AddressNames:
         code = file[0].code(address - file[1]) if file is not None else []
         if not code:
             return (Frame(f"{name}+{address - self._start(mapping.path):#x}", None, None, name),)
-        return tuple(Frame(function, *(line or (None, None)), name) for function, line in code)
+        return tuple(
+            Frame(function, line[0] if line else None, line[1] if line else None, name) for function, line in code
+        )
 
     def _mapping(self, address: int) -> MappedFile | None:
         """The file that an address belongs to: variables that start as zero lie behind what is mapped."""

@@ -52,8 +52,9 @@ def record_program(
         preload = ":".join(filter(None, [str(lock_preload_path()), os.environ.get("LD_PRELOAD")]))
         switch = "on" if inlined else "off"
         plugin = f"{_quoted(locks_plugin_path())},out={_quoted(out)},window={window_sections},inlined={switch}"
-        # The preloaded library is for the program, not for the emulator.
-        emulated = [emulator, "-E", f"LD_PRELOAD={preload}", "-plugin", plugin, str(executable), *command[1:]]
+        # For the program, not for the emulator. Binding at the start keeps the linker out of critical sections.
+        environment = ("-E", f"LD_PRELOAD={preload}", "-E", "LD_BIND_NOW=1")
+        emulated = [emulator, *environment, "-plugin", plugin, str(executable), *command[1:]]
         with _started(emulated) as process:
             try:
                 exit_code = process.wait(timeout_seconds)

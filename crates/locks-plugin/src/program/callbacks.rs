@@ -11,7 +11,7 @@ use lock_annotation::Event;
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
 use super::instruction::{Kind, classify};
-use super::recorder::{Change, Recorder};
+use super::recorder::{Change, Place, Recorder};
 use super::thread::Thread;
 use crate::arguments::Arguments;
 
@@ -51,6 +51,7 @@ pub fn install(id: PluginId, arguments: Arguments) {
     unsafe {
         abi::qemu_plugin_register_vcpu_init_cb(id, on_thread_start);
         abi::qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+        abi::qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
         abi::qemu_plugin_register_atexit_cb(id, on_exit, std::ptr::null_mut());
     }
 }
@@ -86,6 +87,31 @@ extern "C" fn on_thread_start(_id: PluginId, vcpu: c_uint) {
 
 extern "C" fn on_exit(_id: PluginId, _data: *mut c_void) {
     if let Some(mut recorder) = recorder() {
+        write_report(&mut recorder);
+    }
+}
+
+/// `SYS_execve` and `SYS_execveat`.
+const REPLACES_PROGRAM: [i64; 2] = [59, 322];
+
+/// A program that replaces itself leaves the emulator, and with it this recorder: the report is written before.
+#[allow(clippy::too_many_arguments)] // QEMU's
+extern "C" fn on_system_call(
+    _id: PluginId,
+    _vcpu: c_uint,
+    number: i64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+) {
+    if REPLACES_PROGRAM.contains(&number)
+        && let Some(mut recorder) = recorder()
+    {
         write_report(&mut recorder);
     }
 }
@@ -161,7 +187,7 @@ extern "C" fn on_access(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut
     with_thread(cell, |thread| {
         thread.access(address, size_bytes, write, site as u64);
         if write && is_watched(address) {
-            change(cell, thread, Change::Store, address, size_bytes);
+            change(cell, thread, Change::Store, address, size_bytes, site as u64);
         }
     });
 }
@@ -197,7 +223,7 @@ fn on_atomic(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void, ki
     with_thread(cell, |thread| {
         thread.access(address, size_bytes, write, site as u64);
         if write {
-            change(cell, thread, kind, address, size_bytes);
+            change(cell, thread, kind, address, size_bytes, site as u64);
         }
     });
 }
@@ -208,16 +234,16 @@ extern "C" fn on_event(vcpu: c_uint, _info: MemoryInfo, address: u64, data: *mut
     let Some(event) = Event::from_number((data >> 16) as u8) else { return };
     let instructions = cell.instructions.load(Ordering::Relaxed);
     with_thread(cell, |thread| recorder.tell(thread, event, address, data as u16, instructions));
-    if event == Event::Replace || recorder.is_due() {
+    if recorder.is_due() {
         write_report(&mut recorder);
     }
 }
 
-fn change(cell: &Cell, thread: &mut Thread, kind: Change, address: u64, size_bytes: u8) {
+fn change(cell: &Cell, thread: &mut Thread, kind: Change, address: u64, size_bytes: u8, site: u64) {
     let Some(value) = value_at(address, size_bytes) else { return };
     let Some(mut recorder) = recorder() else { return };
     let instructions = cell.instructions.load(Ordering::Relaxed);
-    if recorder.change(thread, kind, address, value, instructions) {
+    if recorder.change(thread, kind, Place { address, site }, value, instructions) {
         let bit = watched_bit(address);
         WATCHED[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
         if recorder.is_due() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use lock_annotation::Event;
-use lock_study::{Exclusion, LockId, Moment, Study};
+use lock_study::{Exclusion, LockId, Moment, Options, Study};
 
 use super::addresses::{self, Mapping};
 use super::names::{FieldNames, Key};
@@ -21,6 +21,7 @@ const PRELOADED: &str = "lock_preload";
 
 /// The state behind the lock.
 pub struct Recorder {
+    options: Options,
     study: Study,
     names: FieldNames,
     words: Words,
@@ -45,6 +46,7 @@ impl Recorder {
     /// A recorder that has seen nothing.
     pub fn new(arguments: &Arguments) -> Self {
         Self {
+            options: arguments.options,
             study: Study::new(arguments.options),
             names: FieldNames::default(),
             words: Words::default(),
@@ -65,36 +67,30 @@ impl Recorder {
     /// An instruction of `thread` tells an event of the lock of so many bytes at `address`.
     pub fn tell(&mut self, thread: &mut Thread, event: Event, address: u64, size_bytes: u16, instructions: u64) {
         let now = self.catch_up(thread, instructions);
-        if event == Event::Replace {
-            return; // the caller writes the report
-        }
         self.annotate(address, size_bytes);
+        if event == Event::Attempt {
+            return;
+        }
+        if event == Event::Destroy {
+            self.study.renew(address);
+            self.annotated.remove(&address);
+            return;
+        }
+        let stack = thread.stack_number(self.names.stacks_mut());
+        let id = self.lock(stack, address, size_bytes, Source::Annotated);
         match event {
-            Event::Attempt | Event::Replace => {}
-            Event::Wait => {
-                let id = self.lock(thread, address, size_bytes, Source::Annotated);
-                self.study.wait(id, thread.number, now);
-            }
-            Event::AcquireExclusive => self.acquire(thread, address, size_bytes, Exclusion::Exclusive, now),
-            Event::AcquireShared => self.acquire(thread, address, size_bytes, Exclusion::Shared, now),
-            Event::Release => {
-                let id = self.lock(thread, address, size_bytes, Source::Annotated);
-                self.release(thread, id, now);
-            }
-            Event::GiveUp => {
-                let id = self.lock(thread, address, size_bytes, Source::Annotated);
-                self.study.stop_waiting(id, thread.number);
-            }
-            Event::Destroy => {
-                self.study.renew(address);
-                self.annotated.remove(&address);
-            }
+            Event::Attempt | Event::Destroy => {}
+            Event::Wait => self.study.wait(id, thread.number, now),
+            Event::AcquireExclusive => self.acquire(thread, id, stack, Exclusion::Exclusive, now),
+            Event::AcquireShared => self.acquire(thread, id, stack, Exclusion::Shared, now),
+            Event::Release => self.release(thread, id, now),
+            Event::GiveUp => self.study.stop_waiting(id, thread.number),
         }
     }
 
-    /// A thread's atomic instruction (`may_acquire`: one that could) or plain store left `value` at `address`. Whether the
-    /// word is worth watching for plain stores.
-    pub fn change(&mut self, thread: &mut Thread, change: Change, address: u64, value: u64, instructions: u64) -> bool {
+    /// A thread's instruction left `value` at a place. Whether the word is worth watching for plain stores.
+    pub fn change(&mut self, thread: &mut Thread, change: Change, place: Place, value: u64, instructions: u64) -> bool {
+        let Place { address, site } = place;
         if self.is_annotated(address) {
             return false;
         }
@@ -107,15 +103,18 @@ impl Recorder {
             return false;
         }
         let now = self.catch_up(thread, instructions);
+        let stack = thread.stack_number(self.names.stacks_mut());
+        let stack = self.names.stacks_mut().child(stack, site);
         for step in steps {
-            let id = self.lock(thread, address, INLINED_LOCK_BYTES, Source::Inlined);
+            let id = self.lock(stack, address, INLINED_LOCK_BYTES, Source::Inlined);
             match step {
-                Step::Acquire(number) if number == thread.number => {
-                    self.acquire(thread, address, INLINED_LOCK_BYTES, Exclusion::Exclusive, now);
-                }
                 Step::Acquire(number) => {
-                    self.study.acquire(id, number, Exclusion::Exclusive, 0, now);
-                    self.owed.entry(number).or_default().push(id);
+                    self.study.acquire(id, number, Exclusion::Exclusive, site, now);
+                    if number == thread.number {
+                        thread.begin(id.0);
+                    } else {
+                        self.owed.entry(number).or_default().push(id);
+                    }
                 }
                 Step::Wait(number) => self.study.wait(id, number, now),
                 Step::Release(_) => self.release(thread, id, now),
@@ -128,6 +127,9 @@ impl Recorder {
 
     /// Opens sections that began in the thread's name. Gives the present moment.
     fn catch_up(&mut self, thread: &mut Thread, instructions: u64) -> Moment {
+        if std::process::id() != self.process_id {
+            self.begin_anew(thread);
+        }
         for id in self.owed.remove(&thread.number).unwrap_or_default() {
             thread.begin(id.0);
         }
@@ -138,6 +140,19 @@ impl Recorder {
         Moment { instructions, nanoseconds: self.started.elapsed().as_nanos() as u64 }
     }
 
+    /// The process is a child that was forked: what its parent did is the parent's to report.
+    fn begin_anew(&mut self, thread: &mut Thread) {
+        self.process_id = std::process::id();
+        self.study = Study::new(self.options);
+        self.sources.clear();
+        self.words = Words::default();
+        self.owed.clear();
+        thread.abandon();
+        let mut out = std::mem::take(&mut self.out).into_os_string();
+        out.push(format!(".{}", self.process_id));
+        self.out = out.into();
+    }
+
     /// Looks at the program's mappings anew: libraries may have been loaded.
     fn learn(&mut self) {
         self.mappings = addresses::read();
@@ -146,19 +161,15 @@ impl Recorder {
         self.preloaded = preloaded.map(|mapping| mapping.start..mapping.end).collect();
     }
 
-    fn lock(&mut self, thread: &mut Thread, address: u64, size_bytes: u16, source: Source) -> LockId {
-        let Self { study, names, .. } = self;
-        let id = study.lock_at(address, u32::from(size_bytes), || u64::from(thread.stack_number(names.stacks_mut())));
+    fn lock(&mut self, stack: u32, address: u64, size_bytes: u16, source: Source) -> LockId {
+        let id = self.study.lock_at(address, u32::from(size_bytes), || u64::from(stack));
         if id.0 as usize == self.sources.len() {
             self.sources.push(source);
         }
         id
     }
 
-    fn acquire(&mut self, thread: &mut Thread, address: u64, size_bytes: u16, exclusion: Exclusion, now: Moment) {
-        let source = if self.is_annotated(address) { Source::Annotated } else { Source::Inlined };
-        let id = self.lock(thread, address, size_bytes, source);
-        let stack = thread.stack_number(self.names.stacks_mut());
+    fn acquire(&mut self, thread: &mut Thread, id: LockId, stack: u32, exclusion: Exclusion, now: Moment) {
         let caller = self.caller(stack);
         self.study.acquire(id, thread.number, exclusion, caller, now);
         thread.begin(id.0);
@@ -188,7 +199,7 @@ impl Recorder {
             return;
         }
         for (word, owner) in self.words.forget(address..end) {
-            let id = self.study.lock_at(word, u32::from(INLINED_LOCK_BYTES), || 0);
+            let id = self.lock(super::names::Stacks::EMPTY, word, INLINED_LOCK_BYTES, Source::Inlined);
             self.study.abandon(id, owner);
         }
     }
@@ -200,18 +211,13 @@ impl Recorder {
 
     /// Writes the report; `instructions` is the number that all threads executed, `thread_count` that of threads ever.
     pub fn write_report(&mut self, instructions: u64, thread_count: u32) {
+        if std::process::id() != self.process_id {
+            return; // a forked child that did nothing with locks
+        }
         self.learn();
-        let process_id = std::process::id();
-        let out = if process_id == self.process_id {
-            self.out.clone()
-        } else {
-            let mut name = self.out.clone().into_os_string();
-            name.push(format!(".{process_id}"));
-            name.into()
-        };
         let record = self.record(instructions, thread_count);
-        if let Err(error) = record.write(&out) {
-            eprintln!("commutant lock recorder: cannot write '{}': {error}", out.display());
+        if let Err(error) = record.write(&self.out) {
+            eprintln!("commutant lock recorder: cannot write '{}': {error}", self.out.display());
         }
         self.reported = Instant::now();
     }
@@ -226,7 +232,7 @@ impl Recorder {
             report,
         });
         Record {
-            process_id: std::process::id(),
+            process_id: self.process_id,
             thread_count,
             instructions,
             nanoseconds: self.started.elapsed().as_nanos() as u64,
@@ -248,6 +254,15 @@ impl Recorder {
         });
         FieldRecord { kind, address: field.address, offset, counted, stacks }
     }
+}
+
+/// A word, and the instruction that changed it.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The word's address.
+    pub address: u64,
+    /// The instruction's address.
+    pub site: u64,
 }
 
 /// How an unannotated word was changed.

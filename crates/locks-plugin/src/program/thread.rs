@@ -83,6 +83,11 @@ impl Thread {
         })
     }
 
+    /// Forgets all open sections.
+    pub fn abandon(&mut self) {
+        self.log.abandon().for_each(drop);
+    }
+
     /// The present call stack as a number of `stacks`.
     pub fn stack_number(&mut self, stacks: &mut Stacks) -> u32 {
         number_of(&mut self.tree, stacks, self.stack.node())

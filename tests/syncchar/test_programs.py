@@ -1,0 +1,154 @@
+"""Programs with known critical sections under the recorder: what comes out must be what is known."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from commutant.errors import UsageError
+from commutant.syncchar import LockClass, LockStudy, record_program, study
+from tests.repository.tree import ROOT
+
+HERE = Path(__file__).parent
+INCLUDE = ROOT / "crates" / "lock-annotation" / "include"
+THREADS, ROUNDS = 4, 400
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    built = tmp_path_factory.mktemp("programs") / "programs"
+    flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}"]
+    subprocess.run(["cc", *flags, "-o", built, HERE / "programs.c"], check=True)
+    return str(built)
+
+
+def studied(*command: str) -> LockStudy:
+    run = record_program(command, timeout_seconds=60)
+    assert (run.exit_code, run.timed_out) == (0, False)
+    return study(run.records[0])
+
+
+def lock(result: LockStudy, name: str) -> LockClass:
+    return next(one for one in result.classes if one.name == name)
+
+
+@pytest.mark.parametrize("private_percent", [0, 50, 100])
+def test_known_independence_is_measured(programs: str, private_percent: int) -> None:
+    known = lock(studied(programs, "known", str(private_percent)), "known_lock")
+    assert known.acquired == THREADS * ROUNDS
+    # Two sections conflict if both write the common place.
+    expected = 100 * (1 - (1 - private_percent / 100) ** 2)
+    measured = known.independence_percent()
+    assert measured is not None and abs(measured - expected) < 2
+    if private_percent < 100:
+        assert known.fields[0].name == "common_place"
+        assert known.fields[0].sides[0][1][0].function == "known"
+        assert known.fields[0].sides[0][1][0].line
+    assert (known.callers[0].name.split()[0], known.callers[0].sections) == ("known", THREADS * ROUNDS)
+    speed_up = known.speed_up(0)
+    assert speed_up is not None
+    # A crowd has as many threads as were seen so far: two at first, four in the end.
+    assert {0: speed_up == 1, 50: 1 < speed_up < 4, 100: 2 <= speed_up <= 4}[private_percent]
+
+
+def test_an_independent_count_of_acquires_agrees(programs: str, tmp_path: Path) -> None:
+    """The C library's functions are counted without the emulator, by a library of the test's own."""
+    source = tmp_path / "count.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <pthread.h>\n#include <stdio.h>\n"
+        "static long count;\n"
+        "int pthread_mutex_lock(pthread_mutex_t *lock) { __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);\n"
+        'return ((int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock"))(lock); }\n'
+        '__attribute__((destructor)) static void tell(void) { printf("%ld", count); }\n'
+    )
+    library = tmp_path / "count.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    environment = {"LD_PRELOAD": str(library)}
+    told = subprocess.run([programs, "known", "50"], env=environment, capture_output=True, check=True, text=True)
+    assert int(told.stdout) == lock(studied(programs, "known", "50"), "known_lock").acquired
+
+
+def test_readers_are_not_compared_with_readers(programs: str) -> None:
+    shared = lock(studied(programs, "readers"), "shared_lock")
+    writers = ROUNDS // 10
+    assert (shared.acquired, shared.total(lambda one: one.shared_acquires)) == (
+        THREADS * ROUNDS,
+        THREADS * ROUNDS - writers,
+    )
+    assert shared.independence_percent() == 0  # whatever is compared has the writer on one side
+    assert [field.name for field in shared.fields] == ["read_value"]
+
+
+def test_custom_locks_are_told_or_found(programs: str) -> None:
+    result = studied(programs, "spinning")
+    annotated, plain = lock(result, "annotated_lock"), lock(result, "plain_lock")
+    assert not annotated.locks[0].inlined and plain.locks[0].inlined
+    assert annotated.acquired == THREADS * ROUNDS
+    assert annotated.independence_percent() == 100
+    # Between an atomic instruction and the look at its word another thread may run.
+    assert plain.acquired == pytest.approx(THREADS * ROUNDS, rel=0.01)
+    assert plain.independence_percent() == 0
+
+
+def test_a_lock_in_reused_memory_is_another_lock(programs: str) -> None:
+    fleeting = lock(studied(programs, "fleeting"), "lock of fleeting")
+    assert fleeting.acquired == len(fleeting.locks) == THREADS * (ROUNDS // 10)
+    assert fleeting.independence_percent() is None
+
+
+def test_waiting_for_a_condition_ends_the_section(programs: str) -> None:
+    turns = lock(studied(programs, "turns"), "turn_lock")
+    waits = turns.acquired - THREADS * 10
+    assert waits > 0
+    assert turns.total(lambda one: one.sections) == turns.acquired
+    assert turns.total(lambda one: one.releases_without_acquire) == 0
+
+
+def test_misuse_is_counted(programs: str) -> None:
+    result = studied(programs, "misuse", "100")
+    assert lock(result, "known_lock").total(lambda one: one.releases_without_acquire) == 1
+    assert lock(result, "known_lock").acquired == THREADS * ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"), [(("crash", "3"), -11), (("exec",), 0), (("fork",), 0), (("forever",), None)]
+)
+def test_a_program_that_ends_badly_leaves_what_was_recorded(
+    programs: str, arguments: tuple[str, ...], exit_code: int | None
+) -> None:
+    run = record_program([programs, *arguments], timeout_seconds=8 if exit_code is None else 60)
+    assert run.timed_out == (exit_code is None)
+    if exit_code is not None:
+        assert run.exit_code == exit_code
+    assert lock(study(run.records[0]), "known_lock").acquired >= THREADS * ROUNDS
+    assert len(run.records) == (2 if arguments == ("fork",) else 1)
+
+
+def _script(folder: Path) -> Path:
+    path = folder / "script"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def _other_processor(folder: Path) -> Path:
+    path = folder / "other"
+    path.write_bytes(b"\x7fELF\x02" + bytes(13) + b"\xb7\x00")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda folder: folder / "missing", "expected a program"),
+        (_script, "expected a compiled program"),
+        (_other_processor, "expected a program for x86-64"),
+    ],
+)
+def test_what_cannot_be_run_is_said(make: Callable[[Path], Path], expected: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=expected):
+        record_program([str(make(tmp_path))])
