@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering as Plain};
 
 use commit::Decisions;
 use epoch::{Epochs, Guard};
-use hashdir::{Growth, HashDir, InsertError, Key, free_retired, lock_two};
+use hashdir::{Growth, HashDir, InsertError, Key, MARK, free_retired, lock_two};
 use percpu::Core;
 use percpu::model::ModelArena;
 use sync::Spin;
@@ -300,6 +300,28 @@ fn replaced_values_are_decided(first: bool) {
     );
 }
 
+/// A name whose value gets the mark while somebody asks for no more than whether it exists: unmarked only before.
+fn marks_are_seen_with_values(first: bool) {
+    let name = key("name", 0);
+    let world = World::new(1, &[(name, 2)]);
+    world.run(
+        first,
+        move |world, guard| {
+            let locked = world.dir.lock(guard, &name, &Spin);
+            let found = locked.lookup(&name).unwrap();
+            let operation = world.decisions.begin_firm(guard.core());
+            let prepared = locked.prepare_replace(&found, 4 | MARK, operation.tag());
+            operation.commit().unwrap();
+            prepared.finish(true);
+        },
+        move |world, guard| {
+            let seen = world.value(guard, &name).unwrap();
+            let marked = world.dir.present(guard, &name).unwrap().may_be_marked();
+            assert!(marked || seen & MARK == 0, "a marked value, and then no mark");
+        },
+    );
+}
+
 fn check(name: &str, at_least: usize, mutants: &[&'static str], preemptions: usize, body: fn(bool)) {
     for first in [false, true] {
         let executions = sync::model::explore(preemptions, move || body(first));
@@ -350,4 +372,9 @@ fn replacement() {
         3,
         replaced_values_are_decided,
     );
+}
+
+#[test]
+fn marks() {
+    check("marks", 20, &["hashdir: mark after the value"], 2, marks_are_seen_with_values);
 }
