@@ -68,6 +68,13 @@ def test_text_goes_into_a_file_too(commutant, runs):
     assert "\x1b" not in Path("a.txt").read_text() + Path("b.txt").read_text()
 
 
+def test_two_runs_on_one_page(commutant, runs):
+    answer = commutant("diff", "clean", "shared", "--format", "html", "-o", "both.html")
+    assert (answer.returncode, answer.stdout) == (0, "both.html\n")
+    page = Path("both.html").read_text()
+    assert page.count('class="map"') == 2 and "names on fake:outcome=clean" in page
+
+
 def test_corpora(commutant, runs, folder):
     write_corpus(make_corpus(8), folder / "smaller.jsonl.gz")
     text = commutant("diff", "smaller.jsonl.gz", "corpus.jsonl.gz")
@@ -150,6 +157,8 @@ def test_formats_of_a_run_know_the_baseline(commutant, runs):
         (["damaged", "clean"], "damaged/verdicts.jsonl, line 1 is damaged"),
         (["clean", "other"], "the two runs share no judged test: names on fake:outcome=clean (model 0123abcd)"),
         (["corpus.jsonl.gz", "clean/run.json"], "run.json, line 1: not a gzip file"),
+        (["clean", "clean", "--format", "html"], "--format html needs -o FILE"),
+        (["corpus.jsonl.gz", "corpus.jsonl.gz", "--format", "html", "-o", "x"], "--format html is for runs"),
         (["clean", "clean", "--format", "xml"], "'xml' is not one of"),
         (["clean", "clean", "-o", "missing/x"], "cannot write missing/x: No such file or directory"),
     ],

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 
-from commutant.mtrace.finding import Access, Finding
+from commutant.mtrace.finding import Access, Finding, LineField, Touched
 from commutant.mtrace.verdict import Outcome as Judgement
 from commutant.report.data import JudgedTest, RunReport
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
@@ -52,7 +52,42 @@ def shared_line(index: int, call: str, other: str) -> Finding:
             (1, second, functions[1], _stack(functions[1], other)),
         )
     ]
-    return Finding(0xFFFF888000000000 + 64 * index, name, field, "true" if sharing == "true" else "false", *accesses)
+    kind = "true" if sharing == "true" else "false"
+    return Finding(
+        0xFFFF888000000000 + 64 * index,
+        name,
+        field,
+        kind,
+        *accesses,
+        line_fields(name, field, first, second),
+        touched(accesses),
+    )
+
+
+def line_fields(name: str, field: str, first: tuple[int, int], second: tuple[int, int]) -> tuple[LineField, ...]:
+    """Fields of a line: those of the finding, and invented ones around them."""
+    places = dict.fromkeys(zip((first, second), field.split(" | ") * 2, strict=False))
+    ends = {offset: size for (offset, size), _ in places}
+    named = [LineField(offset, size, f"{name}.{one}" if one else name) for (offset, size), one in places]
+    rest = [
+        LineField(at, 8, f"{name}.field_{at}")
+        for at in range(0, 64, 8)
+        if not any(at < offset + size and offset < at + 8 for offset, size in ends.items())
+    ]
+    distinct = {one.offset: one for one in [*rest, *named]}
+    return tuple(distinct[offset] for offset in sorted(distinct))
+
+
+def touched(accesses: Sequence[Access]) -> tuple[Touched, ...]:
+    """What the accesses touch, and an invented read elsewhere in the line."""
+    return tuple(
+        Touched(
+            one.core,
+            ((56, 4),) if one.write else tuple(sorted({(one.offset, one.size_bytes), (56, 4)})),
+            ((one.offset, one.size_bytes),) if one.write else (),
+        )
+        for one in accesses
+    )
 
 
 def _stack(function: str, call: str) -> tuple[str, ...]:
@@ -141,6 +176,24 @@ def summary_of(tests: Sequence[JudgedTest], interface: str = "names", target: st
     }
 
 
+def changed_run(run: RunReport, target: str = "linux:fs=ramfs") -> RunReport:
+    """Another run of the same tests: some without what they shared, some with more, some tests not there, one added."""
+    tests = []
+    for index, judged in enumerate(run.tests):
+        if index % 31 == 7:
+            continue
+        if judged.findings and index % 5 == 0:
+            judged = JudgedTest(judged.test, Judgement.CONFLICT_FREE)
+        elif judged.findings and index % 5 == 1:
+            judged = JudgedTest(judged.test, Judgement.CONFLICTING, judged.findings[:1])
+        elif judged.outcome is Judgement.CONFLICT_FREE and index % 3 == 0:
+            judged = JudgedTest(judged.test, Judgement.CONFLICTING, (shared_line(7, *judged.calls),))
+        tests.append(judged)
+    added = pair_test("open", "stat", ("only", "here"), 2, "only in this run")
+    tests.append(JudgedTest(added, Judgement.CONFLICTING, (shared_line(1, "open", "stat"),)))
+    return RunReport(summary_of(tests, target=target), tests, {"kernel": "6.1.0-other"})
+
+
 _CREATING = {"open": 1.0, "link": 0.9, "rename": 0.95, "unlink": 0.8, "write": 0.8, "mmap": 0.9, "munmap": 0.9}
 
 
@@ -217,7 +270,8 @@ def hostile_run(names: Sequence[str] = HOSTILE_NAMES) -> RunReport:
     tests = []
     for name in names:
         accesses = [Access(core, True, 8 * core, 8, name, (name, f"{name}+0x1 {name}:1")) for core in (0, 1)]
-        finding = Finding(0, f"struct {name}", name, "false", *accesses)
+        fields = (LineField(0, 8, f"struct {name}.{name}"), LineField(8, 8, name))
+        finding = Finding(0, f"struct {name}", name, "false", *accesses, fields, touched(accesses))
         tests.append(JudgedTest(hostile_test(name), Judgement.CONFLICTING, (finding,), name))
     summary = summary_of(tests, interface=names[0], target=names[1])
     return RunReport(summary, tests, dict(zip(names, names, strict=True)))

@@ -24,7 +24,7 @@ from commutant.report.page import render_html
 from commutant.report.page.bundle import MODULES, page_template, script
 from commutant.report.page.pack import unique_names
 from commutant.report.text import safe_text
-from tests.report.invented import POSIX18, hostile_run, invented_run, summary_of
+from tests.report.invented import POSIX18, changed_run, hostile_run, invented_run, summary_of
 
 LARGEST_PAGE_BYTES = 10_000_000
 LARGEST_RUN_TESTS = 25_000
@@ -52,6 +52,12 @@ def _data(html: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def friendly() -> RunReport:
     return invented_run()
+
+
+@pytest.fixture(scope="module")
+def base() -> RunReport:
+    """Another run of the same tests and of some more, with other findings."""
+    return changed_run(invented_run())
 
 
 @pytest.fixture(scope="module", params=["friendly", "hostile", "empty", "triples", "one"])
@@ -99,13 +105,64 @@ def test_page_asks_for_nothing_and_allows_its_own_code_alone(run: RunReport) -> 
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", code.text + own_style.text)
 
 
+def test_the_page_of_two_runs_is_valid_and_has_two_maps(friendly: RunReport, base: RunReport) -> None:
+    for one, other in ((base, friendly), (friendly, hostile_run()), (RunReport(summary_of([]), []), friendly)):
+        document = _parse(render_html(other, one))
+        elements = list(document.iter())
+        assert {element.tag for element in elements} <= KNOWN
+        ids = [element.get("id") for element in elements if element.get("id")]
+        assert len(ids) == len(set(ids))
+        for element in elements:
+            for reference in ("headers", "for", "aria-labelledby", "aria-controls", "aria-describedby"):
+                assert set((element.get(reference) or "").split()) <= set(ids)
+    document = _parse(render_html(friendly, base))
+    assert len(document.findall(".//table[@class='map']")) == 2
+    heads = [head.text for head in document.findall(".//table[@id='ranking']/thead//th")]
+    assert heads == ["variable", "sharing", "base", "tests", "alone", "sets"]
+
+
+def test_tables_of_two_runs_hold_both_verdicts(friendly: RunReport, base: RunReport) -> None:
+    data = _data(render_html(friendly, base))
+    columns, outcomes = data["tests"], [outcome for outcome, _ in data["outcomes"]]
+    verdicts = {judged.test.id: [None, judged] for judged in friendly.tests}
+    for judged in base.tests:
+        verdicts.setdefault(judged.test.id, [None, None])[0] = judged
+    assert sorted(columns["id"]) == sorted(verdicts)
+    only_one = 0
+    for index, test_id in enumerate(columns["id"]):
+        for judged, outcome, findings in zip(
+            verdicts[test_id], ("before", "outcome"), ("was", "findings"), strict=True
+        ):
+            only_one += judged is None
+            assert columns[outcome][index] == (outcomes.index(judged.outcome) if judged else -1)
+            shown = [_finding(data, finding)[0] for finding in columns[findings][index]]
+            assert shown == [finding.name for finding in (judged.findings if judged else ())]
+    assert only_one > 0
+    names = {variable.name for run in (friendly, base) for variable in rank_shared(run.tests)}
+    assert set(data["variables"]) == names
+
+
+def test_lines_have_their_fields_and_what_every_core_touched(friendly: RunReport) -> None:
+    data = _data(render_html(friendly))
+    for index, judged in enumerate(friendly.tests):
+        for finding, packed in zip(judged.findings, data["tests"]["findings"][index], strict=True):
+            fields, touched = data["lines"][data["findings"][packed][6]]
+            own = f"{finding.object}."
+            assert [(at, size, data["strings"][name]) for at, size, name in fields] == [
+                (one.offset, one.size_bytes, one.name.removeprefix(own)) for one in finding.fields
+            ]
+            assert touched == [
+                [one.core, list(map(list, one.read)), list(map(list, one.written))] for one in finding.touched
+            ]
+
+
 def test_the_same_run_gives_the_same_page(friendly: RunReport) -> None:
     assert render_html(friendly) == render_html(friendly)
 
 
 def test_heat_map_and_ranking_are_there_without_scripts(friendly: RunReport) -> None:
     document = _parse(render_html(friendly))
-    cells = document.findall(".//table[@id='map']//a")
+    cells = document.findall(".//table[@id='map-0']//a")
     assert len(cells) == 21
     assert all(re.search(r"\d+ of \d+ tests? not conflict-free", cell.get("title")) for cell in cells)
     names = [link.text for link in document.findall(".//table[@id='ranking']//a")]
@@ -119,7 +176,7 @@ def test_packed_tables_hold_every_test_and_point_inside(run: RunReport) -> None:
     assert json.dumps(data).isascii()
     columns = data["tests"]
     assert {len(column) for column in columns.values()} == {len(run.tests)}
-    for name in ("strings", "parts", "blocks", "lists", "stacks", "accesses", "findings", "orders"):
+    for name in ("strings", "parts", "blocks", "lists", "stacks", "accesses", "lines", "findings", "orders"):
         distinct = {json.dumps(item) for item in data[name]}
         assert len(distinct) == len(data[name]), f"{name} holds something twice"
     strings = data["strings"]
@@ -135,7 +192,7 @@ def test_packed_tables_hold_every_test_and_point_inside(run: RunReport) -> None:
 
 
 def _finding(data: dict[str, Any], index: int) -> tuple[str, list[list[str]]]:
-    variable, _, *accesses, _, _ = data["findings"][index]
+    variable, _, *accesses = data["findings"][index][:4]
     stacks = [data["stacks"][data["accesses"][access][5]] for access in accesses]
     return data["variables"][variable], [[data["strings"][frame] for frame in stack] for stack in stacks]
 

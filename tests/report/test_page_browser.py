@@ -3,94 +3,20 @@
 from __future__ import annotations
 
 import base64
-import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 import pytest
-from selenium.webdriver import ActionChains, Chrome, ChromeOptions, Keys
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
 
-from commutant.report import c_program, write_html
+from commutant.report import c_program, rank_shared, write_html
 from commutant.report.data import JudgedTest, RunReport
+from commutant.report.groups import has_failing_call
+from commutant.report.hints import hint
+from tests.report.browser import LOWEST_CONTRAST, MOST_STEPS, OVERFLOW_PIXELS, Page
 from tests.report.invented import POSIX18, hostile_run, invented_run
-
-PATIENCE_SECONDS = 60
-MOST_STEPS = 20
-SWITCHES = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--window-size=1400,1000"),
-)
-
-
-class Page:
-    """A page in the browser, and what a reader does with it."""
-
-    def __init__(self, driver: Chrome, path: Path) -> None:
-        self.driver = driver
-        self.address = path.as_uri()
-
-    def open(self, hash_: str = "") -> None:
-        self.driver.get("about:blank")
-        self.drain("performance")
-        self.driver.get(self.address + hash_)
-        self.wait(lambda: self.find("#explorer").is_displayed())
-
-    def find(self, selector: str) -> WebElement:
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector: str) -> list[WebElement]:
-        return [item for item in self.driver.find_elements(By.CSS_SELECTOR, selector) if item.is_displayed()]
-
-    def text(self, selector: str) -> str:
-        return self.find(selector).text
-
-    def run(self, code: str) -> Any:
-        return self.driver.execute_script(code)
-
-    def wait(self, condition: Callable[[], object]) -> None:
-        WebDriverWait(self.driver, PATIENCE_SECONDS, poll_frequency=0.02).until(lambda _: condition())
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            ActionChains(self.driver).send_keys(key).perform()
-
-    def focused(self, attribute: str) -> str | None:
-        value = self.driver.execute_script("return document.activeElement.getAttribute(arguments[0])", attribute)
-        assert value is None or isinstance(value, str)
-        return value
-
-    @property
-    def hash(self) -> str:
-        text = self.run("return location.hash")
-        assert isinstance(text, str)
-        return text
-
-    def drain(self, log: str) -> list[dict[str, Any]]:
-        return list(self.driver.get_log(log))  # type: ignore[no-untyped-call]
-
-    def requests(self) -> set[str]:
-        messages = [json.loads(entry["message"])["message"] for entry in self.drain("performance")]
-        return {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
-    assert chromium and chromedriver, "expected chromium and chromedriver on PATH: install them with `make setup`"
-    options = ChromeOptions()
-    options.binary_location = chromium
-    for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(switch)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = Chrome(options=options, service=Service(chromedriver))
-    yield browser
-    browser.quit()
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +50,9 @@ def _conflicting(run: RunReport, *calls: str) -> JudgedTest:
 
 def test_click_from_heat_map_to_stack(page: Page, run: RunReport) -> None:
     tests = _tests_of(run, "link", "rename")
-    page.find('#map [data-calls="link,rename"]').click()
+    page.find('#map-0 [data-calls="link,rename"]').click()
     page.wait(lambda: page.text("#count") == f"{len(tests)} of {len(run.tests)} tests")
-    assert page.find('#map [data-calls="link,rename"]').get_attribute("aria-current") == "true"
+    assert page.find('#map-0 [data-calls="link,rename"]').get_attribute("aria-current") == "true"
 
     judged = _conflicting(run, "link", "rename")
     for _ in range(MOST_STEPS):
@@ -210,7 +136,7 @@ def test_words_verdict_and_variable_filter_together(page: Page, run: RunReport) 
     both = [judged for judged in wanted if "struct cred.usage" in {finding.name for finding in judged.findings}]
     assert 0 < len(both) < len(wanted)
     page.wait(lambda: page.text("#count") == f"{len(both)} of {total} tests")
-    dim = {cell.get_attribute("data-calls") for cell in page.all("#map .dim")}
+    dim = {cell.get_attribute("data-calls") for cell in page.all("#map-0 .dim")}
     assert dim
     for calls in dim:
         assert not any(
@@ -227,6 +153,67 @@ def test_words_verdict_and_variable_filter_together(page: Page, run: RunReport) 
 def _frames(judged: JudgedTest) -> set[str]:
     accesses = [access for finding in judged.findings for access in (finding.first, finding.second)]
     return {word for access in accesses for frame in access.stack for word in (frame.split("+")[0],)}
+
+
+def test_a_word_can_look_in_one_place_alone(page: Page, run: RunReport) -> None:
+    def count(words: str) -> int:
+        page.open(f"#find={quote(words)}")
+        return int(page.text("#count").split(" of ")[0].replace(",", ""))
+
+    def expected(condition: Callable[[JudgedTest], bool]) -> int:
+        number = sum(1 for judged in run.tests if condition(judged))
+        assert 0 < number < len(run.tests)
+        return number
+
+    def kinds(judged: JudgedTest) -> set[str]:
+        return {hint(finding).kind for finding in judged.findings}
+
+    assert count("call:link") == count("CALL:unLINK call:link") + expected(
+        lambda judged: any("link" in call for call in judged.calls) and "unlink" not in judged.calls
+    )
+    assert count("type:d_lockref") == expected(lambda one: any(f.name.endswith("d_lockref") for f in one.findings))
+    assert count("function:inode_permission") == expected(lambda one: "inode_permission" in _frames(one))
+    assert count("verdict:unstable") == expected(lambda one: one.outcome == "unstable")
+    assert count("kind:reference") == expected(lambda one: "reference count" in kinds(one))
+    assert count("kind:reference call:open verdict:conflict") == expected(
+        lambda one: (
+            "reference count" in kinds(one)
+            and "open" in one.calls
+            and one.outcome.startswith("conflict")
+            and one.outcome != "unstable"
+        )
+    )
+    assert count("type:inode_permission") == 0
+    assert count("constructor:x") == 0
+
+
+def test_a_chosen_variable_says_what_it_costs(page: Page, run: RunReport) -> None:
+    variable = rank_shared(run.tests)[0]
+    page.find(f'#ranking [data-variable="{variable.name}"]').click()
+    sentence = f"{variable.name} breaks {variable.tests} tests of {variable.sets} sets of calls"
+    page.wait(lambda: sentence in page.text("#filters"))
+
+
+def test_a_line_is_drawn_with_its_fields_and_cores(page: Page, run: RunReport) -> None:
+    judged = next(one for one in run.tests if any(finding.sharing == "false" for finding in one.findings))
+    page.open(f"#test={judged.test.id}")
+    page.wait(lambda: page.all(".shared"))
+    for picture, finding in zip(page.all(".shared"), judged.findings, strict=True):
+        titles = [
+            title.get_attribute("textContent") for title in picture.find_elements(By.CSS_SELECTOR, ".field title")
+        ]
+        own = f"{finding.object}."
+        assert titles == [
+            f"{one.name.removeprefix(own)}: bytes {one.offset} to {one.offset + one.size_bytes - 1}"
+            for one in finding.fields
+        ]
+        for look, ranges in (("write", "written"), ("read", "read")):
+            drawn = len(picture.find_elements(By.CSS_SELECTOR, f".line rect.{look}"))
+            assert drawn == sum(size for one in finding.touched for _, size in getattr(one, ranges))
+        assert len(picture.find_elements(By.CSS_SELECTOR, ".witness")) == 2
+        advice = hint(finding, has_failing_call(judged))
+        assert advice.technique.advice in picture.text and f"docs/patterns.md#{advice.technique.anchor}" in picture.text
+        assert advice.kind in picture.find_element(By.CSS_SELECTOR, "h4").text
 
 
 def test_address_opens_a_test_and_the_back_button_closes_it(page: Page, run: RunReport) -> None:
@@ -260,30 +247,6 @@ def test_dark_and_light_are_both_readable(page: Page) -> None:
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert seen["light"] == "rgb(255, 255, 255)"
     assert seen["dark"] != seen["light"]
-
-
-OVERFLOW_PIXELS = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-LOWEST_CONTRAST = """
-const channel = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
-const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-function background(element) {
-  for (; element; element = element.parentElement) {
-    const colour = parse(getComputedStyle(element).backgroundColor);
-    if (colour.length < 4 || colour[3] === 1) return colour;
-  }
-  return [255, 255, 255];
-}
-let lowest = 21;
-for (const element of document.querySelectorAll("body *")) {
-  const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-  if (!hasText || !element.checkVisibility() || element.disabled) continue;
-  const pair = [luminance(parse(getComputedStyle(element).color)), luminance(background(element))];
-  lowest = Math.min(lowest, (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05));
-}
-return lowest;
-"""
 
 
 @pytest.mark.parametrize("width", [360, 768, 1400])

@@ -18,12 +18,13 @@ from commutant.errors import UsageError
         "commutant diff runs/names-linux-1 runs/names-linux-fs-ramfs-1",
         "commutant diff runs/before runs/after --fail-on new --suppress commutant.toml",
         "commutant diff runs/before runs/after --format markdown >> $GITHUB_STEP_SUMMARY",
+        "commutant diff runs/before runs/after --format html -o both.html",
         "commutant diff old/corpus.jsonl.gz new/corpus.jsonl.gz",
     ),
 )
 @click.argument("base", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@options.output_format("text", "json", "markdown")
+@options.output_format("text", "json", "markdown", "html")
 @click.option("--fail-on", type=click.Choice(["new"]), help="Exit with 1 if NEW has a finding that BASE never saw.")
 @options.suppress
 @options.output_file
@@ -37,6 +38,8 @@ def command(
     corpus. Of corpora: tests that were added and removed.
     """
     results.refuse_existing(output)
+    if format_ == "html" and output is None:
+        raise click.UsageError("--format html needs -o FILE, the page to write")
     if _is_run(base) != _is_run(new):
         kinds = {True: "a run", False: "a corpus"}
         raise UsageError(
@@ -44,7 +47,7 @@ def command(
         )
     if _is_run(base):
         return _diff_runs(base, new, format_, fail_on, suppress, output)
-    for flag, value in (("--fail-on", fail_on), ("--suppress", suppress)):
+    for flag, value in (("--fail-on", fail_on), ("--suppress", suppress), ("--format html", format_ == "html")):
         if value:
             raise click.UsageError(f"{flag} is for runs; these are two corpora")
     _diff_corpora(base, new, format_, output)
@@ -94,6 +97,12 @@ def _diff_runs(
         results.put([json.dumps(document, indent=1, ensure_ascii=True), "\n"], output)
     elif format_ == "markdown":
         results.put([run_comparison_markdown(comparison, old, now)], output)
+    elif format_ == "html":
+        from commutant.report import write_html
+
+        assert output is not None
+        write_html(after, output, before)
+        console.write(f"{output}\n")
     else:
         results.draw(lambda screen: print_run_comparison(comparison, old, now, screen), output)
     return 1 if fail_on == "new" and failing(comparison.appeared) else 0

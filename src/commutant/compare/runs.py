@@ -8,23 +8,14 @@ NEW never saw it. So what merely comes and goes is in neither list.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commutant.errors import UsageError
 from commutant.mtrace.fingerprint import Fingerprint
 from commutant.mtrace.verdict import Outcome
-from commutant.report.data import JudgedTest, RunReport
+from commutant.report.data import BADNESS, JudgedTest, RunReport
 from commutant.report.groups import FindingGroup, FingerprintTable, group_findings
-
-BADNESS: Mapping[Outcome, int] = {
-    Outcome.CONFLICT_FREE: 0,
-    Outcome.UNSTABLE: 1,
-    Outcome.CONFLICTING: 2,
-    Outcome.WRONG_RESULT: 3,
-    Outcome.CRASHED: 4,
-}
-"""A test became worse if this rose. Skipped tests say nothing and are not compared."""
 
 
 @dataclass(frozen=True, slots=True)

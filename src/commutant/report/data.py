@@ -23,6 +23,15 @@ OUTCOME_WORDS: Mapping[Outcome, str] = {
     Outcome.CRASHED: "crashed",
 }
 
+BADNESS: Mapping[Outcome, int] = {
+    Outcome.CONFLICT_FREE: 0,
+    Outcome.UNSTABLE: 1,
+    Outcome.CONFLICTING: 2,
+    Outcome.WRONG_RESULT: 3,
+    Outcome.CRASHED: 4,
+}
+"""From one run to another, a test became worse if this rose. Skipped tests say nothing and are not compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedTest:

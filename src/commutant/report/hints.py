@@ -88,7 +88,7 @@ _LOCK = re.compile(
 )
 _STATISTICS = re.compile(
     rf"(?:^|[._\s])(?:nr_\w+|n_\w+|total_\w+|\w*stat|\w*stats|\w*_cnt|\w*counter|\w*counters|i_version|hits|misses){_END}"
-    rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_ino|last_ino|cookie|map_count|nonresident_age){_END}"
+    rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|last_ino|cookie|map_count|nonresident_age){_END}"
 )
 _LIST_HEAD = re.compile(
     rf"{_START}(?:list|lists|lru|next|prev|pprev|subdirs|child|children|siblings?|hlist|hash|hashtable|alias|inodes|head"

@@ -7,10 +7,15 @@
     orders      [[order, [[results, observation], ...]], ...]: lists of strings in each acceptable outcome
     stacks      lists of strings, innermost frame first
     accesses    [core, 1 if write, first byte, bytes, function, stack, sentence]
-    findings    [variable, 1 if true sharing, access, access, field, field]
+    lines       [[first byte, bytes, name], ...], [[core, [[first byte, bytes], ...] read, likewise written], ...]
+    findings    [variable, 1 if true sharing, access, access, field, field, line, kind, technique]
+    techniques  [heading, advice, anchor in docs/patterns.md]
     variables   names, in the order of the ranking
     sets        [[calls], tests]; calls as strings
     tests       one column per property, each as long as there are tests
+
+Of two runs, `outcome` and `findings` are those of the newer, `before` and `was` those of the older; the outcome is -1
+in the run that did not judge a test. `badness` says, per outcome, which is worse (-1: says nothing).
 
 All texts are made here, by `commutant.report.describe`, so that the page's scripts arrange and never phrase.
 """
@@ -24,7 +29,7 @@ from commutant.errors import UsageError
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.verdict import Outcome
 from commutant.report.cprogram import c_program_blocks
-from commutant.report.data import OUTCOME_WORDS, JudgedTest
+from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import (
     access_fields,
     access_text,
@@ -39,6 +44,8 @@ from commutant.report.describe import (
     sentence,
     step_texts,
 )
+from commutant.report.groups import has_failing_call
+from commutant.report.hints import Technique, hint
 from commutant.report.ranking import SharedVariable
 from commutant.report.text import safe_lines, safe_text
 from commutant.testgen.testcase import TestCase
@@ -46,6 +53,7 @@ from commutant.testgen.testcase import TestCase
 SCHEMA_VERSION = 1
 
 _OUTCOMES = tuple(Outcome)
+_TECHNIQUES = tuple(Technique)
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -76,37 +84,40 @@ class Pack:
         self._orders: Table[tuple[object, ...]] = Table()
         self._stacks: Table[tuple[int, ...]] = Table()
         self._accesses: Table[tuple[int, ...]] = Table()
+        self._lines: Table[tuple[object, ...]] = Table()
         self._findings: Table[tuple[int, ...]] = Table()
         self._sets: dict[tuple[str, ...], int] = {}
         self._variable_names = unique_names([variable.name for variable in ranking])
         self._variables = {variable.name: index for index, variable in enumerate(ranking)}
         self._columns: dict[str, list[object]] = {name: [] for name in _COLUMNS}
 
-    def add(self, judged: JudgedTest) -> None:
-        """Adds one test."""
-        test = judged.test
+    def add(self, test: TestCase, judged: JudgedTest | None, before: JudgedTest | None = None) -> None:
+        """Adds one test, as the run judged it and as an earlier one did."""
         program, refusal = self._program(test)
+        details = [one.detail for one in (judged, before) if one and one.detail]
         row: dict[str, object] = {
             "id": safe_text(test.id),
             "set": self._set(tuple(call.call for call in test.calls)),
-            "outcome": _OUTCOMES.index(judged.outcome),
+            "outcome": _OUTCOMES.index(judged.outcome) if judged else -1,
+            "before": _OUTCOMES.index(before.outcome) if before else -1,
             "class": self._string(test.equivalence_class),
             "headline": self._strings.add(headline(test)),
             "placement": self._strings.add(placement_text(test)),
             "sentence": self._strings.add(sentence(test)),
-            "detail": self._strings.add(safe_lines(judged.detail)),
+            "detail": self._strings.add(safe_lines(details[0] if details else "")),
             "calls": self._list([call_text(call) for call in test.calls]),
             "places": self._list([place_text(call) for call in test.calls]),
             "setup": self._list(step_texts(test.setup, process_count(test))),
             "orders": self._order(test),
             "program": program,
             "refusal": self._string(refusal),
-            "findings": [self._finding(finding) for finding in judged.findings],
+            "findings": self._findings_of(judged),
+            "was": self._findings_of(before),
         }
         for name, column in self._columns.items():
             column.append(row[name])
 
-    def tables(self) -> dict[str, object]:
+    def tables(self, is_comparison: bool) -> dict[str, object]:
         """The tables as JSON values."""
         counts = [0] * len(self._sets)
         for index in self._columns["set"]:
@@ -114,7 +125,10 @@ class Pack:
             counts[index] += 1
         return {
             "schema_version": SCHEMA_VERSION,
+            "is_comparison": is_comparison,
             "outcomes": [[outcome.value, OUTCOME_WORDS[outcome]] for outcome in Outcome],
+            "badness": [BADNESS.get(outcome, -1) for outcome in Outcome],
+            "techniques": [[technique.title, technique.advice, technique.anchor] for technique in Technique],
             "strings": self._strings.items(),
             "parts": self._parts.items(),
             "blocks": self._blocks.items(),
@@ -122,6 +136,7 @@ class Pack:
             "orders": self._orders.items(),
             "stacks": self._stacks.items(),
             "accesses": self._accesses.items(),
+            "lines": self._lines.items(),
             "findings": self._findings.items(),
             "variables": self._variable_names,
             "sets": [
@@ -161,8 +176,15 @@ class Pack:
         except UsageError as error:
             return [], str(error)
 
-    def _finding(self, finding: Finding) -> int:
+    def _findings_of(self, judged: JudgedTest | None) -> list[int]:
+        if judged is None or not judged.findings:
+            return []
+        failing = has_failing_call(judged)
+        return [self._finding(finding, failing) for finding in judged.findings]
+
+    def _finding(self, finding: Finding, failing: bool) -> int:
         fields = access_fields(finding)
+        advice = hint(finding, failing)
         return self._findings.add(
             (
                 self._variables[finding.name],
@@ -171,8 +193,19 @@ class Pack:
                 self._access(finding.second),
                 self._strings.add(fields[0]),
                 self._strings.add(fields[1]),
+                self._line(finding),
+                self._strings.add(advice.kind.value),
+                _TECHNIQUES.index(advice.technique),
             )
         )
+
+    def _line(self, finding: Finding) -> int:
+        """The picture of the line: names without the object where it is the finding's own."""
+        own = f"{finding.object}."
+        fields = tuple(
+            (field.offset, field.size_bytes, self._string(field.name.removeprefix(own))) for field in finding.fields
+        )
+        return self._lines.add((fields, tuple((one.core, one.read, one.written) for one in finding.touched)))
 
     def _access(self, access: Access) -> int:
         return self._accesses.add(
@@ -193,6 +226,7 @@ _COLUMNS = (
         "id",
         "set",
         "outcome",
+        "before",
         "class",
         "headline",
         "placement",
@@ -203,7 +237,7 @@ _COLUMNS = (
         "setup",
         "orders",
     ),
-    *("program", "refusal", "findings"),
+    *("program", "refusal", "findings", "was"),
 )
 
 

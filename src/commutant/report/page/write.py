@@ -1,4 +1,4 @@
-"""Renders the page of a run and writes it.
+"""Renders the page of a run, or of two side by side, and writes it.
 
 The page asks the browser to refuse everything that is not its own: a content security policy allows exactly this script
 and this style, by their hashes, and no request at all; the script may not turn text into HTML (trusted types).
@@ -12,6 +12,8 @@ import gzip
 import hashlib
 import json
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
@@ -19,10 +21,10 @@ from markupsafe import Markup
 
 from commutant.errors import RunError
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
-from commutant.report.heat import LEVELS, heat_map, level, sorted_sets
+from commutant.report.heat import LEVELS, HeatMap, heat_map, level, sorted_sets
 from commutant.report.page.bundle import page_template, script, style
 from commutant.report.page.pack import Pack, unique_names
-from commutant.report.ranking import FUNCTIONS_SHOWN, rank_shared
+from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
 from commutant.report.text import percent, plural, safe_text
 
 RANKING_AT_FIRST = 10
@@ -32,9 +34,12 @@ _COMPACT_CALLS = 9
 """From this many calls on, the cells of the heat map are small."""
 
 
-def write_html(run: RunReport, path: Path) -> None:
-    """Writes the page to `path`, which appears complete or not at all. Raises RunError if it cannot be written."""
-    text = render_html(run)
+def write_html(run: RunReport, path: Path, base: RunReport | None = None) -> None:
+    """Writes the page of a run to `path`, which appears complete or not at all; with `base`, of two runs side by side.
+
+    Raises RunError if it cannot be written.
+    """
+    text = render_html(run, base)
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_text(text, encoding="utf-8", newline="\n")
@@ -48,34 +53,68 @@ def write_html(run: RunReport, path: Path) -> None:
         ) from error
 
 
-def render_html(run: RunReport) -> str:
-    """The page as text. Raises UsageError if the run's summary is not one."""
-    sets = read_sets(run.summary)
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the head of the page shows of one run."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    total: SetCounts
+    pairs: HeatMap | None
+    sets: Sequence[SetCounts]
+    ignored: Mapping[str, int]
+
+
+def render_html(run: RunReport, base: RunReport | None = None) -> str:
+    """The page as text. Raises UsageError if a run's summary is not one."""
+    views = [_view(one) for one in (base, run) if one is not None]
     ranking = rank_shared(run.tests)
-    pack = Pack(ranking)
-    for judged in run.tests:
-        pack.add(judged)
-    pairs = heat_map(sets)
+    before = {variable.name: variable for variable in rank_shared(base.tests)} if base else {}
+    names = {variable.name for variable in ranking}
+    everything = [*ranking, *(variable for variable in before.values() if variable.name not in names)]
     template = _environment().get_template("page.html.j2")
     return template.render(
         policy=content_security_policy(),
         style=Markup(style()),  # our own files, checked by bundle
         script=Markup(script()),
-        data=embedded_data(pack.tables()),
-        subject=f"{run.summary.get('interface', 'interface')} on {run.summary.get('target', 'target')}",
+        data=embedded_data(_packed(run, base, everything)),
+        title=" and ".join(view.title for view in views),
+        views=views,
+        set_key=_set_key,
+        compact=any(view.pairs is not None and len(view.pairs.calls) >= _COMPACT_CALLS for view in views),
+        level=level,
+        levels=range(1, LEVELS),
+        ranking=list(zip(unique_names([variable.name for variable in everything]), everything, strict=True)),
+        before=before if base else None,
+        gone=before.keys() - names,
+        most_tests=max((variable.tests for variable in everything), default=0),
+        ranking_at_first=RANKING_AT_FIRST,
+        functions_shown=FUNCTIONS_SHOWN,
+    )
+
+
+def _view(run: RunReport) -> View:
+    sets = read_sets(run.summary)
+    pairs = heat_map(sets)
+    ignored = run.summary.get("ignored")
+    return View(
+        title=f"{run.summary.get('interface', 'interface')} on {run.summary.get('target', 'target')}",
         facts=[(label, text) for label, text in run.facts.items() if text],
         total=total_counts(sets),
         pairs=pairs,
         sets=sorted_sets(sets) if pairs is None else [],
-        set_key=_set_key,
-        compact=pairs is not None and len(pairs.calls) >= _COMPACT_CALLS,
-        level=level,
-        levels=range(1, LEVELS),
-        ranking=list(zip(unique_names([variable.name for variable in ranking]), ranking, strict=True)),
-        ranking_at_first=RANKING_AT_FIRST,
-        functions_shown=FUNCTIONS_SHOWN,
-        ignored=run.summary.get("ignored") or {},
+        ignored=ignored if isinstance(ignored, Mapping) else {},
     )
+
+
+def _packed(run: RunReport, base: RunReport | None, ranking: Sequence[SharedVariable]) -> dict[str, object]:
+    pack = Pack(ranking)
+    before = {judged.test.id: judged for judged in base.tests} if base else {}
+    for judged in run.tests:
+        pack.add(judged.test, judged, before.pop(judged.test.id, None))
+    for old in before.values():
+        pack.add(old.test, None, old)
+    return pack.tables(is_comparison=base is not None)
 
 
 def content_security_policy() -> str:

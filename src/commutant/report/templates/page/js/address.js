@@ -1,7 +1,7 @@
-// The page's state lives in its address (#calls=...&variable=...&outcome=...&find=...&test=...), so that a link shows
+// The page's state lives in its address (#calls=...&variable=...&outcome=...&change=...&find=...&test=...), so that a link shows
 // to others what one sees, and the browser's back button works.
 
-const KEYS = ["calls", "variable", "outcome", "find", "test"];
+const KEYS = ["calls", "variable", "outcome", "change", "find", "test"];
 
 export function readState() {
   const parameters = new URLSearchParams(location.hash.slice(1));

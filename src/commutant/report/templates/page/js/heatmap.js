@@ -1,16 +1,15 @@
-// The heat map: marks the chosen set, dims sets that the chosen variable does not touch, keeps the links up to date.
+// The heat maps, one per run: mark the chosen set, dim sets that the chosen variable does not touch, keep the links up to date.
 
 import { addressWith } from "./address.js";
-import { byId } from "./dom.js";
 import { Roving } from "./roving.js";
 import { setsWithVariable } from "./search.js";
 
-const map = byId("map");
-const mapRoving = new Roving(map);
+const maps = [...document.querySelectorAll(".map, .sets")];
+const mapRovings = maps.map((map) => new Roving(map));
 
 export function showMap(state) {
   const touched = state.variable ? setsWithVariable(state.variable) : null;
-  for (const link of map.querySelectorAll("[data-calls]")) {
+  for (const link of maps.flatMap((map) => [...map.querySelectorAll("[data-calls]")])) {
     const calls = link.dataset.calls;
     const isChosen = calls === state.calls;
     link.href = addressWith({ calls: isChosen ? "" : calls, test: "" });
@@ -21,6 +20,7 @@ export function showMap(state) {
   }
 }
 
+// The newer run's map is the last one.
 export function focusMap() {
-  mapRoving.focusCurrent();
+  mapRovings.at(-1).focusCurrent();
 }

@@ -1,4 +1,5 @@
-// The picture of one 64-byte cache line: a row of bytes per core, filled where it wrote, hatched where it only read.
+// The picture of one 64-byte cache line: what its bytes are called, and below a row per core, filled where the core wrote,
+// hatched where it only read. The accesses that show the conflict are outlined, and labelled with what they do.
 
 import { svg } from "./dom.js";
 
@@ -8,13 +9,15 @@ const ROW_HEIGHT = 18;
 const LEFT = 46;
 const TOP = 16;
 const GAP = 6;
+const CHARACTER_WIDTH = 5.6;
 
 export function linePicture(finding) {
-  const width = LEFT + LINE_BYTES * BYTE_WIDTH + 6;
-  const height = TOP + 2 * ROW_HEIGHT + GAP + 4;
+  const touched = finding.touched.length ? finding.touched : finding.accesses.map(touchedByOne);
+  const top = TOP + (finding.fields.length ? ROW_HEIGHT + GAP : 0);
+  const height = top + touched.length * (ROW_HEIGHT + GAP) + 2;
   return svg(
     "svg",
-    { class: "line", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describeLine(finding) },
+    { class: "line", viewBox: `0 0 ${LEFT + LINE_BYTES * BYTE_WIDTH + 6} ${height}`, role: "img", "aria-label": describeLine(finding) },
     svg(
       "defs",
       null,
@@ -25,13 +28,24 @@ export function linePicture(finding) {
       ),
     ),
     scale(),
-    overlap(finding.accesses),
-    finding.accesses.map((access, row) => coreRow(access, row)),
+    finding.fields.map((field) => fieldBox(field, finding.accesses)),
+    overlap(finding.accesses, top, height),
+    touched.map((one, row) => coreRow(one, finding.accesses, top + row * (ROW_HEIGHT + GAP))),
   );
 }
 
+// What a core touched as far as its one access shows it.
+function touchedByOne({ core, isWrite, offset, size }) {
+  const range = [[offset, Math.min(size, LINE_BYTES - offset)]];
+  return { core, read: isWrite ? [] : range, written: isWrite ? range : [] };
+}
+
 function describeLine(finding) {
-  return `The 64-byte line: ${finding.accesses.map((access) => access.sentence).join("; ")}`;
+  const fields = finding.fields.map(({ offset, size, name }) => `${name} at ${offset}, ${size} bytes`);
+  return [
+    `The 64-byte line: ${finding.accesses.map((access) => access.sentence).join("; ")}`,
+    fields.length ? `fields: ${fields.join("; ")}` : "",
+  ].filter(Boolean).join(". ");
 }
 
 function scale() {
@@ -42,41 +56,75 @@ function scale() {
   return marks;
 }
 
-function overlap([one, other]) {
+function fieldBox({ offset, size, name }, accesses) {
+  const isTouched = accesses.some((access) => access.offset < offset + size && offset < access.offset + access.size);
+  const room = Math.floor((size * BYTE_WIDTH - 4) / CHARACTER_WIDTH);
+  const short = fitting(name.length <= room ? name : name.split(".").at(-1), room);
+  return svg(
+    "g",
+    { class: isTouched ? "field touched" : "field" },
+    svg("title", null, `${name}: bytes ${offset} to ${offset + size - 1}`),
+    svg("rect", { x: LEFT + offset * BYTE_WIDTH + 0.5, y: TOP + 0.5, width: size * BYTE_WIDTH - 1, height: ROW_HEIGHT - 1 }),
+    short ? svg("text", { x: LEFT + offset * BYTE_WIDTH + 3, y: TOP + 13 }, short) : null,
+  );
+}
+
+function overlap([one, other], top, height) {
   const start = Math.max(one.offset, other.offset);
   const end = Math.min(one.offset + one.size, other.offset + other.size, LINE_BYTES);
   if (end <= start) return null;
   return svg("rect", {
-    class: "overlap", x: LEFT + start * BYTE_WIDTH - 3, y: TOP - 3,
-    width: (end - start) * BYTE_WIDTH + 6, height: 2 * ROW_HEIGHT + GAP + 6,
+    class: "overlap", x: LEFT + start * BYTE_WIDTH - 3, y: top - 3, width: (end - start) * BYTE_WIDTH + 6, height: height - top + 2,
   });
 }
 
-function coreRow(access, row) {
-  const y = TOP + row * (ROW_HEIGHT + GAP);
-  const touchedEnd = Math.min(access.offset + access.size, LINE_BYTES);
-  const label = [access.isWrite ? "writes" : "reads", access.field].filter(Boolean).join(" ");
+function coreRow({ core, read, written }, accesses, y) {
+  const has = (ranges, byte) => ranges.some(([offset, size]) => offset <= byte && byte < offset + size);
   const bytes = [];
   for (let byte = 0; byte < LINE_BYTES; byte++) {
-    const isTouched = byte >= access.offset && byte < touchedEnd;
-    const look = isTouched ? (access.isWrite ? "write" : "read") : "byte";
+    const look = has(written, byte) ? "write" : has(read, byte) ? "read" : "byte";
     bytes.push(svg("rect", {
       class: look, x: LEFT + byte * BYTE_WIDTH + 0.5, y: y + 0.5, width: BYTE_WIDTH - 1, height: ROW_HEIGHT - 1,
     }));
   }
-  const fitsRight = touchedEnd <= LINE_BYTES / 2;
+  const access = accesses.find((one) => one.core === core);
   return svg(
     "g",
-    { class: `core-${access.core % 2}` },
-    svg("text", { x: 0, y: y + 13, class: "touch-label" }, `core ${access.core}`),
+    { class: `core-${core % 2}` },
+    svg("text", { x: 0, y: y + 13, class: "touch-label" }, `core ${core}`),
     bytes,
-    svg(
-      "text",
-      {
-        x: LEFT + (fitsRight ? touchedEnd * BYTE_WIDTH + 6 : access.offset * BYTE_WIDTH - 6), y: y + 13,
-        class: "touch-label", "text-anchor": fitsRight ? "start" : "end",
-      },
-      label.length > 48 ? `${label.slice(0, 47)}…` : label,
-    ),
+    access ? witness(access, [...read, ...written], y) : null,
   );
+}
+
+// The access that shows the conflict: an outline, and what it does, where the row has most room for words.
+function witness(access, touched, y) {
+  const end = Math.min(access.offset + access.size, LINE_BYTES);
+  const words = [access.isWrite ? "writes" : "reads", access.field].filter(Boolean).join(" ");
+  const { start, size } = widestGap(touched);
+  const room = Math.floor((size * BYTE_WIDTH - 8) / (CHARACTER_WIDTH + 0.6));
+  const short = fitting(words, room);
+  return [
+    svg("rect", {
+      class: "witness", x: LEFT + access.offset * BYTE_WIDTH - 0.5, y: y - 0.5,
+      width: (end - access.offset) * BYTE_WIDTH + 1, height: ROW_HEIGHT + 1,
+    }, svg("title", null, access.sentence)),
+    short ? svg("text", { x: LEFT + start * BYTE_WIDTH + 5, y: y + 13, class: "touch-label" }, short) : null,
+  ];
+}
+
+// As much of a text as there is room for, in characters; nothing rather than a letter or two.
+function fitting(text, room) {
+  if (text.length <= room) return text;
+  return room > 2 ? `${text.slice(0, room - 1)}…` : "";
+}
+
+function widestGap(ranges) {
+  const ends = [...ranges].sort(([one], [other]) => one - other);
+  let [start, best] = [0, { start: 0, size: 0 }];
+  for (const [offset, size] of [...ends, [LINE_BYTES, 0]]) {
+    if (offset - start > best.size) best = { start, size: offset - start };
+    start = Math.max(start, offset + size);
+  }
+  return best;
 }

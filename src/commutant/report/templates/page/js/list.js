@@ -4,6 +4,7 @@ import { addressWith, go, readState, replace } from "./address.js";
 import { byId, element } from "./dom.js";
 import { Roving } from "./roving.js";
 import { outcomes, testCount, testIndex, testSummary } from "./run.js";
+import { variableSentence } from "./ranking.js";
 import { selectTests } from "./search.js";
 
 const PAGE_SIZE = 25;
@@ -11,6 +12,7 @@ const PAGE_SIZE = 25;
 const body = byId("tests").tBodies[0];
 const find = byId("find");
 const verdict = byId("outcome");
+const change = byId("change");
 const listRoving = new Roving(body, (step) => turnPage(step, true));
 let selected = [];
 let page = 0;
@@ -19,6 +21,7 @@ let shownFor = null;
 for (const [value, words] of outcomes) verdict.append(element("option", { value }, words));
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 verdict.addEventListener("change", () => go({ outcome: verdict.value, test: "" }));
+change?.addEventListener("change", () => go({ change: change.value, test: "" }));
 byId("previous").addEventListener("click", () => turnPage(-1, false));
 byId("next").addEventListener("click", () => turnPage(1, false));
 
@@ -31,7 +34,7 @@ export function watchFind(onChange) {
 }
 
 export function showList(state) {
-  const key = JSON.stringify([state.calls, state.variable, state.outcome, state.find]);
+  const key = JSON.stringify([state.calls, state.variable, state.outcome, state.change, state.find]);
   if (key !== shownFor) {
     selected = selectTests(state);
     page = 0;
@@ -41,6 +44,7 @@ export function showList(state) {
   if (chosen >= 0) page = Math.floor(chosen / PAGE_SIZE);
   if (find.value !== state.find) find.value = state.find;
   verdict.value = state.outcome;
+  if (change) change.value = state.change;
   showFilters(state);
   showPage();
 }
@@ -61,7 +65,7 @@ function showFilters(state) {
     chip.addEventListener("click", () => go({ [key]: "", test: "" }));
     return chip;
   });
-  byId("filters").replaceChildren(...chips);
+  byId("filters").replaceChildren(...chips, variableSentence(state.variable));
   byId("count").textContent = `${selected.length.toLocaleString("en")} of ${testCount.toLocaleString("en")} tests`;
 }
 
@@ -77,7 +81,7 @@ function showPage() {
 }
 
 function listRow(test, row, chosen) {
-  const { id, outcome, outcomeWords, words, headline, placement, lines } = testSummary(test);
+  const { id, outcome, outcomeWords, before, wordsBefore, words, headline, placement, lines } = testSummary(test);
   const isChosen = id === chosen;
   const link = element(
     "a",
@@ -91,7 +95,12 @@ function listRow(test, row, chosen) {
   return element(
     "tr",
     { class: isChosen ? "current" : null },
-    element("td", null, element("span", { class: `outcome outcome-${outcome}` }, outcomeWords)),
+    element(
+      "td",
+      null,
+      element("span", { class: `outcome outcome-${outcome}` }, outcomeWords),
+      before ? element("span", { class: "was" }, `was ${wordsBefore}`) : null,
+    ),
     element("td", null, link),
     element("td", { class: "quiet" }, placement),
     element("td", { class: "number" }, lines ? String(lines) : ""),

@@ -31,7 +31,7 @@ function follow() {
 
 function goBack() {
   const state = readState();
-  const open = ["test", "find", "outcome", "variable", "calls"].find((key) => state[key]);
+  const open = ["test", "find", "outcome", "change", "variable", "calls"].find((key) => state[key]);
   if (open) go({ [open]: "" });
 }
 

@@ -1,7 +1,7 @@
 // The ranking of shared variables: choosing one filters the tests, choosing it again takes the filter away.
 
 import { addressWith } from "./address.js";
-import { byId } from "./dom.js";
+import { byId, element } from "./dom.js";
 import { Roving } from "./roving.js";
 
 const ranking = byId("ranking");
@@ -14,6 +14,12 @@ more?.addEventListener("click", () => {
   more.hidden = isAll;
   rankingRoving.refresh();
 });
+
+// What the variable costs, in words: "struct dentry.d_lockref breaks 2,113 tests of 41 sets of calls; ...".
+export function variableSentence(variable) {
+  const link = [...(ranking?.querySelectorAll("[data-variable]") ?? [])].find((one) => one.dataset.variable === variable);
+  return link ? element("span", { class: "quiet" }, `${variable} ${link.dataset.sentence}.`) : "";
+}
 
 export function showRanking(state) {
   for (const link of ranking?.querySelectorAll("[data-variable]") ?? []) {

@@ -6,7 +6,12 @@ const tables = await unpack(byId("data").textContent);
 const columns = tables.tests;
 const indexOfId = new Map(columns.id.map((id, index) => [id, index]));
 
+// Places within a packed finding and access.
+const KIND = 7;
+const FUNCTION = 4;
+
 export const testCount = columns.id.length;
+export const isComparison = tables.is_comparison;
 export const outcomes = tables.outcomes;
 export const variables = tables.variables;
 export const strings = tables.strings;
@@ -44,16 +49,37 @@ export function findingsOf(index) {
   return columns.findings[index];
 }
 
+// Of two runs: all findings that a test has or had.
+export function findingsOfBoth(index) {
+  return isComparison ? [...columns.findings[index], ...columns.was[index]] : columns.findings[index];
+}
+
+// Of two runs: "worse", "better", "findings" (same verdict for other reasons), "same", or "" where one says nothing.
+export function changeOf(index) {
+  const [now, before] = [columns.outcome[index], columns.before[index]];
+  const [badness, old] = [tables.badness[now] ?? -1, tables.badness[before] ?? -1];
+  if (badness < 0 || old < 0) return "";
+  if (badness !== old) return badness > old ? "worse" : "better";
+  const names = (findings) => findings.map((finding) => variableOfFinding[finding]).sort().join();
+  return names(columns.findings[index]) === names(columns.was[index]) ? "same" : "findings";
+}
+
 // The variable of each finding, by finding.
 export const variableOfFinding = tables.findings.map(([variable]) => variable);
 
-// What a list shows of a test.
+const NOT_RUN = ["skipped", "not run"];
+
+// What a list shows of a test; `before` is the verdict of the base, if there is one and it is another.
 export function testSummary(index) {
-  const [outcome, words] = outcomes[columns.outcome[index]];
+  const [outcome, words] = outcomes[columns.outcome[index]] ?? NOT_RUN;
+  const isOther = isComparison && columns.outcome[index] !== columns.before[index];
+  const [before, wordsBefore] = isOther ? (outcomes[columns.before[index]] ?? NOT_RUN) : ["", ""];
   return {
     id: columns.id[index],
     outcome,
     outcomeWords: words,
+    before,
+    wordsBefore,
     words: strings[columns.class[index]],
     headline: strings[columns.headline[index]],
     placement: strings[columns.placement[index]],
@@ -75,8 +101,21 @@ export function testDetail(index) {
       accepted: accepted.map(([results, observation]) => ({ results: list(results), observation: list(observation) })),
     })),
     refusal: strings[columns.refusal[index]],
-    findings: columns.findings[index].map(findingDetail),
+    findings: findingsWithState(index),
   };
+}
+
+// A test's findings; of two runs each says whether it is new, known or gone.
+function findingsWithState(index) {
+  const now = columns.findings[index].map(findingDetail);
+  if (!isComparison) return now;
+  const was = columns.was[index].map(findingDetail);
+  const known = new Set(was.map((finding) => finding.identity));
+  const still = new Set(now.map((finding) => finding.identity));
+  return [
+    ...now.map((finding) => ({ ...finding, state: known.has(finding.identity) ? "in both" : "new" })),
+    ...was.filter((finding) => !still.has(finding.identity)).map((finding) => ({ ...finding, state: "gone" })),
+  ];
 }
 
 export function programText(index) {
@@ -86,6 +125,15 @@ export function programText(index) {
 // The strings by which a test is found, besides those of its findings.
 export function stringsOfTest(index) {
   return [columns.class[index], columns.headline[index], columns.placement[index], columns.detail[index]];
+}
+
+export function callsOf(index) {
+  return tables.sets[columns.set[index]][0];
+}
+
+// For each finding, whether one of the strings flagged in `matches` is its kind.
+export function matchKinds(matches) {
+  return tables.findings.map((finding) => matches[finding[KIND]]);
 }
 
 // For each finding, whether one of the strings flagged in `matches`, or a variable flagged in `matchesVariable`, is in it.
@@ -98,11 +146,19 @@ export function matchFindings(matches, matchesVariable) {
 }
 
 function findingDetail(index) {
-  const [variable, isTrue, first, second, firstField, secondField] = tables.findings[index];
+  const [variable, isTrue, first, second, firstField, secondField, line, kind, technique] = tables.findings[index];
+  const [fields, touched] = tables.lines[line];
+  const [heading, advice, anchor] = tables.techniques[technique];
+  const functions = [first, second].map((one) => tables.accesses[one][FUNCTION]).sort();
   return {
     name: variables[variable],
+    identity: [variable, ...functions].join(),
     isTrue: isTrue === 1,
     accesses: [access(first, firstField), access(second, secondField)],
+    fields: fields.map(([offset, size, name]) => ({ offset, size, name: strings[name] })),
+    touched: touched.map(([core, read, written]) => ({ core, read, written })),
+    kind: strings[kind],
+    technique: { heading, advice, anchor },
   };
 }
 

@@ -2,13 +2,13 @@
 // then only follows indices: 25,000 tests take a few milliseconds.
 
 import {
-  findingsOf, matchFindings, outcomeOf, outcomes, setKeys, setOf, strings, stringsOfTest, testCount, testSummary,
-  variableOfFinding, variables,
+  callsOf, changeOf, findingsOfBoth, matchFindings, matchKinds, outcomeOf, outcomes, setKeys, setOf, strings,
+  stringsOfTest, testCount, testSummary, variableOfFinding, variables,
 } from "./run.js";
 
 let lowered = null;
 
-// Indices of the tests that match the state's calls, variable, verdict and words.
+// Indices of the tests that match the state's calls, variable, verdict, change and words.
 export function selectTests(state) {
   const filters = [];
   if (state.calls) {
@@ -19,9 +19,10 @@ export function selectTests(state) {
     const wanted = outcomes.findIndex(([value]) => value === state.outcome);
     filters.push((test) => outcomeOf(test) === wanted);
   }
+  if (state.change) filters.push((test) => changeOf(test) === state.change);
   if (state.variable) {
     const wanted = variables.indexOf(state.variable);
-    filters.push((test) => findingsOf(test).some((finding) => variableOfFinding[finding] === wanted));
+    filters.push((test) => findingsOfBoth(test).some((finding) => variableOfFinding[finding] === wanted));
   }
   for (const term of state.find.toLowerCase().split(/\s+/).filter(Boolean)) filters.push(termFilter(term));
   const selected = [];
@@ -33,20 +34,38 @@ export function selectTests(state) {
 
 // The sets of calls in which some test shares the variable.
 export function setsWithVariable(variable) {
-  return new Set(selectTests({ calls: "", outcome: "", find: "", variable }).map((test) => setKeys[setOf(test)]));
+  return new Set(selectTests({ calls: "", outcome: "", change: "", find: "", variable }).map((test) => setKeys[setOf(test)]));
 }
+
+const NONE = [];
+
+// Terms that look in one place alone, such as `function:dput`.
+const PLACES = {
+  call: (has) => (test) => callsOf(test).some((call) => has(call.toLowerCase())),
+  type: (has) => inFindings(matchFindings(NONE, lowered.variables.map(has))),
+  function: (has) => inFindings(matchFindings(lowered.strings.map(has), NONE)),
+  kind: (has) => inFindings(matchKinds(lowered.strings.map(has))),
+  verdict: (has) => {
+    const words = outcomes.map((outcome) => outcome.some(has));
+    return (test) => words[outcomeOf(test)] ?? false;
+  },
+};
 
 function termFilter(term) {
   lowered ??= { strings: strings.map(lower), variables: variables.map(lower) };
+  const [, place, wanted] = /^([a-z]+):(.+)$/s.exec(term) ?? [];
+  if (Object.hasOwn(PLACES, place ?? "")) return PLACES[place]((text) => text.includes(wanted));
   const has = (text) => text.includes(term);
   const matches = lowered.strings.map(has);
-  const findings = matchFindings(matches, lowered.variables.map(has));
+  const found = inFindings(matchFindings(matches, lowered.variables.map(has)));
   const words = outcomes.map(([, outcome]) => has(outcome));
   return (test) =>
-    words[outcomeOf(test)] ||
-    stringsOfTest(test).some((index) => matches[index]) ||
-    findingsOf(test).some((finding) => findings[finding]) ||
+    words[outcomeOf(test)] || stringsOfTest(test).some((index) => matches[index]) || found(test) ||
     has(testSummary(test).id);
+}
+
+function inFindings(matched) {
+  return (test) => findingsOfBoth(test).some((finding) => matched[finding]);
 }
 
 function lower(text) {

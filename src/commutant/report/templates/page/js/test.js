@@ -52,6 +52,7 @@ function testView(index) {
       null,
       element("span", { class: `outcome outcome-${test.outcome}` }, test.outcomeWords),
       " ",
+      test.before ? element("span", { class: "was" }, `was ${test.wordsBefore} `) : null,
       element("code", { class: "quiet" }, test.id),
     ),
     test.detail ? element("p", { class: "bad detail" }, test.detail) : null,
@@ -97,15 +98,25 @@ function expected({ order, accepted }, called) {
 function sharedLine(finding, index) {
   return element(
     "section",
-    { class: "shared", "data-finding": finding.name },
+    { class: finding.state === "gone" ? "shared gone" : "shared", "data-finding": finding.name },
     element(
       "h4",
       null,
       element("a", { href: addressWith({ variable: finding.name }) }, finding.name),
       " ",
       element("span", { class: "kind" }, finding.isTrue ? "true sharing: the same bytes" : "false sharing: different bytes of one line"),
+      " ",
+      element("span", { class: "kind" }, finding.kind),
+      finding.state ? [" ", element("span", { class: `kind state-${finding.state.replace(" ", "-")}` }, finding.state)] : null,
     ),
     linePicture(finding),
+    element(
+      "p",
+      { class: "advice" },
+      element("b", null, `${finding.technique.heading}. `),
+      `${finding.technique.advice} `,
+      element("span", { class: "quiet" }, `docs/patterns.md#${finding.technique.anchor}`),
+    ),
     element(
       "details",
       index === 0 ? { open: "" } : null,

@@ -1,0 +1,98 @@
+"""Hints: what a shared line is used for, and the technique to look at; the documentation has them all."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from commutant.report.hints import Kind, Technique, hint, kind_of
+from tests.campaign.fakes import make_finding
+from tests.report.invented import HOSTILE_NAMES
+
+PATTERNS = (Path(__file__).parents[2] / "docs/patterns.md").read_text()
+
+
+def finding(name, functions=("f", "g"), sharing="true", writes=(True, True)):
+    object_name, _, field = name.partition(".")
+    one = make_finding(functions=functions)
+    return dataclasses.replace(
+        one,
+        object=object_name,
+        field=field,
+        sharing=sharing,
+        first=dataclasses.replace(one.first, write=writes[0]),
+        second=dataclasses.replace(one.second, write=writes[1]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("struct dentry.d_lockref", Kind.REFERENCE_COUNT),
+        ("struct dentry.d_lockref.count", Kind.REFERENCE_COUNT),
+        ("struct file.f_count", Kind.REFERENCE_COUNT),
+        ("struct cred.usage", Kind.REFERENCE_COUNT),
+        ("struct inode.i_writecount", Kind.REFERENCE_COUNT),
+        ("struct inode.i_rwsem", Kind.LOCK),
+        ("struct inode.i_rwsem.count", Kind.LOCK),
+        ("struct super_block.s_inode_list_lock", Kind.LOCK),
+        ("rename_lock", Kind.LOCK),
+        ("struct mm_struct.mmap_lock", Kind.LOCK),
+        ("struct dentry.d_seq", Kind.LOCK),
+        ("per-CPU nr_dentry", Kind.STATISTICS),
+        ("struct shmem_sb_info.free_inodes", Kind.STATISTICS),
+        ("struct mm_struct.total_vm", Kind.STATISTICS),
+        ("struct files_struct.next_fd", Kind.STATISTICS),
+        ("struct lruvec.nonresident_age", Kind.STATISTICS),
+        ("struct dentry.d_subdirs", Kind.LIST_HEAD),
+        ("struct inode.i_sb_list.next", Kind.LIST_HEAD),
+        ("dentry_hashtable", Kind.LIST_HEAD),
+        ("struct inode.i_size", Kind.DATA),
+        ("struct inode.i_mtime", Kind.DATA),
+        ("struct dentry.d_flags", Kind.DATA),
+        ("struct clock.ticks", Kind.DATA),
+    ],
+)
+def test_a_name_says_the_kind(name, kind):
+    assert kind_of(finding(name)) is kind
+
+
+def test_functions_say_it_where_the_name_does_not():
+    assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "queued_spin_lock_slowpath"))) is Kind.LOCK
+    assert kind_of(finding("kmalloc-64", ("lockref_get", "x"))) is Kind.REFERENCE_COUNT
+    assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "x"))) is Kind.DATA
+    assert kind_of(finding("kmalloc-64", ("blockdown", "shutdown"))) is Kind.DATA
+
+
+@pytest.mark.parametrize(
+    ("shared", "failing", "technique"),
+    [
+        (finding("struct inode.i_rwsem | i_size", sharing="false"), False, Technique.SEPARATE),
+        (finding("struct dentry.d_lockref"), False, Technique.DEFER),
+        (finding("struct dentry.d_lockref"), True, Technique.DEFER),
+        (finding("struct inode.i_rwsem"), False, Technique.LAYER),
+        (finding("struct inode.i_rwsem"), True, Technique.CHECK_FIRST),
+        (finding("struct shmem_sb_info.free_inodes"), False, Technique.PER_CORE),
+        (finding("struct super_block.s_inode_list_lock"), False, Technique.PER_CORE),
+        (finding("struct inode.i_size", writes=(True, False)), False, Technique.DO_NOT_READ),
+        (finding("struct inode.i_size"), False, Technique.LAYER),
+        (finding("struct dentry.d_subdirs"), False, Technique.LAYER),
+    ],
+)
+def test_kind_and_access_say_the_technique(shared, failing, technique):
+    assert hint(shared, failing).technique is technique
+
+
+def test_every_technique_is_a_section_of_the_documentation():
+    headings = re.findall(r"^## (.+)$", PATTERNS, re.MULTILINE)
+    assert [technique.title for technique in Technique] == headings[:-1]
+    assert set(re.findall(r"\]\(#([a-z-]+)\)", PATTERNS)) == {technique.anchor for technique in Technique}
+
+
+def test_hostile_names_have_some_kind():
+    """Names of 10,000 characters once took a pattern minutes: it tried every way to part them at underscores."""
+    for name in (*HOSTILE_NAMES, "a_" * 5_000, "_lock" * 2_000 + "!", ".seq" * 3_000, "|" * 10_000):
+        assert kind_of(finding(f"struct x.{name}", (name, name))) in Kind
