@@ -213,7 +213,7 @@ class Conform:
     def _shrunk(self, suspect: Suspect, said: Callable[[str], None]) -> Difference:
         sequence, script = self._drawer.draw(suspect.number)
         shrinker = Shrinker(self.interface, self._sessions[0], said)
-        shrunk = shrinker.shrink(sequence, script, suspect.fault)
+        shrunk = shrinker.shrink(sequence, script, suspect.fault, same=self._most > 1)
         return Difference(suspect.number, len(sequence.calls), shrunk, self.again(suspect.number))
 
     def _as_drawn(self, suspect: Suspect) -> Difference:

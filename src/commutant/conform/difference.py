@@ -15,7 +15,7 @@ from commutant.conform.script import ModelRun, Script
 from commutant.conform.shrink import Shrunk
 from commutant.lang.interface import Interface
 from commutant.report.describe import call_text, value_text
-from commutant.testgen.concrete import Canonical
+from commutant.testgen.canonical import Canonical
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 
 _MOST_OUTCOMES = 64
@@ -72,7 +72,7 @@ class Difference:
         if self.shrunk.repeats == 0:
             drawn = f"sequence {self.number}; it came once and did not come again, so it is not shrunk"
         elif self.shrunk.repeats > 1:
-            drawn += f"; seen again within {self.shrunk.repeats} runs"
+            drawn += f", each candidate run {self.shrunk.repeats} times, since it comes now and then only"
         return "\n".join([*lines, "", f"  {drawn}", f"  again: {shlex.join(self.again)}"])
 
     def _transcript(self) -> Iterator[str]:

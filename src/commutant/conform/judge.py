@@ -9,7 +9,7 @@ the model must not be earlier on the target, whose clock may be coarse.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,9 +58,11 @@ class Pairing:
         other._forth, other._back, other._times = dict(self._forth), dict(self._back), dict(self._times)
         return other
 
-    def key(self) -> object:
-        """Equal for pairings that will judge alike."""
-        return sorted((repr(value), raw) for value, raw in self._forth.items()), sorted(self._times.items())
+    def key(self, ticks: Iterable[int]) -> object:
+        """Equal for pairings that will judge alike, where these are the ticks that the model's state still holds."""
+        bounds = [(tick, self._bounds(tick), self._times.get(tick)) for tick in ticks]
+        latest = max((latest for _, latest in self._times.values()), default=None)
+        return sorted((repr(value), raw) for value, raw in self._forth.items()), bounds, latest
 
     def meant(self, argument: Any) -> Any:
         """An argument as the target understands it: what stands now for the value that it was given."""
@@ -220,14 +222,19 @@ def _is_in_use(wanted: OpaqueValue, part: Any) -> bool:
 
 def _key(way: _Way) -> str:
     """Equal for ways that will go on alike."""
-    return repr((_frozen(vars(way.run.state)), way.pairing.key()))
+    ticks: set[int] = set()
+    state = _frozen(vars(way.run.state), ticks)
+    return repr((state, way.pairing.key(sorted(ticks))))
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: Any, ticks: set[int]) -> Any:
+    """A part of a state as lists whose text is equal for equal parts; adds the times in it to `ticks`."""
+    if isinstance(value, TimeValue):
+        ticks.add(int(value))
     if isinstance(value, dict):
-        return sorted((repr(key), _frozen(item)) for key, item in value.items())
+        return sorted((repr(key), _frozen(item, ticks)) for key, item in value.items())
     if isinstance(value, Struct):
-        return [(name, _frozen(getattr(value, name))) for name in struct_fields(type(value))]
+        return [(name, _frozen(getattr(value, name), ticks)) for name in struct_fields(type(value))]
     if isinstance(value, tuple | list):
-        return [_frozen(item) for item in value]
+        return [_frozen(item, ticks) for item in value]
     return value

@@ -16,7 +16,7 @@ from commutant.conform.sequence import Call, CallSequence, Results, resolve
 from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
 from commutant.lang.types import OpaqueValue, Sort, SortType, Struct, TimeValue, Type
-from commutant.testgen.concrete import Canonical
+from commutant.testgen.canonical import Canonical
 from commutant.testgen.testcase import Value
 
 
@@ -80,7 +80,8 @@ class ModelRun:
         self.interface = interface
         self.resolution = Resolution(picks)
         self._tick = 0
-        with faults_of(interface, "__init__"):
+        self.resolution.begin("initial", 0)
+        with answered_by(self.resolution), faults_of(interface, "__init__"):
             self.state = interface()
 
     def make(self, step: Step) -> Any:

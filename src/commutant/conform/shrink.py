@@ -1,9 +1,9 @@
-"""Shrinks a sequence that differs to a shortest and simplest one that differs in the same way.
+"""Shrinks a sequence that differs to a shortest and simplest one that differs.
 
 Candidates are tried in a fixed order, each on the real target, and the first that still differs is gone on with: fewer
 calls first, then fewer values, processes and cores, then simpler arguments. What is tried is always simpler than what
 there is, so it ends; and it is the same each time if the target is deterministic. Where a difference comes now and then
-only (clocks), each candidate is run as often as it took to see the difference again.
+only (clocks, choices), each candidate is run so often that it would be seen.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from commutant.conform.sequence import Call, CallSequence, Returned, Unresolved
 from commutant.conform.trial import Fault, Refused, find_fault
 from commutant.lang.interface import Interface
 from commutant.lang.types import BoolType, IntType, Process, SortType, Type
-from commutant.targets.base import Session
+from commutant.targets.base import SequenceRecord, Session
 
-REPEATS = (1, 8, 64)
-"""So often a sequence is run to see a difference again."""
+PROBES = (8, 64)
+"""So often a sequence is run to see how often it differs; the second only if it did not differ in the first."""
 
+_ENOUGH = 4
 _AT_ONCE = 32
-_MOST_TRIALS = 4000
+_MOST_TRIALS = 20_000
 _MOST_CRASHES = 60
 _PAIRS_UP_TO = 12
 
@@ -45,6 +46,19 @@ class Shrunk:
     repeats: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which faults to go on with: those with this signature, or, unless `same`, all; but deaths stay deaths."""
+
+    signature: tuple[str, ...]
+    same: bool
+
+    def by(self, fault: Fault, script: Script) -> bool:
+        if self.same or self.signature == ("crashed",):
+            return fault.signature(script) == self.signature
+        return fault.crashed is None
+
+
 class Shrinker:
     """Shrinks sequences of one interface on one session."""
 
@@ -56,44 +70,58 @@ class Shrinker:
         self._trials = 0
         self._crashes = 0
 
-    def shrink(self, sequence: CallSequence, script: Script, fault: Fault) -> Shrunk:
-        """The shortest that is found; raises RunError if the session cannot go on."""
-        wanted = fault.signature(script)
+    def shrink(self, sequence: CallSequence, script: Script, fault: Fault, *, same: bool) -> Shrunk:
+        """The shortest that is found; with `same` it must differ in the same way, else in any.
+
+        Raises RunError if the session cannot go on.
+        """
         self._trials = self._crashes = 0
-        for repeats in REPEATS:
-            again = self._first([sequence], wanted, repeats)
-            if again is not None:
-                return self._shrink_again_and_again(again, wanted)
+        wanted = _Wanted(fault.signature(script), same)
+        for probes in PROBES:
+            hits = [hit for hit in self._tried([sequence] * probes, wanted, 1) if hit is not None]
+            if hits:
+                repeats = 1 if len(hits) == probes else min(PROBES[-1], -(-_ENOUGH * probes // len(hits)))
+                return self._shrink_again_and_again(dataclasses.replace(hits[0], repeats=repeats), wanted)
+            if fault.crashed is not None:
+                break
         return Shrunk(sequence, script, fault, 0)
 
-    def _shrink_again_and_again(self, current: Shrunk, wanted: tuple[str, ...]) -> Shrunk:
+    def _shrink_again_and_again(self, current: Shrunk, wanted: _Wanted) -> Shrunk:
         found: Shrunk | None = current
         while found is not None:
             current = found
             self._said(f"{len(current.sequence.calls)} calls left after {self._trials} trials")
-            found = self._first(_simpler(self._interface, current), wanted, current.repeats)
+            hits = self._tried(_simpler(self._interface, current), wanted, current.repeats)
+            found = next((hit for hit in hits if hit is not None), None)
         return current
 
-    def _first(self, candidates: Iterable[CallSequence], wanted: tuple[str, ...], repeats: int) -> Shrunk | None:
-        """The first candidate that differs in the wanted way."""
+    def _tried(self, candidates: Iterable[CallSequence], wanted: _Wanted, repeats: int) -> Iterator[Shrunk | None]:
+        """What differs as is wanted among the candidates, in their order; None for one that does not. They are run
+        some at a time, as they are asked for; one by one if the implementation dies of them."""
         rest = iter(candidates)
+        at_once = 1 if wanted.signature == ("crashed",) else _AT_ONCE
         while self._trials < _MOST_TRIALS and self._crashes < _MOST_CRASHES:
-            some = list(itertools.islice(rest, _AT_ONCE if wanted != ("crashed",) else 1))
+            some = list(itertools.islice(rest, at_once))
             if not some:
-                return None
+                return
             written = list(self._written(some))
             texts = [script.text() for _, script in written for _ in range(repeats)]
             self._trials += len(texts)
             records = list(self._session.run_sequences(texts))
             self._crashes += sum(record.crashed is not None for record in records)
-            for index, record in enumerate(records):
-                sequence, script = written[index // repeats]
-                try:
-                    fault = find_fault(self._interface, script, record)
-                except (Refused, Undecided):
-                    continue
-                if fault is not None and fault.signature(script) == wanted:
-                    return Shrunk(sequence, script, fault, repeats)
+            for index, (sequence, script) in enumerate(written):
+                yield self._hit(sequence, script, records[index * repeats : (index + 1) * repeats], wanted)
+
+    def _hit(
+        self, sequence: CallSequence, script: Script, records: Sequence[SequenceRecord], wanted: _Wanted
+    ) -> Shrunk | None:
+        for record in records:
+            try:
+                fault = find_fault(self._interface, script, record)
+            except (Refused, Undecided):
+                continue
+            if fault is not None and wanted.by(fault, script):
+                return Shrunk(sequence, script, fault, len(records))
         return None
 
     def _written(self, sequences: Iterable[CallSequence]) -> Iterator[tuple[CallSequence, Script]]:
