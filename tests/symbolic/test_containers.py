@@ -73,13 +73,14 @@ class Concrete:
             return Pair(flag=self(value.flag), count=self(value.count))
         if isinstance(value, SymbolicMap):
             entries = enumerate(value.content.entries)
-            found = ((entry.key, value._value(number)) for number, entry in entries if self._present(value, number))
+            found = ((entry.key, value.value(number)) for number, entry in entries if self._present(value, number))
             return Map({self(key): self(item) for key, item in found})
         return value
 
     def _present(self, view: SymbolicMap, number: int) -> bool:
-        if number in view.written:
-            return view.written[number][0]
+        cell = view._cell(number)
+        if cell is not None:
+            return cell.present
         presence = view.content.entries[number].presence
         return not view.cleared and presence is not False and self(presence)
 

@@ -74,7 +74,8 @@ def _fact(context: Context, literal: Literal, holds: bool) -> Fact:
 def resolve(context: Context, term: Term) -> Term:
     """The term with numbered integer unknowns replaced by the terms that they stand for."""
     if term[0] == "apply":
-        return ("apply", term[1], tuple(resolve(context, argument) for argument in term[2]))
+        arguments = term[2] if isinstance(term[2], tuple) else term[2].arguments
+        return ("apply", term[1], tuple(resolve(context, argument) for argument in arguments))
     if term[0] == "linear":
         coefficients, constant = term[1]
         terms = tuple((resolve(context, context.int_terms[v]), c) for v, c in coefficients)

@@ -116,20 +116,27 @@ class Kinds:
         return ModelFault(f"{_place_of(self._interface, call)}{self._interface.__name__}.{call} {text}")
 
 
+_KINDS = {
+    Errno: "error",
+    Signal: "error",
+    type(None): "nothing",
+    bool: "a bool",
+    BoolValue: "a bool",
+    TimeValue: "a Time",
+    int: "an int",
+    IntValue: "an int",
+}
+
+
 def _kind(result: Any) -> str | None:
     """The kind of a result in words; None for what no call can return."""
-    if isinstance(result, Errno | Signal):
-        return "error"
-    if result is None:
-        return "nothing"
-    if isinstance(result, bool | BoolValue):
-        return "a bool"
-    if isinstance(result, TimeValue):
-        return "a Time"
-    if isinstance(result, int | IntValue):
-        return "an int"
+    simple = _KINDS.get(result.__class__)
+    if simple is not None:
+        return simple
     if isinstance(result, SortValue | OpaqueValue):
         return f"a {result.sort}"
+    if isinstance(result, int):
+        return "an int"
     if isinstance(result, Struct):
         parts = [_kind(getattr(result, field)) for field in struct_fields(type(result))]
         return None if None in parts else f"a {type(result).__name__}"

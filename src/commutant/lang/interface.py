@@ -11,10 +11,10 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from commutant.errors import UsageError
-from commutant.lang.types import Process, SortType, Type, check_type, describe_type, resolve_hints
+from commutant.lang.types import Process, Record, SortType, Type, check_type, describe_type, resolve_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,7 +74,7 @@ class CallSignature:
         return None
 
 
-class Interface:
+class Interface(Record):
     """Base class of models."""
 
     interface_name: ClassVar[str] = ""
@@ -84,6 +84,26 @@ class Interface:
         for name, type_ in type(self).state_types().items():
             given = hasattr(type(self), name)
             setattr(self, name, copy.deepcopy(getattr(type(self), name)) if given else type_.zero())
+
+    @classmethod
+    def from_origin(cls, origin: Callable[[str], Any], source: Self | None = None) -> Self:
+        """As for any record; an attribute that the class gives a value for would not be asked for, and is set now."""
+        state = super().from_origin(origin, source)
+        for name in cls._given():
+            setattr(state, name, origin(name))
+        return state
+
+    @classmethod
+    def _given(cls) -> tuple[str, ...]:
+        """The attributes of the state for which the class gives a value."""
+        names = cls.__dict__.get("_commutant_given")
+        if names is None:
+            names = tuple(name for name in cls.state_types() if hasattr(cls, name))
+            cls._commutant_given = names  # type: ignore[attr-defined]
+        return names
+
+    def __delattr__(self, name: str) -> None:
+        raise UsageError(f"self.{name} was deleted: expected every attribute of the state to stay")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -7,8 +7,7 @@ runs a model installs an `Oracle`.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
@@ -59,14 +58,19 @@ _oracle: ContextVar[Oracle | None] = ContextVar("commutant_oracle", default=None
 _default_oracle: Oracle = ConcreteOracle()
 
 
-@contextlib.contextmanager
-def answered_by(oracle: Oracle) -> Iterator[None]:
+class answered_by:
     """Installs an oracle for the models that run inside the `with` block."""
-    token = _oracle.set(oracle)
-    try:
-        yield
-    finally:
-        _oracle.reset(token)
+
+    __slots__ = ("_before", "_oracle")
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+
+    def __enter__(self) -> None:
+        self._before = _oracle.set(self._oracle)
+
+    def __exit__(self, *exception: object) -> None:
+        _oracle.reset(self._before)
 
 
 def choose(annotation: type[T], allowed: Callable[[T], Any] = lambda _: True) -> T:

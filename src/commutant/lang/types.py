@@ -11,10 +11,9 @@ import itertools
 import operator
 import types
 import typing
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from commutant.errors import UsageError
 
@@ -138,12 +137,52 @@ class Seq(list[T], Generic[T]):
     is."""
 
 
-class Struct:
-    """A record with annotated fields; compared field by field. `Inode(nlink=1)`; fields left out get a zero value.
+class Record:
+    """Named values. Each may come into being when it is first asked for, from an origin or from a record that this one
+    is a copy of.
 
-    A struct may be made without its fields (`Struct.from_origin`): each then comes from its origin when first asked
-    for. The symbolic engine makes unknown structs and copies so, since most of their fields are never looked at.
+    The symbolic engine makes unknown records and copies so, since most of what they hold is never looked at. What a
+    copy holds itself (`vars`) is what was asked of it or changed in it.
     """
+
+    __slots__ = ("__dict__", "__weakref__", "_held", "_origin", "_source")
+
+    if TYPE_CHECKING:  # annotations would be fields
+        _held: bool
+        _origin: Callable[[str], Any]
+        _source: Self | None
+
+    @classmethod
+    def from_origin(cls, origin: Callable[[str], Any], source: Self | None = None) -> Self:
+        """A record whose values are `origin(name)`; `source` is the record that they are copies of, if any."""
+        record = object.__new__(cls)
+        record._origin = origin
+        record._source = source
+        record._held = True
+        return record
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in Record.__slots__ or (origin := getattr(self, "_origin", None)) is None:
+                raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+            value = self.__dict__[name] = origin(name)
+            return value
+
+    def _holder(self, name: str) -> Self:
+        """The record that a value would be copied from: this one, if it holds the value itself."""
+        holder = self
+        while name not in holder.__dict__ and (source := getattr(holder, "_source", None)) is not None:
+            holder = source
+        return holder
+
+    def _seen(self, name: str) -> Any:
+        """A value as it is, without a copy of it."""
+        return getattr(self._holder(name), name)
+
+
+class Struct(Record):
+    """A record with annotated fields; compared field by field. `Inode(nlink=1)`; fields left out get a zero value."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -154,29 +193,6 @@ class Struct:
             raise TypeError(f"{type(self).__name__} has no field {sorted(unknown)[0]!r}")
         for name, field_type in declared.items():
             setattr(self, name, fields[name] if name in fields else field_type.zero())
-
-    @classmethod
-    def from_origin(cls, origin: Callable[[str], Any], source: Struct | None = None) -> Self:
-        """A struct whose field values are `origin(name)`; `source` is the struct that they are copies of, if any."""
-        struct = object.__new__(cls)
-        struct.__dict__["_origin"] = origin
-        struct.__dict__["_source"] = source
-        struct.__dict__["_held"] = True
-        return struct
-
-    def __getattr__(self, name: str) -> Any:
-        origin = self.__dict__.get("_origin")
-        if origin is None or name not in struct_fields(type(self)):
-            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
-        value = self.__dict__[name] = origin(name)
-        return value
-
-    def _holder(self, name: str) -> Struct:
-        """The struct that a field's value would be copied from: this one, if it holds the field itself."""
-        holder = self
-        while name not in holder.__dict__ and (source := holder.__dict__.get("_source")) is not None:
-            holder = source
-        return holder
 
     def relevant(self) -> Iterable[str]:
         """The fields that a caller could ever tell apart, given the others; a struct with variants overrides this."""
@@ -197,12 +213,12 @@ class Struct:
         return f"{type(self).__name__}({fields})"
 
 
-class Type(ABC):
+class Type:
     """What an annotation means; one subclass per kind."""
 
-    @abstractmethod
     def zero(self) -> Any:
         """The value that a concrete state starts with where its author gives none."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from commutant.symbolic.integers import Constraint, Linear
 
 Term = tuple[Any, ...]
 """What an unknown stands for, in the model's own names: `("constant", name)` or `("apply", function, arguments)` with
-arguments that are terms, integers or booleans."""
+arguments that are terms, integers or booleans; or, since few terms are ever read, an object that has them as its
+attribute `arguments`."""
 
 MAX_DECISIONS_PER_PATH = 500
 
@@ -73,8 +74,8 @@ class Context:
         self.content_sorts: set[str] = set()
         self.constants: dict[int, int] = {}
         self.bool_values: dict[int, bool] = {}
-        self._parent: list[int] = []
-        self._distinct: list[set[int]] = []
+        self._parent: dict[int, int] = {}
+        self._distinct: dict[int, set[int]] = {}
         self._compared: dict[Literal, bool] = {}
         self._solutions: dict[frozenset[Constraint], dict[int, int]] = {}
         self._constraints_of: dict[int, list[Constraint]] = {}
@@ -101,8 +102,6 @@ class Context:
         self.sort_terms.append(term)
         self.sort_names.append(sort)
         index = len(self.sort_terms) - 1
-        self._parent.append(index)
-        self._distinct.append(set())
         if fresh:
             self.fresh.add(index)
         return index
@@ -113,10 +112,7 @@ class Context:
         """Whether the literal holds on this path."""
         position = len(self.trail)
         recorded = self.prefix[position] if position < len(self.prefix) else None
-        if recorded is not None and recorded.literal == literal:
-            # It was open when the run before came here, and this run has decided the same until now.
-            holds = recorded.holds
-        else:
+        if recorded is None or recorded.literal != literal:
             known = self.implied(literal)
             if known is not None:
                 return known
@@ -127,12 +123,13 @@ class Context:
                     f"the model took more than {MAX_DECISIONS_PER_PATH} decisions on one path: "
                     "expected calls that end; is a loop without bound?"
                 )
-            holds = True
+            recorded = Decision(literal, True)
+        # Else it was open when the run before came here, and this run has decided the same until now.
         if self.in_restriction and literal.kind == "bool":
             self.restricted.add(position)
-        self.trail.append(Decision(literal, holds))
-        self._assert(literal, holds)
-        return holds
+        self.trail.append(recorded)
+        self._assert(literal, recorded.holds)
+        return recorded.holds
 
     def restrict(self, literal: Literal, holds: bool = True) -> None:
         """Excludes states in which the literal is not as said; Infeasible if this path needs such a state."""
@@ -148,7 +145,7 @@ class Context:
         if literal.kind == "bool":
             return self.bool_values.get(literal.left)
         if literal.kind == "same":
-            return self._implied_same(literal.left, literal.right)
+            return self.implied_same(literal.left, literal.right)
         known = self._compared.get(literal)
         return self._implied_linear(literal.kind, literal.left) if known is None else known
 
@@ -166,32 +163,38 @@ class Context:
     def find(self, index: int) -> int:
         """The representative of the values that are known to equal this one."""
         parent = self._parent
-        while parent[index] != index:
+        while index in parent:
             index = parent[index]
         return index
 
-    def _implied_same(self, left: int, right: int) -> bool | None:
-        left, right = self.find(left), self.find(right)
+    def implied_same(self, left: int, right: int) -> bool | None:
+        """Whether two values of a sort are equal, if what was decided settles it, else None."""
+        parent = self._parent
+        while left in parent:
+            left = parent[left]
+        while right in parent:
+            right = parent[right]
         if left == right:
             return True
-        if right in self._distinct[left]:
+        if left in self._distinct and right in self._distinct[left]:
             return False
-        if (left in self.fresh) != (right in self.fresh):
+        if self.fresh and (left in self.fresh) != (right in self.fresh):
             return False
         return None
 
     def _assert_same(self, left: int, right: int, holds: bool) -> None:
         left, right = self.find(left), self.find(right)
+        distinct = self._distinct
         if not holds:
-            self._distinct[left].add(right)
-            self._distinct[right].add(left)
+            distinct.setdefault(left, set()).add(right)
+            distinct.setdefault(right, set()).add(left)
             return
         low, high = min(left, right), max(left, right)
         self._parent[high] = low
-        for other in self._distinct[high]:
-            self._distinct[other].discard(high)
-            self._distinct[other].add(low)
-            self._distinct[low].add(other)
+        for other in distinct.pop(high, ()):
+            distinct[other].discard(high)
+            distinct[other].add(low)
+            distinct.setdefault(low, set()).add(other)
 
     # -- integers
 

@@ -1,16 +1,18 @@
 """Unknown states: what stands behind a model's attributes while it is explored.
 
-A map of unknown content is lazy. The first access to a key decides whether it equals a key touched before; if not, an
-initial entry with an unknown presence and an unknown value comes into being. Initial entries (`MapContent`) are shared
-by all orders of the calls; what an order writes lies in its own view (`SymbolicMap`). Only touched keys can differ
-between two views, so comparing those is comparing the states. No quantifier is needed anywhere.
+An unknown value comes into being when somebody asks for it, and so does a copy of one: most of a state is never looked
+at. A map of unknown content is lazy too. The first access to a key decides whether it equals a key touched before; if
+not, an initial entry with an unknown presence and an unknown value comes into being. Initial entries (`MapContent`) are
+shared by all orders of the calls; what an order writes lies in its own view (`SymbolicMap`), on top of the view that it
+is a copy of. Only touched keys can differ between two views, so comparing those is comparing the states. No quantifier
+is needed anywhere.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from commutant.errors import UsageError
 from commutant.lang.types import (
@@ -18,6 +20,7 @@ from commutant.lang.types import (
     IntType,
     Map,
     MapType,
+    Record,
     Seq,
     SeqType,
     SortType,
@@ -31,47 +34,93 @@ from commutant.lang.types import (
 from commutant.symbolic.context import Infeasible, Literal, Term, current
 from commutant.symbolic.values import BoolValue, IntValue, SortValue
 
+R = TypeVar("R", bound=Record)
+
 EntryHook = Callable[[Any, Any], Any]
 """Asked for the key and value of each initial entry that is present; false excludes the state."""
 
 
-def unknown(type_: Type, name: str, arguments: tuple[Term, ...] = (), hook: EntryHook | None = None) -> Any:
-    """A value of the type of which nothing is known, called `name` (applied to the keys that lead to it)."""
+def unknown(type_: Type, name: str, place: Entry | None = None, hook: EntryHook | None = None) -> Any:
+    """A value of the type of which nothing is known, called `name`; in a map it is part of the entry `place`."""
+    return _MAKERS[type_.__class__](type_, name, place, hook)
+
+
+def unknown_record(
+    class_: type[R],
+    types: Mapping[str, Type],
+    prefix: str = "",
+    place: Entry | None = None,
+    hook_of: Callable[[str], EntryHook | None] | None = None,
+) -> R:
+    """A record of the class of which nothing is known; `hook_of` gives the hooks of the maps in it by their names."""
+
+    def origin(name: str) -> Any:
+        type_ = types.get(name)
+        if type_ is None:
+            raise AttributeError(f"{class_.__name__!r} object has no attribute {name!r}")
+        hook = None if hook_of is None else hook_of(name)
+        return _MAKERS[type_.__class__](type_, prefix + name, place, hook)
+
+    return class_.from_origin(origin)
+
+
+def _term(name: str, place: Entry | None) -> Term:
+    return ("constant", name) if place is None else ("apply", name, place)
+
+
+def _unknown_sort_value(type_: SortType, name: str, place: Entry | None, _: EntryHook | None) -> SortValue:
     context = current()
-    term: Term = ("apply", name, arguments) if arguments else ("constant", name)
-    if isinstance(type_, SortType):
-        index = context.new_sort_value(type_.sort.__name__, term)
-        if type_.sort.content:
-            context.content_sorts.add(type_.sort.__name__)
-        if type_.constant is not None:
-            context.constants[index] = type_.constant
-        return SortValue(index, type_.sort.__name__)
-    if isinstance(type_, BoolType):
-        index = context.new_bool(term)
-        if type_.usual:
-            context.bool_usual[index] = True
-        return BoolValue(index)
-    if isinstance(type_, IntType):
-        index = context.new_int(term, type_.low, type_.high)
-        return IntValue.variable(index)
-    if isinstance(type_, TupleType):
-        return tuple(unknown(item, f"{name}_{i}", arguments) for i, item in enumerate(type_.items))
-    if isinstance(type_, StructType):
-        fields = struct_fields(type_.struct)
-        return type_.struct.from_origin(lambda field: unknown(fields[field], f"{name}_{field}", arguments))
-    if isinstance(type_, MapType):
-        return SymbolicMap(MapContent(type_, name, arguments, hook))
-    assert isinstance(type_, SeqType)
-    return _unknown_sequence(type_, name, arguments)
+    sort = type_.sort
+    index = context.new_sort_value(sort.__name__, _term(name, place))
+    if sort.content:
+        context.content_sorts.add(sort.__name__)
+    if type_.constant is not None:
+        context.constants[index] = type_.constant
+    return SortValue(index, sort.__name__)
 
 
-def _unknown_sequence(type_: SeqType, name: str, arguments: tuple[Term, ...]) -> Seq[Any]:
+def _unknown_bool(type_: BoolType, name: str, place: Entry | None, _: EntryHook | None) -> BoolValue:
+    context = current()
+    index = context.new_bool(_term(name, place))
+    if type_.usual:
+        context.bool_usual[index] = True
+    return BoolValue(index)
+
+
+def _unknown_integer(type_: IntType, name: str, place: Entry | None, _: EntryHook | None) -> IntValue:
+    return IntValue.variable(current().new_int(_term(name, place), type_.low, type_.high))
+
+
+def _unknown_tuple(type_: TupleType, name: str, place: Entry | None, _: EntryHook | None) -> tuple[Any, ...]:
+    return tuple(unknown(item, f"{name}_{i}", place) for i, item in enumerate(type_.items))
+
+
+def _unknown_struct(type_: StructType, name: str, place: Entry | None, _: EntryHook | None) -> Struct:
+    return unknown_record(type_.struct, struct_fields(type_.struct), f"{name}_", place)
+
+
+def _unknown_map(type_: MapType, name: str, place: Entry | None, hook: EntryHook | None) -> SymbolicMap:
+    return SymbolicMap(MapContent(type_, name, place, hook))
+
+
+def _unknown_sequence(type_: SeqType, name: str, place: Entry | None, _: EntryHook | None) -> Seq[Any]:
     """A sequence whose length is decided now, one branch per length; its items are unknown."""
-    length = unknown(IntType(0, type_.capacity), f"{name}_length", arguments)
+    length = unknown(IntType(0, type_.capacity), f"{name}_length", place)
     items: Seq[Any] = Seq()
     while len(items) < type_.capacity and length > len(items):
-        items.append(unknown(type_.item, f"{name}_{len(items)}", arguments))
+        items.append(unknown(type_.item, f"{name}_{len(items)}", place))
     return items
+
+
+_MAKERS: dict[type[Type], Callable[..., Any]] = {
+    SortType: _unknown_sort_value,
+    BoolType: _unknown_bool,
+    IntType: _unknown_integer,
+    TupleType: _unknown_tuple,
+    StructType: _unknown_struct,
+    MapType: _unknown_map,
+    SeqType: _unknown_sequence,
+}
 
 
 def term_of(value: Any) -> Term:
@@ -88,14 +137,18 @@ def term_of(value: Any) -> Term:
 
 
 class Entry:
-    """A touched key of a map's initial content. Its value comes into being when first asked for."""
+    """A touched key of a map's initial content. Its value comes into being when first asked for.
 
-    __slots__ = ("_arguments", "_value", "content", "key", "known", "presence")
+    `presence` is what its presence depends on, `present` what is known of it (None: open).
+    """
 
-    def __init__(self, content: MapContent, key: Any, presence: BoolValue | bool) -> None:
+    __slots__ = ("_arguments", "_value", "content", "key", "known", "presence", "present")
+
+    def __init__(self, content: MapContent, key: Any) -> None:
         self.content = content
         self.key = key
-        self.presence = presence
+        self.presence: BoolValue | bool = False
+        self.present: bool | None = False
         self.known = False
         self._value: Any = None
         self._arguments: tuple[Term, ...] | None = None
@@ -104,8 +157,10 @@ class Entry:
     def arguments(self) -> tuple[Term, ...]:
         """The keys that lead to this entry's value, outermost map first."""
         if self._arguments is None:
+            place = self.content.place
             term = term_of(self.key)
-            self._arguments = (*self.content.arguments, *(term[1] if term[0] == "tuple" else (term,)))
+            outer = () if place is None else place.arguments
+            self._arguments = (*outer, *(term[1] if term[0] == "tuple" else (term,)))
         return self._arguments
 
     @property
@@ -115,73 +170,71 @@ class Entry:
             self.known = True
             type_ = self.content.type.value
             name = self.content.name
-            if not isinstance(type_, StructType | SeqType | TupleType):
+            if type_.__class__ not in (StructType, SeqType, TupleType):
                 name += "_value"
-            self._value = unknown(type_, name, self.arguments)
+            self._value = unknown(type_, name, self)
         return self._value
 
 
 class MapContent:
     """The initial content of a map, as far as it has been touched; shared by all views. `empty`: there is none."""
 
-    __slots__ = ("arguments", "empty", "entries", "holes", "hook", "name", "type")
+    __slots__ = ("_numbers", "empty", "entries", "holes", "hook", "name", "place", "type")
 
     def __init__(
-        self, type_: MapType, name: str, arguments: tuple[Term, ...], hook: EntryHook | None, *, empty: bool = False
+        self, type_: MapType, name: str, place: Entry | None, hook: EntryHook | None, *, empty: bool = False
     ) -> None:
         self.type = type_
         self.empty = empty
         self.name = name
-        self.arguments = arguments
+        self.place = place
         self.hook = hook
         self.entries: list[Entry] = []
         self.holes: list[tuple[tuple[Any, ...], list[int]]] = []
+        self._numbers: dict[Any, int] = {}
 
     def find(self, key: Any) -> int:
         """The number of the entry with this key, which is made if there is none."""
-        entries = self.entries
-        for number, entry in enumerate(entries):
-            if entry.key is key:
-                return number
-        for number, entry in enumerate(entries):
+        identity = _identity(key)
+        number = self._numbers.get(identity)
+        if number is None:
+            number = self._numbers[identity] = self._search(key)
+        return number
+
+    def _search(self, key: Any) -> int:
+        for number, entry in enumerate(self.entries):
             if entry.key == key:
                 return number
         if not fits(key, self.type.key):
             raise UsageError(f"{self.name} has keys of type {shown(self.type.key)}, got {key!r}")
-        entry = Entry(self, key, False)
-        entries.append(entry)
+        entry = Entry(self, key)
+        self.entries.append(entry)
         if not self.empty and not _is_fresh(key):
-            entry.presence = BoolValue(current().new_bool(("apply", f"{self.name}_has", entry.arguments)))
-        return len(entries) - 1
+            entry.presence = BoolValue(current().new_bool(("apply", f"{self.name}_has", entry)))
+            entry.present = None
+        return len(self.entries) - 1
 
     def initially_has(self, number: int) -> bool:
         """Whether the entry is present in the initial state (decided now if open)."""
         entry = self.entries[number]
-        before = (
-            entry.presence
-            if isinstance(entry.presence, bool)
-            else current().implied(Literal("bool", entry.presence.index, None))
-        )
-        present = bool(entry.presence)
-        if before is None:
-            if present:
+        if entry.present is None:
+            entry.present = bool(entry.presence)
+            if entry.present:
                 self._became_present(entry)
             else:
                 self._became_absent(entry)
-        return present
+        return entry.present
 
     def initially_requires(self, number: int) -> None:
         """Excludes initial states in which the entry is absent."""
         entry = self.entries[number]
-        if isinstance(entry.presence, bool):
-            if not entry.presence:
-                raise Infeasible
-            return
-        literal = Literal("bool", entry.presence.index, None)
-        before = current().implied(literal)
-        current().restrict(literal)
-        if before is None:
+        if entry.present is None:
+            assert isinstance(entry.presence, BoolValue)
+            current().restrict(Literal("bool", entry.presence.index, None))
+            entry.present = True
             self._became_present(entry)
+        elif not entry.present:
+            raise Infeasible
 
     def _became_present(self, entry: Entry) -> None:
         if self.hook is None:
@@ -221,7 +274,8 @@ class MapContent:
 
     def _new_hole(self, prefix: tuple[Any, ...], before: list[int]) -> int:
         context = current()
-        arguments = (*self.arguments, *(term_of(part) for part in prefix), ("value", len(before)))
+        outer = () if self.place is None else self.place.arguments
+        arguments = (*outer, *(term_of(part) for part in prefix), ("value", len(before)))
         lowest = IntValue.variable(context.new_int(("apply", f"{self.name}_free", arguments), 0, None))
         if before:
             _require(split_key(self.entries[before[-1]].key)[1] + 1 - lowest)
@@ -240,7 +294,9 @@ class MapContent:
                 return number
             else:
                 _require(lowest + 1 - key)
-        self.entries.append(Entry(self, (*prefix, lowest) if prefix else lowest, False))
+        key = (*prefix, lowest) if prefix else lowest
+        self.entries.append(Entry(self, key))
+        self._numbers[_identity(key)] = len(self.entries) - 1
         return len(self.entries) - 1
 
 
@@ -257,31 +313,105 @@ def _require(linear: Any) -> None:
         raise Infeasible
 
 
+def _identity(key: Any) -> Any:
+    """What two keys share that are the same without any decision."""
+    class_ = key.__class__
+    if class_ is tuple:
+        return tuple([_identity(item) for item in key])
+    if class_ is SortValue:
+        return key.index
+    if class_ is IntValue:
+        return key.linear
+    return (key.index,) if class_ is BoolValue else (class_, key)
+
+
+def _is_fresh(key: Any) -> bool:
+    if key.__class__ is tuple:
+        return any(map(_is_fresh, key))
+    return key.__class__ is SortValue and key.index in current().fresh
+
+
+class Cell(NamedTuple):
+    """What a view holds under a key by itself: a value that was `assigned`, or a copy of one, which may have been
+    changed since."""
+
+    present: bool
+    value: Any
+    assigned: bool
+
+
+_NO_CELL = Cell(False, None, True)
+_DELETED = Cell(False, None, True)
+
+
 class SymbolicMap:
-    """One order's view of a map: the initial content and what this order has written."""
+    """One order's view of a map: the view that it is a copy of (`source`; none for the initial content), and what was
+    looked at and written since.
 
-    __slots__ = ("cleared", "content", "written")
+    `cells` is what it holds by itself, `looked` the entries that it was asked about, `emptied` whether it was cleared
+    since it was copied and `cleared` whether it ever was. `scans` are the prefixes under which the lowest absent number
+    was asked for, and `counted` of how many entries all were looked at.
+    """
 
-    def __init__(self, content: MapContent) -> None:
+    __slots__ = ("cells", "cleared", "content", "counted", "emptied", "looked", "scans", "source")
+
+    def __init__(self, content: MapContent, source: SymbolicMap | None = None) -> None:
         self.content = content
-        self.cleared = False
-        self.written: dict[int, tuple[bool, Any]] = {}
+        self.source = source
+        self.cells: dict[int, Cell] = {}
+        self.looked: set[int] = set()
+        self.cleared: bool = source is not None and source.cleared
+        self.emptied = False
+        self.scans: list[tuple[Any, ...]] = []
+        self.counted = 0
 
     def initial(self) -> SymbolicMap:
         """A view of the initial content."""
         return SymbolicMap(self.content)
 
     def copy(self) -> SymbolicMap:
-        """A view that starts from this one and changes alone."""
-        view = SymbolicMap(self.content)
-        view.cleared = self.cleared
-        view.written = {number: (present, clone(value)) for number, (present, value) in self.written.items()}
-        return view
+        """A view that starts from this one and changes alone; this one must not change any more."""
+        return SymbolicMap(self.content, self)
 
     def clear(self) -> None:
         """Removes every entry, touched or not."""
-        self.cleared = True
-        self.written.clear()
+        self.cleared = self.emptied = True
+        self.cells.clear()
+
+    def _cell(self, number: int) -> Cell | None:
+        """What this view or one before it holds under the key; None if that is what the initial content holds."""
+        view: SymbolicMap | None = self
+        while view is not None:
+            cell = view.cells.get(number)
+            if cell is not None:
+                return cell
+            if view.emptied:
+                return _NO_CELL
+            view = view.source
+        return None
+
+    def _all_cells(self) -> dict[int, Cell]:
+        """What this view and those before it hold, by the number of the entry."""
+        found: dict[int, Cell] = {}
+        view: SymbolicMap | None = self
+        while view is not None:
+            found = {**view.cells, **found}
+            view = None if view.emptied else view.source
+        return found
+
+    def _held_apart_from(self, other: SymbolicMap) -> list[int]:
+        """The entries of which one of two views holds something that the other has not from a common source."""
+        mine, theirs = self._sources(), other._sources()
+        while mine and theirs and mine[-1] is theirs[-1]:
+            del mine[-1], theirs[-1]
+        return sorted({number for view in (*mine, *theirs) for number in view.cells})
+
+    def _sources(self) -> list[SymbolicMap]:
+        """This view and those that it is a copy of, the initial content last."""
+        views = [self]
+        while views[-1].source is not None:
+            views.append(views[-1].source)
+        return views
 
     def lowest_absent(self, *prefix: Any) -> Any:
         """The smallest number from 0 that is no key; with a prefix, no last part of a key `(*prefix, number)`.
@@ -291,14 +421,15 @@ class SymbolicMap:
         """
         if self.cleared:
             raise UsageError(f"{self.content.name}: lowest_absent() after clear() cannot be analysed")
+        self.scans.append(prefix)
         position = 0
         while self._has(number := self.content.hole(prefix, position)):
             position += 1
         lowest = split_key(self.content.entries[number].key)[1]
-        for other, (present, _) in sorted(self.written.items()):
+        for other, cell in sorted(self._all_cells().items()):
             entry = self.content.entries[other]
             known, key = split_key(entry.key)
-            was_present = not present and entry.presence is not False and known == prefix
+            was_present = not cell.present and entry.presence is not False and known == prefix
             if was_present and self.content.initially_has(other) and key < lowest and not self.content.is_negative(key):
                 lowest = key
         return lowest
@@ -308,8 +439,9 @@ class SymbolicMap:
         found, number = [], 0
         while number < len(self.content.entries):
             if self._has(number):
-                found.append((self.content.entries[number].key, self._value(number)))
+                found.append((self.content.entries[number].key, self.value(number)))
             number += 1
+        self.counted = max(number, 1)
         return found
 
     def equal_where(
@@ -325,15 +457,18 @@ class SymbolicMap:
         """
         if self.content is not other.content:
             return self._equal_where_new(other, relevant, default, same)
+        everywhere = self.cleared != other.cleared
+        held_apart = self._held_apart_from(other)
         number = 0
         while number < len(self.content.entries):
-            changed = number in self.written or number in other.written or self.cleared != other.cleared
-            if changed and relevant(self.content.entries[number].key):
-                mine = self._peek(number) if self._has(number) else default
-                theirs = other._peek(number) if other._has(number) else default
+            differs = (everywhere or number in held_apart) and not self._shares(number, other)
+            if differs and relevant(self.content.entries[number].key):
+                mine = self.value(number) if self._has(number) else default
+                theirs = other.value(number) if other._has(number) else default
                 if not same_or_absent(mine, theirs, same):
                     return False
             number += 1
+        self.counted = other.counted = max(number, 1)
         return True
 
     def _equal_where_new(
@@ -349,8 +484,8 @@ class SymbolicMap:
                 f"two different maps were compared ({self.content.name} and {other.content.name}): "
                 "a map can only be compared with another state's view of itself"
             )
-        keys = [self.content.entries[number].key for number in sorted(self.written)]
-        keys += [other.content.entries[number].key for number in sorted(other.written)]
+        keys = [self.content.entries[number].key for number in sorted(self._all_cells())]
+        keys += [other.content.entries[number].key for number in sorted(other._all_cells())]
         return all(
             not relevant(key) or same_or_absent(self.get(key, default), other.get(key, default), same) for key in keys
         )
@@ -360,19 +495,18 @@ class SymbolicMap:
         return self.cleared or self.content.empty
 
     def _has(self, number: int) -> bool:
-        written = self.written.get(number)
-        if written is not None:
-            return written[0]
-        return not self.cleared and self.content.initially_has(number)
+        self.looked.add(number)
+        cell = self._cell(number)
+        return self.content.initially_has(number) if cell is None else cell.present
 
-    def _value(self, number: int) -> Any:
-        written = self.written.get(number)
-        if written is not None:
-            return written[1]
-        value = self.content.entries[number].value
-        if isinstance(value, Struct | SymbolicMap | Seq):
+    def value(self, number: int) -> Any:
+        """The value of an entry, ready to be changed in this view; meaningful where it is present."""
+        self.looked.add(number)
+        cell = self._cell(number)
+        value = self.content.entries[number].value if cell is None else cell.value
+        if isinstance(value, Record | SymbolicMap | Seq) and number not in self.cells:
             value = clone(value)
-            self.written[number] = (True, value)
+            self.cells[number] = Cell(True, value, False)
         return value
 
     def __contains__(self, key: Any) -> bool:
@@ -381,26 +515,21 @@ class SymbolicMap:
     def __getitem__(self, key: Any) -> Any:
         """The value; a key whose initial presence is still open is taken to be present (other states are excluded)."""
         number = self.content.find(key)
-        written = self.written.get(number)
-        if written is None and self.cleared:
+        cell = self._cell(number)
+        if cell is _NO_CELL:
             raise KeyError(f"{self.content.name} was cleared")
-        if written is None:
-            entry = self.content.entries[number]
-            absent = entry.presence is False or (
-                isinstance(entry.presence, BoolValue)
-                and current().implied(Literal("bool", entry.presence.index, None)) is False
-            )
-            if absent:
+        if cell is None:
+            if self.content.entries[number].present is False:
                 raise KeyError(f"{self.content.name} has no such key")
             self.content.initially_requires(number)
-        elif not written[0]:
+        elif not cell.present:
             raise KeyError(f"{self.content.name} has no such key")
-        return self._value(number)
+        return self.value(number)
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value, or the default where the key is absent."""
         number = self.content.find(key)
-        return self._value(number) if self._has(number) else default
+        return self.value(number) if self._has(number) else default
 
     def __setitem__(self, key: Any, value: Any) -> None:
         type_ = self.content.type.value
@@ -408,17 +537,22 @@ class SymbolicMap:
         if not fits(adopted, type_):
             raise UsageError(f"{self.content.name} has values of type {shown(type_)}, got {value!r}")
         if isinstance(adopted, Struct):
-            held = adopted.__dict__.get("_held", False)
-            adopted.__dict__["_held"] = True
+            held = getattr(adopted, "_held", False)
+            adopted._held = True
             if held:
                 current().may_share = True
         elif isinstance(value, SymbolicMap | list):
             current().may_share = True
-        self.written[self.content.find(key)] = (True, adopted)
+        self.assign(self.content.find(key), Cell(True, adopted, True))
+
+    def assign(self, number: int, cell: Cell) -> None:
+        """Puts a cell in the place of an entry."""
+        self.looked.add(number)
+        self.cells[number] = cell
 
     def __delitem__(self, key: Any) -> None:
         self[key]  # raises KeyError where the key is known to be absent
-        self.written[self.content.find(key)] = (False, None)
+        self.assign(self.content.find(key), _DELETED)
 
     def pop(self, key: Any, *default: Any) -> Any:
         """Removes the key and returns its value."""
@@ -426,7 +560,7 @@ class SymbolicMap:
         if default and not self._has(number):
             return default[0]
         value = self[key]
-        self.written[number] = (False, None)
+        self.assign(number, _DELETED)
         return value
 
     def __eq__(self, other: object) -> bool:
@@ -441,19 +575,18 @@ class SymbolicMap:
                 f"{self.content.name} was cleared in one order and not in the other: compare with equal_where() in "
                 "the struct's relevant() or the model's equivalent()"
             )
-        for number in sorted(self.written.keys() | other.written.keys()):
+        for number in self._held_apart_from(other):
             mine, theirs = self._has(number), other._has(number)
             if mine != theirs:
                 return False
-            if mine:
-                left, right = self._peek(number), other._peek(number)
-                if left is not right and not left == right:
-                    return False
+            if mine and not self._shares(number, other) and not self.value(number) == other.value(number):
+                return False
         return True
 
-    def _peek(self, number: int) -> Any:
-        written = self.written.get(number)
-        return written[1] if written is not None else self.content.entries[number].value
+    def _shares(self, number: int, other: SymbolicMap) -> bool:
+        """Whether two views that have an entry hold the very same value."""
+        mine, theirs = self._cell(number), other._cell(number)
+        return mine is theirs or (mine is not None and theirs is not None and mine.value is theirs.value)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -493,9 +626,9 @@ def check_not_shared(attributes: dict[str, Any]) -> None:
             )
         seen[id(value)] = name
         if isinstance(value, SymbolicMap):
-            parts = [item for present, item in value.written.values() if present]
+            parts = [cell.value for cell in value.cells.values() if cell.present]
         elif isinstance(value, Struct):
-            parts = [part for field, part in value.__dict__.items() if field != "_source"]
+            parts = list(vars(value).values())
         else:
             parts = list(value)
         pending += [(name, part) for part in parts if isinstance(part, Struct | SymbolicMap | list)]
@@ -514,6 +647,11 @@ def fits(value: Any, type_: Type) -> bool:
     if isinstance(type_, StructType):
         return isinstance(value, type_.struct)
     return isinstance(value, SymbolicMap if isinstance(type_, MapType) else list)
+
+
+def is_scalar(type_: Type) -> bool:
+    """Whether a value of the type cannot be changed, only replaced."""
+    return isinstance(type_, SortType | BoolType | IntType)
 
 
 def may_share(type_: Type, depth: int = 0) -> bool:
@@ -556,32 +694,31 @@ def shown(type_: Type) -> str:
 def adopt(value: Any, type_: Type, name: str) -> Any:
     """A value that a call made, ready to be part of a state: maps in it can hold unknown keys from now on."""
     if isinstance(value, Map) and isinstance(type_, MapType):
-        view = SymbolicMap(MapContent(type_, name, (), None, empty=True))
+        view = SymbolicMap(MapContent(type_, name, None, None, empty=True))
         for key, item in value.items():
             view[key] = item
         return view
     if isinstance(value, Struct):
-        for field, field_type in struct_fields(type(value)).items():
-            part = getattr(value, field)
+        types = struct_fields(type(value))
+        for field, part in vars(value).items():
             if isinstance(part, Map | Struct):
-                setattr(value, field, adopt(part, field_type, f"{name}_{field}"))
+                setattr(value, field, adopt(part, types[field], f"{name}_{field}"))
     return value
+
+
+_SHARED = frozenset({SortValue, BoolValue, IntValue, bool, int, tuple, type(None)})
 
 
 def clone(value: Any) -> Any:
     """A copy of a part of a state that can change without the original, which must not change any more; unknown scalars
     are shared."""
+    if value.__class__ in _SHARED:
+        return value
+    if isinstance(value, Record):
+        source = value
+        return value.from_origin(lambda name: clone(source._seen(name)), source)
     if isinstance(value, SymbolicMap):
         return value.copy()
-    if isinstance(value, Struct):
-        source = value
-        return type(value).from_origin(lambda field: clone(getattr(source, field)), source)
     if isinstance(value, Seq):
         return Seq(clone(item) for item in value)
     return value
-
-
-def _is_fresh(key: Any) -> bool:
-    if isinstance(key, tuple):
-        return any(_is_fresh(item) for item in key)
-    return isinstance(key, SortValue) and key.index in current().fresh

@@ -37,8 +37,12 @@ class SortValue:
             return False
         if self.sort != other.sort:
             raise UsageError(f"a {self.sort} was compared with a {other.sort}: values of different sorts never meet")
-        left, right = sorted((self.index, other.index))
-        return left == right or current().decide(Literal("same", left, right))
+        left, right = self.index, other.index
+        context = current()
+        known = context.implied_same(left, right)
+        if known is None:
+            known = context.decide(Literal("same", left, right) if left < right else Literal("same", right, left))
+        return known
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -1,0 +1,91 @@
+"""What the engine answers where a model leaves something open: unknowns that are the same in every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from commutant.analyzer.faults import ChoiceRefused
+from commutant.errors import UsageError
+from commutant.lang.interface import Interface
+from commutant.lang.types import IntType, MapType, SeqType, SortType, StructType, Time, TupleType, Type
+from commutant.symbolic import Literal, SortValue, current, unknown
+
+NOW = "now"
+"""The name of the constant for the time at which all calls run; no fact speaks of it, since it is fresh."""
+
+Answers = dict[str, tuple[Type, Any]]
+"""The choices of a path: type and value, by name."""
+
+IN_USE = "_commutant_in_use"
+"""The attribute of a state that holds the unused values handed out on the way to it."""
+
+
+class SymbolicOracle:
+    """Answers a model's open questions with one unknown per call and question, the same in every order.
+
+    Values handed out as unused to two calls may be the same one as long as no order needs both at once: an
+    implementation may give the number to whoever comes first.
+    """
+
+    def __init__(self, label: str, answers: Answers, state: Interface) -> None:
+        self._label = label
+        self._answers = answers
+        self._state = state
+        self._asked = 0
+
+    def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
+        """The call's unknown; ChoiceRefused where it is not allowed."""
+        name = self._name(type_)
+        if name not in self._answers:
+            self._answers[name] = (type_, unknown(type_, name))
+        value = self._answers[name][1]
+        if not allowed(value):
+            raise ChoiceRefused
+        return value
+
+    def unused(self, type_: SortType) -> SortValue:
+        """A value that differs from every value of the initial state and from those in use on this order."""
+        value = self._fresh(self._name(type_), type_)
+        sort = type_.sort.__name__
+        in_use: tuple[SortValue, ...] = getattr(self._state, IN_USE)
+        for other in in_use:
+            if other.sort == sort:
+                low, high = sorted((other.index, value.index))
+                same = Literal("same", low, high)
+                if low == high or current().implied(same):
+                    raise ChoiceRefused
+                current().restrict(same, False)
+        setattr(self._state, IN_USE, (*in_use, value))
+        return value
+
+    def now(self) -> SortValue:
+        """The one time at which all calls run; it differs from every time in the initial state."""
+        return self._fresh(NOW, SortType(Time))
+
+    def _fresh(self, name: str, type_: SortType) -> SortValue:
+        if name not in self._answers:
+            sort = type_.sort.__name__
+            value = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
+            self._answers[name] = (type_, value)
+        answer: SortValue = self._answers[name][1]
+        return answer
+
+    def _name(self, type_: Type) -> str:
+        """A name per call, question and type: in another order the call may have something else to ask."""
+        self._asked += 1
+        return f"{self._label}.choice.{self._asked - 1}.{_kind_of_choice(type_)}"
+
+
+def _kind_of_choice(type_: Type) -> str:
+    if isinstance(type_, MapType):
+        raise UsageError("choose() was asked for a map: expected a bool, an int, a sort, or a tuple or Struct of these")
+    if isinstance(type_, SortType):
+        return type_.sort.__name__
+    if isinstance(type_, IntType):
+        return "int" + "to".join("" if bound is None else str(bound) for bound in (type_.low, type_.high))
+    if isinstance(type_, StructType):
+        return type_.struct.__name__
+    if isinstance(type_, TupleType):
+        return "and".join(_kind_of_choice(item) for item in type_.items)
+    return f"{_kind_of_choice(type_.item)}s{type_.capacity}" if isinstance(type_, SeqType) else "bool"

@@ -1,0 +1,125 @@
+"""What a run changes in a state, and whether two runs from one state have anything to do with each other.
+
+A run works on a copy of a state, and the copy holds by itself what the run looked at and changed (`Record`,
+`SymbolicMap`). Two runs that started from one state and of which neither changes what the other looked at are
+independent: after one of them the other does the same again, and both orders end in one state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commutant.lang.types import Record
+from commutant.symbolic.context import Literal, current
+from commutant.symbolic.state import SymbolicMap, clone, split_key
+from commutant.symbolic.values import SortValue
+
+
+def independent(left: Record, right: Record) -> bool:
+    """Whether neither of two runs, which left these states, changed what the other looked at. Decides nothing; False
+    may also mean that this cannot be told."""
+    return not _records_meet(left, right)
+
+
+def transfer(run: Record, state: Record) -> None:
+    """Changes a state as a run changed the copy that it left: one that is independent of what led to the state."""
+    for name, value in vars(run).items():
+        if _is_copy(run, name, value):
+            if _is_changed(value):
+                _transfer_part(value, getattr(state, name))
+        elif value is not _before(run, name):
+            setattr(state, name, clone(value))
+
+
+def _transfer_part(part: Any, target: Any) -> None:
+    if isinstance(part, Record):
+        transfer(part, target)
+        return
+    if part.emptied:
+        target.clear()
+    for number, cell in part.cells.items():
+        if cell.assigned:
+            target.assign(number, cell._replace(value=clone(cell.value)))
+        elif _is_changed(cell.value):
+            _transfer_part(cell.value, target.value(number))
+
+
+def _before(record: Record, name: str) -> Any:
+    """The value that a record had when it was copied."""
+    source = getattr(record, "_source", None)
+    return None if source is None else source._seen(name)
+
+
+def _is_copy(record: Record, name: str, value: Any) -> bool:
+    """Whether a value is a copy of what stood there before, perhaps changed inside."""
+    if isinstance(value, SymbolicMap):
+        return value.source is not None and value.source is _before(record, name)
+    if isinstance(value, Record):
+        source = getattr(value, "_source", None)
+        return source is not None and source is _before(record, name)
+    return False
+
+
+def _is_changed(part: Any) -> bool:
+    """Whether a copy of a map or record has been changed."""
+    if isinstance(part, SymbolicMap):
+        return part.emptied or any(cell.assigned or _is_changed(cell.value) for cell in part.cells.values())
+    if not isinstance(part, Record):
+        return True
+    return any(
+        _is_changed(value) if _is_copy(part, name, value) else value is not _before(part, name)
+        for name, value in vars(part).items()
+    )
+
+
+def _records_meet(left: Record, right: Record) -> bool:
+    theirs = vars(right)
+    for name, mine in vars(left).items():
+        if name not in theirs:
+            continue
+        other = theirs[name]
+        if _is_copy(left, name, mine) and _is_copy(right, name, other):
+            if _parts_meet(mine, other):
+                return True
+        elif mine is not _before(left, name) or other is not _before(right, name):
+            return True
+    return False
+
+
+def _parts_meet(left: Any, right: Any) -> bool:
+    if isinstance(left, SymbolicMap) and isinstance(right, SymbolicMap):
+        return _maps_meet(left, right)
+    return not (isinstance(left, Record) and isinstance(right, Record)) or _records_meet(left, right)
+
+
+def _maps_meet(left: SymbolicMap, right: SymbolicMap) -> bool:
+    if left.emptied or right.emptied:
+        return True
+    for number in left.looked & right.looked:
+        mine, theirs = left.cells.get(number), right.cells.get(number)
+        if (mine is not None and mine.assigned) or (theirs is not None and theirs.assigned):
+            return True
+        if mine is not None and theirs is not None and _parts_meet(mine.value, theirs.value):
+            return True
+    return _scan_meets(left, right) or _scan_meets(right, left)
+
+
+def _scan_meets(left: SymbolicMap, right: SymbolicMap) -> bool:
+    """Whether the right side changed or made known what the left side asked about several keys at once."""
+    if not left.scans and not left.counted:
+        return False
+    assigned = [number for number, cell in right.cells.items() if cell.assigned]
+    if left.counted and (assigned or any(number >= left.counted for number in right.looked)):
+        return True
+    keys = [left.content.entries[number].key for number in assigned]
+    return any(_may_be_equal(prefix, split_key(key)[0]) for prefix in left.scans for key in keys)
+
+
+def _may_be_equal(left: Any, right: Any) -> bool:
+    """Whether it is not known that two prefixes of keys differ."""
+    for mine, theirs in zip(left, right, strict=True):
+        if isinstance(mine, SortValue) and isinstance(theirs, SortValue):
+            low, high = sorted((mine.index, theirs.index))
+            if low != high and current().implied(Literal("same", low, high)) is False:
+                return False
+    return True
