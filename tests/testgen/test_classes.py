@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from commutant.analyzer import CallSet, Outcome
+from commutant.analyzer import CallSet
 from commutant.analyzer.analysis import sets_of_calls
 from commutant.analyzer.condition import Cube, facts_of
 from commutant.lang import Interface, load_interface
-from commutant.symbolic import Context, explore
-from commutant.testgen.classes import LEVELS, Level, refine
+from commutant.testgen.classes import LEVELS, Level, classes
 from commutant.testgen.materialize import Materializer, Valuation
 from tests.analyzer.brute_force import commutes
 from tests.analyzer.interpretation import World
@@ -20,31 +19,21 @@ NAMES, FIGURE4 = load_interface("names"), load_interface("figure4")
 DOMAINS: dict[str, list[Any]] = {"Name": [], "Inum": []}
 
 
-def classes(
+def states_of(
     interface: type[Interface], calls: tuple[str, ...], level: Level
 ) -> list[tuple[Cube, bool, Interface, list[tuple[str, dict[str, Any]]]]]:
-    """Per feasible leaf: its facts, whether the calls commute, and the state and arguments that stand for it."""
-    call_set = CallSet(interface, calls)
+    """Per class: its facts, whether the calls commute, and the state and arguments that stand for it."""
     sorts = Materializer(interface, calls, level).sorts
-
-    def program(context: Context) -> Outcome:
-        outcome = call_set.run(context)
-        if outcome.commutes:
-            refine(outcome, level)
-        return outcome
-
-    found = []
-    for path in explore(program):
-        if path.result is None:
-            continue
-        valuation = Valuation(path.context, sorts)
-        arguments = [{name: valuation(value) for name, value in given.items()} for given in path.result.arguments]
+    states = []
+    for found in classes(CallSet(interface, calls), level):
+        valuation = Valuation(found.context, sorts)
+        arguments = [{name: valuation(value) for name, value in given.items()} for given in found.outcome.arguments]
         state = object.__new__(interface)
         for attribute in interface.state_types():
-            setattr(state, attribute, valuation(getattr(path.result.initial, attribute)))
-        facts = facts_of(path.context, path.decisions)
-        found.append((facts, path.result.commutes, state, list(zip(calls, arguments, strict=True))))
-    return found
+            setattr(state, attribute, valuation(getattr(found.outcome.initial, attribute)))
+        facts = facts_of(found.context, found.context.trail)
+        states.append((facts, found.outcome.commutes, state, list(zip(calls, arguments, strict=True))))
+    return states
 
 
 CASES = [
@@ -57,7 +46,7 @@ CASES = [
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("interface, calls", CASES, ids=lambda case: "-".join(case) if isinstance(case, tuple) else "")
 def test_each_state_is_in_its_class_alone(interface: type[Interface], calls: tuple[str, ...], level: Level) -> None:
-    found = classes(interface, calls, level)
+    found = states_of(interface, calls, level)
     for number, (_, commuting, state, placed) in enumerate(found):
         world = World.of(state, placed)
         holding = [other for other, (facts, *_) in enumerate(found) if world.all_hold(facts)]
@@ -68,7 +57,7 @@ def test_each_state_is_in_its_class_alone(interface: type[Interface], calls: tup
 @pytest.mark.parametrize("calls", [c for c in sets_of_calls(NAMES, None, 2) if "open" in c], ids="-".join)
 def test_states_with_choices_are_judged_as_their_path_says(calls: tuple[str, ...]) -> None:
     """Several paths may hold in one state, by different choices: one of them says what brute force finds."""
-    for facts, commuting, state, placed in classes(NAMES, calls, "path"):
+    for facts, commuting, state, placed in states_of(NAMES, calls, "path"):
         plain = not any(".choice." in repr(fact) for fact in facts)
         if commuting or plain:
             assert commutes(state, placed, DOMAINS) == commuting, (vars(state), placed)
@@ -76,8 +65,8 @@ def test_states_with_choices_are_judged_as_their_path_says(calls: tuple[str, ...
 
 @pytest.mark.parametrize("interface, calls", CASES[:4])
 def test_finer_levels_split_and_never_merge(interface: type[Interface], calls: tuple[str, ...]) -> None:
-    counts = [len(classes(interface, calls, level)) for level in LEVELS]
+    counts = [len(states_of(interface, calls, level)) for level in LEVELS]
     assert counts == sorted(counts)
-    path_facts = [set(facts) for facts, *_ in classes(interface, calls, "path")]
-    for facts, *_ in classes(interface, calls, "full"):
+    path_facts = [set(facts) for facts, *_ in states_of(interface, calls, "path")]
+    for facts, *_ in states_of(interface, calls, "full"):
         assert sum(coarse <= set(facts) for coarse in path_facts) == 1

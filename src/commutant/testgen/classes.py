@@ -4,80 +4,215 @@ One path still leaves patterns open that reach an implementation in different wa
 5.2) makes one test per pattern, and enumerating patterns is more of the same search: at a commutative leaf, decide what
 is still open; each leaf below is one class.
 
+What a path has *touched*:
+
+- values: arguments that a call compared, looked up in a map, or left unused in no other way; keys of entries; what is
+  stored under an entry that a call read or removed. An entry that was only overwritten holds what nobody looked at.
+- integers: those that a call compared with another integer.
+
 The levels, each including the one before:
 
 - `path`: nothing more is decided; one test per path. What the path leaves open is taken to be different.
-- `conflict`: which touched entries of maps exist, and, per sort, which of the touched values are equal: arguments, keys
-  of touched entries, and what is stored under those that exist. Integer keys of one map need no more: a path has
-  compared them. Contents are not compared.
-- `full`: flags (boolean arguments and contents), whether the path looks at them or not, and which contents are equal.
+- `conflict`: which touched values of a sort are equal (names, inodes, pipes, processes, addresses); how integers stand
+  to each other that calls compared, directly or through others (descriptors of a process, offsets and length of a
+  file): equal or not, and which is less where a call asked for order; and the variant of each record that a call read
+  or removed (a descriptor of a file, of either end of a pipe). Contents and times are not compared.
+- `full`: also which contents are equal, and each flag that the path leaves open (of arguments, of the records that it
+  looked at) once on its unusual side.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from commutant.analyzer.commute import Outcome
+from commutant.analyzer.commute import CallSet, Outcome
 from commutant.lang.interface import Interface
 from commutant.lang.types import Struct, Time, struct_fields
-from commutant.symbolic import BoolValue, MapContent, SortValue, SymbolicMap, current
+from commutant.symbolic import (
+    BoolValue,
+    Context,
+    Decision,
+    IntValue,
+    MapContent,
+    SortValue,
+    SymbolicMap,
+    current,
+    explore,
+)
+from commutant.symbolic import Literal as Statement
 
 Level = Literal["path", "conflict", "full"]
 LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
-
-
-def refine(outcome: Outcome, level: Level) -> None:
-    """Decides what the level asks for on the path under way."""
-    if level == "path":
-        return
-    touched = Touched([], [])
-    for arguments in outcome.arguments:
-        for argument in arguments.values():
-            touched.add(argument)
-    for content in touched_maps(outcome.initial):
-        for number, entry in enumerate(content.entries):
-            touched.add(entry.key)
-            if content.initially_has(number):
-                touched.add(entry.value)
-    for attribute in type(outcome.initial).state_types():
-        touched.add(getattr(outcome.initial, attribute))
-    contents = current().content_sorts
-    _decide_equalities([value for value in touched.values if value.sort not in contents])
-    if level == "full":
-        _decide_equalities([value for value in touched.values if value.sort in contents])
-        for flag in touched.flags:
-            bool(flag)
-
-
-def _decide_equalities(values: list[SortValue]) -> None:
-    for position, value in enumerate(values):
-        for other in values[:position]:
-            if other.sort == value.sort and value.sort != Time.__name__:
-                _ = other == value
 
 
 @dataclass(slots=True)
 class Touched:
     """The unknowns that a path has touched: values of sorts, and flags."""
 
-    values: list[SortValue]
-    flags: list[BoolValue]
+    values: dict[int, str] = field(default_factory=dict)
+    """Index and sort of each value."""
+    flags: dict[int, None] = field(default_factory=dict)
+    """Index of each flag."""
 
-    def add(self, value: Any) -> None:
-        """Adds an unknown, or those that a tuple, sequence or struct holds."""
+    variants: dict[int, None] = field(default_factory=dict)
+    """Index of each flag of a record that has no usual side: these tell its variants apart."""
+
+    def add(self, value: Any, *, inside: bool = False) -> None:
+        """Adds an unknown, or those that a tuple, sequence or record holds; decides a record's variant."""
         if isinstance(value, SortValue):
-            if not any(value is other for other in self.values):
-                self.values.append(value)
+            self.values[value.index] = value.sort
         elif isinstance(value, BoolValue):
-            self.flags.append(value)
+            self.flags[value.index] = None
+            if inside and value.index not in current().bool_usual:
+                self.variants[value.index] = None
         elif isinstance(value, tuple | list):
             for item in value:
-                self.add(item)
+                self.add(item, inside=inside)
         elif isinstance(value, Struct):
-            for field in value.relevant():
-                self.add(getattr(value, field))
+            for name in value.relevant():
+                self.add(getattr(value, name), inside=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of states and arguments: what its context has decided. `path` is the part that the calls asked for."""
+
+    context: Context
+    outcome: Outcome
+    path: tuple[Decision, ...]
+
+    @property
+    def beyond_path(self) -> list[Decision]:
+        """What the level asked for beside."""
+        return self.context.trail[len(self.path) :]
+
+
+def classes(call_set: CallSet, level: Level) -> Iterator[Class]:
+    """Every class in which the calls commute, and every path on which they do not, in the order of exploration.
+
+    A context is the current one, in which unknowns can be compared, until the next class is asked for.
+    """
+
+    def program(context: Context) -> tuple[Outcome, Touched]:
+        outcome = call_set.run(context)
+        return outcome, _touched(outcome) if outcome.commutes and level != "path" else Touched()
+
+    for found in explore(program):
+        if found.result is not None:
+            outcome, touched = found.result
+            path = found.decisions[: outcome.decision_count]
+            for context in _refinements(found.context, touched, level) if outcome.commutes else (found.context,):
+                yield Class(context, outcome, path)
+
+
+def _touched(outcome: Outcome) -> Touched:
+    """What the path under way has touched. Decides those variants of records that the model asks for by itself."""
+    context, touched = current(), Touched()
+    entries = [(c, n, entry.known) for c in touched_maps(outcome.initial) for n, entry in enumerate(c.entries)]
+    for content, number, looked_at in entries:
+        entry = content.entries[number]
+        touched.add(entry.key)
+        if looked_at and _is_present(entry.presence, context):
+            touched.add(entry.value)
+    compared = {index for literal in _literals(context, "same") for index in (literal.left, literal.right)}
+    arguments = [value for given in outcome.arguments for value in given.values()]
+    for value in [*arguments, *vars(outcome.initial).values()]:
+        if not isinstance(value, SortValue) or value.index in compared:
+            touched.add(value)
+    return touched
+
+
+def _is_present(presence: BoolValue | bool, context: Context) -> bool:
+    return presence if isinstance(presence, bool) else context.bool_values.get(presence.index, False)
+
+
+def _literals(context: Context, *kinds: str) -> Iterator[Statement]:
+    """What was decided on the way to a leaf, and what was taken for granted."""
+    for decision in (*context.trail, *context.restrictions):
+        if decision.literal.kind in kinds:
+            yield decision.literal
+
+
+def _refinements(context: Context, touched: Touched, level: Level) -> Iterator[Context]:
+    """Contexts that decide what the level asks for, beside what the leaf has decided.
+
+    The calls do not run again: what is open here is about unknowns alone.
+    """
+    if level == "path":
+        yield context
+        return
+    statements = [*_equalities(context, touched, level), *_orders(context)]
+    statements += [Statement("bool", flag, None) for flag in touched.variants]
+    pending = [(context, 0)]
+    while pending:
+        leaf, position = pending.pop()
+        while position < len(statements):
+            statement = statements[position]
+            position += 1
+            if leaf.implied(statement) is None:
+                pending.append((_assume(leaf, statement, False), position))
+                leaf = _assume(leaf, statement, True)
+        yield leaf
+        if level == "full":
+            for flag in touched.flags:
+                if flag not in leaf.bool_values:
+                    yield _assume(leaf, Statement("bool", flag, None), not leaf.bool_usual.get(flag, False))
+
+
+def _assume(context: Context, statement: Statement, holds: bool) -> Context:
+    """A context in which the statement is decided too."""
+    refined = copy.copy(context)
+    refined.trail = context.trail.copy()
+    refined.bool_values = context.bool_values.copy()
+    refined._parent = context._parent.copy()
+    refined._distinct = copy.deepcopy(context._distinct)
+    refined._compared = context._compared.copy()
+    refined._constraints_of = {index: known.copy() for index, known in context._constraints_of.items()}
+    refined.trail.append(Decision(statement, holds))
+    refined._assert(statement, holds)
+    return refined
+
+
+def _equalities(context: Context, touched: Touched, level: Level) -> Iterator[Statement]:
+    """Each pair of touched values of one sort; contents come last, and at the level `full` only."""
+    kinds: dict[str, list[int]] = {}
+    for index, sort in touched.values.items():
+        if sort != Time.__name__ and (level == "full" or sort not in context.content_sorts):
+            kinds.setdefault(sort, []).append(index)
+    for sort in sorted(kinds, key=context.content_sorts.__contains__):
+        for position, index in enumerate(kinds[sort]):
+            for other in kinds[sort][:position]:
+                yield Statement("same", min(index, other), max(index, other))
+
+
+def _orders(context: Context) -> Iterator[Statement]:
+    """For each pair of integers that calls compared, directly or through others: are they equal, which is less?
+
+    Only differences count as comparisons: that a sum has a sign says nothing of how its parts stand to each other.
+    """
+    groups: dict[int, list[int]] = {}
+    ordered: set[int] = set()
+    for literal in _literals(context, "<=", "=="):
+        terms = literal.left[0]
+        if len(terms) == 2 and terms[0][1] == -terms[1][1]:
+            left, right = (groups.setdefault(variable, [variable]) for variable, _ in terms)
+            if left is not right:
+                left += right
+                for variable in right:
+                    groups[variable] = left
+            if literal.kind == "<=":
+                ordered.add(terms[0][0])
+    for group in {id(group): group for group in groups.values()}.values():
+        by_order = not ordered.isdisjoint(group)
+        for position, variable in enumerate(sorted(group)):
+            for other in sorted(group)[:position]:
+                difference = (IntValue.variable(other) - IntValue.variable(variable)).linear
+                yield Statement("==", difference, None)
+                if by_order:
+                    yield Statement("<=", difference, None)
 
 
 def touched_maps(initial: Interface) -> Iterator[MapContent]:
@@ -86,7 +221,7 @@ def touched_maps(initial: Interface) -> Iterator[MapContent]:
     while pending:
         value = pending.pop(0)
         if isinstance(value, Struct):
-            pending += [getattr(value, field) for field in struct_fields(type(value))]
+            pending += [part for name, part in vars(value).items() if name in struct_fields(type(value))]
         elif isinstance(value, SymbolicMap):
             yield value.content
             pending += [entry.value for entry in value.content.entries if entry.known]

@@ -1,7 +1,8 @@
-"""Concrete runs of a model: states compared up to the values that an implementation picks, and results as JSON.
+"""Concrete runs of a model: ordinary values, the state that its own set-up reaches, every order of the calls.
 
-Expected results are never taken from the symbolic engine: the model itself runs on ordinary values, from the state that
-its own set-up reaches, once per order of the calls and per choice that the specification leaves open.
+Expected results are never taken from the symbolic engine: the model itself runs, once per order of the calls and per
+choice that the specification leaves open. Runs are many and alike, so what two of them have in common is done once: a
+set-up that was replayed before, and an observation of a state that was observed before.
 """
 
 from __future__ import annotations
@@ -9,21 +10,21 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from commutant.analyzer.faults import ChoiceRefused, ModelFault, faults_of
+from commutant.analyzer.faults import ChoiceRefused, ModelFault, placed
 from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
-from commutant.lang.types import MapType, OpaqueValue, SortType, Struct, TimeValue, Type, struct_fields
+from commutant.lang.types import OpaqueValue, SortType, Struct, TimeValue, Type
+from commutant.testgen.canonical import Anything, Canonical
 from commutant.testgen.testcase import Value
 
 TICK_OF_CALLS = 1_000_000
 """The time at which all calls under test run; set-up steps run before, at 1, 2, ..."""
 
-
-class Anything(int):
-    """An integer of the initial state on which nothing depends: any value that the set-up gives it will do."""
+Observation = tuple[Value, ...]
 
 
 class ReplayedOracle:
@@ -79,166 +80,163 @@ class ReplayedOracle:
         return f"{self._label}.{self._asked - 1}"
 
 
-def copy_concrete(state: Interface) -> Interface:
-    """A copy of a concrete state that changes alone; aliases between its parts stay aliases."""
-    return copy.deepcopy(state)
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A state that a set-up has reached, what its calls returned, and how these number opaque values."""
+
+    state: Interface
+    results: tuple[Value, ...]
+    canonical: Canonical
+    observed: dict[object, Observation] = field(default_factory=dict)
+    """Observations made of states that were reached from here, by state and observing calls."""
 
 
-def perform(interface: type[Interface], state: Interface, call: str, arguments: Mapping[str, Any]) -> Any:
-    """Runs one call on a concrete state; ModelFault if the model raises. What it returns changes no more: a result that
-    is part of the state is copied, and so are arguments, which the call may store."""
-    interface.signature(call)
-    with faults_of(interface, call):
-        return _own(getattr(state, call)(**{name: _own(value) for name, value in arguments.items()}))
+class ConcreteModel:
+    """A model that runs on ordinary values."""
+
+    def __init__(self, interface: type[Interface]) -> None:
+        self.interface = interface
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._starts: dict[str, Start] = {}
+
+    def perform(self, state: Interface, call: str, arguments: Mapping[str, Any]) -> Any:
+        """Runs one call; ModelFault if the model raises. Arguments are copied, for the call may store them."""
+        function = self._functions.get(call)
+        if function is None:
+            self.interface.signature(call)  # UsageError where there is no such call
+            function = self._functions[call] = getattr(self.interface, call)
+        try:
+            return function(state, **{name: copied(value) for name, value in arguments.items()})
+        except (Exception, SystemExit) as error:
+            raise placed(error, self.interface, call) from None
+
+    def replay(self, invocations: Sequence[Invocation]) -> Start:
+        """Where a set-up leads from the empty state."""
+        key = repr([(invocation.call, invocation.arguments) for invocation in invocations])
+        start = self._starts.get(key)
+        if start is None:
+            start = self._starts[key] = self._replay(invocations)
+        return start
+
+    def _replay(self, invocations: Sequence[Invocation]) -> Start:
+        try:
+            state = self.interface()
+        except (Exception, SystemExit) as error:
+            raise placed(error, self.interface, "__init__") from None
+        oracle, canonical = ReplayedOracle(), Canonical()
+        results = []
+        with answered_by(oracle):
+            for number, invocation in enumerate(invocations):
+                oracle.begin(f"setup.{number}", 1 + number)
+                try:
+                    results.append(canonical.json(self.perform(state, invocation.call, invocation.arguments)))
+                except ChoiceRefused:
+                    raise ModelFault(
+                        f"{self.interface.__name__}.{invocation.call}: choose() allows no value here"
+                    ) from None
+        return Start(state, tuple(results), canonical)
+
+    def outcomes(
+        self,
+        start: Start,
+        calls: Sequence[tuple[str, Mapping[str, Any]]],
+        order: Sequence[int],
+        observe: Sequence[Invocation],
+    ) -> Iterator[tuple[tuple[Value, ...], Observation]]:
+        """Every acceptable outcome of the calls in this order: results in the order of `calls`, and the observation."""
+        oracle = ReplayedOracle()
+        seen: list[tuple[tuple[Value, ...], Observation]] = []
+        while True:
+            # A run on which an earlier choice leaves a later one nothing is no run that the specification allows.
+            with contextlib.suppress(ChoiceRefused):
+                outcome = self._outcome(start, calls, order, observe, oracle)
+                if outcome not in seen:
+                    seen.append(outcome)
+                    yield outcome
+            if not oracle.step():
+                return
+
+    def _outcome(
+        self,
+        start: Start,
+        calls: Sequence[tuple[str, Mapping[str, Any]]],
+        order: Sequence[int],
+        observe: Sequence[Invocation],
+        oracle: ReplayedOracle,
+    ) -> tuple[tuple[Value, ...], Observation]:
+        state = copied(start.state)
+        results: dict[int, Any] = {}
+        with answered_by(oracle):
+            for index in order:
+                oracle.begin(f"call.{index}", TICK_OF_CALLS)
+                results[index] = copied(self.perform(state, *calls[index]))
+            canonical = Canonical(start.canonical)
+            told = tuple([canonical.json(results[index]) for index in range(len(calls))])
+            return told, self._observation(start, state, canonical, observe, oracle)
+
+    def _observation(
+        self,
+        start: Start,
+        state: Interface,
+        canonical: Canonical,
+        observe: Sequence[Invocation],
+        oracle: ReplayedOracle,
+    ) -> Observation:
+        """What the observing calls return; looked up if they were made of the same state before, values in the same
+        order included: a model could tell."""
+        key = (frozen(state), canonical.numbered, frozen([(i.call, i.arguments) for i in observe]))
+        known = start.observed.get(key)
+        if known is None:
+            told = []
+            for number, invocation in enumerate(observe):
+                oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
+                told.append(canonical.json(self.perform(state, invocation.call, invocation.arguments)))
+            known = start.observed[key] = tuple(told)
+        return known
 
 
-def _own(value: Any) -> Any:
-    return copy.deepcopy(value) if isinstance(value, Struct | list | tuple | dict) else value
+_UNCHANGING = frozenset((int, bool, str, type(None), Anything, OpaqueValue, TimeValue, Errno, Signal))
 
 
-def replay(interface: type[Interface], invocations: Sequence[Invocation]) -> tuple[Interface, list[Any]]:
-    """The state that a set-up reaches from the empty one, and what its calls return."""
-    with faults_of(interface, "__init__"):
-        state = interface()
-    oracle = ReplayedOracle()
-    results = []
-    with answered_by(oracle):
-        for number, invocation in enumerate(invocations):
-            oracle.begin(f"setup.{number}", 1 + number)
-            try:
-                results.append(perform(interface, state, invocation.call, invocation.arguments))
-            except ChoiceRefused:
-                raise ModelFault(f"{interface.__name__}.{invocation.call}: choose() allows no value here") from None
-    return state, results
+def copied(value: Any) -> Any:
+    """A copy of a state, an argument or a result that changes alone; aliases between its parts stay aliases."""
+    return value if value.__class__ in _UNCHANGING else _copied(value, {})
 
 
-class Canonical:
-    """Writes values with opaque ones numbered by their first occurrence, so that equal text means equal up to a
-    bijection."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[OpaqueValue, int] = {}
-        self._count: dict[str, int] = {}
-
-    def number(self, value: OpaqueValue) -> int:
-        """The number of an opaque value within its sort."""
-        if value not in self._numbers:
-            self._numbers[value] = self._count.get(value.sort, 0)
-            self._count[value.sort] = self._numbers[value] + 1
-        return self._numbers[value]
-
-    def knows(self, value: object) -> bool:
-        """Whether the value has a number (is no opaque value, or was reached before)."""
-        if isinstance(value, tuple):
-            return all(self.knows(item) for item in value)
-        return not isinstance(value, OpaqueValue) or value in self._numbers
-
-    def json(self, value: Any) -> Value:
-        """A result as the JSON value of docs/ARCHITECTURE.md ("Values")."""
-        if isinstance(value, Errno):
-            return {"errno": value.name}
-        if isinstance(value, Signal):
-            return {"signal": value.name}
-        if isinstance(value, TimeValue):
-            return {"time": int(value)}
-        if isinstance(value, OpaqueValue):
-            return {"sort": value.sort, "id": self.number(value)}
-        if isinstance(value, Struct):
-            return {"struct": {name: self.json(getattr(value, name)) for name in struct_fields(type(value))}}
-        if isinstance(value, tuple | list):
-            return {"seq": [self.json(item) for item in value]}
-        return value
-
-    def state(self, state: Interface) -> list[Any]:
-        """What can be reached in a state, in an order that does not depend on opaque values."""
-        reached: list[Any] = []
-        pending = [(getattr(state, name), type_) for name, type_ in type(state).state_types().items()]
-        maps: list[tuple[Mapping[Any, Any], set[Any], list[Any]]] = []
-        for value, type_ in pending:
-            if isinstance(type_, MapType):
-                entry: list[Any] = []
-                maps.append((value, set(), entry))
-                reached.append(entry)
-            else:
-                reached.append(self._plain(value))
-        progress = True
-        while progress:
-            progress = False
-            for content, done, entry in maps:
-                ready = [key for key in content if key not in done and self.knows(key)]
-                for key in sorted(ready, key=lambda k: repr(self._plain(k))):
-                    done.add(key)
-                    entry.append((self._plain(key), self._plain(content[key])))
-                    progress = True
-        return reached
-
-    def _plain(self, value: Any) -> Any:
-        if isinstance(value, OpaqueValue):
-            return (value.sort, self.number(value))
-        if isinstance(value, Struct):
-            return tuple((name, self._plain(getattr(value, name))) for name in value.relevant())
-        if isinstance(value, dict):
-            known = sorted((repr(self._plain(k)), k) for k in value if self.knows(k))
-            return tuple((self._plain(k), self._plain(value[k])) for _, k in known)
-        if isinstance(value, tuple | list):
-            return tuple(self._plain(item) for item in value)
-        return value
+def _copied(value: Any, copies: dict[int, Any]) -> Any:
+    kind = value.__class__
+    if kind is tuple:
+        return tuple([part if part.__class__ in _UNCHANGING else _copied(part, copies) for part in value])
+    known = copies.get(id(value))
+    if known is not None:
+        return known
+    copy_: Any
+    if isinstance(value, dict):
+        copy_ = copies[id(value)] = kind()
+        for key, part in value.items():
+            copy_[key] = part if part.__class__ in _UNCHANGING else _copied(part, copies)
+    elif isinstance(value, list):
+        copy_ = copies[id(value)] = kind()
+        copy_ += [part if part.__class__ in _UNCHANGING else _copied(part, copies) for part in value]
+    elif isinstance(value, Struct | Interface):
+        copy_ = copies[id(value)] = object.__new__(kind)
+        fields = vars(copy_)
+        for name, part in vars(value).items():
+            fields[name] = part if part.__class__ in _UNCHANGING else _copied(part, copies)
+    else:
+        copy_ = copies[id(value)] = copy.deepcopy(value)
+    return copy_
 
 
-def agree(wanted: Any, reached: Any) -> bool:
-    """Whether two canonical states agree, `Anything` standing for any integer."""
-    if isinstance(wanted, Anything):
-        return isinstance(reached, int)
-    if isinstance(wanted, list | tuple) and isinstance(reached, list | tuple):
-        return len(wanted) == len(reached) and all(agree(a, b) for a, b in zip(wanted, reached, strict=True))
-    return type(wanted) is type(reached) and bool(wanted == reached)
-
-
-def outcomes(
-    interface: type[Interface],
-    start: Interface,
-    setup_results: Sequence[Any],
-    calls: Sequence[tuple[str, Mapping[str, Any]]],
-    order: Sequence[int],
-    observe: Sequence[Invocation],
-) -> Iterator[tuple[tuple[Value, ...], tuple[Value, ...]]]:
-    """Every acceptable outcome of the calls in this order: results in the order of `calls`, and the observation."""
-    oracle = ReplayedOracle()
-    seen: set[str] = set()
-    while True:
-        # A run on which an earlier choice leaves a later one nothing is no run that the specification allows.
-        with contextlib.suppress(ChoiceRefused):
-            outcome = _outcome(interface, start, setup_results, calls, order, observe, oracle)
-            if repr(outcome) not in seen:
-                seen.add(repr(outcome))
-                yield outcome
-        if not oracle.step():
-            return
-
-
-def _outcome(
-    interface: type[Interface],
-    start: Interface,
-    setup_results: Sequence[Any],
-    calls: Sequence[tuple[str, Mapping[str, Any]]],
-    order: Sequence[int],
-    observe: Sequence[Invocation],
-    oracle: ReplayedOracle,
-) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
-    state = copy_concrete(start)
-    results: dict[int, Any] = {}
-    with answered_by(oracle):
-        for index in order:
-            oracle.begin(f"call.{index}", TICK_OF_CALLS)
-            results[index] = perform(interface, state, *calls[index])
-        observed = []
-        for number, invocation in enumerate(observe):
-            oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
-            observed.append(perform(interface, state, invocation.call, invocation.arguments))
-    canonical = Canonical()
-    for result in setup_results:
-        canonical.json(result)
-    return (
-        tuple(canonical.json(results[index]) for index in range(len(calls))),
-        tuple(canonical.json(value) for value in observed),
-    )
+def frozen(value: Any) -> Any:
+    """A state or a part of one as a value that can be looked up: equal only if nothing tells the two apart."""
+    kind = value.__class__
+    if kind in _UNCHANGING:
+        return value if kind is str or kind is OpaqueValue else (kind, value)
+    if isinstance(value, dict):
+        return kind, tuple([(frozen(key), frozen(part)) for key, part in value.items()])
+    if isinstance(value, tuple | list):
+        return kind, tuple([frozen(part) for part in value])
+    if isinstance(value, Struct | Interface):
+        return kind, tuple([(name, frozen(part)) for name, part in vars(value).items()])
+    return object()  # of a kind that no model holds: equal to nothing else

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commutant.analyzer import Analysis, CallSet, Outcome, SetAnalysis, sets_of_calls
+from commutant.analyzer import Analysis, CallSet, SetAnalysis, sets_of_calls
 from commutant.analyzer.condition import facts_of
 from commutant.analyzer.faults import no_state, time_limit
 from commutant.analyzer.parallel import Progress, map_in_processes
@@ -15,8 +15,7 @@ from commutant.analyzer.vocabulary import Vocabulary
 from commutant.errors import UsageError
 from commutant.lang.interface import Interface
 from commutant.lang.load import model_hash
-from commutant.symbolic import Context, explore
-from commutant.testgen.classes import LEVELS, Level, refine
+from commutant.testgen.classes import LEVELS, Level, classes
 from commutant.testgen.corpus import Corpus
 from commutant.testgen.materialize import Materializer, NoSetup
 from commutant.testgen.testcase import TestCase
@@ -76,26 +75,17 @@ def _generate_set(work: tuple[type[Interface], tuple[str, ...], Level]) -> Gener
     commutative: dict[tuple[object, ...], int] = {}
     without_setup = 0
 
-    def program(context: Context) -> Outcome:
-        outcome = call_set.run(context)
-        if outcome.commutes:
-            refine(outcome, level)
-        return outcome
-
     with time_limit(interface, calls):
-        for found in explore(program):
-            outcome = found.result
-            if outcome is None:
+        for found in classes(call_set, level):
+            paths.add(found.path)
+            if not found.outcome.commutes:
                 continue
-            path = found.decisions[: outcome.decision_count]
-            paths.add(path)
-            if not outcome.commutes:
-                continue
-            number = commutative.setdefault(path, len(commutative))
-            told = [d for position, d in enumerate(found.decisions) if position not in found.context.restricted]
-            description = sentence(facts_of(found.context, told), vocabulary)
+            context = found.context
+            number = commutative.setdefault(found.path, len(commutative))
+            told = [d for position, d in enumerate(context.trail) if position not in context.restricted]
+            description = sentence(facts_of(context, told), vocabulary)
             try:
-                tests += materializer.tests(found.context, outcome, number, description)
+                tests += materializer.tests(context, found.outcome, number, description)
             except NoSetup:
                 without_setup += 1
     if not paths:

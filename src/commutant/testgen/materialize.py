@@ -6,7 +6,6 @@ if the replay reaches the wanted state, up to the values an implementation picks
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -16,81 +15,17 @@ from commutant.analyzer.commute import Outcome
 from commutant.analyzer.faults import faults_of
 from commutant.errors import UsageError
 from commutant.lang.interface import CallSignature, Interface, Invocation
-from commutant.lang.types import Map, OpaqueValue, Process, Seq, Sort, SortType, Struct, Time, struct_fields
-from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap
-from commutant.symbolic.integers import value_of
-from commutant.testgen.concrete import Anything, Canonical, agree, outcomes, replay
+from commutant.lang.types import OpaqueValue, Sort, SortType, Struct, struct_fields
+from commutant.symbolic import Context
+from commutant.testgen.canonical import Canonical, agree
+from commutant.testgen.concrete import ConcreteModel, Start
 from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase, Value
 from commutant.testgen.testcase import Outcome as AcceptableOutcome
+from commutant.testgen.valuation import Valuation
 
 
 class NoSetup(Exception):
     """The model has no set-up for this state."""
-
-
-class Valuation:
-    """Concrete values for the unknowns of a path: what may differ does, integers are small, open flags as usual."""
-
-    def __init__(self, context: Context, sorts: Mapping[str, type[Sort]]) -> None:
-        self._context = context
-        self._sorts = sorts
-        self._ints = context.int_solution()
-        self._constrained = context.constrained_ints()
-        self._named: dict[int, Any] = {context.find(index): value for index, value in context.constants.items()}
-        self._count: dict[str, int] = {}
-
-    def __call__(self, value: Any) -> Any:
-        """The concrete value of a part of an unknown state."""
-        if isinstance(value, SortValue):
-            return self._sort_value(value)
-        if isinstance(value, BoolValue):
-            usual = self._context.bool_usual.get(value.index, False)
-            return self._context.bool_values.get(value.index, usual)
-        if isinstance(value, IntValue):
-            if any(variable not in self._ints for variable, _ in value.linear[0]):
-                self._ints = self._context.int_solution()  # the field of a struct that nothing had asked for
-            number = value_of(value.linear, self._ints)
-            free = all(variable not in self._constrained for variable, _ in value.linear[0])
-            return Anything(number) if free else number
-        if isinstance(value, tuple):
-            return tuple(self(item) for item in value)
-        if isinstance(value, Seq):
-            return Seq(self(item) for item in value)
-        if isinstance(value, Struct):
-            return type(value)(**{field: self(getattr(value, field)) for field in struct_fields(type(value))})
-        if isinstance(value, SymbolicMap):
-            content = value.content
-            return Map(
-                (self(entry.key), self(entry.value))
-                for entry in content.entries
-                if not isinstance(entry.presence, bool) and self._context.bool_values.get(entry.presence.index, False)
-            )
-        return value
-
-    def _sort_value(self, value: SortValue) -> Any:
-        if self._sorts[value.sort] is Time:
-            return Anything(0)
-        root = self._context.find(value.index)
-        if root not in self._named:
-            number = self._count.get(value.sort, 0)
-            self._count[value.sort] = number + 1
-            sort = self._sorts[value.sort]
-            if sort is Process:
-                self._named[root] = number
-            elif sort.opaque:
-                self._named[root] = OpaqueValue(value.sort, f"initial.{number}")
-            elif sort.numbered:
-                self._named[root] = number + 1
-            else:
-                self._named[root] = f"{value.sort[0].lower()}{number}"
-        return self._named[root]
-
-    def of_sorts(self) -> dict[type[Sort], list[Any]]:
-        """The values handed out so far, per sort, in the order of their first use."""
-        by_sort: dict[type[Sort], list[Any]] = {sort: [] for sort in self._sorts.values()}
-        for root, value in self._named.items():
-            by_sort[self._sorts[self._context.sort_names[root]]].append(value)
-        return by_sort
 
 
 class Materializer:
@@ -105,30 +40,34 @@ class Materializer:
         indices = range(len(calls))
         self._symmetries = [o for o in permutations(indices) if all(calls[o[i]] == calls[i] for i in indices)]
         self._seen: set[str] = set()
+        self._model = ConcreteModel(interface)
 
     def tests(self, context: Context, outcome: Outcome, path: int, description: str) -> list[TestCase]:
-        """The tests for the class of the path under way, one per placement in processes; NoSetup if there is none."""
+        """The tests for a class, one per placement in processes; NoSetup if there is none."""
         valuation = Valuation(context, self.sorts)
         arguments = [{name: valuation(value) for name, value in given.items()} for given in outcome.arguments]
-        wanted = object.__new__(self.interface)
-        for attribute in self.interface.state_types():
-            setattr(wanted, attribute, valuation(getattr(outcome.initial, attribute)))
+        wanted = valuation.state(outcome.initial)
+        placements = [
+            processes
+            for processes in self._placements(arguments)
+            if not self._is_mirror_image(context, outcome, processes)
+        ]
+        if not placements:
+            return []
         invocations = self._setup_of(wanted)
-        reached, setup_results = replay(self.interface, invocations)
-        if not agree(Canonical().state(wanted), Canonical().state(reached)):
+        start = self._model.replay(invocations)
+        if not agree(wanted, start.state):
             raise NoSetup
         with faults_of(self.interface, "observe"):
-            observe = _invocations(reached.observe(valuation.of_sorts()))
-        orders = self._orders(reached, setup_results, arguments, observe)
+            observe = _invocations(start.state.observe(valuation.of_sorts()))
+        orders = self._orders(start, arguments, observe)
         setup = tuple(
             Step(i.call, self._plain(i), self._process(i), result)
-            for i, result in zip(invocations, _canonical(setup_results), strict=True)
+            for i, result in zip(invocations, start.results, strict=True)
         )
         observation = tuple(Step(i.call, self._plain(i), self._process(i)) for i in observe)
         tests = []
-        for processes in self._placements(arguments):
-            if self._is_mirror_image(context, outcome, processes):
-                continue
+        for processes in placements:
             placed = self._place(arguments, processes)
             test = TestCase("", self.level, path, description, placed, setup, observation, orders)
             tests.append(replace(test, id=test.content_id()))
@@ -136,16 +75,15 @@ class Materializer:
 
     def _is_mirror_image(self, context: Context, outcome: Outcome, processes: Sequence[int]) -> bool:
         """Whether exchanging calls of the same name gives a class that has been seen (values renamed in its order)."""
+        if len(self._symmetries) == 1:
+            return False
         keys = set()
         for order in self._symmetries:
             valuation = Valuation(context, self.sorts)
             arguments = [valuation(tuple(outcome.arguments[index].values())) for index in order]
-            state = object.__new__(self.interface)
-            for attribute in self.interface.state_types():
-                setattr(state, attribute, valuation(getattr(outcome.initial, attribute)))
             renamed: dict[int, int] = {}
             places = [renamed.setdefault(processes[index], len(renamed)) for index in order]
-            keys.add(repr((arguments, places, Canonical().state(state))))
+            keys.add(repr((arguments, places, Canonical().state(valuation.state(outcome.initial)))))
         if keys & self._seen:
             return True
         self._seen |= keys
@@ -162,24 +100,17 @@ class Materializer:
         return invocations
 
     def _orders(
-        self,
-        start: Interface,
-        setup_results: Sequence[Any],
-        arguments: Sequence[Mapping[str, Any]],
-        observe: Sequence[Invocation],
+        self, start: Start, arguments: Sequence[Mapping[str, Any]], observe: Sequence[Invocation]
     ) -> tuple[Order, ...]:
         calls = list(zip(self.calls, arguments, strict=True))
         orders = []
         for order in permutations(range(len(calls))):
             acceptable = [
                 AcceptableOutcome(results, observation)
-                for results, observation in outcomes(self.interface, start, setup_results, calls, order, observe)
+                for results, observation in self._model.outcomes(start, calls, order, observe)
             ]
             orders.append(Order(order, tuple(acceptable)))
-        common = {json.dumps((o.results, o.observation)) for o in orders[0].outcomes}
-        for other in orders[1:]:
-            common &= {json.dumps((o.results, o.observation)) for o in other.outcomes}
-        if not common:
+        if not any(all(one in other.outcomes for other in orders[1:]) for one in orders[0].outcomes):
             shown = ", ".join(f"{call}({', '.join(f'{k}={v!r}' for k, v in given.items())})" for call, given in calls)
             raise UsageError(
                 f"{self.interface.__name__}: {shown} was found to commute, but concrete runs of the model differ by "
@@ -247,11 +178,6 @@ def _json_argument(value: Any) -> Value:
         items = [_json_argument(item) for item in value]
         return _OPAQUE if _OPAQUE in items else {"seq": items}
     return value
-
-
-def _canonical(results: Sequence[Any]) -> list[Any]:
-    canonical = Canonical()
-    return [canonical.json(result) for result in results]
 
 
 def _growth_strings(length: int) -> list[tuple[int, ...]]:

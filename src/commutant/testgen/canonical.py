@@ -1,0 +1,174 @@
+"""Values up to those that an implementation picks: as JSON, as states to compare, and as a state that was asked for.
+
+Opaque values have no meaning but which of them are the same. So they are numbered by their first occurrence, and two
+states agree if a bijection between their opaque values makes them equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from commutant.lang.errno import Errno, Signal
+from commutant.lang.interface import Interface
+from commutant.lang.types import MapType, OpaqueValue, Struct, TimeValue, struct_fields
+from commutant.testgen.testcase import Value
+
+
+class Anything(int):
+    """An integer of the initial state on which nothing depends: any value that the set-up gives it will do."""
+
+
+_PLAIN = frozenset((int, bool, str, type(None)))
+
+
+class Canonical:
+    """Writes values with opaque ones numbered by their first occurrence, so that equal text means equal up to a
+    bijection."""
+
+    def __init__(self, before: Canonical | None = None) -> None:
+        """`before`: goes on where another one stands now, which does not change by it."""
+        self._numbers: dict[OpaqueValue, int] = before._numbers.copy() if before else {}
+        self._count: dict[str, int] = before._count.copy() if before else {}
+
+    @property
+    def numbered(self) -> tuple[OpaqueValue, ...]:
+        """The values that have a number, in the order of their first occurrence."""
+        return tuple(self._numbers)
+
+    def number(self, value: OpaqueValue) -> int:
+        """The number of an opaque value within its sort."""
+        known = self._numbers.get(value)
+        if known is None:
+            known = self._numbers[value] = self._count.get(value.sort, 0)
+            self._count[value.sort] = known + 1
+        return known
+
+    def knows(self, value: object) -> bool:
+        """Whether the value has a number (is no opaque value, or was reached before)."""
+        if isinstance(value, tuple):
+            return all(self.knows(item) for item in value)
+        return not isinstance(value, OpaqueValue) or value in self._numbers
+
+    def json(self, value: Any) -> Value:
+        """A result as the JSON value of docs/ARCHITECTURE.md ("Values")."""
+        if value.__class__ in _PLAIN:
+            return value
+        if isinstance(value, OpaqueValue):
+            return {"sort": value.sort, "id": self.number(value)}
+        if isinstance(value, Struct):
+            held = vars(value)
+            return {"struct": {name: self.json(held[name]) for name in struct_fields(type(value))}}
+        if isinstance(value, tuple | list):
+            return {"seq": [self.json(item) for item in value]}
+        if isinstance(value, TimeValue):
+            return {"time": int(value)}
+        if isinstance(value, Anything):
+            return int(value)
+        if isinstance(value, Errno):
+            return {"errno": value.name}
+        if isinstance(value, Signal):
+            return {"signal": value.name}
+        return value
+
+    def state(self, state: Interface) -> list[Any]:
+        """What can be reached in a state, in an order that does not depend on opaque values."""
+        reached: list[Any] = []
+        pending = [(getattr(state, name), type_) for name, type_ in type(state).state_types().items()]
+        maps: list[tuple[Mapping[Any, Any], set[Any], list[Any]]] = []
+        for value, type_ in pending:
+            if isinstance(type_, MapType):
+                entry: list[Any] = []
+                maps.append((value, set(), entry))
+                reached.append(entry)
+            else:
+                reached.append(self._plain(value))
+        progress = True
+        while progress:
+            progress = False
+            for content, done, entry in maps:
+                ready = [key for key in content if key not in done and self.knows(key)]
+                for key in sorted(ready, key=lambda k: repr(self._plain(k))):
+                    done.add(key)
+                    entry.append((self._plain(key), self._plain(content[key])))
+                    progress = True
+        return reached
+
+    def _plain(self, value: Any) -> Any:
+        if value.__class__ in _PLAIN:
+            return value
+        if isinstance(value, OpaqueValue):
+            return (value.sort, self.number(value))
+        if isinstance(value, Struct):
+            return tuple([(name, self._plain(getattr(value, name))) for name in value.relevant()])
+        if isinstance(value, dict):
+            known = sorted((repr(self._plain(k)), k) for k in value if self.knows(k))
+            return tuple([(self._plain(k), self._plain(value[k])) for _, k in known])
+        if isinstance(value, tuple | list):
+            return tuple([self._plain(item) for item in value])
+        return value
+
+
+def agree(wanted: Interface, reached: Interface) -> bool:
+    """Whether a state is the one that was asked for: what can be reached is equal up to a bijection between the opaque
+    values, `Anything` standing for any integer."""
+    return _Agreement().of_states(wanted, reached)
+
+
+class _Agreement:
+    """A bijection under construction. Entries under keys that it does not cover yet wait until it does."""
+
+    def __init__(self) -> None:
+        self._there: dict[OpaqueValue, OpaqueValue] = {}
+        self._back: dict[OpaqueValue, OpaqueValue] = {}
+        self._maps: list[tuple[Mapping[Any, Any], Mapping[Any, Any], set[Any]]] = []
+
+    def of_states(self, wanted: Interface, reached: Interface) -> bool:
+        names = type(wanted).state_types()
+        return all(self._same(getattr(wanted, name), getattr(reached, name)) for name in names) and self._entries()
+
+    def _entries(self) -> bool:
+        progress = True
+        while progress:
+            progress = False
+            for wanted, reached, done in self._maps:  # grows while read: values hold maps too
+                for key, value in wanted.items():
+                    if key not in done and (image := _image(key, self._there)) is not None:
+                        done.add(key)
+                        progress = True
+                        if image not in reached or not self._same(value, reached[image]):
+                            return False
+        return all(
+            len(done) == sum(_image(key, self._back) is not None for key in reached) for _, reached, done in self._maps
+        )
+
+    def _same(self, wanted: Any, reached: Any) -> bool:
+        kind = wanted.__class__
+        if kind is Anything:
+            return isinstance(reached, int)
+        if kind is not (int if reached.__class__ is Anything else reached.__class__):
+            return False
+        if kind in _PLAIN or kind is TimeValue:
+            return bool(wanted == reached)
+        if kind is OpaqueValue:
+            if wanted not in self._there and reached not in self._back:
+                self._there[wanted], self._back[reached] = reached, wanted
+            return bool(self._there.get(wanted) == reached)
+        if isinstance(wanted, Struct):
+            return all(self._same(getattr(wanted, name), getattr(reached, name)) for name in wanted.relevant())
+        if isinstance(wanted, dict):
+            self._maps.append((wanted, reached, set()))
+            return True
+        if isinstance(wanted, tuple | list):
+            return len(wanted) == len(reached) and all(map(self._same, wanted, reached))
+        return bool(wanted == reached)
+
+
+def _image(key: Any, bijection: Mapping[OpaqueValue, OpaqueValue]) -> Any:
+    """What a key becomes under the bijection; None if it does not cover a part of the key."""
+    if key.__class__ is OpaqueValue:
+        return bijection.get(key)
+    if isinstance(key, tuple):
+        parts = tuple([_image(part, bijection) for part in key])
+        return None if None in parts else parts
+    return key
