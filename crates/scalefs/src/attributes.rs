@@ -139,6 +139,25 @@ pub fn change_owner_of<V: Verbs>(
     })
 }
 
+/// Clears the set-id bits of a file whose data a user changes; the superuser's changes leave them.
+///
+/// POSIX `write`; Linux `dentry_needs_remove_privs`, `setattr_should_drop_suidgid`.
+pub(crate) fn clear_set_ids<V: Verbs>(verbs: &V, node: V::Node) -> Result<(), Errno> {
+    let credentials = verbs.credentials();
+    let kept = |old: Permissions| {
+        let drops_group = old.mode & 0o010 != 0 || !credentials.is_in_group(old.group);
+        old.mode & !SET_USER & !if drops_group { SET_GROUP } else { 0 }
+    };
+    if credentials.is_superuser() || verbs.kind(node) != Kind::Regular {
+        return Ok(());
+    }
+    let old = verbs.permissions(node);
+    if kept(old) == old.mode {
+        return Ok(());
+    }
+    verbs.change_permissions(node, &|old| Ok(Permissions { mode: kept(old), ..old }))
+}
+
 /// What becomes of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewTime {

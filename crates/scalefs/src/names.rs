@@ -12,6 +12,7 @@
 
 use core::ops::BitOr;
 
+use crate::attributes::clear_set_ids;
 use crate::errno::Errno;
 use crate::inode::{Kind, Permissions};
 use crate::verbs::{Existence, NewObject, Refusal, Verbs};
@@ -204,6 +205,9 @@ fn open_existing<V: Verbs>(verbs: &V, node: V::Node, flags: OpenFlags) -> Result
     }
     let needs_read = if flags.contains(OpenFlags::READ) { 4 } else { 0 };
     check_permission(verbs, node, Need(needs_read | if changes { Need::WRITE.0 } else { 0 }))?;
+    if flags.contains(OpenFlags::TRUNCATE) {
+        clear_set_ids(verbs, node)?;
+    }
     verbs.take(node);
     Ok(Opened { node, is_new: false })
 }
@@ -357,6 +361,14 @@ pub fn rename<V: Verbs>(
             return Err(if mode == RenameMode::NoReplace { Errno::EEXIST } else { Errno::EBUSY });
         };
         let old_key = verbs.key(old_name).ok_or(Errno::ENAMETOOLONG)?;
+        if from.directory == to.directory && old_name == new_name && !from.has_slash && !to.has_slash {
+            // A name and itself: what it leads to is not read.
+            return match (verbs.existence(from.directory, &old_key), mode) {
+                (Existence::Absent, _) => Err(Errno::ENOENT),
+                (_, RenameMode::NoReplace) => Err(Errno::EEXIST),
+                _ => Ok(()),
+            };
+        }
         let source = verbs.look_up(from.directory, &old_key).ok_or(Errno::ENOENT)?;
         let new_key = verbs.key(new_name).ok_or(Errno::ENAMETOOLONG)?;
         let moved = verbs.node(&source);
