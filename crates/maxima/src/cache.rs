@@ -82,31 +82,58 @@ impl<const WORDS: usize> Maxima<WORDS> {
         (hash >> 32) as usize & self.slot_mask
     }
 
+    #[inline]
+    fn slot_of<'s>(&'s self, core: &'s Core<'_>, index: usize) -> &'s Slot<WORDS> {
+        // SAFETY: the mask keeps the index in the table.
+        unsafe { self.slots.get(core).0.add(index).as_ref() }
+    }
+
     /// Raises words of an object to at least these, in its present generation.
     ///
     /// # Safety
     /// The object lies in the arena and is not freed before this core and all others have flushed.
     #[inline]
     pub unsafe fn raise(&self, core: &Core<'_>, object: &Maximum<WORDS>, words: [u64; WORDS], wait: &impl Wait) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.prepare(core, object, wait);
+            self.raise_prepared(core, object, words);
+        }
+    }
+
+    /// Gives the object a slot of the core's cache: [`Maxima::raise_prepared`] then waits for nobody, so that it may be
+    /// called under locks that a reset waits for.
+    ///
+    /// # Safety
+    /// As for [`Maxima::raise`].
+    #[inline]
+    pub unsafe fn prepare(&self, core: &Core<'_>, object: &Maximum<WORDS>, wait: &impl Wait) {
         let index = self.slot_index(object);
+        let slot = self.slot_of(core, index);
+        if !ptr::eq(slot.object(), object) {
+            self.take_slot(core, slot, index, object, wait);
+        }
+    }
+
+    /// Raises words of an object that was prepared last among those that this core has raised or prepared.
+    ///
+    /// # Safety
+    /// As for [`Maxima::raise`].
+    #[inline]
+    pub unsafe fn raise_prepared(&self, core: &Core<'_>, object: &Maximum<WORDS>, words: [u64; WORDS]) {
+        let slot = self.slot_of(core, self.slot_index(object));
+        debug_assert!(ptr::eq(slot.object(), object), "the object was prepared");
         let generation = object.raising_generation();
-        // SAFETY: the mask keeps the index in the table.
-        let slot = unsafe { self.slots.get(core).0.add(index).as_ref() };
-        if !ptr::eq(slot.object(), object) || slot.generation() != generation {
-            self.take_slot(core, slot, index, (object, generation), wait);
+        if slot.generation() != generation {
+            // What was raised in an older generation no longer counts.
+            slot.replace(slot.object(), generation, |_| ());
         }
         slot.raise(&words);
     }
 
     #[cold]
-    fn take_slot(
-        &self,
-        core: &Core<'_>,
-        slot: &Slot<WORDS>,
-        index: usize,
-        (object, generation): (&Maximum<WORDS>, u64),
-        wait: &impl Wait,
-    ) {
+    fn take_slot(&self, core: &Core<'_>, slot: &Slot<WORDS>, index: usize, object: &Maximum<WORDS>, wait: &impl Wait) {
+        let generation = object.raising_generation();
         if slot.object().is_null() {
             let own = self.own.get(core);
             // SAFETY: a slot is listed once while it holds an object, so the list has room.
@@ -130,15 +157,19 @@ impl<const WORDS: usize> Maxima<WORDS> {
     pub fn read(&self, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
         let mut round = 0;
         loop {
-            if let Some(generation) = object.settled_generation()
-                && let Some(words) = self.collect_twice(object, generation)
-                && object.is_still(generation)
-            {
+            if let Some(words) = self.try_read(object) {
                 return words;
             }
             wait.wait(WaitReason::Operation, round);
             round = round.saturating_add(1);
         }
+    }
+
+    /// The words of an object as they were at one moment, unless somebody changes them.
+    #[inline]
+    pub fn try_read(&self, object: &Maximum<WORDS>) -> Option<[u64; WORDS]> {
+        let generation = object.settled_generation()?;
+        self.collect_twice(object, generation).filter(|_| object.is_still(generation))
     }
 
     /// The words of an object in one generation, if no slot changed meanwhile.

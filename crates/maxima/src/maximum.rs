@@ -53,9 +53,9 @@ impl<const WORDS: usize> Maximum<WORDS> {
         self.generation.load(Ordering::Relaxed) == generation
     }
 
-    /// The words without what cores cache.
+    /// The words without what cores cache: exact when all have flushed.
     #[inline]
-    pub(crate) fn applied(&self) -> [u64; WORDS] {
+    pub fn applied(&self) -> [u64; WORDS] {
         core::array::from_fn(|index| self.words[index].load(Ordering::Acquire))
     }
 

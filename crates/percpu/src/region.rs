@@ -33,6 +33,11 @@ impl HeapRegion {
         }
     }
 
+    /// Where the block begins, for whoever uses its memory in another way than as an arena.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
     pub(crate) fn base(&mut self) -> NonNull<u8> {
         self.base
     }

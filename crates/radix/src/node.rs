@@ -116,7 +116,8 @@ struct Inner {
     retired: Retired,
 }
 
-const LEAF_CLASS: SizeClass = SizeClass::of_type::<Leaf>();
+/// The size class of the nodes that calls on small arrays allocate.
+pub const LEAF_CLASS: SizeClass = SizeClass::of_type::<Leaf>();
 const INNER_CLASS: SizeClass = SizeClass::of_type::<Inner>();
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Leaf>() == 1024);

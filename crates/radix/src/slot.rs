@@ -93,6 +93,11 @@ impl RadixArray {
         unsafe { any_below(content, 0, bits, start) }
     }
 
+    /// The first index from `start` on that holds no value; looks at no index behind it.
+    pub fn first_empty(&self, guard: &Guard<'_>, start: u64) -> u64 {
+        (start..).find(|index| self.get(guard, *index).is_none()).unwrap_or(1 << INDEX_BITS)
+    }
+
     /// Locks one index. Fails without memory for a node, and then holds nothing.
     ///
     /// # Panics

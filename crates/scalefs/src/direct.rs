@@ -13,9 +13,11 @@ use percpu::Core;
 use crate::context::Context;
 use crate::errno::Errno;
 use crate::fields::{Attributes, Fields};
+use crate::file::File;
 use crate::host::Host;
-use crate::inode::{Directory, Inode, Kind, Permissions, Symlink};
-use crate::instance::ScaleFs;
+use crate::inode::{Directory, Inode, Kind, Permissions, Symlink, stamp_of, time_of};
+use crate::instance::{ScaleFs, Stamp};
+use crate::pipe::Pipe;
 
 /// One call of one core on behalf of one process.
 pub struct Direct<'c, H> {
@@ -90,6 +92,24 @@ impl Node {
         assert_eq!(self.kind(), Kind::Directory, "only directories have names");
         // SAFETY: as in `inode`; an inode of that kind is the first field of a `Directory`.
         unsafe { self.address().cast::<Directory>().as_ref() }
+    }
+}
+
+impl Node {
+    /// The inode as a regular file.
+    #[inline]
+    pub(crate) fn file<'i>(self) -> &'i File {
+        assert_eq!(self.kind(), Kind::Regular, "only regular files have data");
+        // SAFETY: as in `inode`; an inode of that kind is the first field of a `File`.
+        unsafe { self.address().cast::<File>().as_ref() }
+    }
+
+    /// The inode as a pipe.
+    #[inline]
+    pub(crate) fn pipe<'i>(self) -> &'i Pipe {
+        assert_eq!(self.kind(), Kind::Pipe, "only pipes have ends");
+        // SAFETY: as in `inode`; an inode of that kind is the first field of a `Pipe`.
+        unsafe { self.address().cast::<Pipe>().as_ref() }
     }
 }
 
@@ -171,8 +191,16 @@ impl<'c, H: Host> Direct<'c, H> {
             let count = unsafe { self.fs.counts().exact(&inode.links, self.host) };
             attributes.link_count = u32::try_from(count).unwrap_or(0);
         }
-        if fields.contains(Fields::SIZE) && node.kind() == Kind::Symlink {
-            attributes.size_bytes = self.target_of(node).len() as u64;
+        if fields.contains(Fields::SIZE) {
+            attributes.size_bytes = match node.kind() {
+                Kind::Symlink => self.target_of(node).len() as u64,
+                Kind::Regular => node.file().size(self.fs, self.host),
+                Kind::Directory | Kind::Pipe => 0,
+            };
+        }
+        if fields.contains(Fields::TIMES) {
+            let [modified, changed] = self.fs.stamps().read(&inode.stamps, self.host);
+            attributes = Attributes { modified_ns: time_of(modified), changed_ns: time_of(changed), ..attributes };
         }
         attributes
     }
@@ -189,6 +217,19 @@ impl<'c, H: Host> Direct<'c, H> {
         header.write(self.core(), self.host, |permissions, accessed| {
             change(permissions).map(|permissions| (permissions, accessed))
         })
+    }
+
+    /// Marks that an object changes now.
+    #[inline]
+    pub(crate) fn mark(&self, node: Node, stamp: Stamp) {
+        self.fs.stamp(self.core(), node, stamp, self.host.now_ns(), self.host);
+    }
+
+    /// Sets the time of the last modification.
+    pub(crate) fn replace_modification_time(&self, node: Node, modified_ns: i64) {
+        let (reset, [_, changed]) = self.fs.stamps().reset(self.core(), &node.inode().stamps, self.host);
+        let now = stamp_of(self.host.now_ns() as i64);
+        reset.finish([stamp_of(modified_ns), changed.max(now)]);
     }
 
     pub(crate) fn replace_access_time(&self, node: Node, accessed_ns: i64) {

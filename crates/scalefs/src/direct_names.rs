@@ -18,6 +18,7 @@ use crate::errno::Errno;
 use crate::fields::{Attributes, Fields};
 use crate::host::Host;
 use crate::inode::{Kind, Permissions, RANK_MOVE};
+use crate::instance::Stamp;
 use crate::verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Verbs};
 
 /// What a look at a directory's ancestors found.
@@ -454,9 +455,13 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         self.read_attributes(node, fields)
     }
 
-    fn set_times(&self, node: Node, accessed: Option<i64>, _modified: Option<i64>) {
+    fn set_times(&self, node: Node, accessed: Option<i64>, modified: Option<i64>) {
         if let Some(accessed_ns) = accessed {
             self.replace_access_time(node, accessed_ns);
+        }
+        match modified {
+            Some(modified_ns) => self.replace_modification_time(node, modified_ns),
+            None => self.mark(node, Stamp::Status),
         }
     }
 

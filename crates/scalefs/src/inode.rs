@@ -15,6 +15,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use hashdir::HashDir;
+use maxima::Maximum;
 use percpu::{CacheLine, Core, CoreLock, LockRank};
 use refcache::{Counted, CountedKind};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -189,12 +190,26 @@ pub(crate) struct Inode {
     pub(crate) header: CacheLine<Header>,
     /// The names that lead here. Zero is final.
     pub(crate) links: CacheLine<Counted>,
+    /// Times of the last modification and of the last change, as [`stamp_of`] has them.
+    pub(crate) stamps: Maximum<2>,
     /// Open descriptions, children and working processes that keep the inode, plus one while it has names.
     pub(crate) references: CacheLine<Counted>,
 }
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Inode>() <= 256);
+
+/// A time in nanoseconds since 1970 as an unsigned word of the same order.
+#[inline]
+pub(crate) fn stamp_of(time_ns: i64) -> u64 {
+    time_ns as u64 ^ 1 << 63
+}
+
+/// The time of a word of [`stamp_of`].
+#[inline]
+pub(crate) fn time_of(stamp: u64) -> i64 {
+    (stamp ^ 1 << 63) as i64
+}
 
 impl Inode {
     pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64) -> Inode {
@@ -210,6 +225,7 @@ impl Inode {
                 kind,
             }),
             links: CacheLine(Counted::new(1, KIND_LINKS)),
+            stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
             references: CacheLine(Counted::new(1, KIND_REFERENCES)),
         }
     }

@@ -7,19 +7,27 @@ use core::ptr::NonNull;
 
 use commit::{Decisions, Tag};
 use epoch::Epochs;
-use hashdir::{ENTRY_CLASS, HashDir, free_retired};
+use hashdir::{ENTRY_CLASS, HashDir};
+use maxima::{Maxima, MaximaConfig};
+use pages::{PAGE_BYTES, PagePool};
 use percpu::{CacheLine, Core, CoreLock, OutOfMemory, PerCore, SizeClass};
 use refcache::{RefCache, RefCacheConfig};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::context::Context;
+use crate::description::{DESCRIPTION_CLASS, DescriptionRef, KIND_DESCRIPTION};
 use crate::direct::{Direct, Node};
+use crate::file::File;
 use crate::host::Host;
-use crate::inode::{Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Place, Symlink};
+use crate::inode::{
+    Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Place, Symlink, stamp_of,
+};
+use crate::pipe::Pipe;
 use crate::verbs::{NewObject, Space};
 
-pub(crate) const INODE_CLASS: SizeClass = SizeClass::of_type::<Inode>();
+const FILE_CLASS: SizeClass = SizeClass::of_type::<File>();
+const PIPE_CLASS: SizeClass = SizeClass::of_type::<Pipe>();
 const DIRECTORY_CLASS: SizeClass = SizeClass::of_type::<Directory>();
 /// The root has this number; inodes made later have a core in the low eight bits and a count from 1 above them.
 const ROOT_NUMBER: InodeNumber = InodeNumber(1);
@@ -31,6 +39,15 @@ const GROWING_DIRECTORIES: usize = 4;
 /// Objects that one call can leave in the middle of a change.
 const WORKING_OBJECTS: usize = 4;
 
+/// What of an object changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// Its data or names, and so its status.
+    Data,
+    /// Its status only.
+    Status,
+}
+
 /// How an instance is laid out.
 #[derive(Clone, Copy, Debug)]
 pub struct ScaleFsConfig {
@@ -40,7 +57,7 @@ pub struct ScaleFsConfig {
     pub root_bucket_count: usize,
     /// Buckets of every other directory at the start.
     pub directory_bucket_count: usize,
-    /// Count slots of each core, 64 bytes each.
+    /// Slots of each core in each of its three caches (counts, times, sizes), 64 bytes each.
     pub count_slots_per_core: usize,
 }
 
@@ -55,6 +72,9 @@ pub struct ScaleFs {
     pub(crate) decisions: NonNull<Decisions>,
     pub(crate) epochs: NonNull<Epochs>,
     pub(crate) counts: NonNull<RefCache>,
+    stamps: NonNull<Maxima<2>>,
+    sizes: NonNull<Maxima<1>>,
+    pages: NonNull<PagePool>,
     pub(crate) root: NonNull<Directory>,
     pub(crate) hash_seed: u64,
     directory_bucket_count: usize,
@@ -63,6 +83,8 @@ pub struct ScaleFs {
 
 /// What each core keeps for itself.
 struct Own {
+    /// Where it looks first for a free descriptor's number of its own.
+    number_hint: Cell<u32>,
     /// How many inodes it has made.
     made: Cell<u64>,
     /// Bits of nodes of directories that want to grow, each with a reference; or zero.
@@ -70,6 +92,8 @@ struct Own {
     /// For whoever takes the core over: bits of nodes that a call is changing, and its operation; or zero.
     working_on: [AtomicU64; WORKING_OBJECTS],
     operation: AtomicU64,
+    /// As above: address of the description whose offset a call moves; or zero.
+    moving_offset: AtomicU64,
 }
 
 // SAFETY: all pointers lead to `Sync` parts in the same arena.
@@ -78,14 +102,28 @@ unsafe impl Sync for ScaleFs {}
 unsafe impl Send for ScaleFs {}
 
 impl ScaleFs {
-    /// Makes an empty file system in the arena of `core`, whose root belongs to user 0.
+    /// Makes an empty file system in the arena of `core`, whose root belongs to user 0. It has no pages: names, directories
+    /// and links only.
     pub fn create<'a>(core: &Core<'a>, config: ScaleFsConfig) -> Result<&'a ScaleFs, OutOfMemory> {
+        // SAFETY: the pool has no page; an arena is aligned to pages.
+        let pool = unsafe { PagePool::create(core.arena(), NonNull::from(core.arena()).cast(), 0) }?;
+        ScaleFs::create_with_pages(core, pool, config)
+    }
+
+    /// Makes an empty file system in the arena of `core`, whose root belongs to user 0, with data in these pages, which
+    /// nobody else uses.
+    pub fn create_with_pages<'a>(
+        core: &Core<'a>,
+        pages: &'a PagePool,
+        config: ScaleFsConfig,
+    ) -> Result<&'a ScaleFs, OutOfMemory> {
         let arena = core.arena();
         let decisions = Decisions::create(arena)?;
         let counts = RefCacheConfig {
             slots_per_core: config.count_slots_per_core,
             seed: config.hash_seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
+        let maxima = MaximaConfig { slots_per_core: counts.slots_per_core, seed: counts.seed };
         // SAFETY: the directory is used with this arena and this instance's epochs only.
         let names = unsafe { HashDir::new(core, decisions, config.root_bucket_count) }?;
         let permissions = Permissions { mode: 0o755, user: 0, group: 0 };
@@ -99,14 +137,19 @@ impl ScaleFs {
             decisions: NonNull::from(decisions),
             epochs: NonNull::from(Epochs::create(arena)?),
             counts: NonNull::from(RefCache::create(arena, decisions, counts)?),
+            stamps: NonNull::from(Maxima::create(arena, maxima)?),
+            sizes: NonNull::from(Maxima::create(arena, maxima)?),
+            pages: NonNull::from(pages),
             root,
             hash_seed: config.hash_seed,
             directory_bucket_count: config.directory_bucket_count,
             own: PerCore::create(arena, |_| Own {
+                number_hint: Cell::new(0),
                 made: Cell::new(0),
                 growing: [const { Cell::new(0) }; GROWING_DIRECTORIES],
                 working_on: core::array::from_fn(|_| AtomicU64::new(0)),
                 operation: AtomicU64::new(0),
+                moving_offset: AtomicU64::new(0),
             })?,
         })
     }
@@ -124,6 +167,50 @@ impl ScaleFs {
     pub(crate) fn decisions(&self) -> &Decisions {
         // SAFETY: see `epochs`.
         unsafe { self.decisions.as_ref() }
+    }
+
+    pub(crate) fn stamps(&self) -> &Maxima<2> {
+        // SAFETY: see `epochs`.
+        unsafe { self.stamps.as_ref() }
+    }
+
+    pub(crate) fn sizes(&self) -> &Maxima<1> {
+        // SAFETY: see `epochs`.
+        unsafe { self.sizes.as_ref() }
+    }
+
+    pub(crate) fn pages(&self) -> &PagePool {
+        // SAFETY: see `epochs`.
+        unsafe { self.pages.as_ref() }
+    }
+
+    /// Notes the description whose offset a call is about to lock, for the case that its process dies in it; zero ends that.
+    #[inline]
+    pub(crate) fn moving_offset(&self, core: &Core<'_>, address: u64) {
+        self.own.get(core).moving_offset.store(address, Ordering::Relaxed);
+        // Before the lock that follows, for the heir.
+        fence(Ordering::Release);
+    }
+
+    pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s Cell<u32> {
+        &self.own.get(core).number_hint
+    }
+
+    /// Marks that an object changes now. Objects that two cores mark share nothing by it.
+    #[inline]
+    pub(crate) fn stamp(&self, core: &Core<'_>, node: Node, stamp: Stamp, now_ns: u64, wait: &impl Wait) {
+        let now = stamp_of(now_ns as i64);
+        let modified = if stamp == Stamp::Data { now } else { 0 };
+        // SAFETY: the caller has found the object in this call; it is not freed before all cores have maintained.
+        unsafe { self.stamps().raise(core, &node.inode().stamps, [modified, now], wait) };
+    }
+
+    /// Makes a pipe with one reference and a descriptor at each end, which the caller installs.
+    pub(crate) fn make_pipe(&self, core: &Core<'_>, context: &Context, now_ns: u64) -> Result<Node, OutOfMemory> {
+        let credentials = context.credentials();
+        let permissions = Permissions { mode: 0o600, user: credentials.user, group: credentials.group };
+        let inode = Inode::new(self.next_number(core), Kind::Pipe, permissions, now_ns);
+        Ok(Node::new(core.allocate_value(Pipe::new(inode))?.cast(), Kind::Pipe))
     }
 
     pub(crate) fn root_node(&self) -> Node {
@@ -158,7 +245,7 @@ impl ScaleFs {
         };
         let inode = Inode::new(self.next_number(core), kind, permissions, now_ns);
         let address = match object {
-            NewObject::File => core.allocate_value(inode)?.cast(),
+            NewObject::File => core.allocate_value(File::new(inode))?.cast(),
             NewObject::Directory => {
                 let address = core.allocate(DIRECTORY_CLASS)?.cast::<Directory>();
                 // SAFETY: the directory is used with this arena and this instance's epochs only.
@@ -197,7 +284,14 @@ impl ScaleFs {
         // SAFETY: the caller's promise; classes are those of `make`.
         unsafe {
             match node.kind() {
-                Kind::Regular | Kind::Pipe => core.free(address.cast(), INODE_CLASS),
+                Kind::Regular => {
+                    node.file().destroy(self, core);
+                    core.free(address.cast(), FILE_CLASS);
+                }
+                Kind::Pipe => {
+                    node.pipe().destroy(self, core);
+                    core.free(address.cast(), PIPE_CLASS);
+                }
                 Kind::Symlink => {
                     let target_bytes = address.cast::<Symlink>().as_ref().target_bytes;
                     core.free(address.cast(), symlink_class(target_bytes.into()));
@@ -281,14 +375,22 @@ impl ScaleFs {
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
     /// counts, and moves some buckets of directories that grow.
     pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
-        for class in [INODE_CLASS, ENTRY_CLASS] {
+        for class in [FILE_CLASS, ENTRY_CLASS, DESCRIPTION_CLASS, radix::LEAF_CLASS] {
             core.will_allocate(class);
         }
         core.arena().maintain(core);
+        self.pages().maintain(core);
+        // Before counts: an object whose count is found to be zero is not in these caches.
+        self.stamps().flush(core, wait);
+        self.sizes().flush(core, wait);
         self.epochs().maintain(core, |core, kind, object| {
-            // SAFETY: called by the maintenance of the one `Epochs`; only `hashdir` retires here.
-            let ours = unsafe { free_retired(core, kind, object) };
-            debug_assert!(ours);
+            // SAFETY: called by the maintenance of the one `Epochs`; who retires here is asked in turn.
+            let is_ours = unsafe {
+                hashdir::free_retired(core, kind, object)
+                    || radix::free_retired(core, kind, object)
+                    || self.pages().free_retired(core, kind, object)
+            };
+            debug_assert!(is_ours);
         });
         self.counts().maintain(core, |core, counted| {
             // SAFETY: dead objects are given to us once; kinds say in which field of an inode the count is.
@@ -301,6 +403,12 @@ impl ScaleFs {
                     KIND_REFERENCES => {
                         let inode = Inode::of_references(counted);
                         self.unmake(core, Node::new(inode, inode.as_ref().header.kind()));
+                    }
+                    KIND_DESCRIPTION => {
+                        let description = DescriptionRef::of_references(counted);
+                        let node = description.get().opened.node;
+                        self.counts().change(core, &node.inode().references, -1);
+                        description.free(core);
                     }
                     other => debug_assert!(false, "{other:?} is no kind of ours"),
                 }
@@ -323,13 +431,30 @@ impl ScaleFs {
         unsafe {
             self.epochs().unpin_taken_over(heir);
             self.counts().repair_taken_over(heir);
+            self.stamps().repair_taken_over(heir);
+            self.sizes().repair_taken_over(heir);
+            let moving = own.moving_offset.swap(0, Ordering::AcqRel);
+            if moving != 0 {
+                DescriptionRef::from_address(moving).get().repair_taken_over(heir);
+            }
             let nodes =
                 core::array::from_fn::<_, WORKING_OBJECTS, _>(|place| own.working_on[place].load(Ordering::Acquire));
             for (place, bits) in nodes.into_iter().enumerate().filter(|(_, bits)| *bits != 0) {
                 let node = Node::from_bits(bits);
                 node.inode().header.repair_taken_over(heir);
-                if node.kind() != Kind::Directory {
-                    continue;
+                let stamps = &node.inode().stamps;
+                stamps.repair_taken_over(heir, stamps.applied());
+                match node.kind() {
+                    Kind::Directory => {}
+                    Kind::Symlink => continue,
+                    Kind::Regular => {
+                        node.file().repair_taken_over(&self.epochs().pin(heir));
+                        continue;
+                    }
+                    Kind::Pipe => {
+                        node.pipe().repair_taken_over(heir);
+                        continue;
+                    }
                 }
                 let Directory { inode, names, place: position } = node.directory();
                 let removed = self.counts().exact(&inode.links, wait) == 0;
@@ -359,7 +484,8 @@ impl ScaleFs {
     }
 
     pub(crate) fn space(&self) -> Space {
-        Space { block_bytes: 4096, blocks: 0, free_blocks: 0, inodes: 0, free_inodes: 0 }
+        let (blocks, free_blocks) = (self.pages().total(), self.pages().free_pages());
+        Space { block_bytes: PAGE_BYTES as u64, blocks, free_blocks, inodes: 0, free_inodes: 0 }
     }
 
     /// Maintains this core and, in turn, all cores that nobody claims at the moment.

@@ -27,25 +27,38 @@
 
 pub mod attributes;
 mod context;
+pub mod data;
+mod data_verbs;
+mod description;
 mod direct;
+mod direct_data;
 mod direct_names;
 pub mod directories;
 mod errno;
 mod fields;
+mod file;
 mod host;
 mod inode;
 mod instance;
 pub mod names;
+mod pipe;
+mod process;
+mod shared_bytes;
 mod verbs;
 mod walk;
 
 pub use context::{Context, Credentials, MAX_GROUPS};
+pub use data_verbs::{DataVerbs, NodeOf, WriteAt, Written};
+pub use description::{AccessMode, DescriptionRef, StatusFlags};
 pub use direct::{Direct, Node};
+pub use direct_data::InProcess;
 pub use errno::Errno;
 pub use fields::{Attributes, Fields};
 pub use host::{Clocked, Host};
 pub use inode::{InodeNumber, Kind, Permissions};
 pub use instance::{ScaleFs, ScaleFsConfig};
 pub use names::OpenFlags;
+pub use pipe::PipeEnd;
+pub use process::{DESCRIPTOR_LIMIT, NumberChoice, OnExec, Process};
 pub use verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Verbs};
 pub use walk::{Follow, MAX_PATH_BYTES, Start};

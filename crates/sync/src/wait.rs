@@ -11,6 +11,8 @@ pub enum WaitReason {
         /// Index of the core that held the lock when it was looked at.
         holder: u16,
     },
+    /// Bytes in a pipe, or room for some. The core is not in a call: it may maintain.
+    Pipe,
     /// An operation of another core that is past its point of no return, or about to be undone.
     Operation,
 }

@@ -1,0 +1,204 @@
+//! The verbs on descriptors and data in shared memory.
+//!
+//! **Death of a process** in a verb: as in `direct_names`, the file, pipe or description that is locked was noted first.
+//! Descriptors of a process that died are closed by whoever takes its place ([`Process::exit`]).
+#![allow(unsafe_code)]
+
+use core::ops::Deref;
+
+use percpu::{Core, OutOfMemory};
+
+use crate::data_verbs::{DataVerbs, WriteAt, Written};
+use crate::description::{AccessMode, DescriptionRef, StatusFlags};
+use crate::direct::{Direct, Node};
+use crate::errno::Errno;
+use crate::file::Access;
+use crate::host::Host;
+use crate::instance::{ScaleFs, Stamp};
+use crate::process::{DESCRIPTOR_LIMIT, NumberChoice, OnExec, Process};
+use crate::verbs::{Refusal, Verbs};
+
+/// One call of one core on behalf of one process, with its descriptors.
+pub struct InProcess<'c, H> {
+    direct: Direct<'c, H>,
+    process: &'c Process,
+}
+
+impl<'c, H> Deref for InProcess<'c, H> {
+    type Target = Direct<'c, H>;
+
+    #[inline]
+    fn deref(&self) -> &Direct<'c, H> {
+        &self.direct
+    }
+}
+
+impl ScaleFs {
+    /// Begins a call of this core on behalf of a process.
+    #[inline]
+    pub fn enter<'c, H: Host>(&'c self, core: &'c Core<'_>, process: &'c Process, host: &'c H) -> InProcess<'c, H> {
+        InProcess { direct: self.begin(core, process.context(), host), process }
+    }
+}
+
+impl<'c, H: Host> InProcess<'c, H> {
+    #[inline]
+    fn access(&self) -> Access<'_, H> {
+        Access { fs: self.fs, guard: &self.guard, wait: self.host }
+    }
+
+    /// Puts a description into the table, or gives all up.
+    fn install_description(&self, description: DescriptionRef, number: (NumberChoice, OnExec)) -> Result<u32, Errno> {
+        let hint = self.fs.number_hint(self.core());
+        self.process.install(&self.guard, description, number, hint, self.host).inspect_err(|_| {
+            self.drop_reference(description.get().opened.node);
+            // SAFETY: no descriptor leads to the description.
+            unsafe { description.free(self.core()) };
+        })
+    }
+
+    fn make_description(&self, node: Node, mode: AccessMode, status: StatusFlags) -> Result<DescriptionRef, Errno> {
+        DescriptionRef::make(self.core(), node, mode, status).map_err(|OutOfMemory| {
+            self.drop_reference(node);
+            Errno::ENOMEM
+        })
+    }
+}
+
+impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
+    type Objects = Direct<'c, H>;
+    type Description = DescriptionRef;
+
+    #[inline]
+    fn objects(&self) -> &Direct<'c, H> {
+        &self.direct
+    }
+
+    #[inline]
+    fn description(&self, number: u32) -> Option<DescriptionRef> {
+        self.process.descriptor(&self.guard, number).map(|descriptor| descriptor.description)
+    }
+
+    fn install(
+        &self,
+        node: Node,
+        mode: AccessMode,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<u32, Errno> {
+        self.install_description(self.make_description(node, mode, status)?, number)
+    }
+
+    fn install_pipe(&self, status: StatusFlags, number: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno> {
+        let made = self.fs.make_pipe(self.core(), self.context, self.objects().now_ns());
+        let pipe = made.map_err(|OutOfMemory| Errno::ENOMEM)?;
+        // The pipe has one reference; each description wants one.
+        self.take_reference(pipe);
+        let read = AccessMode { read: true, write: false };
+        let write = AccessMode { read: false, write: true };
+        let read_number = self.install(pipe, read, status, number).inspect_err(|_| self.drop_reference(pipe))?;
+        let write_number = self.install(pipe, write, status, number).inspect_err(|_| {
+            self.uninstall(read_number);
+        })?;
+        Ok((read_number, write_number))
+    }
+
+    fn uninstall(&self, number: u32) -> bool {
+        let Some(closed) = self.process.remove(&self.guard, number.into(), self.host) else {
+            return false;
+        };
+        closed.release(self.fs, self.core(), self.host);
+        if number / DESCRIPTOR_LIMIT == self.core().index().get() as u32 + 1 {
+            self.fs.number_hint(self.core()).set(number % DESCRIPTOR_LIMIT);
+        }
+        true
+    }
+
+    fn duplicate(&self, number: u32, choice: (NumberChoice, OnExec)) -> Result<u32, Errno> {
+        let hint = self.fs.number_hint(self.core());
+        self.process.duplicate(self.fs, &self.guard, number, choice, hint, self.host)
+    }
+
+    fn duplicate_to(&self, number: u32, target: u32, on_exec: OnExec) -> Result<(), Errno> {
+        self.process.duplicate_to(self.fs, &self.guard, (number, target), on_exec, self.host)
+    }
+
+    fn set_on_exec(&self, number: u32, on_exec: OnExec) -> Result<OnExec, Errno> {
+        self.process.set_on_exec(&self.guard, number, on_exec, self.host)
+    }
+
+    #[inline]
+    fn node(&self, description: DescriptionRef) -> Node {
+        description.get().opened.node
+    }
+
+    #[inline]
+    fn mode(&self, description: DescriptionRef) -> AccessMode {
+        description.get().opened.mode
+    }
+
+    fn status(&self, description: DescriptionRef) -> StatusFlags {
+        description.get().status()
+    }
+
+    fn set_status(&self, description: DescriptionRef, status: StatusFlags) {
+        description.get().set_status(status);
+    }
+
+    #[inline]
+    fn offset(&self, description: DescriptionRef) -> u64 {
+        description.get().offset()
+    }
+
+    fn move_offset<R>(&self, description: DescriptionRef, change: impl FnOnce(u64) -> (u64, R)) -> R {
+        self.fs.moving_offset(self.core(), description.address());
+        let result = description.get().move_offset(self.core(), self.host, change);
+        self.fs.moving_offset(self.core(), 0);
+        result
+    }
+
+    fn ends_at(&self, file: Node, offset: u64) -> bool {
+        file.file().ends_at(self.access(), offset)
+    }
+
+    fn read_range(&self, file: Node, offset: u64, bytes: &mut [u8]) -> usize {
+        file.file().read(self.access(), offset, bytes)
+    }
+
+    fn write_range(&self, file: Node, at: WriteAt, bytes: &[u8]) -> Written {
+        self.working_on(&[file]);
+        let (offset, length) = match at {
+            WriteAt::Offset(offset) => (offset, file.file().write(self.access(), offset, bytes)),
+            WriteAt::End => file.file().append(self.access(), bytes),
+        };
+        if length > 0 {
+            self.mark(file, Stamp::Data);
+        }
+        Written { offset, length }
+    }
+
+    fn resize(&self, file: Node, size_bytes: u64) -> Result<(), Refusal> {
+        self.working_on(&[file]);
+        file.file().resize(self.access(), size_bytes).map_err(|OutOfMemory| Refusal::NoSpace)?;
+        self.mark(file, Stamp::Data);
+        Ok(())
+    }
+
+    fn size(&self, file: Node) -> u64 {
+        file.file().size(self.fs, self.host)
+    }
+
+    fn read_pipe(&self, pipe: Node, bytes: &mut [u8]) -> Result<usize, Errno> {
+        self.working_on(&[pipe]);
+        pipe.pipe().read(self.fs, self.core(), bytes, self.host)
+    }
+
+    fn write_pipe(&self, pipe: Node, bytes: &[u8]) -> Result<usize, Errno> {
+        self.working_on(&[pipe]);
+        let written = pipe.pipe().write(self.fs, self.core(), bytes, self.host)?;
+        if written > 0 {
+            self.mark(pipe, Stamp::Data);
+        }
+        Ok(written)
+    }
+}

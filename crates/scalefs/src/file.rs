@@ -1,0 +1,354 @@
+//! The data of a regular file: a radix array of pages, and a size that is raised per core.
+//!
+//! **Where the end is.** A page lies below the end of the file if it, or any page behind it, has a value in the array: a
+//! page of the pool, or the mark of a hole. So reading, and asking whether a write extends the file, need the array
+//! only, and share nothing with the size (section 6.3, "layer scalability"). The size itself, in bytes, is a maximum over
+//! all cores: writes that extend the file share nothing either, and only who asks for the size, or cuts the file off,
+//! looks at all cores.
+//!
+//! ```text
+//! index     0        1       2        3
+//! value    page    none    page|P    none      size = 2 * 4096 + 100
+//!                  hole    the end   behind the end
+//! ```
+//!
+//! **P, "ask for the size"**, marks a page in which the file may end. A page without it is below the end as a whole.
+//! Bytes of a page behind the end are zero.
+//!
+//! ```text
+//! read a page:   value none: a hole if a later index has a value (and this one still none), else the end
+//!                value: copy; with P as far as the size goes; again if the slot has changed meanwhile
+//! write a page:  lock the slot;  if it has P, or no value and no later index has one: raise the size
+//!                copy in place, or into a new page;  unlock
+//! cut to n:      lock the slot of byte n - 1 and all behind it;  begin a new generation of the size
+//!                empty them, retire their pages;  clear the rest of the last page;  end the generation with n
+//! ```
+//!
+//! **Atomic** are: each page that is read, each page that is written, the size, an append against other appends. A read
+//! or write over several pages is not (POSIX.1-2017, 2.9.7 asks for it; Linux's file systems do not all give it).
+//!
+//! **Death of a process**: in a write it leaves a locked slot, and the page may hold a part of the bytes; in a cut the
+//! size's generation stays open. [`File::repair_taken_over`] unlocks, and takes the size from the array's end.
+#![allow(unsafe_code)]
+
+use epoch::Guard;
+use maxima::Maximum;
+use pages::{PAGE_BYTES, PageNumber};
+use percpu::{CacheLine, Core, CoreLock, LockRank, OutOfMemory};
+use radix::RadixArray;
+use sync::Wait;
+
+use crate::inode::Inode;
+use crate::instance::ScaleFs;
+use crate::shared_bytes;
+
+/// Rank of the lock of appends: before the locks of pages and of sizes.
+const RANK_APPEND: LockRank = LockRank(200);
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// A regular file: an inode with data.
+#[repr(C)]
+pub(crate) struct File {
+    pub(crate) inode: Inode,
+    size: Maximum<1>,
+    pages: CacheLine<RadixArray>,
+    /// Held by appends; on a line of its own.
+    appending: CacheLine<CoreLock>,
+}
+
+/// What a slot of the array holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    /// The page, or none for a hole.
+    page: Option<PageNumber>,
+    /// Whether the file may end in it.
+    may_end: bool,
+}
+
+impl Entry {
+    #[inline]
+    fn decode(value: u64) -> Entry {
+        let page = (value >> 1).checked_sub(1).map(|number| PageNumber::new(number as u32));
+        Entry { page, may_end: value & 1 != 0 }
+    }
+
+    #[inline]
+    fn encode(self) -> u64 {
+        self.page.map_or(0, |page| u64::from(page.get()) + 1) << 1 | u64::from(self.may_end)
+    }
+}
+
+/// Whether a slot's value says that its whole page lies below the end.
+#[inline]
+fn is_below_end(value: Option<u64>) -> bool {
+    value.is_some_and(|value| !Entry::decode(value).may_end)
+}
+
+/// What data calls have in common: the instance, the pinned core, the way to wait.
+pub(crate) struct Access<'a, W> {
+    pub(crate) fs: &'a ScaleFs,
+    pub(crate) guard: &'a Guard<'a>,
+    pub(crate) wait: &'a W,
+}
+
+impl<W> Clone for Access<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Access<'_, W> {}
+
+impl File {
+    pub(crate) fn new(inode: Inode) -> File {
+        File {
+            inode,
+            size: Maximum::new([0]),
+            // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
+            pages: CacheLine(unsafe { RadixArray::new() }),
+            appending: CacheLine(CoreLock::new()),
+        }
+    }
+
+    /// Gives all pages back.
+    ///
+    /// # Safety
+    /// Nobody uses the file any more.
+    pub(crate) unsafe fn destroy(&self, fs: &ScaleFs, core: &Core<'_>) {
+        self.pages.for_each(&fs.epochs().pin(core), |range, value| {
+            debug_assert_eq!(range.end - range.start, 1, "pages are not folded");
+            if let Some(page) = Entry::decode(value).page {
+                // SAFETY: the file is the page's only place, and nobody reads it.
+                unsafe { fs.pages().free(core, page) };
+            }
+        });
+        // SAFETY: the caller's promise.
+        unsafe { self.pages.destroy(core) };
+    }
+
+    /// The size in bytes.
+    pub(crate) fn size(&self, fs: &ScaleFs, wait: &impl Wait) -> u64 {
+        fs.sizes().read(&self.size, wait)[0]
+    }
+
+    /// Whether a read at this offset finds the end of the file. Writes nothing.
+    pub(crate) fn ends_at<W: Wait>(&self, access: Access<'_, W>, offset: u64) -> bool {
+        self.read_page(access, offset / PAGE, (offset % PAGE) as usize, &mut [0]) == 0
+    }
+
+    /// Reads bytes from an offset on; fewer than asked for only at the end of the file.
+    pub(crate) fn read<W: Wait>(&self, access: Access<'_, W>, offset: u64, bytes: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            let position = offset + done as u64;
+            let start = (position % PAGE) as usize;
+            let length = (PAGE_BYTES - start).min(bytes.len() - done);
+            let read = self.read_page(access, position / PAGE, start, &mut bytes[done..done + length]);
+            done += read;
+            if read < length {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Reads a part of one page; returns how many bytes there are.
+    fn read_page<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &mut [u8]) -> usize {
+        let Access { fs, guard, wait } = access;
+        loop {
+            let read = self.pages.read(guard, index, wait, |value| {
+                let entry = Entry::decode(value?);
+                let end = match entry.may_end {
+                    true => self.size(fs, wait).saturating_sub(index * PAGE).min(PAGE) as usize,
+                    false => PAGE_BYTES,
+                };
+                let target = &mut bytes[..];
+                let count = end.saturating_sub(start).min(target.len());
+                match entry.page {
+                    // SAFETY: the page is in use, at least until the guard ends; what others write to it meanwhile is
+                    // noticed by `RadixArray::read`.
+                    Some(page) => unsafe {
+                        shared_bytes::load(&mut target[..count], fs.pages().address(page).as_ptr().add(start));
+                    },
+                    None => target[..count].fill(0),
+                }
+                Some(count)
+            });
+            if let Some(count) = read {
+                return count;
+            }
+            if !self.pages.any_from(guard, index + 1) {
+                return 0;
+            }
+            // A hole, if there was still no page when there was one behind it.
+            if self.pages.get(guard, index).is_none() {
+                bytes.fill(0);
+                return bytes.len();
+            }
+        }
+    }
+
+    /// Writes bytes from an offset on. Returns how many were written: fewer only if space ran out.
+    pub(crate) fn write<W: Wait>(&self, access: Access<'_, W>, offset: u64, bytes: &[u8]) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            let position = offset + done as u64;
+            let start = (position % PAGE) as usize;
+            let length = (PAGE_BYTES - start).min(bytes.len() - done);
+            if self.write_page(access, position / PAGE, start, &bytes[done..done + length]).is_err() {
+                break;
+            }
+            done += length;
+        }
+        done
+    }
+
+    /// Writes bytes at the end; no other append comes between finding the end and writing. Returns where the end was.
+    pub(crate) fn append<W: Wait>(&self, access: Access<'_, W>, bytes: &[u8]) -> (u64, usize) {
+        let _lock = self.appending.lock(access.guard.core(), RANK_APPEND, access.wait);
+        let end = self.size(access.fs, access.wait);
+        (end, self.write(access, end, bytes))
+    }
+
+    fn write_page<W: Wait>(
+        &self,
+        access: Access<'_, W>,
+        index: u64,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<(), OutOfMemory> {
+        let Access { fs, guard, wait } = access;
+        let core = guard.core();
+        let in_page = start + bytes.len();
+        loop {
+            let may_extend = !is_below_end(self.pages.get(guard, index));
+            if may_extend {
+                // SAFETY: the file is not freed before all cores have maintained.
+                unsafe { fs.sizes().prepare(core, &self.size, wait) };
+            }
+            let slot = self.pages.lock_slot(guard, index, wait)?;
+            let value = slot.value();
+            if !may_extend && !is_below_end(value) {
+                continue;
+            }
+            let old = value.map_or(Entry { page: None, may_end: true }, Entry::decode);
+            let is_below = is_below_end(value) || self.pages.any_from(guard, index + 1);
+            let page = old.page.map_or_else(|| fs.pages().allocate(core), Ok)?;
+            let address = fs.pages().address(page).as_ptr();
+            slot.change(|| {
+                // SAFETY: the page is ours to write while we hold the lock; readers notice.
+                unsafe {
+                    if old.page.is_none() {
+                        shared_bytes::clear(address, start);
+                        shared_bytes::clear(address.add(in_page), PAGE_BYTES - in_page);
+                    }
+                    shared_bytes::store(address.add(start), bytes);
+                }
+                if !is_below {
+                    self.raise_size(access, index * PAGE + in_page as u64);
+                }
+                Some(Entry { page: Some(page), may_end: !is_below && in_page < PAGE_BYTES }.encode())
+            });
+            return Ok(());
+        }
+    }
+
+    /// Raises the size, for which the core has prepared, unless it is as high already. The caller has locked the slot of
+    /// the last byte, so no cut is between the byte and the size.
+    fn raise_size<W: Wait>(&self, access: Access<'_, W>, size: u64) {
+        let sizes = access.fs.sizes();
+        // No waiting: a cut that is under way waits for our lock.
+        if sizes.try_read(&self.size).is_none_or(|[present]| present < size) {
+            // SAFETY: the file is not freed before all cores have maintained.
+            unsafe { sizes.raise_prepared(access.guard.core(), &self.size, [size]) };
+        }
+    }
+
+    /// Makes the file this long. On failure nothing has changed.
+    pub(crate) fn resize<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<(), OutOfMemory> {
+        loop {
+            let present = self.size(access.fs, access.wait);
+            let done = match present.cmp(&size) {
+                core::cmp::Ordering::Equal => true,
+                core::cmp::Ordering::Less => self.extend(access, size)?,
+                core::cmp::Ordering::Greater => self.cut(access, size)?,
+            };
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Extends the file by a hole; false if it has become longer meanwhile.
+    fn extend<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
+        let Access { fs, guard, wait } = access;
+        let last = (size - 1) / PAGE;
+        // SAFETY: the file is not freed before all cores have maintained.
+        unsafe { fs.sizes().prepare(guard.core(), &self.size, wait) };
+        let slot = self.pages.lock_slot(guard, last, wait)?;
+        let value = slot.value();
+        let is_longer = fs.sizes().try_read(&self.size).is_some_and(|[present]| present > size);
+        if is_longer || is_below_end(value) || self.pages.any_from(guard, last + 1) {
+            return Ok(false);
+        }
+        slot.change(|| {
+            self.raise_size(access, size);
+            let page = value.and_then(|value| Entry::decode(value).page);
+            Some(Entry { page, may_end: !size.is_multiple_of(PAGE) }.encode())
+        });
+        Ok(true)
+    }
+
+    /// Cuts the file off; false if it has become shorter meanwhile.
+    fn cut<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
+        let Access { fs, guard, wait } = access;
+        let last = match size {
+            0 => None,
+            _ => Some(self.pages.lock_slot(guard, (size - 1) / PAGE, wait)?),
+        };
+        let rest = self.pages.lock_from(guard, size.div_ceil(PAGE), wait)?;
+        // Under the locks: whoever wrote behind the cut before has raised in the generation that ends here, and whoever
+        // comes after us raises in the next.
+        let (reset, [before]) = fs.sizes().reset(guard.core(), &self.size, wait);
+        if before <= size {
+            reset.finish([before]);
+            return Ok(false);
+        }
+        rest.fill(None, |_, value| {
+            if let Some(page) = Entry::decode(value).page {
+                // SAFETY: the page was in this slot only; readers that have found it are pinned.
+                unsafe { fs.pages().retire(guard, page) };
+            }
+        });
+        if let Some(last) = last {
+            last.change(|| {
+                let page = last.value().and_then(|value| Entry::decode(value).page);
+                let end = ((size - 1) % PAGE + 1) as usize;
+                if let Some(page) = page {
+                    // SAFETY: the page is ours to write while we hold the lock; readers notice.
+                    unsafe {
+                        let address = fs.pages().address(page).as_ptr();
+                        shared_bytes::clear(address.add(end), PAGE_BYTES - end);
+                    }
+                }
+                Some(Entry { page, may_end: end < PAGE_BYTES }.encode())
+            });
+        }
+        reset.finish([size]);
+        Ok(true)
+    }
+
+    /// Unlocks what a dead process held, and ends the cut in whose middle it died where the array ends.
+    ///
+    /// # Safety
+    /// `guard` pins a core that was taken over from a dead owner.
+    pub(crate) unsafe fn repair_taken_over(&self, guard: &Guard<'_>) {
+        let mut end = 0;
+        self.pages.for_each(guard, |range, _| end = range.end * PAGE);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.size.repair_taken_over(guard.core(), [end]);
+            self.pages.unlock_taken_over(guard);
+        }
+    }
+}

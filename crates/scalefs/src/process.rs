@@ -1,0 +1,323 @@
+//! Processes: a context for calls on names, and a table of descriptors.
+//!
+//! **The table** is a radix array: a descriptor's number leads to its description, each on a line of its own, read
+//! without locks. A new descriptor gets the lowest free number (POSIX.1-2017, 2.14), which the call finds by looking at
+//! all lower ones, and so shares a line with whoever opens or closes one of them; or, with O_ANYFD (section 4 of the
+//! paper), a number of the calling core's own part, and shares nothing.
+//!
+//! ```text
+//! 0 .. 2^20              lowest free number
+//! (c + 1) * 2^20 + i     core c's part
+//! ```
+//!
+//! **Race of two openers** for a number: it is taken under its lock, and then all lower ones are looked at again.
+#![allow(unsafe_code)]
+
+use core::cell::Cell;
+
+use epoch::Guard;
+use percpu::{CacheLine, Core, OutOfMemory};
+use radix::{LockedSlot, RadixArray};
+use sync::Wait;
+
+use crate::context::{Context, Credentials};
+use crate::description::DescriptionRef;
+use crate::errno::Errno;
+use crate::inode::Kind;
+use crate::instance::ScaleFs;
+use crate::pipe::PipeEnd;
+
+/// Descriptors that one part of a table can have.
+pub const DESCRIPTOR_LIMIT: u32 = 1 << 20;
+
+/// Which number a new descriptor gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberChoice {
+    /// The lowest free one that is not below this.
+    LowestFrom(u32),
+    /// Any free one (O_ANYFD): it comes from the calling core's own part.
+    Any,
+}
+
+/// Whether a descriptor survives `exec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnExec {
+    /// It does.
+    Keep,
+    /// It is closed (`O_CLOEXEC`).
+    Close,
+}
+
+/// A process: what its calls have in common. Threads share it; it may lie in the arena.
+///
+/// [`Process::exit`] closes its descriptors and gives its working directory up.
+pub struct Process {
+    context: Context,
+    descriptors: CacheLine<RadixArray>,
+}
+
+/// What an index of the table holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Descriptor {
+    pub(crate) description: DescriptionRef,
+    on_exec: OnExec,
+}
+
+impl Descriptor {
+    // Descriptions are aligned to lines: their lowest bits are free.
+    fn decode(value: u64) -> Descriptor {
+        let on_exec = if value & 1 != 0 { OnExec::Close } else { OnExec::Keep };
+        Descriptor { description: DescriptionRef::from_address(value & !1), on_exec }
+    }
+
+    fn encode(self) -> u64 {
+        self.description.address() | u64::from(self.on_exec == OnExec::Close)
+    }
+
+    /// The pipe's end that the descriptor is one of.
+    fn pipe_end(self) -> Option<PipeEnd> {
+        let opened = &self.description.get().opened;
+        let end = if opened.mode.write { PipeEnd::Write } else { PipeEnd::Read };
+        (opened.node.kind() == Kind::Pipe).then_some(end)
+    }
+
+    /// One descriptor more leads where this one does, which is not closed meanwhile.
+    fn duplicate(self, fs: &ScaleFs, core: &Core<'_>) {
+        self.description.get().change_references(fs, core, 1);
+        if let Some(end) = self.pipe_end() {
+            self.description.get().opened.node.pipe().open_end(fs, core, end);
+        }
+    }
+
+    /// The descriptor is not in a table any more.
+    pub(crate) fn release(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        if let Some(end) = self.pipe_end() {
+            self.description.get().opened.node.pipe().close_end(fs, core, end, wait);
+        }
+        self.description.get().change_references(fs, core, -1);
+    }
+}
+
+impl Process {
+    /// A process without descriptors that works in the root directory.
+    pub fn new(fs: &ScaleFs, core: &Core<'_>, credentials: Credentials) -> Process {
+        Process::with(Context::new(fs, core, credentials))
+    }
+
+    fn with(context: Context) -> Process {
+        // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
+        Process { context, descriptors: CacheLine(unsafe { RadixArray::new() }) }
+    }
+
+    /// What calls on names want to know.
+    #[inline]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Another process with the same descriptors (POSIX `fork`). A descriptor that another thread opens or closes
+    /// meanwhile is copied or not. Fails with ENOMEM, and then nothing is left of it.
+    pub fn fork(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) -> Result<Process, Errno> {
+        let child = Process::with(self.context.duplicate(fs, core));
+        let guard = fs.epochs().pin(core);
+        let mut failed = false;
+        self.descriptors.for_each(&guard, |range, _| {
+            // Locked, so that nobody closes it while we count it.
+            let Ok(mine) = self.descriptors.lock_slot(&guard, range.start, wait) else {
+                failed = true;
+                return;
+            };
+            let Some(descriptor) = mine.value().map(Descriptor::decode) else {
+                return;
+            };
+            match child.descriptors.lock_slot(&guard, range.start, wait) {
+                Ok(slot) => {
+                    descriptor.duplicate(fs, core);
+                    slot.change(|| Some(descriptor.encode()));
+                }
+                Err(OutOfMemory) => failed = true,
+            }
+        });
+        drop(guard);
+        if failed {
+            child.exit(fs, core, wait);
+            return Err(Errno::ENOMEM);
+        }
+        Ok(child)
+    }
+
+    /// Closes the descriptors that do not survive `exec`.
+    pub fn exec(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        self.close_all(fs, core, wait, |descriptor| descriptor.on_exec == OnExec::Close);
+    }
+
+    /// Closes all descriptors and leaves the working directory (POSIX `_exit`). No call of the process is under way or
+    /// follows.
+    pub fn exit(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        self.close_all(fs, core, wait, |_| true);
+        // SAFETY: the table is empty, and no call uses it.
+        unsafe { self.descriptors.destroy(core) };
+        self.context.leave(fs, core);
+    }
+
+    fn close_all(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait, which: impl Fn(Descriptor) -> bool) {
+        let guard = fs.epochs().pin(core);
+        self.descriptors.for_each(&guard, |range, value| {
+            if which(Descriptor::decode(value))
+                && let Some(closed) = self.remove(&guard, range.start, wait)
+            {
+                closed.release(fs, core, wait);
+            }
+        });
+    }
+
+    /// Unlocks the descriptors that a dead thread of the process was changing.
+    ///
+    /// # Safety
+    /// `heir` was taken over from a dead owner.
+    pub unsafe fn repair_taken_over(&self, fs: &ScaleFs, heir: &Core<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptors.unlock_taken_over(&fs.epochs().pin(heir)) };
+    }
+
+    /// Calls `each` for every descriptor's number, in order.
+    pub fn for_each_descriptor(&self, fs: &ScaleFs, core: &Core<'_>, mut each: impl FnMut(u32)) {
+        self.descriptors.for_each(&fs.epochs().pin(core), |range, _| each(range.start as u32));
+    }
+
+    /// What a number leads to.
+    #[inline]
+    pub(crate) fn descriptor(&self, guard: &Guard<'_>, number: u32) -> Option<Descriptor> {
+        self.descriptors.get(guard, number.into()).map(Descriptor::decode)
+    }
+
+    /// Takes a number out of the table.
+    pub(crate) fn remove(&self, guard: &Guard<'_>, number: u64, wait: &impl Wait) -> Option<Descriptor> {
+        // Look without writing first.
+        self.descriptors.get(guard, number)?;
+        let slot = self.descriptors.lock_slot(guard, number, wait).ok()?;
+        let old = slot.value().map(Descriptor::decode);
+        slot.change(|| None);
+        old
+    }
+
+    /// Locks a free number.
+    fn lock_free<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        choice: NumberChoice,
+        hint: &Cell<u32>,
+        wait: &impl Wait,
+    ) -> Result<(u32, LockedSlot<'g>), Errno> {
+        let part = (guard.core().index().get() as u64 + 1) * u64::from(DESCRIPTOR_LIMIT);
+        let (start, end) = match choice {
+            NumberChoice::LowestFrom(lowest) => (u64::from(lowest), u64::from(DESCRIPTOR_LIMIT)),
+            NumberChoice::Any => (part, part + u64::from(DESCRIPTOR_LIMIT)),
+        };
+        // Any number will do: the one that the core closed last is at hand.
+        let hinted = part + u64::from(hint.get());
+        let mut number = match choice {
+            NumberChoice::Any if self.descriptors.get(guard, hinted).is_none() => hinted,
+            _ => self.descriptors.first_empty(guard, start),
+        };
+        loop {
+            if number >= end {
+                return Err(Errno::EMFILE);
+            }
+            let slot = self.descriptors.lock_slot(guard, number, wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
+            if slot.value().is_none()
+                && (choice == NumberChoice::Any || self.descriptors.first_empty(guard, start) == number)
+            {
+                return Ok((number as u32, slot));
+            }
+            drop(slot);
+            number = self.descriptors.first_empty(guard, start);
+        }
+    }
+
+    /// Gives a description, with the caller's reference to it, a number. On failure the reference stays the caller's.
+    pub(crate) fn install(
+        &self,
+        guard: &Guard<'_>,
+        description: DescriptionRef,
+        (choice, on_exec): (NumberChoice, OnExec),
+        hint: &Cell<u32>,
+        wait: &impl Wait,
+    ) -> Result<u32, Errno> {
+        let (number, slot) = self.lock_free(guard, choice, hint, wait)?;
+        slot.change(|| Some(Descriptor { description, on_exec }.encode()));
+        Ok(number)
+    }
+
+    /// Another descriptor for what `number` leads to.
+    pub(crate) fn duplicate(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        number: u32,
+        choice: (NumberChoice, OnExec),
+        hint: &Cell<u32>,
+        wait: &impl Wait,
+    ) -> Result<u32, Errno> {
+        let held = self.hold(fs, guard, number, wait)?;
+        self.install(guard, held.description, choice, hint, wait).inspect_err(|_| held.release(fs, guard.core(), wait))
+    }
+
+    /// Lets `target` lead to what `number` leads to; what it led to before is released (POSIX `dup2`).
+    pub(crate) fn duplicate_to(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        (number, target): (u32, u32),
+        on_exec: OnExec,
+        wait: &impl Wait,
+    ) -> Result<(), Errno> {
+        let held = self.hold(fs, guard, number, wait)?;
+        let slot = match self.descriptors.lock_slot(guard, target.into(), wait) {
+            Ok(slot) => slot,
+            Err(OutOfMemory) => {
+                held.release(fs, guard.core(), wait);
+                return Err(Errno::ENOMEM);
+            }
+        };
+        let old = slot.value().map(Descriptor::decode);
+        slot.change(|| Some(Descriptor { on_exec, ..held }.encode()));
+        drop(slot);
+        if let Some(old) = old {
+            old.release(fs, guard.core(), wait);
+        }
+        Ok(())
+    }
+
+    /// What a number leads to, counted as one descriptor more. A pipe's is counted under the number's lock: its last
+    /// descriptor must not be closed between finding and counting.
+    fn hold(&self, fs: &ScaleFs, guard: &Guard<'_>, number: u32, wait: &impl Wait) -> Result<Descriptor, Errno> {
+        let found = self.descriptor(guard, number).ok_or(Errno::EBADF)?;
+        if found.pipe_end().is_none() {
+            found.duplicate(fs, guard.core());
+            return Ok(found);
+        }
+        let slot = self.descriptors.lock_slot(guard, number.into(), wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
+        let held = slot.value().map(Descriptor::decode).ok_or(Errno::EBADF)?;
+        held.duplicate(fs, guard.core());
+        Ok(held)
+    }
+
+    /// Whether a descriptor is closed by `exec`, and setting that.
+    pub(crate) fn set_on_exec(
+        &self,
+        guard: &Guard<'_>,
+        number: u32,
+        on_exec: OnExec,
+        wait: &impl Wait,
+    ) -> Result<OnExec, Errno> {
+        let found = self.descriptor(guard, number).ok_or(Errno::EBADF)?;
+        if found.on_exec == on_exec {
+            return Ok(on_exec);
+        }
+        let slot = self.descriptors.lock_slot(guard, number.into(), wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
+        let descriptor = slot.value().map(Descriptor::decode).ok_or(Errno::EBADF)?;
+        slot.change(|| Some(Descriptor { on_exec, ..descriptor }.encode()));
+        Ok(descriptor.on_exec)
+    }
+}

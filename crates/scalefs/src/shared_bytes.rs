@@ -1,0 +1,77 @@
+//! Copies to and from memory that other cores may be writing or reading at the same time.
+//!
+//! Readers of a page take no lock; whoever reads while somebody writes finds out by a version and drops what he has. In
+//! Rust such a copy must not be an ordinary one: a data race is undefined even if its result is dropped. On x86-64 the
+//! copy is the processor's own string instruction, which the language does not look into and which copies what is there,
+//! byte by byte; elsewhere it is one atomic access per byte. Order with the version comes from the fences around it.
+#![allow(unsafe_code)]
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// Copies from shared memory.
+///
+/// # Safety
+/// `source` is valid for reads of as many bytes as `target` has. Other accesses are by this module only.
+#[inline]
+pub(crate) unsafe fn load(target: &mut [u8], source: *const u8) {
+    // SAFETY: both are valid, and they do not overlap, since `target` is borrowed alone.
+    unsafe { copy(target.as_mut_ptr(), source, target.len()) };
+}
+
+/// Copies to shared memory.
+///
+/// # Safety
+/// `target` is valid for writes of as many bytes as `source` has. Other accesses are by this module only.
+#[inline]
+pub(crate) unsafe fn store(target: *mut u8, source: &[u8]) {
+    // SAFETY: both are valid, and they do not overlap, since `source` is borrowed.
+    unsafe { copy(target, source.as_ptr(), source.len()) };
+}
+
+/// Clears shared memory.
+///
+/// # Safety
+/// As for [`store`], with `length` bytes.
+#[inline]
+pub(crate) unsafe fn clear(target: *mut u8, length: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the caller's promise; the direction flag is clear by the calling convention.
+    unsafe {
+        let (words, rest) = (length / 8, length % 8);
+        core::arch::asm!(
+            "rep stosq", "mov rcx, {rest}", "rep stosb",
+            rest = in(reg) rest,
+            inout("rcx") words => _, inout("rdi") target => _, in("rax") 0_u64,
+            options(nostack, preserves_flags)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    for index in 0..length {
+        // SAFETY: the caller's promise.
+        unsafe { AtomicU8::from_ptr(target.add(index)) }.store(0, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+unsafe fn copy(target: *mut u8, source: *const u8, length: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the callers' promise; the direction flag is clear by the calling convention.
+    unsafe {
+        let (words, rest) = (length / 8, length % 8);
+        core::arch::asm!(
+            "rep movsq", "mov rcx, {rest}", "rep movsb",
+            rest = in(reg) rest,
+            inout("rcx") words => _, inout("rdi") target => _, inout("rsi") source => _,
+            options(nostack, preserves_flags)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    for index in 0..length {
+        // SAFETY: the callers' promise; one side is borrowed by them, the other accessed atomically by all.
+        unsafe {
+            let byte = AtomicU8::from_ptr(source.add(index).cast_mut()).load(Ordering::Relaxed);
+            AtomicU8::from_ptr(target.add(index)).store(byte, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Descriptors, data and pipes on one core, with what fails; several threads; nothing lost in the end.
+#![cfg(not(loom))]
+
+use std::ptr::NonNull;
+
+use pages::{PAGE_BYTES, PagePool};
+use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use scalefs::data::{self, DescriptorOptions, Whence};
+use scalefs::names::{self};
+use scalefs::{
+    Credentials, DESCRIPTOR_LIMIT, DataVerbs, Errno, Fields, InProcess, NumberChoice, OnExec, OpenFlags, Process,
+    ScaleFs, ScaleFsConfig, Start, StatusFlags,
+};
+use sync::Spin;
+
+const PAGE: i64 = PAGE_BYTES as i64;
+const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
+
+fn owner() -> OwnerId {
+    OwnerId::new(1).unwrap()
+}
+
+/// An instance with so many pages, a process, and a core; checks that nothing is left in the end.
+struct Instance<'a> {
+    arena: &'a Arena,
+    fs: &'a ScaleFs,
+}
+
+fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
+    let mut region = HeapRegion::new(16 << 20).unwrap();
+    let mut pages = HeapRegion::new((page_count as usize + 1) * PAGE_BYTES).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
+    let core = arena.claim(0, owner()).unwrap();
+    let base = NonNull::new(pages.as_mut_ptr()).unwrap();
+    // SAFETY: the pages are ours alone until the test ends.
+    let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
+    let config = ScaleFsConfig { root_bucket_count: 4, count_slots_per_core: 2, ..ScaleFsConfig::default() };
+    let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
+    let before = arena.live_bytes();
+    drop(core);
+    test(&Instance { arena, fs });
+    let core = arena.claim(0, owner()).unwrap();
+    for _ in 0..20 {
+        fs.maintain_with_idle_cores(&core, &Spin);
+    }
+    assert_eq!(pool.free_pages(), u64::from(page_count), "pages were lost");
+    assert_eq!(arena.live_bytes(), before, "objects were lost");
+}
+
+impl Instance<'_> {
+    fn core(&self, number: usize) -> Core<'_> {
+        self.arena.claim(number, owner()).unwrap()
+    }
+
+    fn process(&self, core: &Core) -> Process {
+        Process::new(self.fs, core, Credentials::SUPERUSER)
+    }
+}
+
+fn open<D: DataVerbs>(verbs: &D, name: &[u8], flags: OpenFlags) -> Result<u32, Errno> {
+    data::open(verbs, Start::WorkingDirectory, name, flags, 0o600, PLAIN)
+}
+
+fn create<D: DataVerbs>(verbs: &D, name: &[u8]) -> u32 {
+    open(verbs, name, OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE).unwrap()
+}
+
+fn contents<D: DataVerbs>(verbs: &D, fd: u32) -> Vec<u8> {
+    let mut bytes = vec![0xee; 1 << 17];
+    let length = data::read_at(verbs, fd, &mut bytes, 0).unwrap();
+    bytes.truncate(length);
+    bytes
+}
+
+fn size<D: DataVerbs>(verbs: &D, fd: u32) -> u64 {
+    data::stat(verbs, fd, Fields::SIZE).unwrap().size_bytes
+}
+
+/// Runs a test in one process on one core.
+fn alone(page_count: u32, test: impl FnOnce(&InProcess<Spin>)) {
+    with_instance(page_count, |instance| {
+        let core = instance.core(1);
+        let process = instance.process(&core);
+        test(&instance.fs.enter(&core, &process, &Spin));
+        process.exit(instance.fs, &core, &Spin);
+        let root = instance.process(&core);
+        let verbs = instance.fs.enter(&core, &root, &Spin);
+        for name in [b"a", b"b"] {
+            let _ = names::unlink(verbs.objects(), Start::WorkingDirectory, name);
+        }
+        drop(verbs);
+        root.exit(instance.fs, &core, &Spin);
+    });
+}
+
+#[test]
+fn data_comes_back_whatever_its_place() {
+    alone(64, |verbs| {
+        let fd = create(verbs, b"a");
+        let mut model = vec![0; 0];
+        for (round, (offset, length)) in
+            [(0, 5), (3, 4096), (4090, 12), (20_000, 1), (8192, 4096), (8191, 4098), (100, 20_000)]
+                .into_iter()
+                .enumerate()
+        {
+            let bytes = vec![round as u8 + 1; length];
+            assert_eq!(data::write_at(verbs, fd, &bytes, offset as i64), Ok(length));
+            model.resize(model.len().max(offset + length), 0);
+            model[offset..offset + length].copy_from_slice(&bytes);
+            assert_eq!(contents(verbs, fd), model, "round {round}");
+            assert_eq!(size(verbs, fd), model.len() as u64);
+        }
+        for size_bytes in [20_099, 20_000, 12_288, 12_289, 4097, 4096, 30_000, 4095, 1, 5, 0, 4096, 0] {
+            data::truncate(verbs, fd, size_bytes).unwrap();
+            model.resize(size_bytes as usize, 0);
+            assert_eq!(contents(verbs, fd), model, "{size_bytes}");
+            assert_eq!(size(verbs, fd), model.len() as u64);
+        }
+    });
+}
+
+#[test]
+fn the_offset_moves_with_reads_and_writes() {
+    alone(64, |verbs| {
+        let fd = create(verbs, b"a");
+        assert_eq!(data::write(verbs, fd, b"hello"), Ok(5));
+        assert_eq!(data::read(verbs, fd, &mut [0; 9]), Ok(0));
+        assert_eq!(data::seek(verbs, fd, 1, Whence::Start), Ok(1));
+        let mut bytes = [0; 9];
+        assert_eq!(data::read(verbs, fd, &mut bytes[..2]), Ok(2));
+        assert_eq!(&bytes[..2], b"el");
+        assert_eq!(data::seek(verbs, fd, 0, Whence::Current), Ok(3));
+        assert_eq!(data::seek(verbs, fd, -1, Whence::End), Ok(4));
+        assert_eq!(data::seek(verbs, fd, -5, Whence::Current), Err(Errno::EINVAL));
+        assert_eq!(data::seek(verbs, fd, i64::MAX, Whence::Current), Err(Errno::EOVERFLOW));
+        assert_eq!(data::seek(verbs, fd, 3 * PAGE, Whence::Start), Ok(3 * PAGE as u64));
+        assert_eq!(size(verbs, fd), 5, "lseek extends nothing");
+        assert_eq!(data::write(verbs, fd, b"x"), Ok(1));
+        assert_eq!(contents(verbs, fd).len(), 3 * PAGE_BYTES + 1);
+        data::set_status(verbs, fd, StatusFlags::APPEND).unwrap();
+        assert_eq!(data::seek(verbs, fd, 0, Whence::Start), Ok(0));
+        assert_eq!(data::write(verbs, fd, b"yz"), Ok(2));
+        assert_eq!(data::seek(verbs, fd, 0, Whence::Current), Ok(3 * PAGE as u64 + 3));
+    });
+}
+
+#[test]
+fn numbers_are_the_lowest_or_the_cores_own() {
+    alone(8, |verbs| {
+        let any = DescriptorOptions { number: NumberChoice::Any, ..PLAIN };
+        assert_eq!([create(verbs, b"a"), create(verbs, b"a"), create(verbs, b"a")], [0, 1, 2]);
+        data::close(verbs, 1).unwrap();
+        assert_eq!(data::close(verbs, 1), Err(Errno::EBADF));
+        assert_eq!(create(verbs, b"a"), 1);
+        assert_eq!(data::duplicate(verbs, 0, NumberChoice::LowestFrom(7), OnExec::Keep), Ok(7));
+        assert_eq!(data::duplicate_to(verbs, 0, 3, OnExec::Close), Ok(3));
+        assert_eq!(data::duplicate_to(verbs, 9, 3, OnExec::Close), Err(Errno::EBADF));
+        assert_eq!(data::duplicate_to(verbs, 0, DESCRIPTOR_LIMIT, OnExec::Close), Err(Errno::EBADF));
+        let flags = OpenFlags::READ;
+        let numbers = [0, 1].map(|_| data::open(verbs, Start::WorkingDirectory, b"a", flags, 0, any).unwrap());
+        assert_eq!(numbers, [2 * DESCRIPTOR_LIMIT, 2 * DESCRIPTOR_LIMIT + 1], "core 1's own");
+        data::close(verbs, numbers[0]).unwrap();
+        assert_eq!(data::open(verbs, Start::WorkingDirectory, b"a", flags, 0, any), Ok(numbers[0]));
+        // Shared by descriptors of one description.
+        assert_eq!(data::write(verbs, 0, b"12"), Ok(2));
+        assert_eq!(data::seek(verbs, 7, 0, Whence::Current), Ok(2));
+        assert_eq!(data::seek(verbs, 1, 0, Whence::Current), Ok(0));
+    });
+}
+
+#[test]
+fn fork_and_exec_copy_and_close_descriptors() {
+    with_instance(8, |instance| {
+        let (core, other) = (instance.core(1), instance.core(2));
+        let process = instance.process(&core);
+        {
+            let verbs = instance.fs.enter(&core, &process, &Spin);
+            assert_eq!(create(&verbs, b"a"), 0);
+            assert_eq!(data::pipe(&verbs, PLAIN), Ok((1, 2)));
+            data::set_on_exec(&verbs, 0, OnExec::Close).unwrap();
+            names::unlink(verbs.objects(), Start::WorkingDirectory, b"a").unwrap();
+        }
+        let child = process.fork(instance.fs, &core, &Spin).unwrap();
+        {
+            let verbs = instance.fs.enter(&core, &process, &Spin);
+            assert_eq!(data::write(&verbs, 0, b"unlinked"), Ok(8));
+            for fd in 0..3 {
+                data::close(&verbs, fd).unwrap();
+            }
+        }
+        {
+            let verbs = instance.fs.enter(&other, &child, &Spin);
+            assert_eq!(contents(&verbs, 0), b"unlinked");
+            assert_eq!(data::write(&verbs, 2, b"x"), Ok(1), "the child reads the pipe");
+            data::close(&verbs, 1).unwrap();
+            assert_eq!(data::write(&verbs, 2, b"x"), Err(Errno::EPIPE));
+        }
+        child.exec(instance.fs, &other, &Spin);
+        let mut open = Vec::new();
+        child.for_each_descriptor(instance.fs, &other, |fd| open.push(fd));
+        assert_eq!(open, [2]);
+        child.exit(instance.fs, &other, &Spin);
+        process.exit(instance.fs, &core, &Spin);
+    });
+}
+
+#[test]
+fn pipes_hold_sixteen_pages_and_tell_when_an_end_has_gone() {
+    alone(64, |verbs| {
+        let (read, write) = data::pipe(verbs, PLAIN).unwrap();
+        let mut bytes = vec![0; 1 << 17];
+        assert_eq!(data::read(verbs, read, &mut bytes), Err(Errno::EAGAIN));
+        assert_eq!(data::write(verbs, read, b"x"), Err(Errno::EBADF));
+        assert_eq!(data::read(verbs, write, &mut bytes), Err(Errno::EBADF));
+        assert_eq!(data::read_at(verbs, write, &mut bytes, 0), Err(Errno::ESPIPE));
+        assert_eq!(data::seek(verbs, read, 0, Whence::Start), Err(Errno::ESPIPE));
+        for part in [&b"abc"[..], b"defg", &[7; 5000], &[8; 4096]] {
+            assert_eq!(data::write(verbs, write, part), Ok(part.len()));
+        }
+        assert_eq!(data::read(verbs, read, &mut bytes[..4]), Ok(4));
+        assert_eq!(&bytes[..4], b"abcd");
+        assert_eq!(data::read(verbs, read, &mut bytes), Ok(3 + 5000 + 4096));
+        assert_eq!((&bytes[..3], bytes[3], bytes[5003]), (&b"efg"[..], 7, 8));
+        assert_eq!(data::write(verbs, write, &bytes), Ok(16 * PAGE_BYTES), "as much as fits");
+        assert_eq!(data::write(verbs, write, b"x"), Err(Errno::EAGAIN));
+        assert_eq!(data::read(verbs, read, &mut bytes[..PAGE_BYTES]), Ok(PAGE_BYTES));
+        assert_eq!(data::write(verbs, write, &[0; PAGE_BYTES]), Ok(PAGE_BYTES));
+        let second = data::duplicate(verbs, write, NumberChoice::LowestFrom(0), OnExec::Keep).unwrap();
+        data::close(verbs, write).unwrap();
+        assert_eq!(data::read(verbs, read, &mut bytes), Ok(16 * PAGE_BYTES));
+        assert_eq!(data::read(verbs, read, &mut bytes), Err(Errno::EAGAIN), "a writer is left");
+        data::close(verbs, second).unwrap();
+        assert_eq!(data::read(verbs, read, &mut bytes), Ok(0));
+    });
+}
+
+#[test]
+fn a_full_file_system_says_so_and_loses_nothing() {
+    alone(5, |verbs| {
+        let fd = create(verbs, b"a");
+        assert_eq!(data::write(verbs, fd, &[1; 6 * PAGE_BYTES]), Ok(5 * PAGE_BYTES), "as much as there is room for");
+        assert_eq!(data::write(verbs, fd, &[1]), Err(Errno::ENOSPC));
+        assert_eq!(data::write_at(verbs, fd, &[2; 10], 4000), Ok(10), "what is there can be written");
+        assert_eq!(size(verbs, fd), 5 * PAGE as u64);
+        assert_eq!(data::truncate(verbs, fd, 100 * PAGE), Ok(()), "a hole needs no page");
+        assert_eq!(data::write_at(verbs, fd, &[2; 10], 50 * PAGE), Err(Errno::ENOSPC));
+        assert_eq!(data::truncate(verbs, fd, 4001), Ok(()));
+        assert_eq!(contents(verbs, fd)[3999..], [1, 2]);
+    });
+}
+
+#[test]
+fn bad_offsets_and_descriptors_are_refused() {
+    alone(8, |verbs| {
+        let fd = create(verbs, b"a");
+        let read_only = open(verbs, b"a", OpenFlags::READ).unwrap();
+        let directory = open(verbs, b".", OpenFlags::READ).unwrap();
+        for (outcome, errno) in [
+            (data::write_at(verbs, fd, b"x", -1), Errno::EINVAL),
+            (data::write_at(verbs, fd, b"x", i64::MAX), Errno::EINVAL),
+            (data::read_at(verbs, fd, &mut [0], i64::MIN), Errno::EINVAL),
+            (data::read_at(verbs, 77, &mut [0], 0), Errno::EBADF),
+            (data::write(verbs, read_only, b"x"), Errno::EBADF),
+            (data::read(verbs, directory, &mut [0]), Errno::EISDIR),
+            (data::read_at(verbs, u32::MAX, &mut [0], 0), Errno::EBADF),
+        ] {
+            assert_eq!(outcome, Err(errno));
+        }
+        assert_eq!(data::truncate(verbs, fd, -1), Err(Errno::EINVAL));
+        assert_eq!(data::truncate(verbs, read_only, 0), Err(Errno::EINVAL));
+        assert_eq!(data::read_at(verbs, fd, &mut [0], i64::MAX - 1), Ok(0));
+        // The last page that there can be.
+        assert_eq!(data::write_at(verbs, fd, b"x", i64::MAX - 1), Ok(1));
+        assert_eq!(size(verbs, fd), i64::MAX as u64);
+        assert_eq!(data::write_at(verbs, fd, b"x", i64::MAX - PAGE), Ok(1));
+        assert_eq!(data::seek(verbs, fd, 1, Whence::End), Err(Errno::EOVERFLOW));
+    });
+}
