@@ -63,10 +63,11 @@ def command(
     Tables can be sorted by acquired, contended, avg_wait, wait_total, hold_total, independence, speedup.
     """
     from commutant.syncchar import record_program, study
-    from commutant.syncchar.table import print_study, sorted_classes, study_json
+    from commutant.syncchar.table import check_sort_key, print_study, sorted_classes, study_json
 
     if not program:
         raise UsageError("expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]")
+    check_sort_key(sort)
     run = record_program(program, window_sections=window, inlined=inlined, timeout_seconds=timeout)
     studied = study(run.records[0])
     classes = sorted_classes(studied, sort)[:top]

@@ -30,12 +30,15 @@ SORT_KEYS: dict[str, Callable[[LockClass], float]] = {
 _STACK_FRAMES = 3
 
 
-def sorted_classes(study: LockStudy, key: str, calls_at_least: int = 1) -> list[LockClass]:
-    """The classes with at least so many acquires; raises UsageError for an unknown key."""
+def check_sort_key(key: str) -> None:
+    """Raises UsageError for a key that is none of SORT_KEYS."""
     if key not in SORT_KEYS:
         raise UsageError(f"unknown sort key {key!r}: expected one of {', '.join(SORT_KEYS)}")
-    chosen = [one for one in study.classes if one.acquired >= calls_at_least]
-    return sorted(chosen, key=lambda one: (-SORT_KEYS[key](one), one.name))
+
+
+def sorted_classes(study: LockStudy, key: str) -> list[LockClass]:
+    """The classes by one of SORT_KEYS."""
+    return sorted(study.classes, key=lambda one: (-SORT_KEYS[key](one), one.name))
 
 
 def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console, *, fields: int) -> None:

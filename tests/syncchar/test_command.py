@@ -1,0 +1,82 @@
+"""`commutant locks` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.repository.tree import ROOT
+
+COMMUTANT = ROOT / ".venv" / "bin" / "commutant"
+TWO_THREADS = """
+#include <pthread.h>
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static long length;
+static void *push(void *unused) {
+    for (int i = 0; i < 200; i++) { pthread_mutex_lock(&queue_lock); length++; pthread_mutex_unlock(&queue_lock); }
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, push, 0);
+    push(0);
+    pthread_join(thread, 0);
+    return 5;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "two.c").write_text(TWO_THREADS)
+    subprocess.run(["cc", "-g", "-pthread", "-o", folder / "two", folder / "two.c"], check=True)
+    return str(folder / "two")
+
+
+def locks(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMUTANT, "locks", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_tables_name_the_lock_its_data_and_its_users(program: str) -> None:
+    answer = locks("--", program)
+    assert answer.returncode == 0
+    assert "queue_lock" in answer.stdout
+    assert "length: 100.0 % of pairs; without it independence would rise from 0.0 % to 100.0 %" in answer.stdout
+    assert "writes push (two.c:6)" in answer.stdout
+    assert answer.stderr.strip().endswith("ended with exit code 5")
+
+
+def test_the_document_fits_its_schema(program: str) -> None:
+    document = json.loads(locks("--format", "json", "--sort", "acquired", "--", program).stdout)
+    schema = json.loads((ROOT / "docs" / "schemas" / "locks.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(document)
+    first = document["locks"][0]
+    assert (first["name"], first["acquired"], first["independence_percent"]["1"]) == ("queue_lock", 400, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((), "commutant: expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]"),
+        (("--", "/nonexistent"), "commutant: /nonexistent: expected a program, a path or a name on PATH, got neither"),
+        (
+            ("--sort", "beauty", "--", "/bin/true"),
+            "commutant: unknown sort key 'beauty': expected one of acquired, contended, avg_wait, wait_total, "
+            "hold_total, independence, speedup",
+        ),
+    ],
+)
+def test_bad_use_is_one_line(arguments: tuple[str, ...], line: str) -> None:
+    answer = locks(*arguments)
+    assert (answer.returncode, answer.stdout, answer.stderr.splitlines()) == (2, "", [line])
+
+
+def test_a_program_without_threads_has_nothing_to_compare(tmp_path: Path) -> None:
+    answer = locks("--", "/bin/true")
+    assert answer.returncode == 0
+    assert "No lock was used by two threads" in answer.stdout
