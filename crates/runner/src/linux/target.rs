@@ -87,8 +87,8 @@ impl Target for Linux {
 
     fn place(&self, call: usize, home: Place, worker: Place) -> Place {
         match self.calls[call].memory {
-            Memory::Own => home,
-            Memory::Process => worker,
+            Memory::Own if home == COORDINATOR => home,
+            Memory::Own | Memory::Process => worker,
         }
     }
 
