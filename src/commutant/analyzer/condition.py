@@ -8,7 +8,7 @@ integers; nothing relies on finding all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +29,12 @@ class Fact(NamedTuple):
     def negated(self) -> Fact:
         """The opposite fact."""
         return Fact(self.kind, self.left, self.right, not self.holds)
+
+    def atom(self) -> Hashable:
+        """What the fact is about, whichever its side and however it is written down."""
+        if self.kind == "same":
+            return (self.kind, frozenset((self.left, self.right)))
+        return (self.kind, self.left if self.kind == "bool" else frozenset(self.left), self.right)
 
 
 Cube = tuple[Fact, ...]

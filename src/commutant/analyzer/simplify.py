@@ -8,7 +8,7 @@ first: restrictions of the model are not conditions of commutativity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.condition import Cube, Fact, Leaf, contradictory
@@ -21,8 +21,8 @@ def simplify(leaves: Sequence[Leaf], choices: Choices) -> list[Cube]:
     """Cubes whose union is exactly the set of states in which the calls commute, choices eliminated."""
     commuting = _Region(_merge(leaves, 0, lambda leaf: leaf.commutes) or [], choices)
     refuting = _Region(_merge(leaves, 0, lambda leaf: leaf.feasible and not leaf.commutes) or [], choices)
-    outside = [choices.renamed(cube) for cube in refuting.without(commuting)]
-    widened = [_widen(cube, outside) for cube in _distinct(commuting.cubes)]
+    outside = _Refuting([choices.renamed(cube) for cube in refuting.without(commuting)])
+    widened = [outside.widen(cube) for cube in _distinct(commuting.cubes)]
     return _cover(_distinct(widened), commuting.cubes)
 
 
@@ -107,14 +107,42 @@ def _merge(leaves: Sequence[Leaf], depth: int, member: Callable[[Leaf], bool]) -
     return [(fact, *cube) for cube in left] + [(fact.negated(), *cube) for cube in right]
 
 
-def _widen(cube: Cube, refuting: Sequence[Cube]) -> Cube:
-    """The cube without the facts that it does not need to stay clear of every refuting cube; the latest go first."""
-    kept = list(cube)
-    for fact in sorted(cube, key=_importance):
-        trial = [other for other in kept if other is not fact]
-        if all(contradictory([*trial, *other]) for other in refuting):
-            kept = trial
-    return tuple(kept)
+class _Refuting:
+    """Cubes that commuting cubes must stay clear of.
+
+    Most pairs of cubes hold a fact and its opposite, which is seen without reasoning, as long as one such fact is kept.
+    """
+
+    def __init__(self, cubes: Sequence[Cube]) -> None:
+        self._cubes = cubes
+        self._stated: list[set[int]] = [set() for _ in cubes]
+        self._numbers: dict[Hashable, int] = {}
+        for cube, stated in zip(cubes, self._stated, strict=True):
+            stated.update(map(self._number, cube))
+
+    def _number(self, fact: Fact) -> int:
+        """A number for what the fact is about, negative if it does not hold."""
+        number = self._numbers.setdefault(fact.atom(), len(self._numbers) + 1)
+        return number if fact.holds else -number
+
+    def widen(self, cube: Cube) -> Cube:
+        """The cube without the facts that it does not need to stay clear of every refuting cube; the latest go
+        first."""
+        numbers = {fact: self._number(fact) for fact in cube}
+        denied = {-number for number in numbers.values()}
+        opposed = [denied & stated for stated in self._stated]
+        kept = list(cube)
+        for fact in sorted(cube, key=_importance):
+            trial = [other for other in kept if other is not fact]
+            alone = {-numbers[fact]}
+            if all(
+                (there and there != alone) or contradictory([*trial, *other])
+                for there, other in zip(opposed, self._cubes, strict=True)
+            ):
+                kept = trial
+                for there in opposed:
+                    there -= alone
+        return tuple(kept)
 
 
 def _importance(fact: Fact) -> tuple[int, int]:
@@ -138,7 +166,10 @@ def _cover(candidates: Sequence[Cube], targets: Sequence[Cube]) -> list[Cube]:
 
 
 def _implies(cube: Cube, other: Cube) -> bool:
-    return all(fact in cube or contradictory([*cube, fact.negated()]) for fact in other)
+    stated = set(cube)
+    if any(fact.negated() in stated for fact in other):
+        return False
+    return all(fact in stated or contradictory([*cube, fact.negated()]) for fact in other)
 
 
 def _distinct(cubes: Sequence[Cube]) -> list[Cube]:
