@@ -22,10 +22,17 @@ def _unstable(job: Job, before: int) -> WindowRecord:
     return WindowRecord(job, (make_finding(f"field{before}"),))
 
 
+def _varied(job: Job, before: int) -> WindowRecord:
+    """Some ten thousand distinct findings over a large corpus, three in each test."""
+    number = int(job.test.id[-3:], 16)
+    return WindowRecord(job, tuple(make_finding(f"field{number}", (f"f{place}", f"g{number}")) for place in range(3)))
+
+
 SCRIPTS: dict[str, Script] = {
     "clean": clean,
     "conflicting": conflicting,
     "unstable": _unstable,
+    "varied": _varied,
     "wrong": lambda job, before: WindowRecord(job, wrong="link returned EEXIST, acceptable: 0"),
     "crashed": lambda job, before: (
         WindowRecord(job, crashed="Kernel panic") if job.test.path == 0 else clean(job, before)

@@ -86,6 +86,8 @@ class Pack:
         self._accesses: Table[tuple[int, ...]] = Table()
         self._lines: Table[tuple[object, ...]] = Table()
         self._findings: Table[tuple[int, ...]] = Table()
+        # By identity: tests share one object per distinct finding, which is kept so that no other takes its place.
+        self._met: dict[tuple[int, bool], tuple[int, Finding]] = {}
         self._sets: dict[tuple[str, ...], int] = {}
         self._variable_names = unique_names([variable.name for variable in ranking])
         self._variables = {variable.name: index for index, variable in enumerate(ranking)}
@@ -183,6 +185,13 @@ class Pack:
         return [self._finding(finding, failing) for finding in judged.findings]
 
     def _finding(self, finding: Finding, failing: bool) -> int:
+        key = id(finding), failing
+        known = self._met.get(key)
+        if known is None:
+            known = self._met[key] = self._new_finding(finding, failing), finding
+        return known[0]
+
+    def _new_finding(self, finding: Finding, failing: bool) -> int:
         fields = access_fields(finding)
         advice = hint(finding, failing)
         return self._findings.add(
