@@ -1,0 +1,71 @@
+"""posix18: every path of a pair, on a concrete state of its own, has the verdict of every order run on ordinary values.
+
+So each path is reached by at least one state, and none is there that no state satisfies.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from commutant.analyzer.analysis import sets_of_calls
+from commutant.analyzer.commute import CallSet
+from commutant.analyzer.condition import facts_of
+from commutant.lang import load_interface
+from commutant.symbolic import explore
+from commutant.testgen.materialize import Materializer
+from commutant.testgen.valuation import Valuation
+from tests.analyzer.brute_force import commutes
+from tests.analyzer.interpretation import World
+from tests.interfaces.test_posix18_states import is_well_formed, values_of_choice
+
+POSIX18 = load_interface("posix18")
+
+
+def check(calls: tuple[str, ...], stride: int) -> int:
+    """Checks every `stride`th path; how many there are of those that the model admits."""
+    sorts = Materializer(POSIX18, calls, "path").sorts
+    number = 0
+    for path in explore(CallSet(POSIX18, calls).run):
+        outcome = path.result
+        if outcome is None or not path.feasible:
+            continue
+        number += 1
+        if number % stride:
+            continue
+        valuation = Valuation(path.context, sorts)
+        arguments = [{name: valuation(value) for name, value in given.items()} for given in outcome.arguments]
+        state = valuation.state(outcome.initial)
+        state.complete()
+        placed = list(zip(calls, arguments, strict=True))
+        where = f"{vars(state)} {placed}"
+        assert is_well_formed(state), where
+        chosen = {name: values_of_choice(type_) for name, type_ in outcome.choices}
+        facts = facts_of(path.context, path.decisions)
+        assert World.of(state, placed).all_hold_for_some_choice(facts, chosen), where
+        verdict = commutes(state, placed, {})
+        assert verdict or not outcome.commutes, f"the path says that these commute: {where}"
+        # With a choice, another path may have the one that makes the calls commute.
+        assert outcome.commutes or outcome.choices or not verdict, f"the path says that these differ: {where}"
+    return number
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        ("open", "close"),
+        ("unlink", "rename"),
+        ("stat", "write"),
+        ("read", "pipe"),
+        ("lseek", "mmap"),
+        ("munmap", "memwrite"),
+    ],
+    ids="-".join,
+)
+def test_paths(calls: tuple[str, ...]) -> None:
+    assert check(calls, stride=3) > 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("calls", sets_of_calls(POSIX18, None, 2), ids="-".join)
+def test_every_path(calls: tuple[str, ...]) -> None:
+    assert check(calls, stride=1) > 0
