@@ -112,24 +112,27 @@ fn process_main(
     if unsafe { libc::setgroups(groups.len(), groups.as_ptr()) } != 0 {
         return format!("setting its groups: {}", io::Error::last_os_error());
     }
-    // Nobody serves before addresses are reserved, which comes behind everything that this program maps itself.
-    let reserved = Arc::new(Barrier::new(core_count + 1));
+    // Addresses are reserved when all threads run, so behind everything that this program maps itself; nobody serves
+    // before.
+    let turns = Arc::new(Barrier::new(core_count + 1));
     for core in 0..core_count {
         let place = Place::Worker { process: number, core };
-        let turn = Arc::clone(&reserved);
+        let turns = Arc::clone(&turns);
         let started = thread::Builder::new().stack_size(64 << 10).spawn(move || {
             pin(place.cpu(core_count));
-            turn.wait();
+            turns.wait();
+            turns.wait();
             slots[place.index()].serve::<Linux>(Waiting::Spinning);
         });
         if let Err(error) = started {
             return format!("starting the worker of core {core}: {error}");
         }
     }
+    turns.wait();
     if let Err(error) = reserved::reserve() {
         return format!("reserving addresses: {error}");
     }
-    reserved.wait();
+    turns.wait();
     let mut status = 0;
     // SAFETY: `status` is a live integer.
     unsafe { libc::wait(&raw mut status) };
