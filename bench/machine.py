@@ -17,9 +17,9 @@ def describe() -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": _memory(),
         "system": f"{_release()}, Linux {platform.release()}",
-        "QEMU": _first_line("qemu-system-x86_64", "--version"),
+        "QEMU": _first_line("qemu-system-x86_64", "--version").removeprefix("QEMU emulator version "),
         "Python": platform.python_version(),
-        "Rust": _first_line("rustc", "--version"),
+        "Rust": _first_line("rustc", "--version").removeprefix("rustc "),
         "commit": _commit(),
     }
 

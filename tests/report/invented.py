@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
+from typing import Literal
 
 from commutant.mtrace.finding import Access, Finding, LineField, Touched
 from commutant.mtrace.verdict import Outcome as Judgement
@@ -45,23 +46,17 @@ ARGUMENTS = {"link": ("old", "new"), "rename": ("src", "dst")}
 def shared_line(index: int, call: str, other: str) -> Finding:
     """The `index`-th invented shared line, touched by two calls."""
     name, field, sharing, first, second, functions, _ = SHARED[index]
-    accesses = [
+    one, two = (
         Access(core, core == 0 or sharing == "true", offset, size, function, stack)
         for core, (offset, size), function, stack in (
             (0, first, functions[0], _stack(functions[0], call)),
             (1, second, functions[1], _stack(functions[1], other)),
         )
-    ]
-    kind = "true" if sharing == "true" else "false"
-    return Finding(
-        0xFFFF888000000000 + 64 * index,
-        name,
-        field,
-        kind,
-        *accesses,
-        line_fields(name, field, first, second),
-        touched(accesses),
     )
+    fields = line_fields(name, field, first, second)
+    address = 0xFFFF888000000000 + 64 * index
+    kind: Literal["true", "false"] = "true" if sharing == "true" else "false"
+    return Finding(address, name, field, kind, one, two, fields, touched((one, two)))
 
 
 def line_fields(name: str, field: str, first: tuple[int, int], second: tuple[int, int]) -> tuple[LineField, ...]:
@@ -269,9 +264,9 @@ def hostile_run(names: Sequence[str] = HOSTILE_NAMES) -> RunReport:
     """A run in which tests, types, fields, functions, frames and facts have hostile names."""
     tests = []
     for name in names:
-        accesses = [Access(core, True, 8 * core, 8, name, (name, f"{name}+0x1 {name}:1")) for core in (0, 1)]
+        one, two = (Access(core, True, 8 * core, 8, name, (name, f"{name}+0x1 {name}:1")) for core in (0, 1))
         fields = (LineField(0, 8, f"struct {name}.{name}"), LineField(8, 8, name))
-        finding = Finding(0, f"struct {name}", name, "false", *accesses, fields, touched(accesses))
+        finding = Finding(0, f"struct {name}", name, "false", one, two, fields, touched((one, two)))
         tests.append(JudgedTest(hostile_test(name), Judgement.CONFLICTING, (finding,), name))
     summary = summary_of(tests, interface=names[0], target=names[1])
     return RunReport(summary, tests, dict(zip(names, names, strict=True)))
