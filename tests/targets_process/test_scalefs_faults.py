@@ -1,0 +1,111 @@
+"""The scalability faults that COMMUTER found in sv6, and those found here: calls that commute and must share no line.
+
+Each test is one pair of calls on ScaleFS, in a few windows of both orders; that most windows are clean tells a fault
+from a hash collision, which strikes another pair of names in every window.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from commutant.targets.base import Job
+from commutant.targets.process.session import ProcessSession
+from commutant.targets.registry import load_target
+from commutant.testgen import TestCase
+from commutant.testgen.testcase import Step
+from tests.targets.handwritten import ENOENT, Call, Outcomes, create, make_test, same, status
+
+WINDOWS = 5
+EEXIST = {"errno": "EEXIST"}
+
+
+def rename(src: str, dst: str) -> Call:
+    return ("rename", {"src": src, "dst": dst}, 1)
+
+
+def link(old: str, new: str) -> Call:
+    return ("link", {"old": old, "new": new}, 0)
+
+
+def linked_test(
+    calls: Sequence[Call], outcomes: Outcomes, links: Sequence[tuple[str, str]], **names: Sequence[str]
+) -> TestCase:
+    """A test whose set-up gives files more names."""
+    test = make_test(calls, outcomes, **names)
+    setup = (*test.setup, *(Step("link", {"old": old, "new": new}, 0, 0) for old, new in links))
+    test = dataclasses.replace(test, setup=setup)
+    return dataclasses.replace(test, id=test.content_id())
+
+
+FAULTS: Sequence[tuple[str, TestCase]] = [
+    (
+        "sv6: open(O_CREAT|O_EXCL) of an existing file locks its directory",
+        make_test([("open", create("a"), 0), ("open", create("a"), 1)], same([EEXIST, EEXIST]), files="a"),
+    ),
+    (
+        "sv6: link with an existing target against rename of another file: both names are looked up with their inodes",
+        make_test(
+            [link("a", "b"), rename("c", "b")],
+            same([EEXIST, 0], [status(0, 1), status(1, 1), ENOENT]),
+            files="abc",
+            observe="abc",
+        ),
+    ),
+    (
+        "sv6: stat against rename of another name of the same file: the inode is written",
+        linked_test(
+            [("stat", {"name": "a"}, 0), rename("b", "c")],
+            same([status(0, 2), 0], [status(0, 2), ENOENT, status(0, 2)]),
+            [("a", "b")],
+            files="a",
+            observe="abc",
+        ),
+    ),
+    (
+        "sv6: link with a missing source against rename of another name: the directory is locked before the look",
+        make_test(
+            [link("a", "b"), rename("c", "d")],
+            same([ENOENT, 0], [ENOENT, ENOENT, ENOENT, status(0, 1)]),
+            files="c",
+            observe="abcd",
+        ),
+    ),
+    (
+        "here: rename of a name to itself reads what the name leads to, which a rename over it replaces",
+        make_test([("rename", {"src": "a", "dst": "a"}, 0), rename("b", "a")], same([0, 0]), files="ab"),
+    ),
+    (
+        "the paper, 6.3: access needs no inode, so it shares nothing with a rename over the name",
+        make_test([("access", {"name": "b"}, 0), rename("a", "b")], same([0, 0]), files="ab"),
+    ),
+    (
+        "the paper, section 1: two creations of different names in one directory",
+        make_test([("open", create("a"), 0), ("open", create("b"), 1)], same([0, 0])),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[ProcessSession]:
+    """A session of the target, whose self-test has found a planted conflict."""
+    target = load_target("scalefs")
+    target.start(lambda _: None, 1)
+    (session,) = target.sessions(1)
+    assert isinstance(session, ProcessSession)
+    yield session
+    session.close()
+    target.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "test"), FAULTS, ids=[fault.split(":")[0] + f" {n}" for n, (fault, _) in enumerate(FAULTS)]
+)
+def test_calls_that_commute_share_nothing(session: ProcessSession, fault: str, test: TestCase) -> None:
+    jobs = [Job(test, order) for order in range(2) for _ in range(WINDOWS)]
+    records = list(session.run(jobs))
+    assert [record.wrong for record in records] == [None] * len(jobs)
+    shared = [record for record in records if record.findings]
+    assert len(shared) <= 1, (fault, [finding.object for record in shared for finding in record.findings])
