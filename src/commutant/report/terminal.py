@@ -40,6 +40,7 @@ def print_run(run: RunReport, console: Console) -> None:
     print_heat_map(run.summary, console)
     console.print()
     print_most_shared(rank_shared(run.tests), console)
+    _print_ignored(run.summary, console)
     _print_failures(run, console)
 
 
@@ -208,6 +209,16 @@ def _legend(console: Console) -> Text:
         text.append(f"{step * 20}{bar}", style=Style(color=text_colour(LIGHT[step]), bgcolor=LIGHT[step]))
         text.append(" ")
     return text.append("%", style="dim")
+
+
+def _print_ignored(summary: Mapping[str, object], console: Console) -> None:
+    """What the rules left out: a reader must know that there were such lines, and of which rule."""
+    ignored = summary.get("ignored")
+    if not isinstance(ignored, Mapping) or not ignored:
+        return
+    rules = ", ".join(f"{safe_text(str(rule))} {safe_text(str(count))}" for rule, count in ignored.items())
+    console.print()
+    _line(console, Text(f"Shared lines left out, by rule: {rules}", style="dim"))
 
 
 def _print_failures(run: RunReport, console: Console) -> None:
