@@ -1,8 +1,10 @@
 //! Compares what came with what is acceptable (`docs/ARCHITECTURE.md`, "Values").
 //!
 //! A window's values are read in one sequence: results of the set-up, of the calls in the order of the test, of the
-//! observation. Values that the implementation chooses are paired as they are met, and the pairs of each sort must form
-//! a bijection. Times are paired likewise; one that is greater in the test must not be earlier in the result, and nothing is
+//! observation. Values that the implementation chooses are paired as they are met: one in the test is one in the result,
+//! over the whole window. That two in the test are two in the result is asked of values that exist together, so within the
+//! set-up and within the observation: what a file that is gone was called can come again in between (ext4 gives its inode
+//! number to the next file). Times are paired likewise; one that is greater in the test must not be earlier in the result, and nothing is
 //! asked of equal ones (clocks are coarse, and calls run at different ticks). Of a structure's fields those are compared
 //! that the test expects: an implementation may tell more. Everything else is compared exactly. Where several outcomes are
 //! acceptable, one must fit as a whole.
@@ -10,19 +12,42 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use crate::batch::Step;
 use crate::case::{Case, Outcome};
 use crate::results::WindowResult;
 use crate::value::Value;
+
+/// Whether the values that are being read exist together.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Together {
+    #[default]
+    Yes,
+    No,
+}
 
 /// Pairs of values met so far: expected against actual.
 #[derive(Default)]
 struct Pairing<'a> {
     forth: HashMap<(&'a str, u64), u64>,
     back: HashMap<(&'a str, u64), u64>,
+    together: Together,
     times: Vec<(i64, i64)>,
 }
 
 impl<'a> Pairing<'a> {
+    /// Goes on with values that exist together, or not, whatever existed before.
+    fn go_on(&mut self, together: Together) {
+        self.back.clear();
+        self.together = together;
+    }
+
+    /// Whether steps returned what they were expected to.
+    fn fit(&mut self, together: Together, steps: &'a [Step], actual: &'a [Value]) -> bool {
+        self.go_on(together);
+        steps.len() == actual.len()
+            && steps.iter().zip(actual).all(|(step, actual)| self.mismatch(&step.expected, actual).is_none())
+    }
+
     /// `None` if `actual` fits `expected`, else why not.
     fn mismatch(&mut self, expected: &'a Value, actual: &'a Value) -> Option<String> {
         let differ = || Some(format!("returned {actual}, acceptable is {expected}"));
@@ -32,8 +57,7 @@ impl<'a> Pairing<'a> {
                 if known != *raw {
                     return Some(format!("returned {sort} {raw} where {sort} {known} was returned before"));
                 }
-                let owner = *self.back.entry((sort, *raw)).or_insert(*id);
-                if owner != *id {
+                if self.together == Together::Yes && *self.back.entry((sort, *raw)).or_insert(*id) != *id {
                     return Some(format!("returned {sort} {raw} again, where another one is expected"));
                 }
                 None
@@ -106,13 +130,8 @@ pub fn wrong(case: &Case, order_index: usize, result: &WindowResult) -> Option<S
 #[must_use]
 pub fn as_expected(sequence: &Case, result: &WindowResult) -> bool {
     let WindowResult::Ran { setup, observation, .. } = result else { return false };
-    let steps = sequence.setup().iter().chain(sequence.observe());
     let mut pairing = Pairing::default();
-    sequence.setup().len() == setup.len()
-        && sequence.observe().len() == observation.len()
-        && steps
-            .zip(setup.iter().chain(observation))
-            .all(|(step, actual)| pairing.mismatch(&step.expected, actual).is_none())
+    pairing.fit(Together::No, sequence.setup(), setup) && pairing.fit(Together::Yes, sequence.observe(), observation)
 }
 
 /// The place (number of values that fit) and description of the first value that does not fit `outcome`.
@@ -136,12 +155,14 @@ fn first_mismatch(
         }
         place += 1;
     }
+    pairing.go_on(Together::No);
     for (index, (expected, actual)) in outcome.results.iter().zip(calls).enumerate() {
         if let Some(why) = pairing.mismatch(expected, actual) {
             return Some((place, format!("call {index}, {}: {why}", case.call_text(index))));
         }
         place += 1;
     }
+    pairing.go_on(Together::Yes);
     for (index, (expected, actual)) in outcome.observation.iter().zip(observation).enumerate() {
         if let Some(why) = pairing.mismatch(expected, actual) {
             return Some((place, format!("observation {index}, {}: {why}", case.observe_text(index))));

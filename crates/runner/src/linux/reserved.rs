@@ -64,10 +64,16 @@ pub fn value(process: usize, address: u64) -> Value {
     page(address).map_or_else(picked, Value::Int)
 }
 
-/// The address that has this identity.
-#[must_use]
-pub fn picked(identity: u64) -> u64 {
-    identity & ((1 << PROCESS_SHIFT) - 1)
+/// The address that has this identity in a process.
+///
+/// # Errors
+/// The kernel picked it in another process, where something else may lie there.
+pub fn picked(process: usize, identity: u64) -> Result<u64, String> {
+    let owner = identity >> PROCESS_SHIFT;
+    if owner == process as u64 {
+        return Ok(identity & ((1 << PROCESS_SHIFT) - 1));
+    }
+    Err(format!("an address that was picked in process {owner}, used in process {process}"))
 }
 
 /// Reserves the range in the calling process. To be called once all of its own memory is mapped.
@@ -141,7 +147,8 @@ mod tests {
         assert_eq!(value(1, address(3).unwrap()), Value::Int(3));
         let (ours, theirs) = (value(0, BASE + SIZE_BYTES - 4096), value(1, BASE + SIZE_BYTES - 4096));
         assert_ne!(ours, theirs);
-        assert!(matches!(theirs, Value::Opaque { id, .. } if picked(id) == BASE + SIZE_BYTES - 4096));
+        assert!(matches!(theirs, Value::Opaque { id, .. } if picked(1, id) == Ok(BASE + SIZE_BYTES - 4096)));
+        assert!(matches!(theirs, Value::Opaque { id, .. } if picked(0, id).is_err()));
         assert_eq!(page(BASE - 1), None);
         assert_eq!(page(BASE + SIZE_BYTES - 1), None);
     }

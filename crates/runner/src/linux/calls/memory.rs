@@ -24,10 +24,10 @@ pub(super) const CALLS: &[LinuxCall] = &[
 pub(super) const LENGTH: u64 = PAGE_BYTES as u64;
 
 /// The address that an argument names: a test's page, or what the kernel picked.
-pub(super) fn address(arguments: &Arguments<'_>, parameter: usize) -> Result<u64, String> {
+pub(super) fn address(operation: &Operation, arguments: &Arguments<'_>, parameter: usize) -> Result<u64, String> {
     match arguments.given_or_chosen(parameter)? {
         Number::Given(page) => reserved::address(page),
-        Number::Chosen(identity) => Ok(reserved::picked(identity)),
+        Number::Chosen(identity) => reserved::picked(operation.process, identity),
     }
 }
 
@@ -49,27 +49,27 @@ fn mmap(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Le
         (kind, test_descriptor(arguments.number(5)?)?, offset(arguments, 6)?)
     };
     let flags = (kind | flag(arguments, 0, libc::MAP_FIXED)?) as u64;
-    let wanted = if fixed { address(arguments, 1)? } else { 0 };
+    let wanted = if fixed { address(operation, arguments, 1)? } else { 0 };
     operation.call(libc::SYS_mmap, [wanted, LENGTH, protection(arguments.flag(4)?), flags, descriptor, start]);
     Ok(())
 }
 
 fn munmap(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
-    operation.call(libc::SYS_munmap, [address(arguments, 0)?, LENGTH]);
+    operation.call(libc::SYS_munmap, [address(operation, arguments, 0)?, LENGTH]);
     Ok(())
 }
 
 fn mprotect(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
-    operation.call(libc::SYS_mprotect, [address(arguments, 0)?, LENGTH, protection(arguments.flag(1)?)]);
+    operation.call(libc::SYS_mprotect, [address(operation, arguments, 0)?, LENGTH, protection(arguments.flag(1)?)]);
     Ok(())
 }
 
 fn memread(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
-    operation.set(Action::Load, [address(arguments, 0)?]);
+    operation.set(Action::Load, [address(operation, arguments, 0)?]);
     Ok(())
 }
 
 fn memwrite(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
-    operation.set(Action::Store, [address(arguments, 0)?, byte(arguments, 1)?.into()]);
+    operation.set(Action::Store, [address(operation, arguments, 0)?, byte(arguments, 1)?.into()]);
     Ok(())
 }

@@ -193,7 +193,7 @@ fn map_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mu
             mapped
         },
         [
-            address(arguments, 0)?,
+            address(operation, arguments, 0)?,
             offset(arguments, 2)?,
             (kind | libc::MAP_FIXED) as u64,
             protection(arguments.flag(4)?),
