@@ -23,9 +23,9 @@ def _unstable(job: Job, before: int) -> WindowRecord:
 
 
 def _varied(job: Job, before: int) -> WindowRecord:
-    """Some ten thousand distinct findings over a large corpus, three in each test."""
-    number = int(job.test.id[-3:], 16)
-    return WindowRecord(job, tuple(make_finding(f"field{number}", (f"f{place}", f"g{number}")) for place in range(3)))
+    """Forty-eight distinct findings for each set of calls, three in each test: what a large campaign has."""
+    caller = f"{job.test.set_name}{job.test.id[-1]}"
+    return WindowRecord(job, tuple(make_finding(f"field{place}", (f"f{place}", caller)) for place in range(3)))
 
 
 SCRIPTS: dict[str, Script] = {

@@ -19,6 +19,7 @@ from commutant.targets.base import Job, Progress, Target
 from commutant.targets.process.emulator import find_user_emulator
 from commutant.targets.process.program import Program, read_regions, read_symbols
 from commutant.targets.process.session import ProcessSession
+from commutant.targets.rules import ALL_RULES, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, TestCase
 
@@ -41,21 +42,26 @@ class Options:
 
     cores: int = 2
     seed: int = 1
+    rules_off: frozenset[str] = ALL_RULES
 
 
 def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
-    parsed = Options()
+    options, rules_off = take_rules_off(argument, options)
+    usual = Options()
+    parsed = {"cores": usual.cores, "seed": usual.seed}
     allowed = {"cores": _CORES, "seed": _SEEDS}
     for key, value in options.items():
         if key not in allowed:
-            raise UsageError(f"target {argument!r}: unknown option {key!r}; expected cores=N or seed=N")
+            raise UsageError(
+                f"target {argument!r}: unknown option {key!r}; expected cores=N, seed=N or ignore_RULE=off"
+            )
         numbers = allowed[key]
         if not (value.isascii() and value.isdigit() and len(value) <= 20 and int(value) in numbers):
             wanted = f"a number from {numbers.start} to {numbers.stop - 1}"
             raise UsageError(f"target {argument!r}: {key}={value}: expected {wanted}")
-        parsed = replace(parsed, **{key: int(value)})
-    return parsed
+        parsed[key] = int(value)
+    return Options(parsed["cores"], parsed["seed"], rules_off)
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
@@ -99,14 +105,18 @@ class ScaleFsTarget:
         self._emulator, self._emulator_version = emulator.path, emulator.version
         self._program = Program(runner, arguments, read_symbols(runner), read_regions(runner, arguments))
         progress("checking the tracer")
-        session = self._new_session()
+        session = self._new_session(ALL_RULES)
         check(session)
-        self._spare = session
+        if self.options.rules_off:
+            session.close()
+        else:
+            self._spare = session
 
-    def _new_session(self) -> ProcessSession:
+    def _new_session(self, rules_off: frozenset[str]) -> ProcessSession:
         if self._program is None:
             raise RunError("the target scalefs has not been started")
-        session = ProcessSession(self._emulator, artifacts.plugin_path(), self._program)
+        program = replace(self._program, rules_off=rules_off)
+        session = ProcessSession(self._emulator, artifacts.plugin_path(), program)
         self._sessions.append(session)
         return session
 
@@ -115,7 +125,7 @@ class ScaleFsTarget:
         spare, self._spare = self._spare, None
         sessions = [spare] if spare else []
         with ThreadPoolExecutor(max(1, count)) as starters:
-            futures = [starters.submit(self._new_session) for _ in range(count - len(sessions))]
+            futures = [starters.submit(self._new_session, self.options.rules_off) for _ in range(count - len(sessions))]
             sessions += [future.result() for future in futures]
         return sessions[:count]
 
@@ -126,6 +136,8 @@ class ScaleFsTarget:
             "hash_seed": self.options.seed,
             "host": platform.platform(),
         }
+        if self.options.rules_off:
+            description["rules_switched_off"] = sorted(self.options.rules_off)
         if self._program is not None:
             description |= {"qemu": self._emulator_version, "runner_arguments": list(self._program.arguments)}
         return description

@@ -19,6 +19,7 @@ from commutant.targets.linux.machine import CORE_LIMIT, hardware_arguments
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.snapshot import Snapshot, take_snapshot
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
+from commutant.targets.rules import ALL_RULES, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
 
 FILE_SYSTEMS = ("tmpfs", "ramfs")
@@ -27,15 +28,17 @@ FILE_SYSTEMS = ("tmpfs", "ramfs")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the target argument asks for: the file system, and a kernel of the user's own."""
+    """What the target argument asks for: the file system, a kernel of the user's own, ignoring rules switched off."""
 
     file_system: str = FILE_SYSTEMS[0]
     kernel: Path | None = None
+    rules_off: frozenset[str] = ALL_RULES
 
 
 def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
     file_system, kernel = FILE_SYSTEMS[0], None
+    options, rules_off = take_rules_off(argument, options)
     for key, value in options.items():
         if key == "fs":
             if value not in FILE_SYSTEMS:
@@ -49,8 +52,9 @@ def parse_options(argument: str, options: Mapping[str, str]) -> Options:
                 wanted = "a bzImage, a vmlinux or a Debian package"
                 raise UsageError(f"target {argument!r}: no file {value}; expected a kernel: {wanted}")
         else:
-            raise UsageError(f"target {argument!r}: unknown option {key!r}; expected fs=tmpfs|ramfs or kernel=PATH")
-    return Options(file_system, kernel)
+            wanted = "fs=tmpfs|ramfs, kernel=PATH or ignore_RULE=off"
+            raise UsageError(f"target {argument!r}: unknown option {key!r}; expected {wanted}")
+    return Options(file_system, kernel, rules_off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +99,26 @@ class LinuxTarget:
         self._started = _Started(emulator, kernel, snapshot, TracerFiles.prepare(snapshot))
         progress("checking the tracer")
         try:
-            session = self._new_session()
+            session = self._new_session(ALL_RULES)
             selftest.check(session)
         except BaseException:
             self.close()
             raise
-        self._spare = session
+        if self.options.rules_off:
+            session.close()
+        else:
+            self._spare = session
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The snapshot that sessions resume from; None before the start."""
         return self._started.snapshot if self._started else None
 
-    def _new_session(self) -> LinuxSession:
+    def _new_session(self, rules_off: frozenset[str]) -> LinuxSession:
         started = self._started
         if started is None:
             raise RunError("the target linux has not been started")
-        session = LinuxSession(lambda: TracedMachine(started.snapshot, started.emulator, started.tracer))
+        session = LinuxSession(lambda: TracedMachine(started.snapshot, started.emulator, started.tracer, rules_off))
         self._sessions.append(session)
         return session
 
@@ -120,13 +127,15 @@ class LinuxTarget:
         spare, self._spare = self._spare, None
         sessions = [spare] if spare else []
         with ThreadPoolExecutor(max(1, count)) as starters:
-            futures = [starters.submit(self._new_session) for _ in range(count - len(sessions))]
+            futures = [starters.submit(self._new_session, self.options.rules_off) for _ in range(count - len(sessions))]
             sessions += [future.result() for future in futures]
         return sessions[:count]
 
     def describe(self) -> Mapping[str, object]:
         """Kernel, QEMU and all arguments that make up the machine."""
         description: dict[str, object] = {"file_system": self.options.file_system, "host": platform.platform()}
+        if self.options.rules_off:
+            description["rules_switched_off"] = sorted(self.options.rules_off)
         if self._started is not None:
             kernel = self._started.kernel
             description |= {

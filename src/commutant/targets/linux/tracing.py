@@ -24,6 +24,7 @@ from commutant.targets.linux.machine import GuestSilent, Tracer
 from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import Region
 from commutant.targets.linux.snapshot import Snapshot
+from commutant.targets.rules import ALL_RULES, tracer_arguments
 
 _PIPE_BYTES = 1 << 20
 """What the pipe of a trace holds, if the system allows so much: hundreds of windows."""
@@ -75,7 +76,9 @@ class TracerFiles:
 class TracedMachine:
     """A machine that was resumed from a snapshot with the tracer attached, and the reader of its trace."""
 
-    def __init__(self, snapshot: Snapshot, emulator: Emulator, files: TracerFiles) -> None:
+    def __init__(
+        self, snapshot: Snapshot, emulator: Emulator, files: TracerFiles, rules_off: frozenset[str] = ALL_RULES
+    ) -> None:
         """Resumes the machine; raises RunError if QEMU, plugin or guest do not come up."""
         with contextlib.ExitStack() as stack:
             trace, far_end = os.pipe()
@@ -91,6 +94,7 @@ class TracedMachine:
                     # A comma separates arguments for QEMU; doubled it stands for itself.
                     plugin = str(files.plugin).replace(",", ",,")
                     arguments += ["mode=system", f"record={'on' if files.recording else 'off'}"]
+                    arguments += tracer_arguments(rules_off)
                     return Tracer(",".join([plugin, *arguments]), (far_end, files.layout_descriptor))
 
                 self._machine = snapshot.resume(emulator, tracer)

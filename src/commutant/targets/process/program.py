@@ -9,6 +9,7 @@ from pathlib import Path
 
 from commutant import _native
 from commutant.mtrace.finding import Finding
+from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import ask
 
 
@@ -29,6 +30,7 @@ class Program:
     arguments: tuple[str, ...]
     names: _native.ProgramNames
     regions: tuple[Region, ...] = ()
+    rules_off: frozenset[str] = ALL_RULES
 
     @property
     def command(self) -> list[str]:

@@ -25,6 +25,7 @@ from commutant.errors import RunError
 from commutant.mtrace.trace import TracedWindow, TraceReader
 from commutant.targets.closing import close_at_exit
 from commutant.targets.process.program import Program
+from commutant.targets.rules import tracer_arguments
 
 _PIPE_BYTES = 1 << 20
 _EXIT_SECONDS = 10.0
@@ -52,7 +53,8 @@ class TracedProgram:
                 with contextlib.suppress(OSError):  # more than the system allows an ordinary user
                     fcntl.fcntl(trace, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
                 # A comma separates arguments for QEMU; doubled it stands for itself.
-                tracer = f"{str(plugin).replace(',', ',,')},out=/proc/self/fd/{far_trace},mode=user"
+                paths = f"{str(plugin).replace(',', ',,')},out=/proc/self/fd/{far_trace},mode=user"
+                tracer = ",".join([paths, *tracer_arguments(program.rules_off)])
                 command = ["setpriv", "--pdeathsig", "KILL", "--", emulator, "-plugin", tracer, *program.command]
                 self._process = _spawner.submit(_spawn, command, far_trace, self._messages).result()
             assert self._process.stdin is not None and self._process.stdout is not None
