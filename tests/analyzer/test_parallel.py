@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import commutant
+from commutant.analyzer import analyze, executor_named
 from commutant.analyzer.parallel import map_in_processes
 from commutant.errors import UsageError
+from commutant.lang import load_interface
 
 
 def double(number: int) -> int:
@@ -38,6 +42,67 @@ def test_results_come_in_order_with_progress(jobs: int, count: int) -> None:
 def test_an_error_of_a_piece_comes_through(jobs: int) -> None:
     with pytest.raises(UsageError, match=r"^ten is not to be had$"):
         map_in_processes(refuse_the_tenth, range(100), jobs)
+
+
+def test_dear_pieces_begin_first() -> None:
+    order: list[int] = []
+    costs = [1.0, 5.0, 3.0]
+    results = map_in_processes(lambda n: order.append(n) or n, range(3), make_executor=one_thread, costs=costs)
+    assert (order, results) == ([1, 2, 0], [0, 1, 2])
+
+
+def one_thread(_: int) -> Executor:
+    return executor_named("thread")(1)
+
+
+def fresh_processes(jobs: int) -> Executor:
+    """Workers that know nothing of this process, as those of a cluster."""
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
+
+
+MODEL = """
+from commutant.lang import Interface, call
+
+class Counter(Interface):
+    value: int
+
+    @call
+    def add(self, amount: int) -> None:
+        self.value += amount
+
+    @call
+    def get(self) -> int:
+        return self.value
+"""
+
+
+@pytest.mark.parametrize("name", ["process", "thread", "serial", f"{__name__}:fresh_processes"])
+def test_every_executor_gives_the_same_analysis(name: str, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    model = load_interface(str(tmp_path / "model.py"))
+    sets = analyze(model, detail="conditions", jobs=2, make_executor=executor_named(name)).sets
+    assert [one.conditions for one in sets] == [["always"], ["amount.0 = 0"], ["always"]]
+    assert [one.interface for one in sets] == [model] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nope", "unknown executor 'nope'"),
+        ("nope:", "unknown executor 'nope:'"),
+        ("no_such_module:make", "executor 'no_such_module:make': No module named 'no_such_module'"),
+        ("os:no_such_name", "executor 'os:no_such_name': module 'os' has no attribute 'no_such_name'"),
+    ],
+)
+def test_no_such_executor(name: str, expected: str) -> None:
+    with pytest.raises(UsageError, match="expected process, thread, serial, or module:callable") as caught:
+        executor_named(name)
+    assert str(caught.value).startswith(expected)
+
+
+def test_what_is_no_executor_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"returned int: expected"):
+        map_in_processes(double, range(3), make_executor=executor_named("builtins:abs"))
 
 
 PROGRAM = """

@@ -6,27 +6,35 @@ finding them.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
+from math import prod
+from typing import Any, Literal
 
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
 from commutant.analyzer.condition import Cube, Leaf, contradictory, facts_of
 from commutant.analyzer.faults import no_state, time_limit
-from commutant.analyzer.parallel import Progress, map_in_processes
+from commutant.analyzer.parallel import FEW, MakeExecutor, ModelReference, Progress, map_in_processes
 from commutant.analyzer.sentences import sentences
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.smtlib import script
 from commutant.analyzer.vocabulary import Vocabulary
+from commutant.cache import ResultCache, engine_hash
 from commutant.errors import UsageError
 from commutant.lang.interface import Interface
+from commutant.lang.load import model_hash
 from commutant.lang.types import Type
 from commutant.symbolic import explore
 
 SCHEMA_VERSION = 1
+
+Detail = Literal["counts", "conditions", "smt2"]
+"""What `analyze` works out at once: the counts alone, or also the conditions as sentences or as SMT-LIB scripts."""
 
 
 @dataclass
@@ -34,7 +42,8 @@ class SetAnalysis:
     """What was found for one set of calls.
 
     `paths` counts the paths through well-formed states, `commutative_paths` those on which the calls commute, and
-    `unknown` the questions left open, of which the engine has none by construction.
+    `unknown` the questions left open, of which the engine has none by construction. `known_conditions` and `known_smt2`
+    are there if they were asked for.
     """
 
     interface: type[Interface]
@@ -42,7 +51,14 @@ class SetAnalysis:
     paths: int
     commutative_paths: int
     unknown: int = 0
+    known_conditions: list[str] | None = field(default=None, repr=False)
+    known_smt2: str | None = field(default=None, repr=False)
     _leaves: tuple[Leaf, ...] | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Between processes without the paths, and with the model as it was loaded."""
+        counts = (self.paths, self.commutative_paths, self.unknown, self.known_conditions, self.known_smt2)
+        return _set_analysis, (ModelReference(self.interface), self.calls, *counts)
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -74,6 +90,8 @@ class SetAnalysis:
     @property
     def conditions(self) -> list[str]:
         """The commutativity condition as sentences, one per case."""
+        if self.known_conditions is not None:
+            return self.known_conditions
         return sentences(self.cubes, self.calls, self.vocabulary)
 
     @property
@@ -89,6 +107,8 @@ class SetAnalysis:
 
     def to_smt2(self) -> str:
         """The condition as an SMT-LIB script."""
+        if self.known_smt2 is not None:
+            return self.known_smt2
         return script(self.interface.interface_name, self.calls, self.cubes, self.vocabulary)
 
     def to_json(self) -> dict[str, object]:
@@ -99,6 +119,10 @@ class SetAnalysis:
             "commutative_paths": self.commutative_paths,
             "unknown": self.unknown,
         }
+
+
+def _set_analysis(reference: ModelReference, *found: Any) -> SetAnalysis:
+    return SetAnalysis(reference.model, *found)
 
 
 @dataclass
@@ -126,22 +150,68 @@ def analyze(
     calls: Sequence[str] | None = None,
     size: int = 2,
     *,
+    detail: Detail = "counts",
     jobs: int = 1,
     progress: Progress | None = None,
+    make_executor: MakeExecutor | None = None,
+    cache: ResultCache | None = None,
 ) -> Analysis:
     """Explores every set of `size` calls (paper, section 5.1) among `calls`, or among all calls of the interface.
 
-    With as many names in `calls` as `size`, exactly that set is analysed. Raises UsageError for an unknown call, a size
-    below 1, or a model that cannot be analysed.
+    With as many names in `calls` as `size`, exactly that set is analysed. `detail` says what is worked out at once
+    besides the counts, on all processes; what is not is worked out when it is asked for. With a cache, an analysis that
+    was made before is taken from it, and its time with it. Raises UsageError for an unknown call, a size below 1, or a
+    model that cannot be analysed.
     """
-    started = time.perf_counter()
     chosen = sets_of_calls(interface, calls, size)
-    counts = map_in_processes(_count, [(interface, one) for one in chosen], jobs, progress)
-    sets = tuple(
-        SetAnalysis(interface, one, paths, commutative)
-        for one, (paths, commutative) in zip(chosen, counts, strict=True)
-    )
-    return Analysis(interface, size, time.perf_counter() - started, sets)
+    key = {"model": model_hash(interface), "calls": list(calls or ()), "size": size, "detail": detail}
+    if cache is not None:
+        key["engine"] = engine_hash()
+        kept = cache.get("analysis", key)
+        found = None if kept is None else _read(interface, size, chosen, kept)
+        if found is not None:
+            return found
+    started = time.perf_counter()
+    work = [(ModelReference(interface), one, detail) for one in chosen]
+    many = jobs > 1 and len(chosen) >= FEW
+    costs = _estimated_costs(interface, chosen) if many else None
+    sets = map_in_processes(_analyze_set, work, jobs, progress, make_executor=make_executor, costs=costs)
+    analysis = Analysis(interface, size, time.perf_counter() - started, tuple(sets))
+    if cache is not None:
+        cache.put("analysis", key, _written(analysis))
+    return analysis
+
+
+def _estimated_costs(interface: type[Interface], chosen: Sequence[tuple[str, ...]]) -> list[float]:
+    """Which sets take long: paths of a set are about as many as the products of those of its calls."""
+    paths = {call: _count(interface, (call,))[0] for call in {call for one in chosen for call in one}}
+    return [prod(paths[call] for call in one) for one in chosen]
+
+
+def _written(analysis: Analysis) -> bytes:
+    """The analysis as it is kept in the cache."""
+    sets = [{**one.to_json(), "conditions": one.known_conditions, "smt2": one.known_smt2} for one in analysis.sets]
+    return json.dumps({"seconds": analysis.seconds, "sets": sets}, separators=(",", ":")).encode()
+
+
+def _read(interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], kept: bytes) -> Analysis | None:
+    """The analysis that `_written` wrote; None for anything else."""
+    try:
+        document = json.loads(kept)
+        sets = []
+        for calls, one in zip(chosen, document["sets"], strict=True):
+            paths, commutative, unknown = one["paths"], one["commutative_paths"], one["unknown"]
+            conditions, smt2 = one["conditions"], one["smt2"]
+            if one["calls"] != list(calls) or not all(type(n) is int for n in (paths, commutative, unknown)):
+                return None
+            if conditions is not None and not all(isinstance(text, str) for text in conditions):
+                return None
+            if smt2 is not None and not isinstance(smt2, str):
+                return None
+            sets.append(SetAnalysis(interface, calls, paths, commutative, unknown, conditions, smt2))
+        return Analysis(interface, size, float(document["seconds"]), tuple(sets))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def sets_of_calls(interface: type[Interface], calls: Sequence[str] | None, size: int) -> list[tuple[str, ...]]:
@@ -169,8 +239,24 @@ def explore_leaves(interface: type[Interface], calls: tuple[str, ...]) -> tuple[
     return tuple(leaves)
 
 
-def _count(work: tuple[type[Interface], tuple[str, ...]]) -> tuple[int, int]:
-    interface, calls = work
+def _analyze_set(work: tuple[ModelReference, tuple[str, ...], Detail]) -> SetAnalysis:
+    reference, calls, detail = work
+    interface = reference.model
+    if detail == "counts":
+        return SetAnalysis(interface, calls, *_count(interface, calls))
+    leaves = explore_leaves(interface, calls)
+    paths = sum(leaf.feasible for leaf in leaves)
+    if not paths:
+        raise no_state(interface, calls)
+    one = SetAnalysis(interface, calls, paths, sum(leaf.commutes for leaf in leaves), _leaves=leaves)
+    if detail == "conditions":
+        one.known_conditions = one.conditions
+    else:
+        one.known_smt2 = one.to_smt2()
+    return replace(one, _leaves=None)
+
+
+def _count(interface: type[Interface], calls: tuple[str, ...]) -> tuple[int, int]:
     paths = commutative = 0
     with time_limit(interface, calls):
         for path in explore(CallSet(interface, calls).run):

@@ -1,16 +1,26 @@
-"""Independent pieces of work over processes, in order, with progress; small work stays in this process.
+"""Independent pieces of work over a `concurrent.futures.Executor`, dear ones first, with progress; results in order.
 
-Workers are forked, so that models loaded from files need no second loading. They leave SIGINT to the parent, which ends
-them and lets the interrupt through.
+By default that is a pool of processes on this machine; little work stays in this process. The pool's workers are
+forked, so that models loaded from files need no second loading. They leave SIGINT to the parent, which ends them and
+lets the interrupt through. Any other executor gets the same pieces: a function of this package by name, and a model by
+where it was loaded from (`ModelReference`).
 """
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from commutant.errors import UsageError
+from commutant.lang.interface import Interface
+from commutant.lang.load import load_interface
 
 W = TypeVar("W")
 R = TypeVar("R")
@@ -18,39 +28,125 @@ R = TypeVar("R")
 Progress = Callable[[int, int], None]
 """Told how many pieces are done, of how many."""
 
+MakeExecutor = Callable[[int], Executor]
+"""Makes an executor for so many pieces at a time."""
+
+EXECUTORS = ("process", "thread", "serial")
+"""The executors that `executor_named` knows by name; others are `module:callable`."""
+
 FEW = 24
 """With fewer pieces than this, starting processes costs more than it gains."""
 
 
-def map_in_processes(
-    function: Callable[[W], R], pieces: Sequence[W], jobs: int, progress: Progress | None = None
-) -> list[R]:
-    """`[function(piece) for piece in pieces]` over `jobs` processes; the first exception of a piece is raised."""
-    results: list[R] = []
-    if jobs <= 1 or len(pieces) < FEW:
-        for piece in pieces:
-            results.append(function(piece))
-            if progress:
-                progress(len(results), len(pieces))
-        return results
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), initializer=_ignore_interrupts)
+class Serial(Executor):
+    """Runs each piece when it is submitted, in this thread."""
+
+    def submit(self, function: Callable[..., R], /, *arguments: Any, **named: Any) -> Future[R]:
+        """The finished piece; an exception of the piece goes through."""
+        future: Future[R] = Future()
+        future.set_result(function(*arguments, **named))
+        return future
+
+
+def executor_named(name: str) -> MakeExecutor:
+    """What makes the executor of this name: one of EXECUTORS, or `module:callable`, which is called with the number of
+    pieces to run at a time and returns a `concurrent.futures.Executor`.
+
+    Raises UsageError if there is no such callable, and later if what it returns is no executor.
+    """
+    if name == "process":
+        return _processes
+    if name == "thread":
+        return ThreadPoolExecutor
+    if name == "serial":
+        return lambda jobs: Serial()
+    module_name, colon, attribute = name.partition(":")
+    expected = f"expected {', '.join(EXECUTORS)}, or module:callable that returns a concurrent.futures.Executor"
+    if not colon or not module_name or not attribute:
+        raise UsageError(f"unknown executor {name!r}: {expected}")
     try:
-        chunk = max(1, len(pieces) // (jobs * 8))
-        for result in pool.map(function, pieces, chunksize=chunk):
-            results.append(result)
-            if progress:
-                progress(len(results), len(pieces))
+        make = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"executor {name!r}: {error}; {expected}") from None
+
+    def made(jobs: int) -> Executor:
+        executor = make(jobs)
+        if not isinstance(executor, Executor):
+            raise UsageError(f"executor {name!r} returned {type(executor).__name__}: {expected}")
+        return executor
+
+    return made
+
+
+def map_in_processes(
+    function: Callable[[W], R],
+    pieces: Sequence[W],
+    jobs: int = 1,
+    progress: Progress | None = None,
+    *,
+    make_executor: MakeExecutor | None = None,
+    costs: Sequence[float] | None = None,
+) -> list[R]:
+    """`[function(piece) for piece in pieces]`; the first exception of a piece is raised.
+
+    `make_executor`: None is the pool of processes, if there is enough to do. `costs` estimates what the pieces take.
+    """
+    if make_executor is None:
+        make_executor = _processes if jobs > 1 and len(pieces) >= FEW else executor_named("serial")
+    others = set(multiprocessing.active_children())
+    executor = make_executor(jobs)
+    order: Sequence[int] = range(len(pieces))
+    if costs is not None and not isinstance(executor, Serial):
+        order = sorted(order, key=lambda number: -costs[number])
+    results: dict[int, R] = {}
+    try:
+        numbers: dict[Future[R], int] = {}
+        for number in order:
+            future = executor.submit(function, pieces[number])
+            if isinstance(executor, Serial):
+                results[number] = future.result()
+                _tell(progress, results, pieces)
+            else:
+                numbers[future] = number
+        for future in as_completed(numbers):
+            results[numbers[future]] = future.result()
+            _tell(progress, results, pieces)
     except BaseException:
         # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
-        pool.shutdown(wait=True, cancel_futures=True)
+        executor.shutdown(wait=True, cancel_futures=True)
         raise
-    pool.shutdown()
-    return results
+    executor.shutdown()
+    return [results[number] for number in range(len(pieces))]
 
 
-def _ignore_interrupts() -> None:
+def _tell(progress: Progress | None, results: dict[int, R], pieces: Sequence[W]) -> None:
+    if progress:
+        progress(len(results), len(pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReference:
+    """A model as a piece of work carries it: another process loads it anew from where it came from."""
+
+    model: type[Interface]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        module = sys.modules[self.model.__module__]
+        file = getattr(module, "__file__", None)
+        from_file = file is not None and module.__name__.startswith("commutant_model_")
+        return _reference, (f"{Path(str(file)) if from_file else module.__name__}:{self.model.__name__}",)
+
+
+def _reference(argument: str) -> ModelReference:
+    return ModelReference(load_interface(argument))
+
+
+def _processes(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), initializer=_leave_interrupts)
+
+
+def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -6,6 +6,9 @@ import click
 
 from commutant.cli import console, options
 
+READABLE_SIZE = 2
+"""Conditions of all sets are printed up to this size: those of larger ones fill books."""
+
 
 @click.command(
     "analyze",
@@ -30,20 +33,32 @@ def command(
     size: int,
     jobs: int,
     no_cache: bool,
-    executor: str,
+    executor: str | None,
     format_: str,
 ) -> int:
     """Prints the exact conditions under which the calls of INTERFACE commute.
 
     INTERFACE is a shipped name (figure4, names), FILE.py[:Class], or module:Class. Every order of each set of calls is
-    explored symbolically. `--format smt2` prints conditions for a solver of your own.
+    explored symbolically. `--format smt2` prints conditions for a solver of your own. Of sets of more than two calls,
+    conditions are printed if --calls names one set.
     """
-    from commutant.analyzer import analyze
+    from commutant.analyzer import analyze, executor_named
+    from commutant.cache import ResultCache
     from commutant.lang import load_interface
 
     model = load_interface(interface)
+    readable = size <= READABLE_SIZE or (calls is not None and len(calls) == size)
     with console.ProgressBar("analysing") as bar:
-        analysis = analyze(model, calls, size, jobs=jobs, progress=bar)
+        analysis = analyze(
+            model,
+            calls,
+            size,
+            detail="smt2" if format_ == "smt2" else "conditions" if format_ == "text" and readable else "counts",
+            jobs=jobs,
+            progress=bar,
+            make_executor=executor_named(executor) if executor else None,
+            cache=None if no_cache else ResultCache(console.message),
+        )
     if format_ == "json":
         console.write_json(analysis.to_json())
         return 0
@@ -53,11 +68,14 @@ def command(
                 console.write("(reset)\n")
             console.write(one.to_smt2().rstrip() + "\n")
             continue
-        if index:
+        if index and readable:
             console.write("\n")
         console.write(f"{', '.join(one.calls)}: {_counts(one.paths, one.commutative_paths, one.unknown)}\n")
-        for condition in one.conditions:
+        for condition in one.conditions if readable else ():
             console.write(f"  - {condition}\n")
+    if not readable:
+        example = ",".join(analysis.sets[0].calls)
+        console.message(f"for the conditions of a set of {size}, name its calls: --calls {example}")
     return 0
 
 

@@ -140,10 +140,8 @@ def executor(function: F) -> F:
     """`--executor`: where analysis runs."""
     return click.option(
         "--executor",
-        type=click.Choice(["local"]),
-        default="local",
-        show_default=True,
-        help="Where analysis runs: in a pool of processes on this machine.",
+        metavar="process|thread|serial|MODULE:CALLABLE",
+        help="Where analysis runs; CALLABLE(jobs) returns a concurrent.futures.Executor.  [default: process]",
     )(function)
 
 

@@ -5,11 +5,13 @@ A model is a program and runs with the rights of its user; docs and SECURITY.md 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import sys
+import sysconfig
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -41,16 +43,58 @@ def load_interface(argument: str) -> type[Interface]:
 
 
 def model_hash(interface: type[Interface]) -> str:
-    """A hash of the source files that define the model and its bases: the same hash means the same model."""
-    digest = hashlib.sha256()
-    for base in interface.__mro__:
-        if issubclass(base, Interface) and base is not Interface:
-            try:
-                source = Path(inspect.getfile(base)).read_bytes()
-            except (OSError, TypeError):
-                source = base.__qualname__.encode()
-            digest.update(base.__qualname__.encode() + b"\0" + source + b"\0")
+    """A hash of the sources that the model is made of: the same hash means the same model.
+
+    These are the modules of the class and its bases, and those that they import, as far as they are neither installed
+    packages nor part of the engine. What a model reads from elsewhere is not seen.
+    """
+    digest = hashlib.sha256(interface.__qualname__.encode())
+    names = [base.__module__ for base in interface.__mro__ if base is not Interface]
+    seen: set[str] = set()
+    while names:
+        name = names.pop(0)
+        if name in seen or name not in sys.modules:
+            continue
+        seen.add(name)
+        source = _model_source(sys.modules[name])
+        if source is not None:
+            digest.update(b"\0" + source)
+            names += _imported(source, sys.modules[name])
     return digest.hexdigest()
+
+
+def _model_source(module: ModuleType) -> bytes | None:
+    """The text of a module that belongs to a model; None if it does not."""
+    file = getattr(module, "__file__", None)
+    name = module.__name__
+    if file is None or (name.startswith("commutant.") and not name.startswith("commutant.interfaces.")):
+        return None
+    if not name.startswith("commutant.") and not _installed().isdisjoint(Path(file).parents):
+        return None
+    try:
+        return Path(file).read_bytes()
+    except OSError:
+        return None
+
+
+@cache
+def _installed() -> frozenset[Path]:
+    """The folders of Python's own and of installed packages."""
+    return frozenset(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib"))
+
+
+def _imported(source: bytes, module: ModuleType) -> list[str]:
+    """The names of the modules that a module's text may import."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = (module.__package__ or "").split(".")
+            base = ".".join([*package[: len(package) - node.level + 1], node.module or ""] if node.level else [])
+            base = base.rstrip(".") or (node.module or "")
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return names
 
 
 def _module_from_file(path: Path) -> ModuleType:

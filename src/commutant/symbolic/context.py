@@ -10,6 +10,7 @@ connected with.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 from commutant.errors import UsageError
@@ -257,17 +258,23 @@ def _constraint(kind: str, linear: Linear, holds: bool) -> Constraint:
     return ("<=", linear if holds else integers.add(((), 1), linear, -1))
 
 
-_current: Context | None = None
+class _Thread(threading.local):
+    """The context of the run that a thread is in."""
+
+    context: Context | None = None
+
+
+_thread = _Thread()
 
 
 def current() -> Context:
     """The context of the run under way."""
-    assert _current is not None, "an unknown value was used outside of symbolic exploration"
-    return _current
+    context = _thread.context
+    assert context is not None, "an unknown value was used outside of symbolic exploration"
+    return context
 
 
 def install(context: Context | None) -> Context | None:
     """Makes a context the current one and returns the one before."""
-    global _current
-    before, _current = _current, context
+    before, _thread.context = _thread.context, context
     return before

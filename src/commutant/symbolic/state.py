@@ -87,7 +87,9 @@ def _unknown_bool(type_: BoolType, name: str, place: Entry | None, _: EntryHook 
     return BoolValue(index)
 
 
-def _unknown_integer(type_: IntType, name: str, place: Entry | None, _: EntryHook | None) -> IntValue:
+def _unknown_integer(type_: IntType, name: str, place: Entry | None, _: EntryHook | None) -> IntValue | int:
+    if type_.low is not None and type_.low == type_.high:
+        return type_.low
     return IntValue.variable(current().new_int(_term(name, place), type_.low, type_.high))
 
 

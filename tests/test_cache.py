@@ -1,0 +1,145 @@
+"""Results kept by content: what is damaged is said and computed again, and nothing grows without bound."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from commutant.analyzer import analyze
+from commutant.cache import ResultCache
+from commutant.lang import load_interface
+
+KEY = {"model": "abc", "size": 2}
+
+
+class Kept:
+    """A cache in a folder of its own, and what it told the user."""
+
+    def __init__(self, folder: Path, max_bytes: int = 1 << 20) -> None:
+        self.folder = folder
+        self.told: list[str] = []
+        self.cache = ResultCache(self.told.append, folder, max_bytes)
+
+    def file(self) -> Path:
+        (path,) = self.folder.iterdir()
+        return path
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    return Kept(tmp_path / "results")
+
+
+def test_a_value_comes_back_for_its_own_key_and_kind_only(kept: Kept) -> None:
+    assert kept.cache.get("analysis", KEY) is None
+    kept.cache.put("analysis", KEY, b"line\n\0rest")
+    assert kept.cache.get("analysis", dict(reversed(KEY.items()))) == b"line\n\0rest"
+    assert kept.cache.get("analysis", {**KEY, "size": 3}) is None
+    assert kept.cache.get("corpus", KEY) is None
+    assert kept.told == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-1],
+        lambda content: content[: len(content) // 2],
+        lambda content: b"",
+        lambda content: content + b"x",
+        lambda content: content.replace(b"value", b"other"),
+        lambda content: content.replace(b'"format":1', b'"format":0'),
+        lambda content: content.replace(b'"size":2', b'"size":3'),
+        lambda content: b"\xff\n" * 100,
+    ],
+    ids=["last byte", "half", "empty", "longer", "changed", "another version", "another key", "no JSON"],
+)
+def test_a_damaged_file_is_said_removed_and_never_used(kept: Kept, damage: Callable[[bytes], bytes]) -> None:
+    kept.cache.put("analysis", KEY, b"a value of some length")
+    file = kept.file()
+    file.write_bytes(damage(file.read_bytes()))
+    assert kept.cache.get("analysis", KEY) is None
+    (line,) = kept.told
+    assert line == f"{file}: damaged, cut off, or of another version; computing the result again"
+    assert not file.exists()
+    kept.cache.put("analysis", KEY, b"again")
+    assert kept.cache.get("analysis", KEY) == b"again"
+
+
+def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, max_bytes=1000)
+    for number in range(3):
+        kept.cache.put("analysis", {"number": number}, bytes(100))
+        os.utime(max(tmp_path.iterdir(), key=lambda path: path.stat().st_mtime_ns), (number, number))
+    assert kept.cache.get("analysis", {"number": 0}) is not None  # used now
+    for number in range(3, 5):
+        kept.cache.put("analysis", {"number": number}, bytes(200))
+    left = [number for number in range(5) if kept.cache.get("analysis", {"number": number}) is not None]
+    assert left == [0, 3, 4]
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 1000
+    kept.cache.put("analysis", {"number": 9}, bytes(501))
+    assert kept.cache.get("analysis", {"number": 9}) is None
+
+
+def test_an_abandoned_part_goes_with_time(kept: Kept) -> None:
+    kept.folder.mkdir()
+    (abandoned := kept.folder / "analysis-x.part").write_bytes(b"cut")
+    (under_way := kept.folder / "analysis-y.part").write_bytes(b"cut")
+    os.utime(abandoned, (1, 1))
+    kept.cache.put("analysis", KEY, b"value")
+    assert not abandoned.exists()
+    assert under_way.exists()
+
+
+def test_a_folder_that_cannot_be_made_costs_a_line_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    kept = Kept(tmp_path / "file" / "results")
+    kept.cache.put("analysis", KEY, b"value")
+    (line,) = kept.told
+    assert line.endswith("; the result is not kept for the next time")
+
+
+MODEL = """
+from helper import Base, LIMIT
+from commutant.lang import call
+
+class Counter(Base):
+    value: int
+
+    @call
+    def add(self, amount: int) -> None:
+        if self.value < LIMIT:
+            self.value += amount
+"""
+HELPER = """
+from commutant.lang import Interface
+
+LIMIT = 10
+
+class Base(Interface):
+    pass
+"""
+
+
+def test_an_analysis_is_taken_from_the_cache_until_a_source_changes(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "model.py").write_text(MODEL)
+    model = load_interface(f"{tmp_path / 'model.py'}")
+    first = analyze(model, detail="conditions", cache=kept.cache)
+    assert first.sets[0].conditions
+    monkeypatch.setattr("commutant.analyzer.analysis.map_in_processes", None)  # no other way to an answer
+    second = analyze(model, detail="conditions", cache=kept.cache)
+    assert second.to_json() == first.to_json()
+    assert second.sets[0].conditions == first.sets[0].conditions
+    with pytest.raises(TypeError):
+        analyze(model, detail="counts", cache=kept.cache)
+    with pytest.raises(TypeError):
+        analyze(model, ["add"], size=1, detail="conditions", cache=kept.cache)
+    (tmp_path / "helper.py").write_text(HELPER.replace("10", "20"))
+    with pytest.raises(TypeError):
+        analyze(model, detail="conditions", cache=kept.cache)
