@@ -246,7 +246,7 @@ class ProcessUnderTest:
             raise OSError(ctypes.get_errno(), "")
         if fixed:
             return address
-        self.unplaced.setdefault(mapped, self.number)
+        self.unplaced[mapped] = self.number
         return {"sort": "Address", "id": (os.getpid(), mapped)}
 
     def munmap(self, address: int) -> Result:
