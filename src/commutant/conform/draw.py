@@ -35,7 +35,7 @@ from commutant.lang.types import (
 )
 
 PROCESSES = 2
-"""The most processes of a sequence, and the most cores of a process."""
+"""The most processes of a sequence, and the most cores."""
 
 _WEIGHTS = (0, 1, 1, 2, 4, 8)
 _POOL_SIZES = (1, 2, 2, 3, 3, 4)
@@ -43,6 +43,10 @@ _LEANINGS = (0.1, 0.5, 0.5, 0.9)
 _FEW_VALUES = 8
 _SMALL = 4
 _ATTEMPTS = 4
+_ON_CORES = 0.2
+_TWO_PROCESSES = 0.4
+"""Shares of sequences: whose calls say which core they are made on, and with two processes. Both take longer to run."""
+
 _FAILURES_LEFT_OUT = 0.85
 _SAME_CALL_AGAIN = 0.6
 _OTHER_PROCESS = 0.15
@@ -91,7 +95,8 @@ class _Drawing:
         used = set().union(*(sorts for sorts, w in zip(drawer.sorts_of_calls, self._weights, strict=True) if w))
         unused = set().union(*drawer.sorts_of_calls) - used - {Process}
         self._pools = {sort: () if sort in unused else self._pool(sort) for sort in drawer.sorts}
-        self._cores = self._random.randint(1, PROCESSES)
+        self._cores = range(PROCESSES if self._random.random() < _ON_CORES else 0)
+        self._processes = self._pools.get(Process) or self._pool(Process)
         self._results = Results()
         self._returned: dict[tuple[int | None, str], dict[Any, Returned]] = {}
 
@@ -134,7 +139,7 @@ class _Drawing:
     def _pool(self, sort: type[Sort]) -> tuple[Any, ...]:
         size = self._random.choice(_POOL_SIZES)
         if sort is Process:
-            return tuple(range(min(size, PROCESSES)))
+            return tuple(range(PROCESSES if self._random.random() < _TWO_PROCESSES else 1))
         if sort.opaque:
             return ()
         if sort.numbered:
@@ -149,7 +154,7 @@ class _Drawing:
             if self._again is not None and self._random.random() < _SAME_CALL_AGAIN:
                 chosen = self._again
             signature = self._drawer.signatures[chosen]
-            process = self._random.choice(self._pools.get(Process) or range(PROCESSES))
+            process = self._random.choice(self._processes)
             placed = process_parameter(self._drawer.interface, signature.name)
             caller = None if placed is None else process
             try:
@@ -163,7 +168,8 @@ class _Drawing:
                 self._again = None
                 continue
             self._again = chosen
-            return Call(number, signature.name, arguments, process, self._random.randrange(self._cores))
+            core = self._random.choice(self._cores) if self._cores else None
+            return Call(number, signature.name, arguments, process, core)
         return None
 
     def _learn(self, call: Call, result: Any) -> None:

@@ -8,11 +8,13 @@ However a search ends, sessions run nothing and no worker is left when `run` ret
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 
@@ -20,7 +22,7 @@ from commutant.analyzer.faults import begin_path, time_limit
 from commutant.conform.draw import Drawer
 from commutant.conform.judge import Undecided
 from commutant.conform.trial import Fault, Refused, find_fault
-from commutant.errors import RunError
+from commutant.errors import CommutantError, RunError
 from commutant.targets.base import SequenceRecord, Session
 
 CHUNK_SEQUENCES = 256
@@ -80,7 +82,7 @@ class Search:
         ]
         self._next = 0
         self._drawn: dict[int, Future[_Drawn]] = {}
-        self._judged: list[tuple[int, Future[_Judged]]] = []
+        self._judged: list[tuple[range, int, Future[_Judged]]] = []
         self._lock = threading.Lock()  # guards everything above but the pool
         self._error: BaseException | None = None
         self._stopping = False
@@ -120,8 +122,7 @@ class Search:
                 threads[0].join(_TICK_SECONDS) if threads[0].is_alive() else time.sleep(_TICK_SECONDS)
                 self._collect()
                 show(self.tally)
-            for _, future in self._judged:
-                future.exception()
+            futures.wait([future for _, _, future in self._judged])
             self._collect()
             show(self.tally)
             if self._error is not None:
@@ -130,6 +131,7 @@ class Search:
             self._stopping = True
             for session in sessions:
                 session.close()
+            self._collect_last()
             raise
         finally:
             for thread in threads:
@@ -137,6 +139,14 @@ class Search:
                     thread.join(_CLOSING_SECONDS)
             self.close()
             self.suspects.sort(key=lambda suspect: suspect.number)
+
+    def _collect_last(self) -> None:
+        """After an interrupt or error: takes what is about to be judged, so that it is not lost."""
+        for drawing in self._drawn.values():
+            drawing.cancel()
+        futures.wait([future for _, _, future in self._judged], _CLOSING_SECONDS)
+        with contextlib.suppress(CommutantError):
+            self._collect()
 
     def close(self) -> None:
         """Ends the workers; may be called twice."""
@@ -157,12 +167,10 @@ class Search:
                     if record.came is not None or record.crashed is not None
                 ]
                 with self._lock:
-                    self.tally.sequences += len(numbers)
-                    self.tally.calls += drawn.calls
                     if odd:
-                        self._judged.append((numbers.start, self._pool.submit(_judge, odd)))
+                        self._judged.append((numbers, drawn.calls, self._pool.submit(_judge, odd)))
                     else:
-                        self._open.discard(numbers.start)
+                        self._book(numbers, drawn.calls)
         except BaseException as error:  # handed to the caller of run, whatever it is
             with self._lock:
                 if not self._stopping:
@@ -182,16 +190,22 @@ class Search:
             future = self._drawn.pop(index)
         return self._chunks[index], future.result()
 
+    def _book(self, numbers: range, calls: int) -> None:
+        """Counts a chunk as judged; the lock is held."""
+        self.tally.sequences += len(numbers)
+        self.tally.calls += calls
+        self._open.discard(numbers.start)
+
     def _collect(self) -> None:
         """Takes what the workers have judged; stops if it is enough."""
         with self._lock:
-            ready = [(start, future) for start, future in self._judged if future.done()]
-            self._judged = [(start, future) for start, future in self._judged if not future.done()]
-        for start, future in ready:
-            judged = future.result()
-            self.tally.undecided += judged.undecided
-            self.suspects += judged.suspects
-            self._open.discard(start)
+            ready = [one for one in self._judged if one[2].done()]
+            self._judged = [one for one in self._judged if not one[2].done()]
+            for numbers, calls, future in ready:
+                judged = future.result()
+                self.tally.undecided += judged.undecided
+                self.suspects += judged.suspects
+                self._book(numbers, calls)
         crashes = sum(suspect.fault.crashed is not None for suspect in self.suspects)
         if crashes >= _MOST_CRASHES or len({suspect.signature for suspect in self.suspects}) >= self._most:
             self._stopping = True

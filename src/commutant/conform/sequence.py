@@ -26,14 +26,14 @@ class Call:
     """One call: its number in the sequence as drawn, which it keeps when others are dropped, and all that makes it up.
 
     `arguments` are values of the model, or `Returned` in their place, for all parameters but the one that names the
-    process. `core` is the core on which the process makes the call.
+    process. `core` is the core on which the process makes the call, None where the target chooses.
     """
 
     number: int
     name: str
     arguments: Mapping[str, Any]
     process: int
-    core: int
+    core: int | None
 
 
 @dataclass(frozen=True, slots=True)

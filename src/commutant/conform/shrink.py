@@ -147,7 +147,7 @@ def _size(sequence: CallSequence) -> tuple[Any, ...]:
     """What shrinking makes smaller."""
     calls = sequence.calls
     pools = sum(map(len, sequence.pools.values()))
-    places = [(call.process, call.core) for call in calls]
+    places = [(call.process, 0 if call.core is None else 1 + call.core) for call in calls]
     weights = [_weight(sequence, value) for call in calls for value in call.arguments.values()]
     return (
         len(calls),
@@ -219,18 +219,18 @@ def _renamed(call: Call, names: dict[Any, Any]) -> Call:
 
 
 def _with_simpler_calls(interface: type[Interface], sequence: CallSequence) -> Iterator[CallSequence]:
-    """One call on another core, in another process, or with one simpler argument."""
+    """One call on whatever core, in another process, or with one simpler argument."""
     for index, call in enumerate(sequence.calls):
         for simpler in _simpler_calls(interface, sequence, call):
             calls = (*sequence.calls[:index], simpler, *sequence.calls[index + 1 :])
             yield dataclasses.replace(sequence, calls=calls)
-    everywhere = tuple(dataclasses.replace(call, core=0) for call in sequence.calls)
+    everywhere = tuple(dataclasses.replace(call, core=None) for call in sequence.calls)
     yield dataclasses.replace(sequence, calls=everywhere)
 
 
 def _simpler_calls(interface: type[Interface], sequence: CallSequence, call: Call) -> Iterator[Call]:
-    if call.core:
-        yield dataclasses.replace(call, core=0)
+    if call.core is not None:
+        yield dataclasses.replace(call, core=None)
     if call.process:
         yield dataclasses.replace(call, process=0)
     parameters = interface.signature(call.name).parameters
