@@ -30,9 +30,6 @@ MAX_BYTES = 256 << 20
 _PART_SECONDS = 3600.0
 """A file that is still being written after this was abandoned."""
 
-_ENGINE = ("lang", "symbolic", "analyzer", "testgen")
-"""The packages on which results depend."""
-
 
 class ResultCache:
     """The results kept in a folder (default: `results` in the user's cache folder; XDG_CACHE_HOME moves it).
@@ -105,11 +102,11 @@ class ResultCache:
 
 
 @cache
-def engine_hash() -> str:
-    """A hash of what computes the results: the sources of the engine, and the version of Python."""
+def engine_hash(*packages: str) -> str:
+    """A hash of what computes a result: the sources of these packages of ours, and the version of Python."""
     digest = hashlib.sha256(f"{__version__} {sys.version_info}".encode())
     package = Path(__file__).parent
-    for file in sorted(file for name in _ENGINE for file in (package / name).rglob("*.py")):
+    for file in sorted(file for name in packages for file in (package / name).rglob("*.py")):
         digest.update(str(file.relative_to(package)).encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -166,7 +166,7 @@ def analyze(
     chosen = sets_of_calls(interface, calls, size)
     key = {"model": model_hash(interface), "calls": list(calls or ()), "size": size, "detail": detail}
     if cache is not None:
-        key["engine"] = engine_hash()
+        key["engine"] = engine_hash("lang", "symbolic", "analyzer")
         kept = cache.get("analysis", key)
         found = None if kept is None else _read(interface, size, chosen, kept)
         if found is not None:
