@@ -47,7 +47,7 @@ def command(
 ) -> int:
     """Analyses INTERFACE and writes a corpus: test cases as data, which `commutant check` runs on any target."""
     from commutant.rundir import CORPUS_FILE, new_directory, safe_folder_name
-    from commutant.testgen.corpus import write_corpus
+    from commutant.testgen.corpus import tests_per_set, write_corpus
 
     if output is not None and output.exists():
         raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
@@ -58,7 +58,7 @@ def command(
     else:
         path = new_directory(output, f"{safe_folder_name(corpus.interface)}-corpus") / CORPUS_FILE
     write_corpus(corpus, path)
-    tests = Counter(tuple(call.call for call in test.calls) for test in corpus.tests)
+    tests = tests_per_set(corpus.tests)
     if format_ == "json":
         console.write_json(_document(corpus, tests, time.monotonic() - started, path))
         return 0

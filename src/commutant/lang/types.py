@@ -169,6 +169,10 @@ class Record:
             value = self.__dict__[name] = origin(name)
             return value
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies by way of `pickle`: what the record holds, without a search for methods that it has not."""
+        return _record_of, (type(self), self.__dict__)
+
     def _holder(self, name: str) -> Self:
         """The record that a value would be copied from: this one, if it holds the value itself."""
         holder = self
@@ -179,6 +183,12 @@ class Record:
     def _seen(self, name: str) -> Any:
         """A value as it is, without a copy of it."""
         return getattr(self._holder(name), name)
+
+
+def _record_of(kind: type[Record], held: dict[str, Any]) -> Record:
+    record = object.__new__(kind)
+    record.__dict__ = held
+    return record
 
 
 class Struct(Record):

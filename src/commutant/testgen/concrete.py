@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from commutant.analyzer.faults import ChoiceRefused, ModelFault, placed
-from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
 from commutant.lang.types import OpaqueValue, SortType, Struct, TimeValue, Type
-from commutant.testgen.canonical import Anything, Canonical
-from commutant.testgen.testcase import Value
+from commutant.testgen.canonical import Canonical
+from commutant.testgen.testcase import Value, encode
 
 TICK_OF_CALLS = 1_000_000
 """The time at which all calls under test run; set-up steps run before, at 1, 2, ..."""
-
-Observation = tuple[Value, ...]
 
 
 class ReplayedOracle:
@@ -87,8 +85,24 @@ class Start:
     state: Interface
     results: tuple[Value, ...]
     canonical: Canonical
-    observed: dict[object, Observation] = field(default_factory=dict)
-    """Observations made of states that were reached from here, by state and observing calls."""
+    packed: bytes | None
+    observed: dict[tuple[object, ...], str] = field(default_factory=dict)
+    """Observations as JSON, by the state that they were made of, the values known before, and the calls."""
+
+    def copy(self) -> Interface:
+        """The state, to be changed."""
+        if self.packed is None:
+            return copy.deepcopy(self.state)
+        state: Interface = pickle.loads(self.packed)
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Calls that observe a state; `text` is different for different ones."""
+
+    invocations: Sequence[Invocation]
+    text: str
 
 
 class ConcreteModel:
@@ -106,7 +120,9 @@ class ConcreteModel:
             self.interface.signature(call)  # UsageError where there is no such call
             function = self._functions[call] = getattr(self.interface, call)
         try:
-            return function(state, **{name: copied(value) for name, value in arguments.items()})
+            return function(
+                state, **{n: value if value.__class__ in _PLAIN else _own(value) for n, value in arguments.items()}
+            )
         except (Exception, SystemExit) as error:
             raise placed(error, self.interface, call) from None
 
@@ -134,109 +150,76 @@ class ConcreteModel:
                     raise ModelFault(
                         f"{self.interface.__name__}.{invocation.call}: choose() allows no value here"
                     ) from None
-        return Start(state, tuple(results), canonical)
+        return Start(state, tuple(results), canonical, _packed(state))
 
     def outcomes(
         self,
         start: Start,
         calls: Sequence[tuple[str, Mapping[str, Any]]],
         order: Sequence[int],
-        observe: Sequence[Invocation],
-    ) -> Iterator[tuple[tuple[Value, ...], Observation]]:
-        """Every acceptable outcome of the calls in this order: results in the order of `calls`, and the observation."""
+        observe: Observation,
+    ) -> list[str]:
+        """Every acceptable outcome of the calls in this order, as JSON: results in the order of `calls`, and the
+        observation."""
         oracle = ReplayedOracle()
-        seen: list[tuple[tuple[Value, ...], Observation]] = []
-        while True:
-            # A run on which an earlier choice leaves a later one nothing is no run that the specification allows.
-            with contextlib.suppress(ChoiceRefused):
-                outcome = self._outcome(start, calls, order, observe, oracle)
-                if outcome not in seen:
-                    seen.append(outcome)
-                    yield outcome
-            if not oracle.step():
-                return
+        outcomes: dict[str, None] = {}
+        with answered_by(oracle):
+            while True:
+                # A run on which an earlier choice leaves a later one nothing is no run that the specification allows.
+                with contextlib.suppress(ChoiceRefused):
+                    outcomes[self._outcome(start, calls, order, observe, oracle)] = None
+                if not oracle.step():
+                    return list(outcomes)
 
     def _outcome(
         self,
         start: Start,
         calls: Sequence[tuple[str, Mapping[str, Any]]],
         order: Sequence[int],
-        observe: Sequence[Invocation],
+        observe: Observation,
         oracle: ReplayedOracle,
-    ) -> tuple[tuple[Value, ...], Observation]:
-        state = copied(start.state)
+    ) -> str:
+        state = start.copy()
         results: dict[int, Any] = {}
-        with answered_by(oracle):
-            for index in order:
-                oracle.begin(f"call.{index}", TICK_OF_CALLS)
-                results[index] = copied(self.perform(state, *calls[index]))
-            canonical = Canonical(start.canonical)
-            told = tuple([canonical.json(results[index]) for index in range(len(calls))])
-            return told, self._observation(start, state, canonical, observe, oracle)
+        for index in order:
+            oracle.begin(f"call.{index}", TICK_OF_CALLS)
+            results[index] = _own(self.perform(state, *calls[index]))
+        canonical = Canonical(start.canonical)
+        told = encode([canonical.json(results[index]) for index in range(len(calls))])
+        return f'{{"results":{told},"observation":{self._observation(start, state, canonical, observe, oracle)}}}'
 
     def _observation(
         self,
         start: Start,
         state: Interface,
         canonical: Canonical,
-        observe: Sequence[Invocation],
+        observe: Observation,
         oracle: ReplayedOracle,
-    ) -> Observation:
-        """What the observing calls return; looked up if they were made of the same state before, values in the same
-        order included: a model could tell."""
-        key = (frozen(state), canonical.numbered, frozen([(i.call, i.arguments) for i in observe]))
-        known = start.observed.get(key)
+    ) -> str:
+        """What the observing calls return, as JSON; looked up if they were made of the very same state before."""
+        key = (_packed(state), canonical.numbered, observe.text)
+        known = start.observed.get(key) if key[0] is not None else None
         if known is None:
             told = []
-            for number, invocation in enumerate(observe):
+            for number, invocation in enumerate(observe.invocations):
                 oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
                 told.append(canonical.json(self.perform(state, invocation.call, invocation.arguments)))
-            known = start.observed[key] = tuple(told)
+            known = start.observed[key] = encode(told)
         return known
 
 
-_UNCHANGING = frozenset((int, bool, str, type(None), Anything, OpaqueValue, TimeValue, Errno, Signal))
+_PLAIN = frozenset((int, bool, str))
 
 
-def copied(value: Any) -> Any:
-    """A copy of a state, an argument or a result that changes alone; aliases between its parts stay aliases."""
-    return value if value.__class__ in _UNCHANGING else _copied(value, {})
+def _own(value: Any) -> Any:
+    """An argument or a result that changes no more: what may be part of a state is copied."""
+    return copy.deepcopy(value) if isinstance(value, Struct | list | tuple | dict) else value
 
 
-def _copied(value: Any, copies: dict[int, Any]) -> Any:
-    kind = value.__class__
-    if kind is tuple:
-        return tuple([part if part.__class__ in _UNCHANGING else _copied(part, copies) for part in value])
-    known = copies.get(id(value))
-    if known is not None:
-        return known
-    copy_: Any
-    if isinstance(value, dict):
-        copy_ = copies[id(value)] = kind()
-        for key, part in value.items():
-            copy_[key] = part if part.__class__ in _UNCHANGING else _copied(part, copies)
-    elif isinstance(value, list):
-        copy_ = copies[id(value)] = kind()
-        copy_ += [part if part.__class__ in _UNCHANGING else _copied(part, copies) for part in value]
-    elif isinstance(value, Struct | Interface):
-        copy_ = copies[id(value)] = object.__new__(kind)
-        fields = vars(copy_)
-        for name, part in vars(value).items():
-            fields[name] = part if part.__class__ in _UNCHANGING else _copied(part, copies)
-    else:
-        copy_ = copies[id(value)] = copy.deepcopy(value)
-    return copy_
-
-
-def frozen(value: Any) -> Any:
-    """A state or a part of one as a value that can be looked up: equal only if nothing tells the two apart."""
-    kind = value.__class__
-    if kind in _UNCHANGING:
-        return value if kind is str or kind is OpaqueValue else (kind, value)
-    if isinstance(value, dict):
-        return kind, tuple([(frozen(key), frozen(part)) for key, part in value.items()])
-    if isinstance(value, tuple | list):
-        return kind, tuple([frozen(part) for part in value])
-    if isinstance(value, Struct | Interface):
-        return kind, tuple([(name, frozen(part)) for name, part in vars(value).items()])
-    return object()  # of a kind that no model holds: equal to nothing else
+def _packed(state: Interface) -> bytes | None:
+    """The state as bytes: equal ones mean that nothing tells two states apart. None for what Python cannot pack, such
+    as a class within a function."""
+    try:
+        return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None

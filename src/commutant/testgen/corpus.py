@@ -15,6 +15,7 @@ import json
 import os
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from commutant.errors import RunError, UsageError
 from commutant.testgen.corpus_checks import Malformed, read_header, read_test
-from commutant.testgen.testcase import TestCase
+from commutant.testgen.packed import PackedTests
+from commutant.testgen.testcase import TestCase, encode
 
 if TYPE_CHECKING:
     from commutant.analyzer import Analysis
@@ -48,7 +50,7 @@ class Corpus:
     interface: str
     level: str
     model_hash: str
-    tests: list[TestCase]
+    tests: Sequence[TestCase]
     without_setup: Mapping[str, int] = field(default_factory=dict)
     analysis: Analysis | None = field(default=None, compare=False, repr=False)
 
@@ -67,6 +69,13 @@ class Corpus:
         return header
 
 
+def tests_per_set(tests: Sequence[TestCase]) -> Counter[tuple[str, ...]]:
+    """The number of tests by the calls of a set."""
+    if isinstance(tests, PackedTests):
+        return tests.per_set
+    return Counter(tuple([call.call for call in test.calls]) for test in tests)
+
+
 def write_corpus(corpus: Corpus, path: Path) -> None:
     """Writes the corpus to `path`, all of it or nothing; equal corpora give equal bytes.
 
@@ -80,10 +89,11 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
             os.fdopen(handle, "wb") as raw,
             gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
         ):
-            encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
             packed.write(encode(corpus.header()).encode() + b"\n")
-            for test in corpus.tests:
-                packed.write(encode(test.to_json()).encode() + b"\n")
+            tests = corpus.tests
+            lines = tests.lines if isinstance(tests, PackedTests) else (encode(test.to_json()) for test in tests)
+            for line in lines:
+                packed.write(line.encode() + b"\n")
         temporary.chmod(0o644)
         temporary.replace(path)
     except OSError as error:
@@ -112,7 +122,7 @@ def read_corpus(path: Path) -> Corpus:
             tests: list[TestCase] = []
             seen: set[str] = set()
             while (line := lines.next()) is not None:
-                test = read_test(lines.decode(line))
+                test = read_test(lines.decode(line), line)
                 if test.id in seen:
                     lines.fail(f"the test {test.id} stands in the corpus twice")
                 seen.add(test.id)

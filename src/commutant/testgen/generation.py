@@ -18,7 +18,7 @@ from commutant.lang.load import model_hash
 from commutant.testgen.classes import LEVELS, Level, classes
 from commutant.testgen.corpus import Corpus
 from commutant.testgen.materialize import Materializer, NoSetup
-from commutant.testgen.testcase import TestCase
+from commutant.testgen.packed import PackedTests
 
 
 def generate(
@@ -40,26 +40,25 @@ def generate(
     started = time.perf_counter()
     chosen = sets_of_calls(interface, calls, size)
     found = map_in_processes(_generate_set, [(interface, one, level) for one in chosen], jobs, progress)
-    tests: dict[str, TestCase] = {}
-    without_setup: dict[str, int] = {}
-    for one, generated in zip(chosen, found, strict=True):
-        for test in generated.tests:
-            tests.setdefault(test.id, test)
-        if generated.without_setup:
-            without_setup["-".join(one)] = generated.without_setup
+    tests = PackedTests(line for generated in found for line in generated.lines)
+    without_setup = {
+        "-".join(one): generated.without_setup
+        for one, generated in zip(chosen, found, strict=True)
+        if generated.without_setup
+    }
     sets = tuple(
         SetAnalysis(interface, one, generated.paths, generated.commutative_paths)
         for one, generated in zip(chosen, found, strict=True)
     )
     analysis = Analysis(interface, size, time.perf_counter() - started, sets)
-    return Corpus(interface.interface_name, level, model_hash(interface), list(tests.values()), without_setup, analysis)
+    return Corpus(interface.interface_name, level, model_hash(interface), tests, without_setup, analysis)
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSet:
-    """The tests of one set, and how many of its classes have no set-up."""
+    """The tests of one set, as lines of a corpus, and how many of its classes have no set-up."""
 
-    tests: tuple[TestCase, ...]
+    lines: tuple[str, ...]
     paths: int
     commutative_paths: int
     without_setup: int
@@ -70,24 +69,26 @@ def _generate_set(work: tuple[type[Interface], tuple[str, ...], Level]) -> Gener
     call_set = CallSet(interface, calls)
     materializer = Materializer(interface, calls, level)
     vocabulary = Vocabulary(interface, call_set.signatures)
-    tests: list[TestCase] = []
+    lines: list[str] = []
     paths: set[tuple[object, ...]] = set()
     commutative: dict[tuple[object, ...], int] = {}
     without_setup = 0
-
+    on_path = ""
     with time_limit(interface, calls):
         for found in classes(call_set, level):
-            paths.add(found.path)
+            if found.path not in paths:
+                paths.add(found.path)
+                told = [d for position, d in enumerate(found.path) if position not in found.context.restricted]
+                on_path = sentence(facts_of(found.context, told), vocabulary)
             if not found.outcome.commutes:
                 continue
-            context = found.context
             number = commutative.setdefault(found.path, len(commutative))
-            told = [d for position, d in enumerate(context.trail) if position not in context.restricted]
-            description = sentence(facts_of(context, told), vocabulary)
+            beside = sentence(facts_of(found.context, found.beyond_path), vocabulary) if found.beyond_path else ""
+            description = "; ".join(filter(None, (on_path, beside)))
             try:
-                tests += materializer.tests(context, found.outcome, number, description)
+                lines += materializer.lines(found.context, found.outcome, number, description)
             except NoSetup:
                 without_setup += 1
     if not paths:
         raise no_state(interface, calls)
-    return GeneratedSet(tuple(tests), len(paths), len(commutative), without_setup)
+    return GeneratedSet(tuple(lines), len(paths), len(commutative), without_setup)

@@ -6,8 +6,8 @@ if the replay reaches the wanted state, up to the values an implementation picks
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import permutations
 from typing import Any
 
@@ -18,9 +18,8 @@ from commutant.lang.interface import CallSignature, Interface, Invocation
 from commutant.lang.types import OpaqueValue, Sort, SortType, Struct, struct_fields
 from commutant.symbolic import Context
 from commutant.testgen.canonical import Canonical, agree
-from commutant.testgen.concrete import ConcreteModel, Start
-from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase, Value
-from commutant.testgen.testcase import Outcome as AcceptableOutcome
+from commutant.testgen.concrete import ConcreteModel, Observation, Start
+from commutant.testgen.testcase import PlacedCall, Value, call_json, encode, id_of
 from commutant.testgen.valuation import Valuation
 
 
@@ -42,8 +41,15 @@ class Materializer:
         self._seen: set[str] = set()
         self._model = ConcreteModel(interface)
 
-    def tests(self, context: Context, outcome: Outcome, path: int, description: str) -> list[TestCase]:
-        """The tests for a class, one per placement in processes; NoSetup if there is none."""
+        @cache
+        def signature(call: str) -> tuple[CallSignature, str | None]:
+            found = interface.signature(call)
+            return found, found.process_parameter
+
+        self._signature = signature
+
+    def lines(self, context: Context, outcome: Outcome, path: int, description: str) -> list[str]:
+        """The tests for a class as lines of a corpus, one per placement in processes; NoSetup if there is none."""
         valuation = Valuation(context, self.sorts)
         arguments = [{name: valuation(value) for name, value in given.items()} for given in outcome.arguments]
         wanted = valuation.state(outcome.initial)
@@ -60,18 +66,20 @@ class Materializer:
             raise NoSetup
         with faults_of(self.interface, "observe"):
             observe = _invocations(start.state.observe(valuation.of_sorts()))
-        orders = self._orders(start, arguments, observe)
-        setup = tuple(
-            Step(i.call, self._plain(i), self._process(i), result)
-            for i, result in zip(invocations, start.results, strict=True)
+        observation = encode([self._step(invocation) for invocation in observe])
+        orders = ",".join(self._orders(start, arguments, Observation(observe, observation)))
+        setup = encode(
+            [{**self._step(i), "result": result} for i, result in zip(invocations, start.results, strict=True)]
         )
-        observation = tuple(Step(i.call, self._plain(i), self._process(i)) for i in observe)
-        tests = []
+        lines = []
         for processes in placements:
-            placed = self._place(arguments, processes)
-            test = TestCase("", self.level, path, description, placed, setup, observation, orders)
-            tests.append(replace(test, id=test.content_id()))
-        return tests
+            calls = encode([call_json(call) for call in self._place(arguments, processes)])
+            content = f'"calls":{calls},"setup":{setup},"observe":{observation},"orders":[{orders}]}}'
+            test_id = id_of("-".join(self.calls), f"{{{content}".encode())
+            lines.append(
+                f'{{"id":"{test_id}","level":"{self.level}","path":{path},"class":{encode(description)},{content}'
+            )
+        return lines
 
     def _is_mirror_image(self, context: Context, outcome: Outcome, processes: Sequence[int]) -> bool:
         """Whether exchanging calls of the same name gives a class that has been seen (values renamed in its order)."""
@@ -99,25 +107,21 @@ class Materializer:
             raise NoSetup
         return invocations
 
-    def _orders(
-        self, start: Start, arguments: Sequence[Mapping[str, Any]], observe: Sequence[Invocation]
-    ) -> tuple[Order, ...]:
+    def _orders(self, start: Start, arguments: Sequence[Mapping[str, Any]], observe: Observation) -> Iterator[str]:
+        """Each order of the calls with its acceptable outcomes, as JSON; UsageError if no outcome is common to all."""
         calls = list(zip(self.calls, arguments, strict=True))
-        orders = []
+        common: set[str] | None = None
         for order in permutations(range(len(calls))):
-            acceptable = [
-                AcceptableOutcome(results, observation)
-                for results, observation in self._model.outcomes(start, calls, order, observe)
-            ]
-            orders.append(Order(order, tuple(acceptable)))
-        if not any(all(one in other.outcomes for other in orders[1:]) for one in orders[0].outcomes):
+            acceptable = self._model.outcomes(start, calls, order, observe)
+            common = set(acceptable) if common is None else common.intersection(acceptable)
+            yield f'{{"order":{encode(order)},"outcomes":[{",".join(acceptable)}]}}'
+        if not common:
             shown = ", ".join(f"{call}({', '.join(f'{k}={v!r}' for k, v in given.items())})" for call, given in calls)
             raise UsageError(
                 f"{self.interface.__name__}: {shown} was found to commute, but concrete runs of the model differ by "
                 "order: does a call depend on something outside the state, or does `equivalent` hide what `observe` "
                 "shows?"
             )
-        return tuple(orders)
 
     def _placements(self, arguments: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
         """The process of each call: what the model says, or else every way to share processes."""
@@ -129,18 +133,26 @@ class Materializer:
     def _place(self, arguments: Sequence[Mapping[str, Any]], processes: Sequence[int]) -> tuple[PlacedCall, ...]:
         placed = []
         for core, (signature, given, process) in enumerate(zip(self.signatures, arguments, processes, strict=True)):
-            shown = self._arguments(signature, given)
+            shown = self._arguments(signature, signature.process_parameter, given)
             placed.append(PlacedCall(signature.name, shown, process, list(processes[:core]).count(process), core))
         return tuple(placed)
 
-    def _plain(self, invocation: Invocation) -> dict[str, Value]:
-        return self._arguments(self.interface.signature(invocation.call), invocation.arguments)
+    def _step(self, invocation: Invocation) -> dict[str, Value]:
+        signature, parameter = self._signature(invocation.call)
+        process = int(invocation.arguments[parameter]) if parameter else 0
+        return {
+            "call": invocation.call,
+            "args": self._arguments(signature, parameter, invocation.arguments),
+            "process": process,
+        }
 
-    def _arguments(self, signature: CallSignature, given: Mapping[str, Any]) -> dict[str, Value]:
+    def _arguments(
+        self, signature: CallSignature, process_parameter: str | None, given: Mapping[str, Any]
+    ) -> dict[str, Value]:
         """Arguments as JSON values; UsageError for one that only the implementation knows."""
         plain = {}
         for name, value in given.items():
-            if name != signature.process_parameter:
+            if name != process_parameter:
                 plain[name] = argument = _json_argument(value)
                 if argument is _OPAQUE:
                     raise UsageError(
@@ -149,10 +161,6 @@ class Materializer:
                         "picks"
                     )
         return plain
-
-    def _process(self, invocation: Invocation) -> int:
-        parameter = self.interface.signature(invocation.call).process_parameter
-        return int(invocation.arguments[parameter]) if parameter else 0
 
 
 def _invocations(given: Iterable[Any]) -> list[Invocation]:

@@ -77,17 +77,17 @@ class TestCase:
 
     def to_json(self) -> dict[str, object]:
         """The test as the JSON object of one corpus line."""
-        return {"id": self.id, **self._content()}
-
-    def _content(self) -> dict[str, object]:
         return {
+            "id": self.id,
             "level": self.level,
             "path": self.path,
             "class": self.equivalence_class,
-            "calls": [
-                {"call": c.call, "args": dict(c.args), "process": c.process, "thread": c.thread, "core": c.core}
-                for c in self.calls
-            ],
+            **self._content(),
+        }
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "calls": [call_json(call) for call in self.calls],
             "setup": [
                 {"call": s.call, "args": dict(s.args), "process": s.process, "result": s.result} for s in self.setup
             ],
@@ -102,13 +102,29 @@ class TestCase:
         }
 
     def content_id(self) -> str:
-        """The id that the content calls for: set name and the first 12 digits of the SHA-256 of what a test does.
+        """The id that the content calls for, see `id_of`."""
+        return id_of(self.set_name, encode(self._content()).encode())
 
-        Level, path and class describe how a test was found, not what it is: they stay out, so that the ids of two
-        corpora can be compared.
-        """
-        content = self._content()
-        for description in ("level", "path", "class"):
-            del content[description]
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return f"{self.set_name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+def call_json(call: PlacedCall) -> dict[str, object]:
+    """A call under test as a JSON object."""
+    return {
+        "call": call.call,
+        "args": dict(call.args),
+        "process": call.process,
+        "thread": call.thread,
+        "core": call.core,
+    }
+
+
+def id_of(set_name: str, content: bytes) -> str:
+    """The id of a test: the name of its set and the first 12 digits of the SHA-256 of what it does, in compact JSON.
+
+    That is `calls`, `setup`, `observe` and `orders`, as they stand in the line of a corpus. Level, path and class
+    describe how a test was found, not what it is: they stay out, so that the ids of two corpora can be compared.
+    """
+    return f"{set_name}-{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False).encode
+"""Compact JSON: ASCII, no spaces, keys in their order; what the lines of a corpus are made of."""
