@@ -40,6 +40,7 @@ impl<T: Target> Crew<T> {
 
     /// The operation in an actor's slot.
     pub fn operation(&mut self, place: Place) -> &mut T::Operation {
+        let place = T::actor(place);
         // SAFETY: we are the coordinator (`new`), no command is under way since each is waited for, and `&mut self` keeps
         // other references from here away.
         unsafe { self.slots[place.index()].operation() }
@@ -47,6 +48,7 @@ impl<T: Target> Crew<T> {
 
     /// Makes sure that a worker spins on its core, alone there. Homes need no such thing.
     pub fn attend(&mut self, place: Place) {
+        let place = T::actor(place);
         let Place::Worker { core, .. } = place else { return };
         let awake = &mut self.awake[core];
         if *awake == Some(place) {
@@ -60,6 +62,7 @@ impl<T: Target> Crew<T> {
 
     /// Has an actor execute the operation in its slot.
     pub fn run(&mut self, place: Place, marks: Marks) -> i64 {
+        let place = T::actor(place);
         match place {
             COORDINATOR => T::execute(self.operation(place), marks),
             Place::Home { .. } => self.slots[place.index()].run_here(marks),

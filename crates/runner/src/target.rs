@@ -65,6 +65,12 @@ pub trait Target: Sized {
     /// The state cannot be made.
     fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String>;
 
+    /// Who acts for a place. A target whose processes are only names has one thread per core and one coordinator, who act
+    /// for all of them.
+    fn actor(place: Place) -> Place {
+        place
+    }
+
     /// Who makes a call of the set-up or observation; `worker` is a worker of the same process.
     fn place(&self, call: usize, home: Place, worker: Place) -> Place;
 

@@ -18,7 +18,9 @@
 mod calls;
 mod frames;
 mod instance;
+mod operation;
 mod options;
+mod outside;
 mod symbols;
 mod target;
 
@@ -32,8 +34,9 @@ use commutant_runner::window::Interpreter;
 use commutant_wire::batch::Batch;
 
 use crate::instance::Instance;
+use crate::operation::Operation;
 use crate::options::{Mode, Options};
-use crate::target::{Operation, ScaleFsTarget};
+use crate::target::ScaleFsTarget;
 
 fn main() -> ExitCode {
     match options::parse(std::env::args().skip(1)).and_then(run) {
@@ -115,19 +118,9 @@ fn coordinate(instance: &'static Instance, slots: &'static Slots<Operation>, opt
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut buffer = Vec::new();
     while let Some(bytes) = frames::read(&mut input).map_err(|error| format!("reading a batch: {error}"))? {
-        let mut batch = Batch::decode(&bytes).map_err(|error| format!("a batch: {error}"))?;
-        make_one_process(&mut batch);
+        let batch = Batch::decode(&bytes).map_err(|error| format!("a batch: {error}"))?;
         buffer = interpreter.run(&batch, buffer, |_| ()).map_err(|error| error.to_string())?;
         frames::write(&mut output, &buffer).map_err(|error| format!("writing results: {error}"))?;
     }
     Ok(())
-}
-
-/// Gives all calls to process 0. The calls on names know nothing of the process that makes them: an instance has one
-/// directory and no descriptors, so two processes are two callers of it, as two cores are.
-fn make_one_process(batch: &mut Batch) {
-    for test in &mut batch.tests {
-        test.calls.iter_mut().for_each(|call| call.process = 0);
-        test.setup.iter_mut().chain(&mut test.observe).for_each(|step| step.process = 0);
-    }
 }

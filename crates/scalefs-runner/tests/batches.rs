@@ -61,7 +61,11 @@ fn placed(core: u8, shape: usize, arguments: Vec<Value>) -> PlacedCall {
 fn status(number: u64, links: i64) -> Value {
     Value::Struct(vec![
         ("ino".into(), Value::Opaque { sort: "Inum".into(), id: number }),
+        ("pipe".into(), Value::Bool(false)),
         ("nlink".into(), Value::Int(links)),
+        ("size".into(), Value::Null),
+        ("mtime".into(), Value::Null),
+        ("ctime".into(), Value::Null),
     ])
 }
 
@@ -138,7 +142,7 @@ fn what_cannot_be_run_is_refused_by_name_and_costs_its_window_only() {
     let output = run("--cores 2 --workers 2 --seed 1", &frame(&batch.encode().unwrap()));
     assert!(output.status.success(), "{output:?}");
     let results = results::decode(&output.stdout[4..]).unwrap();
-    for (result, part) in results.iter().zip(["unknown call chmod", "not a name", "expected a text", "core 3"]) {
+    for (result, part) in results.iter().zip(["unknown call chmod", "not a name", "expected a text", "process 3"]) {
         let WindowResult::Refused(why) = result else { panic!("{result:?}") };
         assert!(why.contains(part), "{why}");
     }
@@ -186,5 +190,5 @@ fn the_arena_is_divided_without_gaps() {
         next = address(parts[1]);
         assert!(next > address(parts[0]), "{line}");
     }
-    assert_eq!((listing.lines().count(), next), (4, 0x6000_0800_0000));
+    assert_eq!((listing.lines().count(), next), (5, 0x6000_0c00_0000));
 }

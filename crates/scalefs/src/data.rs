@@ -11,7 +11,7 @@
 use percpu::Core;
 use sync::WaitReason;
 
-use crate::data_verbs::{DataVerbs, NodeOf, WriteAt, Written};
+use crate::data_verbs::{DataVerbs, NodeOf, PipeState, WriteAt, Written};
 use crate::description::{AccessMode, StatusFlags};
 use crate::errno::Errno;
 use crate::fields::{Attributes, Fields};
@@ -83,6 +83,34 @@ pub fn open<D: DataVerbs>(
 /// POSIX `pipe`; Linux `do_pipe2`.
 pub fn pipe<D: DataVerbs>(verbs: &D, options: DescriptorOptions) -> Result<(u32, u32), Errno> {
     verbs.install_pipe(options.status, (options.number, options.on_exec))
+}
+
+/// Another description of what a descriptor leads to, with its mode, in this process or, if the descriptor is another
+/// process's, from there (Linux: open of `/proc/PID/fd/N`). The descriptor stays open meanwhile.
+pub fn reopen<D: DataVerbs>(verbs: &D, (owner, fd): (&D, u32), options: DescriptorOptions) -> Result<u32, Errno> {
+    let description = description(owner, fd)?;
+    let node = owner.node(description);
+    verbs.objects().take(node);
+    verbs.install(node, owner.mode(description), options.status, (options.number, options.on_exec))
+}
+
+/// What a pipe's descriptor sees; other objects are always ready (POSIX `poll`).
+pub fn poll<D: DataVerbs>(verbs: &D, fd: u32) -> Result<PipeState, Errno> {
+    let description = description(verbs, fd)?;
+    let node = verbs.node(description);
+    match verbs.objects().kind(node) {
+        Kind::Pipe => Ok(verbs.pipe_state(node, verbs.pipe_end(description))),
+        _ => Ok(PipeState { is_ready: true, other_end_gone: false }),
+    }
+}
+
+/// Copies bytes that wait in a pipe, without taking them (Linux `tee`).
+pub fn peek<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let node = node(verbs, fd)?;
+    if verbs.objects().kind(node) != Kind::Pipe {
+        return Err(Errno::EINVAL);
+    }
+    Ok(verbs.peek_pipe(node, bytes))
 }
 
 /// POSIX `close`.

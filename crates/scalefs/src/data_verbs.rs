@@ -26,6 +26,15 @@ pub struct Written {
     pub length: usize,
 }
 
+/// What one end of a pipe sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipeState {
+    /// A call would not wait.
+    pub is_ready: bool,
+    /// The last descriptor of the other end was closed.
+    pub other_end_gone: bool,
+}
+
 /// An object, as verbs on objects know it.
 pub type NodeOf<D> = <<D as DataVerbs>::Objects as Verbs>::Node;
 
@@ -112,6 +121,12 @@ pub trait DataVerbs {
 
     /// Takes bytes out of a pipe; none if all writers have gone, EAGAIN if there may be some later.
     fn read_pipe(&self, pipe: NodeOf<Self>, bytes: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Copies bytes that wait in a pipe, without taking them.
+    fn peek_pipe(&self, pipe: NodeOf<Self>, bytes: &mut [u8]) -> usize;
+
+    /// Whether a call on an end of a pipe would not wait, and whether the other end has gone.
+    fn pipe_state(&self, pipe: NodeOf<Self>, end: PipeEnd) -> PipeState;
 
     /// Puts bytes into a pipe, and marks the time; EPIPE if all readers have gone, EAGAIN if there may be room later.
     fn write_pipe(&self, pipe: NodeOf<Self>, bytes: &[u8]) -> Result<usize, Errno>;

@@ -17,7 +17,9 @@ use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::direct::Node;
+use crate::inode::Kind;
 use crate::instance::ScaleFs;
+use crate::pipe::PipeEnd;
 
 /// Kind of the count of descriptors, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_DESCRIPTION: CountedKind = CountedKind(3);
@@ -120,6 +122,14 @@ impl DescriptionRef {
     pub(crate) fn get<'d>(self) -> &'d Description {
         // SAFETY: found in this call, where a descriptor led to it; see the module's head.
         unsafe { self.0.as_ref() }
+    }
+
+    /// The pipe's end that its descriptors are.
+    #[inline]
+    pub(crate) fn pipe_end(self) -> Option<PipeEnd> {
+        let opened = &self.get().opened;
+        let end = if opened.mode.write { PipeEnd::Write } else { PipeEnd::Read };
+        (opened.node.kind() == Kind::Pipe).then_some(end)
     }
 
     /// The description whose count of references this is.

@@ -8,13 +8,14 @@ use core::ops::Deref;
 
 use percpu::{Core, OutOfMemory};
 
-use crate::data_verbs::{DataVerbs, WriteAt, Written};
+use crate::data_verbs::{DataVerbs, PipeState, WriteAt, Written};
 use crate::description::{AccessMode, DescriptionRef, StatusFlags};
 use crate::direct::{Direct, Node};
 use crate::errno::Errno;
 use crate::file::Access;
 use crate::host::Host;
 use crate::instance::{ScaleFs, Stamp};
+use crate::pipe::PipeEnd;
 use crate::process::{DESCRIPTOR_LIMIT, NumberChoice, OnExec, Process};
 use crate::verbs::{Refusal, Verbs};
 
@@ -50,8 +51,16 @@ impl<'c, H: Host> InProcess<'c, H> {
     /// Puts a description into the table, or gives all up.
     fn install_description(&self, description: DescriptionRef, number: (NumberChoice, OnExec)) -> Result<u32, Errno> {
         let hint = self.fs.number_hint(self.core());
+        let node = description.get().opened.node;
+        let end = description.pipe_end();
+        if let Some(end) = end {
+            node.pipe().open_end(self.fs, self.core(), end);
+        }
         self.process.install(&self.guard, description, number, hint, self.host).inspect_err(|_| {
-            self.drop_reference(description.get().opened.node);
+            if let Some(end) = end {
+                node.pipe().close_end(self.fs, self.core(), end, self.host);
+            }
+            self.drop_reference(node);
             // SAFETY: no descriptor leads to the description.
             unsafe { description.free(self.core()) };
         })
@@ -191,6 +200,15 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
     fn read_pipe(&self, pipe: Node, bytes: &mut [u8]) -> Result<usize, Errno> {
         self.working_on(&[pipe]);
         pipe.pipe().read(self.fs, self.core(), bytes, self.host)
+    }
+
+    fn peek_pipe(&self, pipe: Node, bytes: &mut [u8]) -> usize {
+        pipe.pipe().peek(self.fs, bytes)
+    }
+
+    fn pipe_state(&self, pipe: Node, end: PipeEnd) -> PipeState {
+        let pipe = pipe.pipe();
+        PipeState { is_ready: pipe.is_ready(end), other_end_gone: pipe.is_gone(end.other()) }
     }
 
     fn write_pipe(&self, pipe: Node, bytes: &[u8]) -> Result<usize, Errno> {

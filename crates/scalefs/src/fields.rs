@@ -29,6 +29,11 @@ impl Fields {
         self.0 & fields.0 == fields.0
     }
 
+    /// These fields and others.
+    pub const fn with(self, fields: Fields) -> Fields {
+        Fields(self.0 | fields.0)
+    }
+
     /// The fields as bits, for other languages.
     pub const fn bits(self) -> u32 {
         self.0
@@ -44,7 +49,7 @@ impl BitOr for Fields {
     type Output = Fields;
 
     fn bitor(self, other: Fields) -> Fields {
-        Fields(self.0 | other.0)
+        self.with(other)
     }
 }
 

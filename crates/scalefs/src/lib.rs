@@ -48,7 +48,7 @@ mod verbs;
 mod walk;
 
 pub use context::{Context, Credentials, MAX_GROUPS};
-pub use data_verbs::{DataVerbs, NodeOf, WriteAt, Written};
+pub use data_verbs::{DataVerbs, NodeOf, PipeState, WriteAt, Written};
 pub use description::{AccessMode, DescriptionRef, StatusFlags};
 pub use direct::{Direct, Node};
 pub use direct_data::InProcess;

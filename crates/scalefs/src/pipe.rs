@@ -49,7 +49,7 @@ pub enum PipeEnd {
 }
 
 impl PipeEnd {
-    fn other(self) -> PipeEnd {
+    pub(crate) fn other(self) -> PipeEnd {
         match self {
             PipeEnd::Read => PipeEnd::Write,
             PipeEnd::Write => PipeEnd::Read,
@@ -104,11 +104,11 @@ impl Waiting {
 }
 
 impl Pipe {
-    /// An empty pipe with a descriptor at each end.
+    /// An empty pipe without descriptors.
     pub(crate) fn new(inode: Inode) -> Pipe {
         Pipe {
             inode,
-            ends: core::array::from_fn(|_| CacheLine(Counted::new(NO_ENDS + 1, KIND_ENDS))),
+            ends: core::array::from_fn(|_| CacheLine(Counted::new(NO_ENDS, KIND_ENDS))),
             gone: CacheLine([AtomicU32::new(0), AtomicU32::new(0)]),
             sides: core::array::from_fn(|_| CacheLine(Side { lock: CoreLock::new(), passed: AtomicU64::new(0) })),
             slots: core::array::from_fn(|_| CacheLine(PipeSlot { state: AtomicU64::new(0), page: AtomicU32::new(0) })),
@@ -128,7 +128,7 @@ impl Pipe {
         }
     }
 
-    /// One more descriptor of an end. The caller holds one, and it is not closed meanwhile.
+    /// One more descriptor of an end: the first one, or one that is counted while another one is open.
     pub(crate) fn open_end(&self, fs: &ScaleFs, core: &Core<'_>, end: PipeEnd) {
         // SAFETY: a description keeps the pipe.
         unsafe { fs.counts().change(core, &self.ends[end as usize], 1) };
@@ -148,8 +148,34 @@ impl Pipe {
     }
 
     #[inline]
-    fn is_gone(&self, end: PipeEnd) -> bool {
+    pub(crate) fn is_gone(&self, end: PipeEnd) -> bool {
         self.gone[end as usize].load(Ordering::Acquire) != 0
+    }
+
+    /// Copies bytes that wait, without taking them (Linux: `tee`). Exact if nobody reads meanwhile.
+    pub(crate) fn peek(&self, fs: &ScaleFs, bytes: &mut [u8]) -> usize {
+        let mut done = 0;
+        for number in self.side(PipeEnd::Read).passed.load(Ordering::Acquire).. {
+            let is_full = number >= self.side(PipeEnd::Write).passed.load(Ordering::Acquire);
+            let Some(waiting) = self.waiting(number).filter(|_| !is_full && done < bytes.len()) else {
+                break;
+            };
+            let count = (waiting.end - waiting.start).min(bytes.len() - done);
+            let page = PageNumber::new(self.slot(number).page.load(Ordering::Relaxed).wrapping_sub(1));
+            // SAFETY: pages stay in their slots as long as the pipe lives.
+            unsafe {
+                let source = fs.pages().address(page).as_ptr().add(waiting.start);
+                shared_bytes::load(&mut bytes[done..done + count], source);
+            }
+            done += count;
+        }
+        done
+    }
+
+    /// Whether a read would get bytes or the end, or a write of one byte would not wait.
+    pub(crate) fn is_ready(&self, end: PipeEnd) -> bool {
+        let passed = self.side(end).passed.load(Ordering::Acquire);
+        self.is_gone(end.other()) || self.waiting(passed).is_some() == (end == PipeEnd::Read)
     }
 
     fn side(&self, end: PipeEnd) -> &Side {

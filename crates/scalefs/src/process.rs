@@ -23,7 +23,6 @@ use sync::Wait;
 use crate::context::{Context, Credentials};
 use crate::description::DescriptionRef;
 use crate::errno::Errno;
-use crate::inode::Kind;
 use crate::instance::ScaleFs;
 use crate::pipe::PipeEnd;
 
@@ -74,11 +73,8 @@ impl Descriptor {
         self.description.address() | u64::from(self.on_exec == OnExec::Close)
     }
 
-    /// The pipe's end that the descriptor is one of.
     fn pipe_end(self) -> Option<PipeEnd> {
-        let opened = &self.description.get().opened;
-        let end = if opened.mode.write { PipeEnd::Write } else { PipeEnd::Read };
-        (opened.node.kind() == Kind::Pipe).then_some(end)
+        self.description.pipe_end()
     }
 
     /// One descriptor more leads where this one does, which is not closed meanwhile.
