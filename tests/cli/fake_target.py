@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from commutant.errors import RunError
 from commutant.targets import registry
@@ -20,6 +21,14 @@ from tests.campaign.fakes import FakeSession, FakeTarget, Script, clean, conflic
 
 def _unstable(job: Job, before: int) -> WindowRecord:
     return WindowRecord(job, (make_finding(f"field{before}"),))
+
+
+def _accident(job: Job, before: int) -> WindowRecord:
+    """A finding in one test, unless a campaign on this target has ended in this folder before."""
+    return conflicting(job, before) if job.test.path == 0 and not ENDED.exists() else clean(job, before)
+
+
+ENDED = Path("accident-ended")
 
 
 def _varied(job: Job, before: int) -> WindowRecord:
@@ -33,6 +42,7 @@ SCRIPTS: dict[str, Script] = {
     "conflicting": conflicting,
     "unstable": _unstable,
     "varied": _varied,
+    "accident": _accident,
     "wrong": lambda job, before: WindowRecord(job, wrong="link returned EEXIST, acceptable: 0"),
     "crashed": lambda job, before: (
         WindowRecord(job, crashed="Kernel panic") if job.test.path == 0 else clean(job, before)
@@ -82,6 +92,8 @@ class CommandLineTarget(FakeTarget):
 
     def close(self) -> None:
         super().close()
+        if self.script is _accident:
+            ENDED.touch()
         if "COMMUTANT_FAKE_STUCK" in os.environ:
             print("closed", file=sys.stderr, flush=True)
 

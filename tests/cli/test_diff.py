@@ -112,13 +112,26 @@ def test_check_gates_against_a_baseline(commutant, runs, folder):
 
     new = ("--fail-on", "new", "--baseline")
     failed = check("conflicting", *new, "clean")
-    assert failed.returncode == 1 and "2 new findings: `commutant report runs/" in one_line(failed)
+    assert failed.returncode == 1
+    assert "2 new findings, 2 of them seen again in runs/names-fake-outcome-conflicting-1/again: " in one_line(failed)
+    again = json.loads(commutant("report", "runs/names-fake-outcome-conflicting-1/again", "--format", "json").stdout)
+    assert (again["tests"], again["conflicting"]) == (10, 10)
     assert check("conflicting", *new, "clean", "--baseline", "shared").returncode == 0
     assert check("clean", *new, "shared").returncode == 0
     (folder / "accept.toml").write_text(ACCEPT.format("9999-12-31"))
     assert check("conflicting", *new, "clean", "--suppress", "accept.toml").returncode == 0
     assert check("conflicting", "--fail-on", "findings", "--suppress", "accept.toml").returncode == 0
     assert check("wrong", *new, "clean").returncode == 3
+
+
+def test_what_is_new_by_accident_does_not_fail(commutant, runs):
+    """Two objects met in a line or a bucket in the first campaign, and did not in the second."""
+    accident = ("check", "corpus.jsonl.gz", "--target", "fake:outcome=accident", "--fail-on", "new", "--baseline")
+    answer = commutant(*accident, "clean", "-o", "accident")
+    assert answer.returncode == 0, answer.stderr
+    assert "1 new finding, 0 of them seen again in accident/again" in one_line(answer)
+    shown = json.loads(commutant("report", "accident", "--format", "json").stdout)
+    assert shown["conflicting"] == 1, "the first campaign's verdict stays as it was"
 
 
 def test_a_baseline_without_these_tests_is_refused_before_anything_runs(commutant, runs, folder):

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.compare import Suppressions, compare_runs, failing, findings_of
+from commutant.compare import Suppressions, compare_runs, confirmed, examples_of, failing, findings_of
 from commutant.compare.runs import BADNESS
 from commutant.errors import UsageError
+from commutant.mtrace.finding import LineField
 from commutant.mtrace.verdict import Outcome
 from commutant.report.data import JudgedTest, RunReport
 from tests.campaign.fakes import make_finding, make_test
@@ -132,3 +133,41 @@ def test_several_baselines_know_what_any_of_them_saw():
     assert names(failing(findings_of(run, baselines, Suppressions()))) == ["c"]
     assert names(failing(findings_of(run, baselines[:1], Suppressions()))) == ["b", "c"]
     assert len(failing(findings_of(run, [], Suppressions()))) == 3
+
+
+def false_sharing(reader_field, writer_field="i_size", functions=("inode_permission", "shmem_link")):
+    """Core 0 writes a field while core 1 reads a neighbour."""
+    one = make_finding(f"{reader_field} | {writer_field}", functions)
+    return dataclasses.replace(
+        one,
+        sharing="false",
+        first=dataclasses.replace(one.first, write=True, offset=16, size_bytes=8),
+        second=dataclasses.replace(one.second, write=False, offset=32),
+        fields=(LineField(16, 8, f"struct inode.{writer_field}"), LineField(32, 8, f"struct inode.{reader_field}")),
+    )
+
+
+def test_another_neighbour_of_a_known_written_field_is_not_new():
+    """Two runs of one kernel differed in a dozen of such, by which path a look-up took."""
+    known = run_of(JudgedTest(make_test(0), Outcome.CONFLICTING, (false_sharing("i_rdev"),)))
+    for finding, is_new in (
+        (false_sharing("i_rdev"), False),
+        (false_sharing("i_sb", functions=("generic_permission", "shmem_rename2")), False),
+        (false_sharing("i_sb", writer_field="i_mtime"), True),
+        (dataclasses.replace(false_sharing("i_rdev"), sharing="true", field="i_size"), True),
+    ):
+        run = run_of(JudgedTest(make_test(0), Outcome.CONFLICTING, (finding,)))
+        assert [group.is_new for group in findings_of(run, [known], Suppressions())] == [is_new]
+    elsewhere = run_of(
+        *known.tests, JudgedTest(make_test(1, ("open", "open")), Outcome.CONFLICTING, (false_sharing("i_sb"),))
+    )
+    assert len(compare_runs(known, elsewhere).appeared) == 1, "other calls"
+
+
+def test_examples_are_run_again_and_decide():
+    run = run_of(*(judged(number, "conflicting", "a") for number in range(8)), judged(9, "conflicting", "b"))
+    groups = failing(findings_of(run, [run_of(judged(0, "conflict_free"))], Suppressions()))
+    tests = examples_of(groups, run)
+    assert [test.id for test in tests] == [make_test(number).id for number in (0, 1, 2, 3, 4, 9)]
+    again = run_of(judged(0, "conflict_free"), judged(1, "unstable", "a"), judged(9, "conflict_free"))
+    assert names(confirmed(groups, again)) == ["a"]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from commutant.cli import console, options, results
+from commutant.cli import console, gate, options, results
 from commutant.errors import UsageError
 from commutant.mtrace.verdict import DEFAULT_REPEATS
-from commutant.report.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from commutant.checking import Check
-    from commutant.compare import Suppressions
     from commutant.mtrace.campaign import Progress
     from commutant.rundir import Run
 
@@ -122,14 +119,14 @@ def command(
             _refuse(ctx, f"{what} is a corpus", "size", "level", "no_cache")
             corpus = read_corpus(path)
             if calls is not None:
-                corpus.tests[:] = select_tests(corpus.tests, calls)
+                corpus = replace(corpus, tests=select_tests(corpus.tests, calls))
         else:
             from commutant.cli.generate import make_corpus
 
             corpus = make_corpus(what, calls, size, level, jobs=jobs)
         check = checking.new(corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output)
     for earlier in known:
-        _refuse_without_common_test(earlier, check)
+        gate.refuse_without_common_test(earlier, check)
     run = _run(check)
     if format_ == "json":
         console.write_json(run.summary.to_json())
@@ -145,12 +142,9 @@ def command(
         return 3
     if fail_on is None:
         return 0
-    count = _failing(run, known, suppressions)
+    failed = gate.failures(run, known, suppressions)
     results.say_unused(suppress, suppressions)
-    if count:
-        what = plural(count, "new finding" if known else "finding")
-        console.message(f"{what}: `commutant report {run.path}` shows them")
-    return 1 if count else 0
+    return 1 if failed else 0
 
 
 def _refuse(ctx: click.Context, reason: str, *names: str) -> None:
@@ -174,23 +168,6 @@ def _corpus_path(what: str) -> Path | None:
             raise UsageError(f"{what} has no {CORPUS_FILE}; expected an interface, a corpus, or a directory with one")
         return path / CORPUS_FILE
     return path if looks_like_corpus(path) else None
-
-
-def _refuse_without_common_test(baseline: Run, check: Check) -> None:
-    """Raises UsageError before anything runs, if the comparison after it could say nothing."""
-    if not any(test.id in baseline.tests for test in check.corpus.tests):
-        raise UsageError(
-            f"{baseline.path} has none of these tests: it is of {baseline.info.interface} "
-            f"(model {baseline.info.model}), this corpus of {check.corpus.interface} (model {check.corpus.model_hash}); give a run of the same corpus"
-        )
-
-
-def _failing(run: Run, known: Sequence[Run], suppressions: Suppressions) -> int:
-    """How many findings fail the gate."""
-    from commutant.compare import failing, findings_of
-    from commutant.run_report import report_of
-
-    return len(failing(findings_of(report_of(run), [report_of(one) for one in known], suppressions)))
 
 
 def _run(check: Check) -> Run:

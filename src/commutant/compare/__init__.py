@@ -6,7 +6,7 @@ file.
 """
 
 from commutant.compare.corpora import CorpusComparison, compare_corpora
-from commutant.compare.gate import failing, findings_of
+from commutant.compare.gate import confirmed, examples_of, failing, findings_of
 from commutant.compare.runs import RunComparison, compare_runs
 from commutant.compare.suppressions import Suppression, Suppressions, read_suppressions
 
@@ -17,6 +17,8 @@ __all__ = [
     "Suppressions",
     "compare_corpora",
     "compare_runs",
+    "confirmed",
+    "examples_of",
     "failing",
     "findings_of",
     "read_suppressions",

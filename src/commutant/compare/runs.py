@@ -1,18 +1,18 @@
 """Two runs side by side: which tests became better or worse, which findings came and went, and what is behind it.
 
-Tests are compared where both runs judged them. Findings are compared by fingerprint: one *appeared* if it stands in NEW
-and BASE never saw it, not even in an unstable test; it *went* if it stood in BASE, in a test that NEW judged too, and
-NEW never saw it. So what merely comes and goes is in neither list.
+Tests are compared where both runs judged them. Of findings, one *appeared* if it stands in NEW and is not known from
+BASE (`commutant.compare.known`); it *went* if it stood in BASE, in a test that NEW judged too, and is not known from
+NEW. So what merely comes and goes is in neither list.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from commutant.compare.known import Known
 from commutant.errors import UsageError
-from commutant.mtrace.fingerprint import Fingerprint
 from commutant.mtrace.verdict import Outcome
 from commutant.report.data import BADNESS, JudgedTest, RunReport
 from commutant.report.groups import FindingGroup, FingerprintTable, group_findings
@@ -97,10 +97,10 @@ def compare_runs(base: RunReport, new: RunReport) -> RunComparison:
         common.append((before, after))
         _count(before, after, sets, tests, marks)
     refuse_without_common_test(base, new)
-    seen_in_base, seen_in_new = seen(base.tests, marks), seen(new.tests, marks)
+    seen_in_base, seen_in_new = Known(base.tests), Known(new.tests)
     groups = group_findings(new.tests)
-    for mark, group in groups.items():
-        group.is_new = mark not in seen_in_base
+    for group in groups.values():
+        group.is_new = not seen_in_base.has(group)
     judged_twice = group_findings(before for before, _ in common)
     return RunComparison(
         common=len(common),
@@ -109,7 +109,7 @@ def compare_runs(base: RunReport, new: RunReport) -> RunComparison:
         tests=tests,
         sets=sorted(sets.values(), key=lambda one: (one.better - one.worse, one.calls)),
         appeared=[group for group in groups.values() if group.is_new],
-        went=[group for mark, group in judged_twice.items() if mark not in seen_in_new],
+        went=[group for group in judged_twice.values() if not seen_in_new.has(group)],
         stayed=[group for group in groups.values() if not group.is_new],
     )
 
@@ -122,11 +122,6 @@ def refuse_without_common_test(base: RunReport, new: RunReport) -> None:
             f"the two runs share no judged test: {_title(base)} and {_title(new)}; "
             "run the same corpus on both (`commutant check BASE --target NEW_TARGET`)"
         )
-
-
-def seen(tests: Iterable[JudgedTest], marks: FingerprintTable) -> set[Fingerprint]:
-    """All fingerprints that a run saw, in unstable tests too."""
-    return {mark for judged in tests for mark in marks.of_test(judged)}
 
 
 def _count(
