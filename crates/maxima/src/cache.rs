@@ -235,14 +235,22 @@ impl<const WORDS: usize> Maxima<WORDS> {
         own.used.set(0);
     }
 
-    /// Makes the slots of a core whole again whose owner died in a change. What it had raised stays.
+    /// Makes the slots of a core whole again whose owner died in a change, and frees the locks of objects that it was
+    /// giving slots' words to. What it had raised stays.
     ///
     /// # Safety
-    /// `core` was taken over from a dead owner; objects that it may have been locking are repaired first.
+    /// `core` was taken over from a dead owner; objects that it was resetting are repaired first.
     pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
         for index in 0..=self.slot_mask {
-            // SAFETY: in bounds of the table.
-            unsafe { self.slots.get(core).0.add(index).as_ref() }.repair();
+            // SAFETY: in bounds of the table; an object in a slot is not freed before the slot is given up; the rest is
+            // the caller's promise.
+            unsafe {
+                let slot = self.slots.get(core).0.add(index).as_ref();
+                if let Some(object) = NonNull::new(slot.object()) {
+                    object.as_ref().repair_taken_over(core, object.as_ref().applied());
+                }
+                slot.repair();
+            }
         }
     }
 }

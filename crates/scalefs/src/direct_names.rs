@@ -136,6 +136,16 @@ impl<'c, H: Host> Direct<'c, H> {
     }
 }
 
+impl<H: Host> Direct<'_, H> {
+    /// Marks times once a change has happened, without its locks: whoever sees the time sees the change.
+    fn mark_all<const COUNT: usize>(&self, marks: [(Node, Stamp); COUNT]) {
+        let now_ns = self.host.now_ns();
+        for (node, stamp) in marks {
+            self.fs.stamp(self.core(), node, stamp, now_ns, self.host);
+        }
+    }
+}
+
 impl<'c, H: Host> Verbs for Direct<'c, H> {
     type Node = Node;
     type Present<'v>
@@ -238,6 +248,7 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
             })
         };
         let node = outcome.map_err(|error| self.refusal(directory, error))?;
+        self.mark_all([(directory, Stamp::Data)]);
         self.fs.note_growth(self.core(), directory);
         Ok(node)
     }
@@ -280,6 +291,7 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
             }
         };
         outcome.map_err(|error| self.refusal(directory, error))?;
+        self.mark_all([(directory, Stamp::Data), (Node::of(source), Stamp::Status)]);
         self.fs.note_growth(core, directory);
         Ok(())
     }
@@ -291,20 +303,23 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
             Kind::Directory => Some(self.close(expected, &self.guard)?),
             _ => None,
         };
-        let locked = self.names(directory).lock(&self.guard, key, self.host);
-        let found = locked.lookup(key).filter(|found| Node::of(found) == expected).ok_or(Refusal::Changed)?;
-        let links = &expected.inode().links;
-        let operation = self.fs.decisions().begin_firm(core);
-        let prepared = locked.prepare_remove(&found, operation.tag());
-        // SAFETY: the name leads to the inode; the count is settled before the next one.
-        unsafe { counts.prepare(core, links, -1, operation.tag()) };
-        let happened = operation.commit().is_ok();
-        // SAFETY: as above.
-        unsafe { counts.settle(core, links, happened) };
-        prepared.finish(happened);
+        {
+            let locked = self.names(directory).lock(&self.guard, key, self.host);
+            let found = locked.lookup(key).filter(|found| Node::of(found) == expected).ok_or(Refusal::Changed)?;
+            let links = &expected.inode().links;
+            let operation = self.fs.decisions().begin_firm(core);
+            let prepared = locked.prepare_remove(&found, operation.tag());
+            // SAFETY: the name leads to the inode; the count is settled before the next one.
+            unsafe { counts.prepare(core, links, -1, operation.tag()) };
+            let happened = operation.commit().is_ok();
+            // SAFETY: as above.
+            unsafe { counts.settle(core, links, happened) };
+            prepared.finish(happened);
+        }
         if let Some(closed) = closed {
             closed.finish();
         }
+        self.mark_all([(directory, Stamp::Data), (expected, Stamp::Status)]);
         Ok(())
     }
 
@@ -374,6 +389,13 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
             }
         };
         outcome.map_err(|error| self.refusal(target_directory, error))?;
+        self.mark_all([(source_directory, Stamp::Data), (expected, Stamp::Status)]);
+        if source_directory != target_directory {
+            self.mark_all([(target_directory, Stamp::Data)]);
+        }
+        if let Some(replaced) = replaced {
+            self.mark_all([(replaced, Stamp::Status)]);
+        }
         self.fs.note_growth(core, target_directory);
         Ok(())
     }
@@ -423,6 +445,9 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         if moves(second) {
             self.fs.set_parent(core, second, first_directory);
         }
+        drop(pair);
+        self.mark_all([(first_directory, Stamp::Data), (second_directory, Stamp::Data)]);
+        self.mark_all([(first, Stamp::Status), (second, Stamp::Status)]);
         Ok(())
     }
 
@@ -448,7 +473,9 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         node: Node,
         change: &dyn Fn(Permissions) -> Result<Permissions, Errno>,
     ) -> Result<(), Errno> {
-        self.replace_permissions(node, change)
+        self.replace_permissions(node, change)?;
+        self.mark_all([(node, Stamp::Status)]);
+        Ok(())
     }
 
     fn attributes(&self, node: Node, fields: Fields) -> Attributes {

@@ -10,7 +10,7 @@ use reference::{Answer, Bijection, Call, ROOT, Reference, any_call, call, create
 use scalefs::attributes::{self, Access, NewTime};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Context, Credentials, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories,
+    Clocked, Context, Credentials, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories,
 };
 use sync::Spin;
 
@@ -213,6 +213,70 @@ fn permissions_bind_users() {
         directories::make_directory(&begin(&bob), AT, b"shared/private/d", 0o755).unwrap();
         let status = attributes::stat(&begin(root), AT, b"shared/private/d", Follow::Nothing, Fields::ALL).unwrap();
         assert_eq!((status.mode, status.group), (0o2755, 100));
+    });
+}
+
+#[test]
+fn changes_of_names_mark_times() {
+    with_fs(2, 4, |world| {
+        let clock = std::cell::Cell::new(100);
+        let host = Clocked { wait: Spin, clock: || clock.replace(clock.get() + 100) };
+        let begin = |core: usize| world.fs.begin(&world.cores[core], world.context, &host);
+        let times = |path: &[u8]| {
+            let status = attributes::stat(&begin(1), AT, path, Follow::Nothing, Fields::TIMES).unwrap();
+            (status.modified_ns, status.changed_ns)
+        };
+        let mut seen = std::collections::BTreeMap::new();
+        // Which of the paths have another time of modification, and of change, than before.
+        let mut changed = |paths: &[&'static str]| {
+            let mut marks = String::new();
+            for path in paths {
+                let now = times(path.as_bytes());
+                let before = seen.insert(*path, now).unwrap_or((-1, -1));
+                assert!(now.0 >= before.0 && now.1 >= before.1, "{path}: {now:?} after {before:?}");
+                marks.push(match (now.0 > before.0, now.1 > before.1) {
+                    (true, true) => 'm',
+                    (false, true) => 'c',
+                    (false, false) => '-',
+                    (true, false) => '?',
+                });
+            }
+            marks
+        };
+        let make = |core, path: &[u8]| directories::make_directory(&begin(core), AT, path, 0o755).unwrap();
+        let create = |core, path: &[u8]| {
+            let verbs = begin(core);
+            names::close(&verbs, names::open(&verbs, AT, path, create_new(), 0o644).unwrap().node);
+        };
+        let rename = |from: &[u8], to: &[u8], mode| names::rename(&begin(0), (AT, from), (AT, to), mode).unwrap();
+        make(0, b"d");
+        make(1, b"e");
+        create(0, b"d/a");
+        create(1, b"d/b");
+        assert_eq!(changed(&["/", "d", "e", "d/a", "d/b"]), "mmmmm");
+        create(1, b"d/c");
+        assert_eq!(changed(&["/", "d", "e", "d/a"]), "-m--", "a creation marks its directory");
+        names::link(&begin(0), (AT, b"d/a"), (AT, b"e/a"), Follow::Nothing).unwrap();
+        assert_eq!(changed(&["/", "d", "e", "d/a"]), "--mc", "a link marks the new name's directory and the file");
+        rename(b"d/c", b"e/c", RenameMode::Replace);
+        assert_eq!(changed(&["/", "d", "e", "d/a"]), "-mm-");
+        rename(b"d/b", b"e/a", RenameMode::Replace);
+        assert_eq!(changed(&["d", "e", "d/a"]), "mmc", "who loses a name is marked");
+        rename(b"d/a", b"e/a", RenameMode::Exchange);
+        assert_eq!(changed(&["d", "e", "d/a"]), "mmm", "another file has the name");
+        names::unlink(&begin(1), AT, b"e/c").unwrap();
+        assert_eq!(changed(&["/", "d", "e"]), "--m");
+        attributes::change_mode(&begin(0), AT, b"d", 0o700).unwrap();
+        assert_eq!(changed(&["/", "d"]), "-c");
+        directories::remove_directory(&begin(1), AT, b"e").unwrap_err();
+        assert_eq!(changed(&["/", "e"]), "--", "what fails marks nothing");
+        let set = (NewTime::Same, NewTime::At(7));
+        attributes::set_times(&begin(0), AT, b"d", Follow::Symlinks, set).unwrap();
+        assert_eq!(times(b"d").0, 7);
+        world.cores.iter().for_each(|core| world.fs.maintain(core, &Spin));
+        assert_eq!(times(b"d").0, 7);
+        create(1, b"d/z");
+        assert!(times(b"d").0 > 7);
     });
 }
 
