@@ -20,6 +20,9 @@
 //! reset(o, v):   lock o;  generation odd;  what the caller does meanwhile;  words = v;  generation even, higher
 //! ```
 //!
+//! **A floor.** Since words only rise, what the object has is a lower bound of what all cores together have. Whoever needs
+//! no more ("is this offset below the end?") looks at the object's line alone, and shares nothing with who raises.
+//!
 //! **Setting a word back** (truncation, `utimensat`) starts a new generation: slots of older ones no longer count. Who
 //! raises while a reset is under way raises in the generation that the reset will end with. A raise that took the old
 //! generation just before counts as having come before the reset; whoever cannot have that excludes it by a lock of his
@@ -49,4 +52,4 @@ mod maximum;
 mod slot;
 
 pub use cache::{Maxima, MaximaConfig};
-pub use maximum::{Maximum, Reset};
+pub use maximum::{Floor, Maximum, Reset};

@@ -16,6 +16,14 @@ pub struct Maximum<const WORDS: usize> {
     lock: CoreLock,
 }
 
+/// What the words of an object are at least, within a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Floor<const WORDS: usize> {
+    generation: u64,
+    /// The words.
+    pub words: [u64; WORDS],
+}
+
 /// A reset that is under way: raises of before no longer count, readers wait. Ends with [`Reset::finish`].
 #[must_use = "a reset must be finished"]
 pub struct Reset<'o, const WORDS: usize> {
@@ -29,6 +37,24 @@ impl<const WORDS: usize> Maximum<WORDS> {
     pub fn new(words: [u64; WORDS]) -> Maximum<WORDS> {
         const { assert!(WORDS >= 1 && WORDS <= 6, "the words share a line with generation and lock") };
         Maximum { generation: AtomicU64::new(0), words: words.map(AtomicU64::new), lock: CoreLock::new() }
+    }
+
+    /// Words that the object has at least, as of some moment of the call, and the generation in which that is so; none while
+    /// a reset is under way. Looks at no core's cache.
+    #[inline]
+    pub fn floor(&self) -> Option<Floor<WORDS>> {
+        let generation = self.settled_generation()?;
+        let words = self.applied();
+        // Pairs with the fence in `begin_reset`: words of a later generation are seen with it.
+        fence(Ordering::Acquire);
+        self.is_still(generation).then_some(Floor { generation, words })
+    }
+
+    /// Whether a floor still holds.
+    #[inline]
+    pub fn still_has(&self, floor: &Floor<WORDS>) -> bool {
+        fence(Ordering::Acquire);
+        self.is_still(floor.generation)
     }
 
     pub(crate) fn lock<'o>(&'o self, core: &'o Core<'_>, wait: &impl Wait) -> CoreLockGuard<'o> {

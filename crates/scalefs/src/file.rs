@@ -2,7 +2,8 @@
 //!
 //! **Where the end is.** A page lies below the end of the file if it, or any page behind it, has a value in the array: a
 //! page of the pool, or the mark of a hole. So reading, and asking whether a write extends the file, need the array
-//! only, and share nothing with the size (section 6.3, "layer scalability"). The size itself, in bytes, is a maximum over
+//! only, and share nothing with the size (section 6.3, "layer scalability"). Where the end lies at least is in the file's
+//! own line (`Maximum::floor`) and is asked first. The size itself, in bytes, is a maximum over
 //! all cores: writes that extend the file share nothing either, and only who asks for the size, or cuts the file off,
 //! looks at all cores.
 //!
@@ -18,7 +19,7 @@
 //! ```text
 //! read a page:   value none: a hole if a later index has a value (and this one still none), else the end
 //!                value: copy; with P as far as the size goes; again if the slot has changed meanwhile
-//! write a page:  lock the slot;  if it has P, or no value and no later index has one: raise the size
+//! write a page:  lock the slot;  if it has P or no value, and the size is not known to be higher: raise the size
 //!                copy in place, or into a new page;  unlock
 //! cut to n:      lock the slot of byte n - 1 and all behind it;  begin a new generation of the size
 //!                empty them, retire their pages;  clear the rest of the last page;  end the generation with n
@@ -177,11 +178,13 @@ impl File {
             if let Some(count) = read {
                 return count;
             }
-            if !self.pages.any_from(guard, index + 1) {
+            // No page. The end is behind the page, or there is something behind it: then it is a hole, if there is still no
+            // page. The first is asked first, since it shares nothing with those who extend the file.
+            let floor = self.size.floor().filter(|floor| floor.words[0] >= (index + 1) * PAGE);
+            if floor.is_none() && !self.pages.any_from(guard, index + 1) {
                 return 0;
             }
-            // A hole, if there was still no page when there was one behind it.
-            if self.pages.get(guard, index).is_none() {
+            if self.pages.get(guard, index).is_none() && floor.is_none_or(|floor| self.size.still_has(&floor)) {
                 bytes.fill(0);
                 return bytes.len();
             }
@@ -232,7 +235,9 @@ impl File {
                 continue;
             }
             let old = value.map_or(Entry { page: None, may_end: true }, Entry::decode);
-            let is_below = is_below_end(value) || self.pages.any_from(guard, index + 1);
+            // The lock keeps cuts off, so a floor stays.
+            let floor = self.size.floor().map_or(0, |floor| floor.words[0]);
+            let is_below = is_below_end(value) || floor >= (index + 1) * PAGE;
             let page = old.page.map_or_else(|| fs.pages().allocate(core), Ok)?;
             let address = fs.pages().address(page).as_ptr();
             slot.change(|| {
@@ -244,23 +249,14 @@ impl File {
                     }
                     shared_bytes::store(address.add(start), bytes);
                 }
-                if !is_below {
-                    self.raise_size(access, index * PAGE + in_page as u64);
+                let end = index * PAGE + in_page as u64;
+                if !is_below && floor < end {
+                    // SAFETY: the file is not freed before all cores have maintained.
+                    unsafe { fs.sizes().raise_prepared(core, &self.size, [end]) };
                 }
                 Some(Entry { page: Some(page), may_end: !is_below && in_page < PAGE_BYTES }.encode())
             });
             return Ok(());
-        }
-    }
-
-    /// Raises the size, for which the core has prepared, unless it is as high already. The caller has locked the slot of
-    /// the last byte, so no cut is between the byte and the size.
-    fn raise_size<W: Wait>(&self, access: Access<'_, W>, size: u64) {
-        let sizes = access.fs.sizes();
-        // No waiting: a cut that is under way waits for our lock.
-        if sizes.try_read(&self.size).is_none_or(|[present]| present < size) {
-            // SAFETY: the file is not freed before all cores have maintained.
-            unsafe { sizes.raise_prepared(access.guard.core(), &self.size, [size]) };
         }
     }
 
@@ -292,7 +288,8 @@ impl File {
             return Ok(false);
         }
         slot.change(|| {
-            self.raise_size(access, size);
+            // SAFETY: the file is not freed before all cores have maintained.
+            unsafe { fs.sizes().raise_prepared(guard.core(), &self.size, [size]) };
             let page = value.and_then(|value| Entry::decode(value).page);
             Some(Entry { page, may_end: !size.is_multiple_of(PAGE) }.encode())
         });
