@@ -23,7 +23,7 @@ pub struct Leftovers {
     descriptors: bool,
     /// Addresses of tests that may have been mapped, ascending.
     pages: Vec<u64>,
-    /// Per process, addresses that the kernel picked, in the order of the first calls that returned them.
+    /// Per process, addresses that the kernel picked, in the order of the last calls that had them picked.
     picked: [Vec<u64>; PROCESS_LIMIT],
     /// Per process, a worker that can empty its reserved range, if something was mapped there.
     mapped: [Option<Place>; PROCESS_LIMIT],
@@ -98,9 +98,8 @@ impl Leftovers {
         self.mapped[worker.process()] = Some(worker);
         if let Some(address) = picked {
             let known = &mut self.picked[worker.process()];
-            if !known.contains(&address) {
-                known.push(address);
-            }
+            known.retain(|other| *other != address); // one that was unmapped may be picked again
+            known.push(address);
         }
     }
 

@@ -112,7 +112,8 @@ impl Target for Linux {
         let definition = self.calls[number];
         let value = definition.decode(crew.operation(place), result);
         if definition.memory == Memory::Process {
-            let picked = matches!(&value, Value::Opaque { .. }).then(|| result.cast_unsigned());
+            let fixed = crew.operation(place).arguments[3] & libc::MAP_FIXED as u64 != 0;
+            let picked = (!fixed && matches!(&value, Value::Opaque { .. })).then(|| result.cast_unsigned());
             self.leftovers.mapped(place, picked);
         }
         if definition.after == After::Close && result >= 0 {
