@@ -63,7 +63,7 @@ def test_what_the_model_allows_is_right_however_it_is_resolved(interface: Any, i
         (Names, InodesAreReusedTooEarly, 50),
         (Cache, CacheInvents, 100),
         (Cache, CacheComesBack, 20),
-        (Clock, ClockGoesBack, 5),
+        (Clock, ClockGoesBack, 2),
     ],
 )
 def test_what_the_model_does_not_allow_is_wrong(interface: Any, implementation: Any, least: int) -> None:
