@@ -292,6 +292,9 @@ pub fn seek<D: DataVerbs>(verbs: &D, fd: u32, offset: i64, whence: Whence) -> Re
         let target = base.checked_add(offset).ok_or(Errno::EOVERFLOW)?;
         u64::try_from(target).map_err(|_| Errno::EINVAL)
     };
+    if whence == Whence::Start && offset < 0 {
+        return Err(Errno::EINVAL);
+    }
     let present = verbs.offset(description);
     if target(present)? == present {
         return Ok(present);

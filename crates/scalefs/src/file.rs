@@ -19,7 +19,7 @@
 //! ```text
 //! read a page:   value none: a hole if a later index has a value (and this one still none), else the end
 //!                value: copy; with P as far as the size goes; again if the slot has changed meanwhile
-//! write a page:  lock the slot;  if it has P or no value, and the size is not known to be higher: raise the size
+//! write a page:  nothing if it holds the bytes already;  lock the slot;  if it has P or no value, and the size is not known to be higher: raise the size
 //!                copy in place, or into a new page;  unlock
 //! cut to n:      lock the slot of byte n - 1 and all behind it;  begin a new generation of the size
 //!                empty them, retire their pages;  clear the rest of the last page;  end the generation with n
@@ -213,6 +213,23 @@ impl File {
         (end, self.write(access, end, bytes))
     }
 
+    /// Whether a page that lies below the end as a whole holds these bytes already, so that a write would change nothing
+    /// ("precede pessimism with optimism"). As good as free: pages that differ mostly do so in their first line.
+    fn holds<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &[u8]) -> bool {
+        let Access { fs, guard, wait } = access;
+        self.pages.read(guard, index, wait, |value| {
+            let entry = value.filter(|value| is_below_end(Some(*value))).map(Entry::decode);
+            match entry {
+                // SAFETY: as in `read_page`.
+                Some(Entry { page: Some(page), .. }) => unsafe {
+                    shared_bytes::equals(fs.pages().address(page).as_ptr().add(start), bytes)
+                },
+                Some(Entry { page: None, .. }) => bytes.iter().all(|byte| *byte == 0),
+                None => false,
+            }
+        })
+    }
+
     fn write_page<W: Wait>(
         &self,
         access: Access<'_, W>,
@@ -223,6 +240,9 @@ impl File {
         let Access { fs, guard, wait } = access;
         let core = guard.core();
         let in_page = start + bytes.len();
+        if self.holds(access, index, start, bytes) {
+            return Ok(());
+        }
         loop {
             let may_extend = !is_below_end(self.pages.get(guard, index));
             if may_extend {

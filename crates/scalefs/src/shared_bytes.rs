@@ -29,6 +29,25 @@ pub(crate) unsafe fn store(target: *mut u8, source: &[u8]) {
     unsafe { copy(target, source.as_ptr(), source.len()) };
 }
 
+/// Whether shared memory holds these bytes; looks no further than the first that differs.
+///
+/// # Safety
+/// As for [`load`].
+#[inline]
+pub(crate) unsafe fn equals(source: *const u8, bytes: &[u8]) -> bool {
+    const PART_BYTES: usize = 64;
+    let mut part = [0; PART_BYTES];
+    for (number, expected) in bytes.chunks(PART_BYTES).enumerate() {
+        let part = &mut part[..expected.len()];
+        // SAFETY: the caller's promise.
+        unsafe { load(part, source.add(number * PART_BYTES)) };
+        if part != expected {
+            return false;
+        }
+    }
+    true
+}
+
 /// Clears shared memory.
 ///
 /// # Safety
