@@ -27,7 +27,7 @@ def main(wanted: list[str]) -> int:
         area = importlib.import_module(f"bench.areas.{name}")
         print(f"{name}: {area.TITLE}", flush=True)
         figures = area.measure()
-        document.store(name, area.TITLE, figures)
+        document.store(name, area.TITLE, figures, getattr(area, "PICTURE", None))
         for figure in figures:
             goal = "" if figure.goal is None else f" (goal {figure.goal})"
             print(f"  {figure.name}: {number(figure.median)} {figure.unit}{goal}", flush=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,39 @@ def seconds_of(*argv: str) -> float:
     return time.monotonic() - started
 
 
-def commutant_json(*arguments: str) -> Any:
-    """The JSON document that `commutant ARGUMENTS --format json` prints. Raises RuntimeError if it fails."""
-    return json.loads(_run([str(COMMUTANT), *arguments, "--format", "json"]))
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a command printed and took: by the clock, of the processors, and at most in one of its processes."""
+
+    output: str
+    wall_seconds: float
+    processor_seconds: float
+    peak_memory_mib: float
+
+    def document(self) -> Any:
+        """The output as JSON."""
+        return json.loads(self.output)
+
+
+_MEASURE = """
+import json, resource, subprocess, sys, time
+started = time.monotonic()
+result = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True, check=True)
+wall = time.monotonic() - started
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+json.dump([result.stdout, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024], sys.stdout)
+"""
+"""Runs a command from a process of its own, whose children are the command's processes alone."""
+
+
+def commutant_run(*arguments: str) -> Run:
+    """Runs `commutant ARGUMENTS`. Raises RuntimeError if it fails."""
+    return Run(*json.loads(_run([sys.executable, "-c", _MEASURE, str(COMMUTANT), *arguments])))
+
+
+def json_of(*argv: str) -> Any:
+    """The JSON document that a command prints. Raises RuntimeError if it fails."""
+    return json.loads(_run(list(argv)))
 
 
 def _run(argv: list[str]) -> str:

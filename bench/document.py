@@ -34,14 +34,15 @@ def load() -> dict[str, Any]:
     return recorded
 
 
-def store(name: str, title: str, figures: list[Figure]) -> None:
-    """Replaces what is recorded of one area and writes the page anew."""
+def store(name: str, title: str, figures: list[Figure], picture: str | None = None) -> None:
+    """Replaces what is recorded of one area and writes the page anew; `picture` is a file beside the page."""
     areas = load()
     areas[name] = {
         "title": title,
         "date": datetime.now(UTC).date().isoformat(),
         "machine": describe(),
         "figures": [figure.to_json() for figure in figures],
+        **({"picture": picture} if picture else {}),
     }
     document = {"schema_version": 1, "areas": {key: areas[key] for key in sorted(areas)}}
     RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -61,6 +62,7 @@ def _section(name: str, area: Mapping[str, Any]) -> str:
         "",
         f"`make bench-{name}`, {area['date']}; {machine}.",
         "",
+        *([f"![{area['title']}]({area['picture']})", ""] if "picture" in area else []),
         "| figure | median | smallest to largest | goal | command |",
         "| --- | --- | --- | --- | --- |",
         *(_row(figure) for figure in figures),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from bench import document
 from bench.__main__ import main, names
 from bench.figure import Figure, Goal, number
+from bench.plot import Plot, Series
 
 FIGURE = Figure(
     "windows per second", "windows/s", (1510.0, 1490.0, 1600.0), "make bench-windows", Goal("at_least", 1500)
@@ -56,3 +59,21 @@ def test_numbers_keep_three_digits(value: float) -> None:
     text = number(value)
     assert "e" not in text
     assert float(text) == pytest.approx(value, rel=0.006)
+
+
+def test_a_plot_places_every_point_within_its_frame() -> None:
+    series = [Series("a < b", [(1, 0.02), (2, 700.0)]), Series("one", [(1, 5.0)])]
+    root = ElementTree.fromstring(Plot.drawn([Plot("left", "calls", series), Plot("right", "calls", series)]))
+    *_, width, height = map(float, root.attrib["viewBox"].split())
+    groups = [element for element in root if element.tag.endswith("}g")]
+    assert len(groups) == 2
+    for group in groups:
+        circles = [element.attrib for element in group if element.tag.endswith("}circle")]
+        assert len(circles) == 3
+        assert all(0 < float(c["cx"]) < width / 2 and 20 < float(c["cy"]) < height - 30 for c in circles)
+        assert float(circles[1]["cy"]) < float(circles[2]["cy"]) < float(circles[0]["cy"])
+
+
+def test_a_picture_stands_above_its_figures() -> None:
+    area = {"title": "T", "date": "d", "machine": {}, "figures": [FIGURE.to_json()], "picture": "p.svg"}
+    assert "![T](p.svg)\n\n| figure" in document.page({"a": area})

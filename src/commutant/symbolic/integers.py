@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 Linear = tuple[tuple[tuple[int, int], ...], int]
 """`((variable, coefficient), ...)` sorted by variable without zero coefficients, and the constant."""
@@ -50,6 +51,19 @@ def solve(constraints: Iterable[Constraint]) -> dict[int, int] | None:
     renamed = tuple((kind, (tuple(sorted((names[v], c) for v, c in linear[0])), linear[1])) for kind, linear in ordered)
     solution = _solve_canonical(renamed)
     return None if solution is None else {variable: solution[index] for variable, index in names.items()}
+
+
+class Statistics(NamedTuple):
+    """How often this process has asked `solve`, and how many of the questions had not been asked before."""
+
+    calls: int
+    distinct: int
+
+
+def statistics() -> Statistics:
+    """The counts since this process began."""
+    info = _solve_canonical.cache_info()
+    return Statistics(info.hits + info.misses, info.misses)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,0 +1,73 @@
+"""Plots for the page of figures, as SVG written by hand: points and lines over a logarithmic scale, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT, MARGIN = 300, 260, 56
+COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#8a6d1d")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points (x, y) under one name; y is above 0."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Series over a common x axis; y is drawn logarithmically."""
+
+    title: str
+    x_name: str
+    series: Sequence[Series]
+
+    @staticmethod
+    def drawn(plots: Sequence[Plot]) -> str:
+        """The plots side by side as one SVG document."""
+        total = WIDTH * len(plots)
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {HEIGHT}" font-family="sans-serif" '
+            'font-size="11">',
+            f'<rect width="{total}" height="{HEIGHT}" fill="#ffffff"/>',
+        ]
+        for number, plot in enumerate(plots):
+            parts += [f'<g transform="translate({number * WIDTH} 0)">', *plot._elements(), "</g>"]
+        return "\n".join([*parts, "</svg>"]) + "\n"
+
+    def _elements(self) -> list[str]:
+        points = [point for series in self.series for point in series.points]
+        lowest = math.floor(math.log10(min(y for _, y in points)))
+        highest = max(lowest + 1, math.ceil(math.log10(max(y for _, y in points))))
+        left, right = min(x for x, _ in points), max(x for x, _ in points)
+
+        def place(x: float, y: float) -> tuple[float, float]:
+            across = (x - left) / ((right - left) or 1)
+            up = (math.log10(y) - lowest) / (highest - lowest)
+            return MARGIN + across * (WIDTH - MARGIN - 20), HEIGHT - 40 - up * (HEIGHT - 70)
+
+        elements = [f'<text x="{WIDTH / 2}" y="18" text-anchor="middle" font-weight="bold">{escape(self.title)}</text>']
+        for power in range(lowest, highest + 1):
+            _, y = place(left, 10.0**power)
+            elements += [
+                f'<line x1="{MARGIN}" x2="{WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}" stroke="#dddddd"/>',
+                f'<text x="{MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g}</text>',
+            ]
+        for x in sorted({x for x, _ in points}):
+            elements.append(f'<text x="{place(x, 1)[0]:.1f}" y="{HEIGHT - 24}" text-anchor="middle">{x:g}</text>')
+        elements.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(self.x_name)}</text>')
+        for number, series in enumerate(self.series):
+            colour = COLOURS[number % len(COLOURS)]
+            places = [place(x, y) for x, y in series.points]
+            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+            elements.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+            elements += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places]
+            elements.append(
+                f'<text x="{MARGIN + 6}" y="{40 + 14 * number}" fill="{colour}">{escape(series.name)}</text>'
+            )
+        return elements
