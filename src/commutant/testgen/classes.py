@@ -8,15 +8,15 @@ What a path has *touched*:
 
 - values: arguments that a call compared, looked up in a map, or left unused in no other way; keys of entries; what is
   stored under an entry that a call read or removed. An entry that was only overwritten holds what nobody looked at.
-- integers: those that a call compared with another integer.
+- integers: those that a call compared.
 
 The levels, each including the one before:
 
 - `path`: nothing more is decided; one test per path. What the path leaves open is taken to be different.
-- `conflict`: which touched values of a sort are equal (names, inodes, pipes, processes, addresses); how integers stand
-  to each other that calls compared, directly or through others (descriptors of a process, offsets and length of a
-  file): equal or not, and which is less where a call asked for order; and the variant of each record that a call read
-  or removed (a descriptor of a file, of either end of a pipe). Contents and times are not compared.
+- `conflict`: which touched values of a sort are equal (names, inodes, pipes, processes, addresses); how touched
+  integers stand to each other that belong together (descriptors of a process, offsets and length of a file): equal or
+  not, and which is less where a call asked for order; and the variant of each record that a call read or removed (a
+  descriptor of a file, of either end of a pipe). Contents and times are not compared.
 - `full`: also which contents are equal, and each flag that the path leaves open (of arguments, of the records that it
   looked at) once on its unusual side.
 """
@@ -24,7 +24,7 @@ The levels, each including the one before:
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -59,6 +59,23 @@ class Touched:
 
     variants: dict[int, None] = field(default_factory=dict)
     """Index of each flag of a record that has no usual side: these tell its variants apart."""
+
+    integers: dict[int, set[int]] = field(default_factory=dict)
+    """Indices of the integers in records that name a value, or lie under it, by the value's representative."""
+
+    def add_integers(self, key: Any, record: Any, context: Context) -> None:
+        """Adds the integers of a record for each value that it names or lies under: a descriptor's offset and a file's
+        length for the file's inode number."""
+        if isinstance(record, Struct):
+            parts = list(vars(record).values())
+            integers = {variable for part in parts if isinstance(part, IntValue) for variable, _ in part.linear[0]}
+            for name in (key, *parts):
+                if (
+                    isinstance(name, SortValue)
+                    and integers
+                    and name.sort not in context.content_sorts | {Time.__name__}
+                ):
+                    self.integers.setdefault(context.find(name.index), set()).update(integers)
 
     def add(self, value: Any, *, inside: bool = False) -> None:
         """Adds an unknown, or those that a tuple, sequence or record holds; decides a record's variant."""
@@ -117,6 +134,7 @@ def _touched(outcome: Outcome) -> Touched:
         touched.add(entry.key)
         if looked_at and _is_present(entry.presence, context):
             touched.add(entry.value)
+            touched.add_integers(entry.key, entry.value, context)
     compared = {index for literal in _literals(context, "same") for index in (literal.left, literal.right)}
     arguments = [value for given in outcome.arguments for value in given.values()]
     for value in [*arguments, *vars(outcome.initial).values()]:
@@ -144,7 +162,7 @@ def _refinements(context: Context, touched: Touched, level: Level) -> Iterator[C
     if level == "path":
         yield context
         return
-    statements = [*_equalities(context, touched, level), *_orders(context)]
+    statements = [*_equalities(context, touched, level), *_orders(context, touched)]
     statements += [Statement("bool", flag, None) for flag in touched.variants]
     pending = [(context, 0)]
     while pending:
@@ -168,7 +186,7 @@ def _assume(context: Context, statement: Statement, holds: bool) -> Context:
     refined.trail = context.trail.copy()
     refined.bool_values = context.bool_values.copy()
     refined._parent = context._parent.copy()
-    refined._distinct = copy.deepcopy(context._distinct)
+    refined._distinct = {index: others.copy() for index, others in context._distinct.items()}
     refined._compared = context._compared.copy()
     refined._constraints_of = {index: known.copy() for index, known in context._constraints_of.items()}
     refined.trail.append(Decision(statement, holds))
@@ -188,23 +206,36 @@ def _equalities(context: Context, touched: Touched, level: Level) -> Iterator[St
                 yield Statement("same", min(index, other), max(index, other))
 
 
-def _orders(context: Context) -> Iterator[Statement]:
-    """For each pair of integers that calls compared, directly or through others: are they equal, which is less?
+def _orders(context: Context, touched: Touched) -> Iterator[Statement]:
+    """For each pair of integers that belong together: are they equal, and which is less?
 
-    Only differences count as comparisons: that a sum has a sign says nothing of how its parts stand to each other.
+    Those belong together that calls compared, directly or through others, and those that calls looked at in records of
+    one value. Only differences count as comparisons: that a sum has a sign says nothing of how its parts stand to each
+    other. Which is less is asked where a call asked for order.
     """
     groups: dict[int, list[int]] = {}
     ordered: set[int] = set()
+
+    def join(variables: Sequence[int]) -> None:
+        joined = groups.setdefault(variables[0], [variables[0]])
+        for variable in variables[1:]:
+            other = groups.setdefault(variable, [variable])
+            if other is not joined:
+                joined += other
+                for member in other:
+                    groups[member] = joined
+
+    looked_at: set[int] = set()
     for literal in _literals(context, "<=", "=="):
         terms = literal.left[0]
+        looked_at.update(variable for variable, _ in terms)
         if len(terms) == 2 and terms[0][1] == -terms[1][1]:
-            left, right = (groups.setdefault(variable, [variable]) for variable, _ in terms)
-            if left is not right:
-                left += right
-                for variable in right:
-                    groups[variable] = left
+            join([variable for variable, _ in terms])
             if literal.kind == "<=":
                 ordered.add(terms[0][0])
+    for variables in touched.integers.values():
+        if of_one_value := sorted(variables & looked_at):
+            join(of_one_value)
     for group in {id(group): group for group in groups.values()}.values():
         by_order = not ordered.isdisjoint(group)
         for position, variable in enumerate(sorted(group)):
