@@ -11,6 +11,7 @@
 use percpu::Core;
 use sync::WaitReason;
 
+use crate::attributes::clear_set_ids;
 use crate::data_verbs::{DataVerbs, NodeOf, PipeState, WriteAt, Written};
 use crate::description::{AccessMode, StatusFlags};
 use crate::errno::Errno;
@@ -235,6 +236,9 @@ fn write_file<D: DataVerbs>(
         true => WriteAt::End,
         false => WriteAt::Offset(offset),
     };
+    if length > 0 {
+        clear_set_ids(verbs.objects(), verbs.node(description))?;
+    }
     let written = verbs.write_range(verbs.node(description), at, &bytes[..length]);
     if written.length == 0 && length > 0 { Err(Errno::ENOSPC) } else { Ok(written) }
 }
@@ -325,6 +329,7 @@ pub fn truncate<D: DataVerbs>(verbs: &D, fd: u32, size_bytes: i64) -> Result<(),
     if verbs.objects().kind(node) != Kind::Regular || !verbs.mode(description).write {
         return Err(Errno::EINVAL);
     }
+    clear_set_ids(verbs.objects(), node)?;
     truncate_node(verbs, node, size_bytes)
 }
 
