@@ -100,3 +100,14 @@ class Broken(Names):
 def test_a_model_that_fails_is_told_with_the_number_of_the_sequence() -> None:
     with pytest.raises(ModelFault, match=r"Broken.unlink raised KeyError.*in sequence \d+; `--seed \d+ --sequences 1`"):
         drawn(Broken)
+
+
+def test_values_of_calls_that_are_left_out_are_left_out_too() -> None:
+    """So that nothing has to be observed that no call could have changed; others, such as directories, stay."""
+    interface = load_interface("posix18")
+    drawer = Drawer(interface, ("open", "unlink"), 9)
+    for number in range(20):
+        sequence, script = drawer.draw(number)
+        pools = {sort.__name__: pool for sort, pool in sequence.pools.items()}
+        assert not pools["Address"] and pools["Directory"] and pools["Name"]
+        assert "peek_memory" not in {step.call for step in script.observe}

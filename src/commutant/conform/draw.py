@@ -64,7 +64,9 @@ class Drawer:
         self.length = length
         self.signatures = [interface.signature(name) for name in calls]
         self.sorts_of_calls = [{type_.sort for type_ in _sort_types(s.parameters.values())} for s in self.signatures]
-        parameters = [type_ for signature in self.signatures for type_ in signature.parameters.values()]
+        every_signature = [interface.signature(name) for name in interface.call_names()]
+        parameters = [type_ for signature in every_signature for type_ in signature.parameters.values()]
+        self.sorts_of_arguments = {type_.sort for type_ in _sort_types(parameters)}
         known = _sort_types((*interface.state_types().values(), *parameters))
         self.sorts = list(dict.fromkeys(type_.sort for type_ in known))
         self.constants: dict[type[Sort], list[int]] = {}
@@ -93,7 +95,7 @@ class _Drawing:
         self._again: int | None = None
         self._leanings: dict[tuple[str, str], float] = {}
         used = set().union(*(sorts for sorts, w in zip(drawer.sorts_of_calls, self._weights, strict=True) if w))
-        unused = set().union(*drawer.sorts_of_calls) - used - {Process}
+        unused = drawer.sorts_of_arguments - used - {Process}
         self._pools = {sort: () if sort in unused else self._pool(sort) for sort in drawer.sorts}
         self._cores = range(PROCESSES if self._random.random() < _ON_CORES else 0)
         self._processes = self._pools.get(Process) or self._pool(Process)
