@@ -46,6 +46,11 @@ impl OpenFlags {
         self.0 & flags.0 == flags.0
     }
 
+    /// The flags with these bits; `None` if there are others.
+    pub const fn from_bits(bits: u32) -> Option<OpenFlags> {
+        if bits < 128 { Some(OpenFlags(bits)) } else { None }
+    }
+
     /// These flags and others.
     pub const fn with(self, flags: OpenFlags) -> OpenFlags {
         OpenFlags(self.0 | flags.0)

@@ -1,0 +1,37 @@
+//! Builds `program.c` with the system's C compiler over the static library, and runs it.
+#![cfg(all(unix, not(loom)))]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The static library that cargo has built for this test, beside it: the newest, if older builds are left.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = std::fs::read_dir(test.parent().unwrap()).unwrap();
+    let built = folder.map(|entry| entry.unwrap()).filter(|entry| {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        name.starts_with("libscalefs_c") && name.ends_with(".a")
+    });
+    let newest = built.max_by_key(|entry| entry.metadata().and_then(|data| data.modified()).ok());
+    newest.expect("libscalefs_c.a is built").path()
+}
+
+#[test]
+fn a_program_in_c_works_on_the_library() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = std::env::temp_dir().join(format!("scalefs-c-{}", std::process::id()));
+    let compiled = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg("-I")
+        .arg(folder.join("include"))
+        .arg(folder.join("tests/program.c"))
+        .arg(library())
+        .args(["-lpthread", "-lm", "-ldl"])
+        .output()
+        .expect("expected a C compiler named cc");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let ran = Command::new(&program).output().unwrap();
+    std::fs::remove_file(&program).unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
