@@ -1,4 +1,5 @@
-"""posix18: every path of a pair, on a concrete state of its own, has the verdict of every order run on ordinary values.
+"""posix18 and posix-commutative: every path of a pair, on a concrete state of its own, has the verdict of every order
+run on ordinary values.
 
 So each path is reached by at least one state, and none is there that no state satisfies.
 """
@@ -18,14 +19,19 @@ from tests.analyzer.brute_force import commutes
 from tests.analyzer.interpretation import World
 from tests.interfaces.test_posix18_states import is_well_formed, values_of_choice
 
-POSIX18 = load_interface("posix18")
+PAIRS = [("posix18", *calls) for calls in sets_of_calls(load_interface("posix18"), None, 2)] + [
+    ("posix-commutative", *calls)
+    for calls in sets_of_calls(load_interface("posix-commutative"), None, 2)
+    if {"open", "pipe", "fstatx"} & set(calls)
+]
 
 
-def check(calls: tuple[str, ...], stride: int) -> int:
+def check(pair: tuple[str, ...], stride: int) -> int:
     """Checks every `stride`th path; how many there are of those that the model admits."""
-    sorts = Materializer(POSIX18, calls, "path").sorts
+    interface, calls = load_interface(pair[0]), pair[1:]
+    sorts = Materializer(interface, calls, "path").sorts
     number = 0
-    for path in explore(CallSet(POSIX18, calls).run):
+    for path in explore(CallSet(interface, calls).run):
         outcome = path.result
         if outcome is None or not path.feasible:
             continue
@@ -50,22 +56,24 @@ def check(calls: tuple[str, ...], stride: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "calls",
+    "pair",
     [
-        ("open", "close"),
-        ("unlink", "rename"),
-        ("stat", "write"),
-        ("read", "pipe"),
-        ("lseek", "mmap"),
-        ("munmap", "memwrite"),
+        ("posix18", "open", "close"),
+        ("posix18", "unlink", "rename"),
+        ("posix18", "stat", "write"),
+        ("posix18", "read", "pipe"),
+        ("posix18", "lseek", "mmap"),
+        ("posix18", "munmap", "memwrite"),
+        ("posix-commutative", "open", "open"),
+        ("posix-commutative", "link", "fstatx"),
     ],
     ids="-".join,
 )
-def test_paths(calls: tuple[str, ...]) -> None:
-    assert check(calls, stride=3) > 3
+def test_paths(pair: tuple[str, ...]) -> None:
+    assert check(pair, stride=3) > 3
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("calls", sets_of_calls(POSIX18, None, 2), ids="-".join)
-def test_every_path(calls: tuple[str, ...]) -> None:
-    assert check(calls, stride=1) > 0
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_every_path(pair: tuple[str, ...]) -> None:
+    assert check(pair, stride=1) > 0
