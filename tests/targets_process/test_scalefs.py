@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 
 import commutant
+from commutant import _native
 from commutant.errors import RunError, UsageError
 from commutant.lang.load import load_interface
 from commutant.mtrace.finding import Finding
@@ -152,6 +153,34 @@ def test_a_killed_emulator_ends_the_run_with_its_signal(session: ProcessSession)
         list(records)
     session.close()
     assert has_ended(session.process_id)
+
+
+class _Poisoned:
+    """A book in which one test makes the runner give up."""
+
+    def __init__(self, book: _native.TestBook, number: int) -> None:
+        self._book = book
+        self._number = number
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._book, name)
+
+    def encode(self, windows: list[tuple[int, int]]) -> bytes:
+        return b"no batch" if self._number in {number for number, _ in windows} else self._book.encode(windows)
+
+
+def test_a_program_that_dies_costs_the_window_that_kills_it(
+    session: ProcessSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = jobs(CREATE_CREATE, times=10) + jobs(WRONG_COUNT) + jobs(CREATE_CREATE, times=BATCH_WINDOWS)
+    monkeypatch.setattr(session._book, "native", _Poisoned(session._book.native, session._book.number(WRONG_COUNT)))
+    before = session.process_id
+    records = list(session.run(asked))
+    assert [record.job for record in records] == asked
+    assert [record.job.test for record in records if record.crashed] == [WRONG_COUNT] * 2
+    assert all("a batch: not a batch" in str(record.crashed) for record in records if record.crashed)
+    assert all(record.wrong is None for record in records)
+    assert session.process_id != before and has_ended(before)
 
 
 def test_a_program_that_hangs_ends_the_run(session: ProcessSession, monkeypatch: pytest.MonkeyPatch) -> None:

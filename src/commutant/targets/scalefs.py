@@ -171,8 +171,8 @@ def check(session: ProcessSession) -> None:
         test = planted(call)
         jobs = [Job(test, order) for order in range(len(test.orders)) for _ in range(_SELF_TEST_WINDOWS)]
         for record, traced in session.run_traced(jobs):
-            if record.wrong:
-                raise RunError(f"self-test, {call}: {record.wrong}")
+            if record.wrong or record.crashed or traced is None:
+                raise RunError(f"self-test, {call}: {record.wrong or record.crashed}")
             found = [finding.name for finding in record.findings]
             cores = {access.core for finding in record.findings for access in (finding.first, finding.second)}
             if expected is None and found:

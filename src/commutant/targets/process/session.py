@@ -1,6 +1,7 @@
 """Runs windows in one traced program: batches in, judged results and named findings out.
 
-Jobs go in batches, of which one is prepared while another is run. A program that ends or hangs ends the session.
+Jobs go in batches, of which one is prepared while another is run. A program that dies costs the window in which it does
+and a new program; one that is killed or hangs ends the session.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from commutant.mtrace.trace import TracedWindow
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
 from commutant.targets.process.program import Program
-from commutant.targets.process.traced import TracedProgram
+from commutant.targets.process.traced import ProgramDied, TracedProgram
 
 BATCH_WINDOWS = 256
 """Windows per batch: enough to hide the hand-over."""
@@ -34,7 +35,8 @@ class ProcessSession:
     def __init__(self, emulator: str, plugin: Path, program: Program) -> None:
         """Starts the program; raises RunError if it does not start."""
         self._program = program
-        self._traced = TracedProgram(emulator, plugin, program)
+        self._start: Callable[[], TracedProgram] = lambda: TracedProgram(emulator, plugin, program)
+        self._traced = self._start()
         self._book = Book()
         self._named: dict[int, tuple[Finding, Finding]] = {}
         self._pending: deque[Batch[Any]] = deque()
@@ -44,28 +46,42 @@ class ProcessSession:
     def run(self, jobs: Sequence[Job]) -> Iterator[WindowRecord]:
         """Runs the jobs in the order given and yields their records in that order.
 
-        Raises RunError if the program ends, hangs, or the session is closed meanwhile; UsageError if a test cannot be
-        run at all.
+        Raises RunError if the program is killed or hangs, or the session is closed meanwhile; UsageError if a test
+        cannot be run at all.
         """
         return (record for record, _ in self.run_traced(jobs))
 
-    def run_traced(self, jobs: Sequence[Job]) -> Iterator[tuple[WindowRecord, TracedWindow]]:
-        """As `run`, with what the tracer saw in each window."""
+    def run_traced(self, jobs: Sequence[Job]) -> Iterator[tuple[WindowRecord, TracedWindow | None]]:
+        """As `run`, with what the tracer saw in each window; None where the program died."""
         return self._run(WindowBatch(self._book, jobs))
 
     def run_sequences(self, texts: Sequence[str]) -> Iterator[SequenceRecord]:
         """As `commutant.targets.base.Session.run_sequences`; raises as `run` does."""
         return (record for record, _ in self._run(SequenceBatch(texts)))
 
-    def _run(self, work: Batch[Record]) -> Iterator[tuple[Record, TracedWindow]]:
-        """Runs a batch of any size in parts, and yields the records with what the tracer saw."""
+    def _run(self, work: Batch[Record]) -> Iterator[tuple[Record, TracedWindow | None]]:
+        """Runs a batch of any size in parts, and yields the records with what the tracer saw.
+
+        A part that the program dies in is run again window by window, so that the one that kills it shows.
+        """
         while self._pending:  # an earlier run was not read to its end
             self._complete()
         waiting = deque(work.part(start, start + BATCH_WINDOWS) for start in range(0, len(work), BATCH_WINDOWS))
         while waiting or self._pending:
-            while waiting and len(self._pending) < _QUEUED_BATCHES:
+            while waiting and len(self._pending) < (1 if len(waiting[0]) == 1 else _QUEUED_BATCHES):
                 self._submit(waiting.popleft())
-            yield from self._complete()
+            first = self._pending[0]
+            try:
+                records: list[tuple[Record, TracedWindow | None]] = [*self._complete()]
+            except ProgramDied as error:
+                waiting.extendleft(reversed(self._pending))
+                self._restart()
+                if len(first) == 1:
+                    records = [(first.crashed(0, str(error)), None)]
+                else:
+                    waiting.extendleft(first.part(index, index + 1) for index in reversed(range(len(first))))
+                    continue
+            yield from records
 
     @property
     def process_id(self) -> int:
@@ -78,6 +94,17 @@ class ProcessSession:
         self._traced.kill()
         with self._waiting:
             self._traced.close()
+
+    def _restart(self) -> None:
+        with self._waiting:
+            self._require_open()
+            self._traced.close()
+            self._pending.clear()
+            self._named.clear()
+            self._traced = self._start()
+        if self._closed:  # closed while the program came up
+            self.close()
+        self._require_open()
 
     def _require_open(self) -> None:
         if self._closed:

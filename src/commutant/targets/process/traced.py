@@ -13,6 +13,7 @@ import fcntl
 import os
 import queue
 import select
+import signal
 import struct
 import subprocess
 import threading
@@ -29,6 +30,9 @@ from commutant.targets.rules import tracer_arguments
 
 _PIPE_BYTES = 1 << 20
 _EXIT_SECONDS = 10.0
+_KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals by which others end a program."""
+
 _LENGTH = struct.Struct("<I")
 
 _Batch = Sequence[TracedWindow] | RunError | None
@@ -36,6 +40,10 @@ _Batch = Sequence[TracedWindow] | RunError | None
 
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-spawner")
 """Starts all emulators: the kernel kills them when the *thread* that started them ends, and this one never does."""
+
+
+class ProgramDied(RunError):
+    """The program has ended by its own doing: a panic, a memory fault."""
 
 
 class TracedProgram:
@@ -155,7 +163,8 @@ class TracedProgram:
         size = os.fstat(self._messages).st_size
         said = " ".join(os.pread(self._messages, size, 0).decode(errors="replace").split())[-400:]
         words = f"; it says: {said}" if said else ""
-        return RunError(f"the traced program, process {self.process_id}: {what}{ended}{words}")
+        kind = RunError if code is None or -code in _KILLED else ProgramDied
+        return kind(f"the traced program, process {self.process_id}: {what}{ended}{words}")
 
     def kill(self) -> None:
         """Kills the program; whoever waits for it learns that it ended."""
