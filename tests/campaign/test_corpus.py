@@ -18,6 +18,7 @@ from commutant.errors import RunError, UsageError
 from commutant.testgen import corpus as corpus_module
 from commutant.testgen.corpus import Corpus, looks_like_corpus, read_corpus, select_tests, write_corpus
 from commutant.testgen.corpus_checks import Malformed, read_test
+from commutant.testgen.equal_objects import EqualObjects
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase
 from tests.campaign.fakes import make_corpus, make_test
 
@@ -370,8 +371,11 @@ def test_equal_objects_of_a_corpus_are_one_in_memory(tmp_path):
 
 
 def test_equal_numbers_of_different_types_stay_different():
-    equal = corpus_module._EqualObjects()
+    equal = EqualObjects()
     one, true = equal.one([("errno", 1)]), equal.one([("errno", True)])
     assert type(one["errno"]) is int and type(true["errno"]) is bool
     inner, other = equal.one([("a", one)]), equal.one([("a", true)])
     assert inner is equal.one([("a", one)]) and inner is not other
+    lists = [equal.one([("seq", items)]) for items in ([one, 1], [one, 1], [true, 1], [one, True], [], [[1]])]
+    assert lists[0] is lists[1] and len(set(map(id, lists))) == 5
+    assert equal.one([("orders", [one])]) is not equal.one([("orders", [one])])

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from commutant.errors import RunError, UsageError
 from commutant.testgen.corpus_checks import Malformed, read_header, read_test
+from commutant.testgen.equal_objects import EqualObjects
 from commutant.testgen.packed import PackedTests
 from commutant.testgen.testcase import TestCase, encode
 
@@ -34,7 +35,6 @@ MAX_LINE_BYTES = 1 << 20
 MAX_TOTAL_BYTES = 1 << 31
 MAX_TESTS = 1_000_000
 
-_MAX_SHARED_OBJECTS = 1 << 18
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -181,7 +181,7 @@ class _Lines:
         self._number = 0
         self._left_bytes = MAX_TOTAL_BYTES
         self._decoder = json.JSONDecoder(
-            parse_float=_no_float, parse_constant=_no_float, object_pairs_hook=_EqualObjects().one
+            parse_float=_no_float, parse_constant=_no_float, object_pairs_hook=EqualObjects().one
         )
         try:
             self._file = gzip.open(path, "rb")  # noqa: SIM115  (closed by __exit__)
@@ -226,29 +226,6 @@ class _Lines:
         raise UsageError(
             f"{self._path}, line {self._number}: {problem}; expected a corpus as `commutant generate` writes it"
         )
-
-
-class _EqualObjects:
-    """Makes one object of equal JSON objects. Tests say the same small things over and over (`{"errno": "ENOENT"}`,
-    the arguments of a call), and nobody changes them, so that a corpus takes a quarter of the memory.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], dict[str, Any]] = {}
-
-    def one(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """The object with these keys and values: the one made before, if there is one."""
-        # Inner objects are told apart by identity: all that a key names are kept alive by the object under it.
-        key = tuple([(name, type(value), id(value) if type(value) is dict else value) for name, value in pairs])
-        try:
-            known = self._known.get(key)
-        except TypeError:  # a list in it: as long as a test, and hardly ever equal to another
-            return dict(pairs)
-        if known is None:
-            known = dict(pairs)
-            if len(self._known) < _MAX_SHARED_OBJECTS:
-                self._known[key] = known
-        return known
 
 
 def _no_float(text: str) -> NoReturn:

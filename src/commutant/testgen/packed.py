@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import overload
 
 from commutant.testgen.corpus_checks import read_test
+from commutant.testgen.equal_objects import EqualObjects
 from commutant.testgen.testcase import TestCase
 
 
@@ -32,7 +33,8 @@ class PackedTests(Sequence[TestCase]):
 
     @cached_property
     def _tests(self) -> list[TestCase]:
-        return [read_test(json.loads(line), line.encode()) for line in self._lines.values()]
+        decoder = json.JSONDecoder(object_pairs_hook=EqualObjects().one)
+        return [read_test(decoder.decode(line), line.encode()) for line in self._lines.values()]
 
     @overload
     def __getitem__(self, index: int) -> TestCase: ...
