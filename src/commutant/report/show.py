@@ -23,6 +23,8 @@ from commutant.report.describe import (
     sentence,
     step_texts,
 )
+from commutant.report.groups import has_failing_call
+from commutant.report.hints import hint
 from commutant.report.text import safe_lines, safe_text
 from commutant.testgen.testcase import TestCase
 
@@ -80,11 +82,14 @@ def _print_judgement(judged: JudgedTest, console: Console) -> None:
     _heading(console, f"Verdict: {OUTCOME_WORDS[judged.outcome]}")
     if judged.detail:
         _print(console, Text(f"  {safe_lines(judged.detail)}"))
+    failing = has_failing_call(judged)
     for finding in judged.findings:
         console.print()
         line = Text("  ").append(safe_text(finding.name), style="bold")
-        _print(console, line.append(f"   {finding.sharing} sharing", style="dim"))
+        advice = hint(finding, failing)
+        _print(console, line.append(f"   {finding.sharing} sharing, {advice.kind.value}", style="dim"))
         _print_accesses(finding, console)
+        _print(console, Text(f"    {advice.sentence}", style="italic"))
 
 
 def _print_accesses(finding: Finding, console: Console) -> None:
