@@ -59,11 +59,12 @@ pub trait Target: Sized {
     /// The calls that the target knows; an index into this list names a call below.
     fn signatures(&self) -> &[Signature];
 
-    /// Makes a fresh, empty state, which shares nothing with earlier windows that a caller could tell.
+    /// Makes a fresh, empty state for a window in which nothing but `calls` are made. It shares nothing with earlier
+    /// windows that a caller could tell.
     ///
     /// # Errors
     /// The state cannot be made.
-    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String>;
+    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents, calls: &[usize]) -> Result<(), String>;
 
     /// Who acts for a place. A target whose processes are only names has one thread per core and one coordinator, who act
     /// for all of them.

@@ -89,7 +89,10 @@ impl<T: Target> Interpreter<T> {
     ) -> Result<WindowResult, String> {
         let agents = check_places(test, self.crew.core_count())?;
         self.bindings.clear();
-        self.target.fresh(&mut self.crew, agents)?;
+        let steps = test.setup.iter().chain(&test.observe).map(|step| step.shape);
+        let used = steps.chain(test.calls.iter().map(|call| call.shape));
+        let used: Vec<usize> = used.filter_map(|shape| Some(shapes[shape].as_ref().ok()?.call)).collect();
+        self.target.fresh(&mut self.crew, agents, &used)?;
         let ran = self.run_in_fresh_state(shapes, test, window, closed);
         self.target.clean(&mut self.crew, agents)?;
         ran

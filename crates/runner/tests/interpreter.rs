@@ -38,7 +38,7 @@ impl Target for Register {
         &[Signature { name: "swap", parameters: &["new"] }, Signature { name: "ticket", parameters: &[] }]
     }
 
-    fn fresh(&mut self, _: &mut Crew<Self>, _: Agents) -> Result<(), String> {
+    fn fresh(&mut self, _: &mut Crew<Self>, _: Agents, _: &[usize]) -> Result<(), String> {
         REGISTER.store(0, Ordering::SeqCst);
         Ok(())
     }

@@ -207,7 +207,7 @@ impl Target for ScaleFsTarget {
         SIGNATURES
     }
 
-    fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents) -> Result<(), String> {
+    fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents, _: &[usize]) -> Result<(), String> {
         if self.window == 0 {
             self.directory(&CONSTRUCTION[1..])?;
         }

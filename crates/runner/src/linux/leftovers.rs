@@ -1,21 +1,23 @@
 //! What a window leaves behind, noted as it comes, so that it is removed with few system calls afterwards.
 
-use super::operation::check_name;
-use super::reserved;
+use super::operation::{Operation, Path, check_name};
 use super::system_call::system_call;
-use super::target::{Linux, call, check};
+use super::target::{Linux, check};
+use super::{held, reserved};
 use crate::crew::Crew;
 use crate::place::{PROCESS_LIMIT, Place};
-use crate::target::Agents;
+use crate::target::{Agents, Marks};
 
 /// The coordinator's own system calls are those of its process.
 pub(super) const COORDINATOR: Place = Place::Home { process: 0 };
 
 /// What the window under way leaves behind.
 pub struct Leftovers {
-    /// Absolute path of the window's directory.
-    path: String,
-    /// Directories below it that have been made.
+    /// Absolute path of the directory that holds the directories of all windows.
+    root: String,
+    /// Number of the window, which its directories' names begin with.
+    window: u64,
+    /// Directories of the window that have been made, as the test calls them.
     directories: Vec<String>,
     /// Names that may have been created in the working directory of some process.
     names: Vec<String>,
@@ -32,11 +34,12 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
-    /// Nothing, in a window's directory.
+    /// Nothing yet; the directories of this window will be made in `root`, an absolute path.
     #[must_use]
-    pub fn new(path: String) -> Self {
+    pub fn new(root: &str, window: u64) -> Self {
         Self {
-            path,
+            root: root.to_owned(),
+            window,
             directories: Vec::new(),
             names: Vec::new(),
             descriptors: false,
@@ -47,10 +50,16 @@ impl Leftovers {
         }
     }
 
-    /// The window's directory.
+    /// The directory that holds the directories of all windows, on the file system under test.
     #[must_use]
-    pub fn directory_path(&self) -> &str {
-        &self.path
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// The path of a directory of this window. No other window has it, so no dentry or inode outlives its window by name.
+    #[must_use]
+    pub fn path(&self, directory: &str) -> String {
+        format!("{}/{}.{directory}", self.root, self.window)
     }
 
     /// A process is about to make a call.
@@ -69,6 +78,11 @@ impl Leftovers {
             self.directories.push(name.to_owned());
         }
         Ok(is_new)
+    }
+
+    /// The directory in which processes start that enter none has been made; it is called by no name.
+    pub fn starting_directory(&mut self) {
+        self.directories.push(String::new());
     }
 
     /// A name may be created.
@@ -109,51 +123,59 @@ impl Leftovers {
         [&self.pages[..], &self.picked[self.process]].concat()
     }
 
-    /// Removes everything but the window's directory.
+    /// Removes everything.
     ///
     /// # Errors
     /// Something cannot be removed.
     pub(super) fn clean(&self, crew: &mut Crew<Linux>, agents: Agents) -> Result<(), String> {
-        for worker in self.mapped.into_iter().flatten() {
-            check("unmapping", call(crew, worker, libc::SYS_munmap, [reserved::BASE, reserved::SIZE_BYTES]))?;
-        }
         if self.descriptors {
-            let last = super::held::FIRST_PERMANENT - 1;
-            // Process 0 may hold files and pipes of the set-up without being among the agents.
-            let others = agents.iter().filter(|place| place.process() != 0);
-            for place in std::iter::once(COORDINATOR).chain(others) {
-                check("closing descriptors", call(crew, place, libc::SYS_close_range, [0, last, 0]))?;
-            }
+            check("closing descriptors", close_all())?; // process 0 may hold some without being among the agents
         }
-        self.remove_names(crew)
+        let others = agents.iter().filter(|place| place.process() != 0);
+        for place in others.filter(|place| self.descriptors && self.mapped[place.process()].is_none()) {
+            check("closing descriptors", steps(crew, place, |_| close_all()))?;
+        }
+        for worker in self.mapped.into_iter().flatten() {
+            let result = if self.descriptors && worker.process() != 0 {
+                steps(crew, worker, |_| unmap_all().min(close_all()))
+            } else {
+                steps(crew, worker, |_| unmap_all())
+            };
+            check("unmapping, or closing descriptors", result)?;
+        }
+        let path = &mut crew.operation(COORDINATOR).paths[0];
+        self.directories.iter().try_for_each(|directory| self.remove_directory(path, directory))
     }
 
-    fn remove_names(&self, crew: &mut Crew<Linux>) -> Result<(), String> {
-        let path = &mut crew.operation(COORDINATOR).paths[0];
-        if self.directories.is_empty() {
-            return self.names.iter().try_for_each(|name| {
-                path.set(&[&self.path, name])?;
-                unlink(path.address())
-            });
-        }
-        for directory in &self.directories {
-            for name in &self.names {
-                path.set(&[&self.path, directory, name])?;
-                unlink(path.address())?;
-            }
-            path.set(&[&self.path, directory])?;
-            match system_call(libc::SYS_rmdir, [path.address()]) {
-                result if result == -i64::from(libc::ENOTEMPTY) => {} // the sweep of the window's directory takes it
-                result => check("removing a directory", result)?,
+    /// Unlinks the names that the test could have created; only if something is left is the directory read.
+    fn remove_directory(&self, scratch: &mut Path, directory: &str) -> Result<(), String> {
+        let path = self.path(directory);
+        for name in &self.names {
+            scratch.set(&[&path, name])?;
+            match system_call(libc::SYS_unlink, [scratch.address()]) {
+                result if result == -i64::from(libc::ENOENT) => {}
+                result => check("removing a file", result)?,
             }
         }
-        Ok(())
+        scratch.set(&[&path])?;
+        match system_call(libc::SYS_rmdir, [scratch.address()]) {
+            result if result == -i64::from(libc::ENOTEMPTY) => {
+                std::fs::remove_dir_all(&path).map_err(|error| format!("removing {path}: {error}"))
+            }
+            result => check("removing a directory", result),
+        }
     }
 }
 
-fn unlink(path: u64) -> Result<(), String> {
-    match system_call(libc::SYS_unlink, [path]) {
-        result if result == -i64::from(libc::ENOENT) => Ok(()),
-        result => check("removing a file", result),
-    }
+fn steps(crew: &mut Crew<Linux>, place: Place, steps: fn(&mut Operation) -> i64) -> i64 {
+    crew.operation(place).steps(steps, []);
+    crew.run(place, Marks::None)
+}
+
+fn close_all() -> i64 {
+    system_call(libc::SYS_close_range, [0, held::FIRST_PERMANENT - 1, 0])
+}
+
+fn unmap_all() -> i64 {
+    system_call(libc::SYS_munmap, [reserved::BASE, reserved::SIZE_BYTES])
 }

@@ -1,11 +1,9 @@
-//! The target: every window starts in a fresh, empty directory, which is the working directory of all its processes.
-//!
-//! The directory's name counts up, and the directory is removed afterwards, so no dentry or inode outlives its window by
-//! name. Removal unlinks the names that the test could have created; only if something is left is the directory read.
+//! The target: every window has directories of its own. Its processes start in a fresh, empty one, unless the window enters
+//! directories by itself, or finds no file by name at all.
 
 use commutant_wire::value::Value;
 
-use super::calls::{self, After, LinuxCall, Memory};
+use super::calls::{self, After, LinuxCall, Memory, Names};
 use super::leftovers::{COORDINATOR, Leftovers};
 use super::operation::Operation;
 use super::system_call::system_call;
@@ -18,9 +16,9 @@ use crate::target::{Agents, Marks, Signature, Target};
 pub struct Linux {
     calls: Vec<&'static LinuxCall>,
     signatures: Vec<Signature>,
-    /// Absolute path of the directory that holds the windows' directories.
+    /// Absolute path of the directory that holds the directories of all windows.
     root: String,
-    /// Number of the window, for its directory's name.
+    /// Number of the window.
     window: u64,
     leftovers: Leftovers,
 }
@@ -34,14 +32,8 @@ impl Linux {
             signatures: calls::all().map(|call| call.signature).collect(),
             root: root.to_owned(),
             window: 0,
-            leftovers: Leftovers::new(root.to_owned()),
+            leftovers: Leftovers::new(root, 0),
         }
-    }
-
-    /// Removes whatever is left in the window's directory: slow, and only for calls that create names of their own.
-    fn sweep(&self) -> Result<(), String> {
-        let path = self.leftovers.directory_path();
-        std::fs::remove_dir_all(path).map_err(|error| format!("removing {path}: {error}"))
     }
 }
 
@@ -69,16 +61,22 @@ impl Target for Linux {
         &self.signatures
     }
 
-    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String> {
+    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents, calls: &[usize]) -> Result<(), String> {
         self.window += 1;
-        self.leftovers = Leftovers::new(format!("{}/{}", self.root, self.window));
+        self.leftovers = Leftovers::new(&self.root, self.window);
+        let find_by = |names| calls.iter().any(|call| self.calls[*call].names == names);
+        if !find_by(Names::Relative) || find_by(Names::Enters) {
+            return Ok(());
+        }
+        self.leftovers.starting_directory();
+        let directory = self.leftovers.path("");
         let path = &mut crew.operation(COORDINATOR).paths[0];
-        path.set(&[self.leftovers.directory_path()])?;
+        path.set(&[&directory])?;
         check("making a directory", system_call(libc::SYS_mkdir, [path.address(), 0o755]))?;
         for place in agents.iter() {
             // The path goes by the actor's operation: other processes do not share the coordinator's memory.
             let path = &mut crew.operation(place).paths[0];
-            path.set(&[self.leftovers.directory_path()])?;
+            path.set(&[&directory])?;
             let address = path.address();
             check("entering the directory", call(crew, place, libc::SYS_chdir, [address]))?;
         }
@@ -123,12 +121,6 @@ impl Target for Linux {
     }
 
     fn clean(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String> {
-        self.leftovers.clean(crew, agents)?;
-        let path = &mut crew.operation(COORDINATOR).paths[0];
-        path.set(&[self.leftovers.directory_path()])?;
-        match system_call(libc::SYS_rmdir, [path.address()]) {
-            result if result == -i64::from(libc::ENOTEMPTY) => self.sweep(),
-            result => check("removing the directory", result),
-        }
+        self.leftovers.clean(crew, agents)
     }
 }

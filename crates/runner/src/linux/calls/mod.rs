@@ -47,6 +47,17 @@ pub enum Memory {
     Process,
 }
 
+/// How a call finds files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// Not by name, or by a path that it makes itself.
+    Own,
+    /// In the working directory of the process.
+    Relative,
+    /// It sets the working directory of the process.
+    Enters,
+}
+
 /// Fills in an operation, and notes what has to be cleaned up later.
 type Prepare = fn(&mut Operation, &Arguments<'_>, &mut Leftovers) -> Result<(), String>;
 
@@ -56,6 +67,8 @@ pub struct LinuxCall {
     pub signature: Signature,
     /// Whose memory the call concerns.
     pub memory: Memory,
+    /// How the call finds files.
+    pub names: Names,
     /// Fills in the operation.
     pub prepare: Prepare,
     /// The result of a call that neither failed with an error number nor ended with a signal.
@@ -72,11 +85,16 @@ impl LinuxCall {
         result: fn(&Operation, i64) -> Value,
     ) -> Self {
         let signature = Signature { name, parameters };
-        Self { signature, memory: Memory::Own, prepare, result, after: After::Nothing }
+        Self { signature, memory: Memory::Own, names: Names::Own, prepare, result, after: After::Nothing }
     }
 
     const fn of_memory(mut self) -> Self {
         self.memory = Memory::Process;
+        self
+    }
+
+    const fn by(mut self, names: Names) -> Self {
+        self.names = names;
         self
     }
 

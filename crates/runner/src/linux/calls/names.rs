@@ -2,18 +2,21 @@
 
 use super::super::leftovers::Leftovers;
 use super::super::operation::Operation;
-use super::{After, CWD, LinuxCall, access_mode, flag, number, status, success};
+use super::{After, CWD, LinuxCall, Names, access_mode, flag, number, status, success};
 use crate::arguments::Arguments;
 
 pub(super) const CALLS: &[LinuxCall] = &[
     // Reports success only; the descriptor is closed after the window.
-    LinuxCall::new("open", &["name", "creat", "excl"], open_to_read_and_write, success).then(After::Close),
-    LinuxCall::new("open", &["name", "creat", "excl", "trunc", "readable", "writable"], open, number),
-    LinuxCall::new("link", &["old", "new"], link, success),
-    LinuxCall::new("unlink", &["name"], unlink, success),
-    LinuxCall::new("rename", &["src", "dst"], rename, success),
-    LinuxCall::new("stat", &["name"], stat, status),
-    LinuxCall::new("access", &["name"], access, success),
+    LinuxCall::new("open", &["name", "creat", "excl"], open_to_read_and_write, success)
+        .by(Names::Relative)
+        .then(After::Close),
+    LinuxCall::new("open", &["name", "creat", "excl", "trunc", "readable", "writable"], open, number)
+        .by(Names::Relative),
+    LinuxCall::new("link", &["old", "new"], link, success).by(Names::Relative),
+    LinuxCall::new("unlink", &["name"], unlink, success).by(Names::Relative),
+    LinuxCall::new("rename", &["src", "dst"], rename, success).by(Names::Relative),
+    LinuxCall::new("stat", &["name"], stat, status).by(Names::Relative),
+    LinuxCall::new("access", &["name"], access, success).by(Names::Relative),
 ];
 
 /// `open(name, creat, excl)` with O_RDWR.

@@ -121,7 +121,7 @@ fn peek_directory(
 ) -> Result<(), String> {
     let directory = arguments.text(0)?;
     check_name(directory)?;
-    operation.paths[0].set(&[leftovers.directory_path(), directory])?;
+    operation.paths[0].set(&[&leftovers.path(directory)])?;
     operation.steps(list_directory, [arguments.flag(1)?.into()]);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use commutant_wire::value::Value;
 
 use super::names::open_to_read_and_write;
-use super::{LinuxCall, number};
+use super::{LinuxCall, Names, number};
 
 pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new(
@@ -23,5 +23,6 @@ pub(super) const CALLS: &[LinuxCall] = &[
             open_to_read_and_write(operation, arguments, leftovers)
         },
         number,
-    ),
+    )
+    .by(Names::Relative),
 ];

@@ -8,14 +8,14 @@ use super::super::leftovers::Leftovers;
 use super::super::operation::{Operation, PAGE_BYTES, check_name};
 use super::super::system_call::system_call;
 use super::memory::{LENGTH, address, protection};
-use super::{CWD, LinuxCall, Status, access_mode, byte, nothing, offset};
+use super::{CWD, LinuxCall, Names, Status, access_mode, byte, nothing, offset};
 use crate::arguments::Arguments;
 
 pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new("make_file", &["file", "length"], make_file, |operation, _| Status::of(operation.stat()).number()),
     LinuxCall::new("fill_page", &["file", "page", "data"], fill_page, nothing),
     LinuxCall::new("name_file", &["file", "directory", "name"], name_file, nothing),
-    LinuxCall::new("enter_directory", &["directory"], enter_directory, nothing),
+    LinuxCall::new("enter_directory", &["directory"], enter_directory, nothing).by(Names::Enters),
     LinuxCall::new("open_file", &["fd", "file", "readable", "writable", "offset"], open_file, nothing),
     LinuxCall::new("make_pipe", &["pipe"], make_pipe, |operation, _| Status::of(operation.stat()).number()),
     LinuxCall::new("fill_pipe", &["pipe", "data"], fill_pipe, nothing),
@@ -30,7 +30,7 @@ const FILE_MODE: u64 = 0o644;
 
 fn make_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
     leftovers.descriptors();
-    operation.paths[0].set(&[leftovers.directory_path()])?;
+    operation.paths[0].set(&[leftovers.root()])?;
     operation.steps(
         |operation| {
             let [held, length, ..] = operation.arguments;
@@ -71,8 +71,9 @@ fn name_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
     let is_new = leftovers.directory(directory)?;
     leftovers.name(name);
     check_name(name)?;
-    operation.paths[0].set(&[leftovers.directory_path(), directory])?;
-    operation.paths[1].set(&[leftovers.directory_path(), directory, name])?;
+    let path = leftovers.path(directory);
+    operation.paths[0].set(&[&path])?;
+    operation.paths[1].set(&[&path, name])?;
     operation.steps(
         |operation| {
             let [held, is_new, ..] = operation.arguments;
@@ -95,7 +96,7 @@ fn enter_directory(
 ) -> Result<(), String> {
     let directory = arguments.text(0)?;
     let is_new = leftovers.directory(directory)?;
-    operation.paths[0].set(&[leftovers.directory_path(), directory])?;
+    operation.paths[0].set(&[&leftovers.path(directory)])?;
     operation.steps(
         |operation| {
             let path = operation.paths[0].address();
