@@ -141,6 +141,9 @@ impl<'g> Locked<'g> {
     #[inline]
     pub fn lookup(&self, key: &Key<'_>) -> Option<Found<'_>> {
         let (head, _) = self.bucket.head();
+        if !self.bucket.may_hold(key.hash) {
+            return None;
+        }
         // SAFETY: the chain is ours while we hold the lock.
         let entry = unsafe { find_in_chain(head, self.parity, key) }?;
         entry.exists(self.dir.decisions()).then(|| Found::of(entry, self.dir.decisions()))
@@ -162,7 +165,9 @@ impl<'g> Locked<'g> {
         let (head, _) = self.bucket.head();
         let mut chain_entries = 0;
         let mut tie = FIRST_TIE;
-        let mut walk = head;
+        // Only entries with our bit can have our position, and a chain with few bits is not crowded.
+        let must_walk = self.bucket.may_hold(key.hash) || self.bucket.filter_bits() >= CROWDED_ENTRIES;
+        let mut walk = if must_walk { head } else { ptr::null_mut() };
         // SAFETY: the chain is ours while we hold the lock.
         while let Some(entry) = unsafe { walk.as_ref() } {
             chain_entries += 1;
@@ -174,6 +179,7 @@ impl<'g> Locked<'g> {
             walk = entry.next(self.parity).load(Ordering::Relaxed);
         }
         let entry = Entry::allocate(self.guard.core(), key, tie, value, tag)?;
+        self.bucket.will_hold(key.hash);
         // SAFETY: fresh; published by `set_head` with a release.
         unsafe { entry.as_ref() }.next(self.parity).store(head, Ordering::Relaxed);
         self.bucket.set_head(entry.as_ptr());
@@ -192,6 +198,9 @@ impl<'g> Locked<'g> {
             let (head, _) = self.bucket.head();
             if head == entry.as_ptr() {
                 self.bucket.set_head(next);
+                if next.is_null() {
+                    self.bucket.holds_nothing();
+                }
             } else {
                 let mut before = &*head;
                 loop {

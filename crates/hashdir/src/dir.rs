@@ -156,8 +156,12 @@ impl HashDir {
         loop {
             // SAFETY: tables and entries are retired, so they live as long as the guard.
             let current = unsafe { &*table };
-            let (head, moved) = current.bucket(key.hash as usize).head();
+            let bucket = current.bucket(key.hash as usize);
+            let (head, moved) = bucket.head();
             if !moved {
+                if head.is_null() || !bucket.may_hold(key.hash) {
+                    return None;
+                }
                 // SAFETY: as above.
                 return unsafe { find_in_chain(head, current.parity, key) };
             }

@@ -71,6 +71,7 @@ impl HashDir {
             if !bucket.head().1 {
                 for target in (index..next.bucket_count()).step_by(table.bucket_count()) {
                     next.bucket(target).set_head(ptr::null_mut());
+                    next.bucket(target).holds_nothing();
                 }
                 move_chain(bucket, table.parity, next);
             }
@@ -146,6 +147,7 @@ fn move_chain(bucket: &Bucket, parity: usize, next: &Table) {
         let target = next.bucket(entry.hash() as usize);
         let (target_head, _) = target.head();
         entry.next(next.parity).store(target_head, Ordering::Relaxed);
+        target.will_hold(entry.hash());
         target.set_head(head);
         head = entry.next(parity).load(Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 
 use epoch::{Retired, RetiredKind};
 use percpu::{CacheLine, Core, CoreLock, LockRank, OutOfMemory, SizeClass};
-use sync::atomic::{AtomicPtr, Ordering};
+use sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::entry::Entry;
 
@@ -29,39 +29,80 @@ pub(crate) const MAX_BUCKETS: usize = (1 << MAX_SEGMENTS.ilog2()) * SEGMENT_BUCK
 /// A chain and its lock, on two lines.
 #[repr(C)]
 pub(crate) struct Bucket {
-    /// Guarded by `lock`, read by anybody. Bit 0: the chain has moved to the next table.
-    head: CacheLine<AtomicPtr<Entry>>,
+    head: CacheLine<Head>,
     pub(crate) lock: CacheLine<CoreLock>,
+}
+
+/// A bucket's first line. Guarded by the bucket's lock, read by anybody.
+struct Head {
+    /// Bit 0: the chain has moved to the next table.
+    first: AtomicPtr<Entry>,
+    /// A bit for each entry that the chain has had since it was last empty, chosen by its hash: a name whose bit is not
+    /// set is not in the chain, and none of its entries has to be fetched from memory to know that.
+    filter: AtomicU64,
 }
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Bucket>() == 128);
 
+/// A hash's bit in the filter: of bits that choose no bucket, and that are part of the hash's position in listings.
+#[inline]
+fn filter_bit(hash: u64) -> u64 {
+    1 << (hash >> 48 & 63)
+}
+
 const MOVED: usize = 1;
 
 impl Bucket {
     fn new() -> Bucket {
-        Bucket { head: CacheLine(AtomicPtr::new(ptr::null_mut())), lock: CacheLine(CoreLock::new()) }
+        let head = Head { first: AtomicPtr::new(ptr::null_mut()), filter: AtomicU64::new(0) };
+        Bucket { head: CacheLine(head), lock: CacheLine(CoreLock::new()) }
     }
 
     /// The first entry, and whether the chain has moved (then nothing is said by its being empty).
     #[inline]
     pub(crate) fn head(&self) -> (*mut Entry, bool) {
         // Acquire pairs with the release in `set_head` and `mark_moved`.
-        let head = self.head.load(Ordering::Acquire);
+        let head = self.head.first.load(Ordering::Acquire);
         (head.map_addr(|address| address & !MOVED), head.addr() & MOVED != 0)
     }
 
     /// With the lock held.
     #[inline]
     pub(crate) fn set_head(&self, head: *mut Entry) {
-        self.head.store(head, Ordering::Release);
+        self.head.first.store(head, Ordering::Release);
+    }
+
+    /// Whether an entry with this hash may be in the chain whose head was loaded just before. If not, none was at a moment
+    /// since then: bits go only when the chain is empty.
+    #[inline]
+    pub(crate) fn may_hold(&self, hash: u64) -> bool {
+        self.head.filter.load(Ordering::Acquire) & filter_bit(hash) != 0
+    }
+
+    /// How many different bits the chain's entries have had: about its length, if names do not come and go.
+    #[inline]
+    pub(crate) fn filter_bits(&self) -> usize {
+        self.head.filter.load(Ordering::Relaxed).count_ones() as usize
+    }
+
+    /// With the lock held, before an entry with this hash becomes the head.
+    #[inline]
+    pub(crate) fn will_hold(&self, hash: u64) {
+        let filter = &self.head.filter;
+        filter.store(filter.load(Ordering::Relaxed) | filter_bit(hash), Ordering::Release);
+    }
+
+    /// With the lock held and the chain empty.
+    #[inline]
+    pub(crate) fn holds_nothing(&self) {
+        self.head.filter.store(0, Ordering::Release);
     }
 
     /// With the lock held, when the chain is complete in the next table.
     pub(crate) fn mark_moved(&self) {
         let (head, _) = self.head();
-        self.head.store(head.map_addr(|address| address | MOVED), Ordering::Release);
+        self.head.first.store(head.map_addr(|address| address | MOVED), Ordering::Release);
     }
 }
 
