@@ -16,10 +16,10 @@ from commutant.interfaces.posix.memory import MemoryCalls
 from commutant.interfaces.posix.names import NameCalls
 from commutant.interfaces.posix.observation import Observation, place_in_order
 from commutant.interfaces.posix.opening import Opening
-from commutant.interfaces.posix.operations import Operations
+from commutant.interfaces.posix.operations import Operations, Stat
 from commutant.interfaces.posix.setup.state import StateSetup
-from commutant.interfaces.posix.state import Descriptor, Flag, Inum, Name, Number, Page
-from commutant.lang import Errno, Map, Process, Range, Sort, Struct, Time, call, unused
+from commutant.interfaces.posix.state import Descriptor, Flag, Name, Number
+from commutant.lang import Errno, Map, Process, Range, Sort, Struct, call, unused
 
 Always = Annotated[int, Range(1, 1)]
 """A flag that every test sets: it tells a target which variant of a call is meant."""
@@ -34,17 +34,6 @@ class AnyEnds(Struct):
 
     read_end: Handle
     write_end: Handle
-
-
-class ChosenStat(Struct):
-    """What fstatx tells: which file, and of the rest what was asked for; None for the others."""
-
-    ino: Inum
-    pipe: bool
-    nlink: int
-    size: Page
-    mtime: Time
-    ctime: Time
 
 
 class Handles(Operations):
@@ -97,24 +86,23 @@ class Fstatx(Operations):
     """fstat with a choice of fields."""
 
     @call
-    def fstatx(self, process: Process, fd: Number, nlink: bool, size: bool, times: bool) -> Errno | ChosenStat:
+    def fstatx(self, process: Process, fd: Number, nlink: bool, size: bool, times: bool) -> Errno | Stat:
         """fstatx (section 7.2): like fstat, with those of link count, size and times that are asked for.
 
-        Which file it is never changes, so that it is told in any case.
+        What was not asked for is None. Which file it is never changes, so that it is told in any case.
         """
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
             return Errno.EBADF
         stat = self.stat_of_pipe(descriptor.inum) if descriptor.pipe else self.stat_of_file(descriptor.inum)
         left_out: Any = None
-        return ChosenStat(
-            ino=stat.ino,
-            pipe=stat.pipe,
-            nlink=stat.nlink if nlink else left_out,
-            size=stat.size if size else left_out,
-            mtime=stat.mtime if times else left_out,
-            ctime=stat.ctime if times else left_out,
-        )
+        if not nlink:
+            stat.nlink = left_out
+        if not size:
+            stat.size = left_out
+        if not times:
+            stat.mtime = stat.ctime = left_out
+        return stat
 
 
 class AnyObservation(Observation, Handles):

@@ -10,6 +10,7 @@ from commutant.interfaces.posix.operations import Operations
 from commutant.interfaces.posix.state import (
     PIPE_CAPACITY_PAGES,
     Data,
+    Descriptor,
     Inum,
     Number,
     Page,
@@ -37,14 +38,18 @@ class DataCalls(Operations):
             if descriptor.write_end:
                 return Errno.EBADF
             return self._read_pipe(descriptor.inum)
+        result = self._read_file(descriptor, descriptor.offset)
+        if isinstance(result, Read):
+            descriptor.offset += result.pages
+        return result
+
+    def _read_file(self, descriptor: Descriptor, page: int) -> Errno | Read:
         if not descriptor.readable:
             return Errno.EBADF
         inode = self.inodes[descriptor.inum]
-        if descriptor.offset >= inode.length:
+        if page >= inode.length:
             return Read(pages=0, data=self.zero)
-        data = self.read_page(inode, descriptor.offset)
-        descriptor.offset += 1
-        return Read(pages=1, data=data)
+        return Read(pages=1, data=self.read_page(inode, page))
 
     def _read_pipe(self, inum: Inum) -> Errno | Read:
         pipe = self.pipes[inum]
@@ -64,10 +69,15 @@ class DataCalls(Operations):
             if not descriptor.write_end:
                 return Errno.EBADF
             return self._write_pipe(descriptor.inum, data)
+        result = self._write_file(descriptor, descriptor.offset, data)
+        if not isinstance(result, Errno):
+            descriptor.offset += result
+        return result
+
+    def _write_file(self, descriptor: Descriptor, page: int, data: Data) -> Errno | int:
         if not descriptor.writable:
             return Errno.EBADF
-        self.write_page(self.inodes[descriptor.inum], descriptor.offset, data)
-        descriptor.offset += 1
+        self.write_page(self.inodes[descriptor.inum], page, data)
         return 1
 
     def _write_pipe(self, inum: Inum, data: Data) -> Errno | int:
@@ -85,14 +95,7 @@ class DataCalls(Operations):
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
             return Errno.EBADF
-        if descriptor.pipe:
-            return Errno.ESPIPE
-        if not descriptor.readable:
-            return Errno.EBADF
-        inode = self.inodes[descriptor.inum]
-        if page >= inode.length:
-            return Read(pages=0, data=self.zero)
-        return Read(pages=1, data=self.read_page(inode, page))
+        return Errno.ESPIPE if descriptor.pipe else self._read_file(descriptor, page)
 
     @call
     def pwrite(self, process: Process, fd: Number, page: Page, data: Data) -> Errno | int:
@@ -100,9 +103,4 @@ class DataCalls(Operations):
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
             return Errno.EBADF
-        if descriptor.pipe:
-            return Errno.ESPIPE
-        if not descriptor.writable:
-            return Errno.EBADF
-        self.write_page(self.inodes[descriptor.inum], page, data)
-        return 1
+        return Errno.ESPIPE if descriptor.pipe else self._write_file(descriptor, page, data)
