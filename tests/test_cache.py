@@ -11,6 +11,8 @@ import pytest
 from commutant.analyzer import analyze
 from commutant.cache import ResultCache
 from commutant.lang import load_interface
+from commutant.testgen import corpus as corpora
+from commutant.testgen import generate
 
 KEY = {"model": "abc", "size": 2}
 
@@ -143,3 +145,23 @@ def test_an_analysis_is_taken_from_the_cache_until_a_source_changes(
     (tmp_path / "helper.py").write_text(HELPER.replace("10", "20"))
     with pytest.raises(TypeError):
         analyze(model, detail="conditions", cache=kept.cache)
+
+
+def test_a_corpus_from_the_cache_is_the_one_that_was_made(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_interface("names")
+    first = generate(model, ["link", "stat"], cache=kept.cache)
+    corpora.write_corpus(first, tmp_path / "first.jsonl.gz")
+    monkeypatch.setattr("commutant.testgen.generation.map_in_processes", None)  # no other way to a corpus
+    second = generate(model, ["link", "stat"], cache=kept.cache)
+    corpora.write_corpus(second, tmp_path / "second.jsonl.gz")
+    assert (tmp_path / "first.jsonl.gz").read_bytes() == (tmp_path / "second.jsonl.gz").read_bytes()
+    assert corpora.tests_per_set(second.tests) == corpora.tests_per_set(first.tests)
+    assert len(second.tests) == len(first.tests) > 0
+    assert list(second.tests) == list(corpora.read_corpus(tmp_path / "first.jsonl.gz").tests)
+    assert second.analysis is not None
+    assert first.analysis is not None
+    assert second.analysis.to_json() == first.analysis.to_json()
+    with pytest.raises(TypeError):
+        generate(model, ["link", "stat"], level="path", cache=kept.cache)

@@ -20,7 +20,7 @@ from commutant.analyzer.commute import CallSet
 from commutant.analyzer.condition import Cube, Leaf, contradictory, facts_of
 from commutant.analyzer.faults import no_state, time_limit
 from commutant.analyzer.parallel import FEW, MakeExecutor, ModelReference, Progress, map_in_processes
-from commutant.analyzer.sentences import sentences
+from commutant.analyzer.sentences import cases, sentences
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.smtlib import script
 from commutant.analyzer.vocabulary import Vocabulary
@@ -95,15 +95,25 @@ class SetAnalysis:
         return sentences(self.cubes, self.calls, self.vocabulary)
 
     @property
+    def cases(self) -> list[tuple[str, Cube]]:
+        """The cases in which the calls commute: sentence and cube."""
+        return cases(self.cubes, self.calls, self.vocabulary)
+
+    @property
     def refusals(self) -> list[tuple[str, list[str]]]:
         """Per difference that a caller could see ("result of rename.0"), when it shows."""
+        return [(name, [text for text, _ in found]) for name, found in self.refused_cases]
+
+    @property
+    def refused_cases(self) -> list[tuple[str, list[tuple[str, Cube]]]]:
+        """Per difference that a caller could see, the cases in which it shows: sentence and cube."""
         grouped: dict[str, list[Cube]] = {}
         for difference, cube in refusals(self.leaves, self.choices):
             apart = self.choices.renamed(cube)
             if any(self.vocabulary.chosen_in(other) and not contradictory([*apart, *other]) for other in self.cubes):
                 difference += ", unless another choice makes them commute"
             grouped.setdefault(difference, []).append(cube)
-        return [(name, sentences(cubes, self.calls, self.vocabulary)) for name, cubes in grouped.items()]
+        return [(name, cases(cubes, self.calls, self.vocabulary)) for name, cubes in grouped.items()]
 
     def to_smt2(self) -> str:
         """The condition as an SMT-LIB script."""
@@ -168,34 +178,36 @@ def analyze(
     if cache is not None:
         key["engine"] = engine_hash("lang", "symbolic", "analyzer")
         kept = cache.get("analysis", key)
-        found = None if kept is None else _read(interface, size, chosen, kept)
+        found = None if kept is None else from_kept(interface, size, chosen, kept)
         if found is not None:
             return found
     started = time.perf_counter()
     work = [(ModelReference(interface), one, detail) for one in chosen]
-    many = jobs > 1 and len(chosen) >= FEW
-    costs = _estimated_costs(interface, chosen) if many else None
+    costs = estimated_costs(interface, chosen, jobs)
     sets = map_in_processes(_analyze_set, work, jobs, progress, make_executor=make_executor, costs=costs)
     analysis = Analysis(interface, size, time.perf_counter() - started, tuple(sets))
     if cache is not None:
-        cache.put("analysis", key, _written(analysis))
+        cache.put("analysis", key, to_kept(analysis))
     return analysis
 
 
-def _estimated_costs(interface: type[Interface], chosen: Sequence[tuple[str, ...]]) -> list[float]:
-    """Which sets take long: paths of a set are about as many as the products of those of its calls."""
+def estimated_costs(interface: type[Interface], chosen: Sequence[tuple[str, ...]], jobs: int) -> list[float] | None:
+    """Which sets take long: paths of a set are about as many as the products of those of its calls. None where it does
+    not matter."""
+    if jobs <= 1 or len(chosen) < FEW:
+        return None
     paths = {call: _count(interface, (call,))[0] for call in {call for one in chosen for call in one}}
     return [prod(paths[call] for call in one) for one in chosen]
 
 
-def _written(analysis: Analysis) -> bytes:
+def to_kept(analysis: Analysis) -> bytes:
     """The analysis as it is kept in the cache."""
     sets = [{**one.to_json(), "conditions": one.known_conditions, "smt2": one.known_smt2} for one in analysis.sets]
     return json.dumps({"seconds": analysis.seconds, "sets": sets}, separators=(",", ":")).encode()
 
 
-def _read(interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], kept: bytes) -> Analysis | None:
-    """The analysis that `_written` wrote; None for anything else."""
+def from_kept(interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], kept: bytes) -> Analysis | None:
+    """The analysis that `to_kept` wrote; None for anything else."""
     try:
         document = json.loads(kept)
         sets = []

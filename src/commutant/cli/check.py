@@ -80,7 +80,7 @@ def command(
     jobs: int,
     seed: int,
     no_cache: bool,
-    executor: str,
+    executor: str | None,
     fail_on: str | None,
     baseline: tuple[Path, ...],
     suppress: Path | None,
@@ -123,7 +123,7 @@ def command(
         else:
             from commutant.cli.generate import make_corpus
 
-            corpus = make_corpus(what, calls, size, level, jobs=jobs)
+            corpus = make_corpus(what, calls, size, level, jobs=jobs, executor=executor, no_cache=no_cache)
         check = checking.new(corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output)
     for earlier in known:
         gate.refuse_without_common_test(earlier, check)

@@ -41,7 +41,7 @@ def command(
     level: str,
     jobs: int,
     no_cache: bool,
-    executor: str,
+    executor: str | None,
     output: Path | None,
     format_: str,
 ) -> int:
@@ -52,7 +52,7 @@ def command(
     if output is not None and output.exists():
         raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
     started = time.monotonic()
-    corpus = make_corpus(interface, calls, size, level, jobs=jobs)
+    corpus = make_corpus(interface, calls, size, level, jobs=jobs, executor=executor, no_cache=no_cache)
     if output is not None and output.name.endswith(".jsonl.gz"):
         path = output
     else:
@@ -72,14 +72,34 @@ def command(
     return 0
 
 
-def make_corpus(interface: str, calls: tuple[str, ...] | None, size: int, level: str, *, jobs: int) -> Corpus:
-    """The corpus of an interface argument, with a progress bar."""
+def make_corpus(
+    interface: str,
+    calls: tuple[str, ...] | None,
+    size: int,
+    level: str,
+    *,
+    jobs: int,
+    executor: str | None = None,
+    no_cache: bool = False,
+) -> Corpus:
+    """The corpus of an interface argument, with a progress bar; from the cache, unless `no_cache`."""
+    from commutant.analyzer import executor_named
+    from commutant.cache import ResultCache
     from commutant.lang import load_interface
     from commutant.testgen import generate
 
     model = load_interface(interface)
     with console.ProgressBar("generating tests") as bar:
-        return generate(model, calls, size, level=level, jobs=jobs, progress=bar)
+        return generate(
+            model,
+            calls,
+            size,
+            level=level,
+            jobs=jobs,
+            progress=bar,
+            make_executor=executor_named(executor) if executor else None,
+            cache=None if no_cache else ResultCache(console.message),
+        )
 
 
 def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, path: Path) -> dict[str, object]:

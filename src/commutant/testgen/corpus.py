@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import gzip
+import io
 import json
 import os
 import tempfile
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from commutant.errors import RunError, UsageError
 from commutant.testgen.corpus_checks import Malformed, read_header, read_test
 from commutant.testgen.equal_objects import EqualObjects
-from commutant.testgen.packed import PackedTests
+from commutant.testgen.packed import KeptTests, PackedTests
 from commutant.testgen.testcase import TestCase, encode
 
 if TYPE_CHECKING:
@@ -76,8 +77,22 @@ def tests_per_set(tests: Sequence[TestCase]) -> Counter[tuple[str, ...]]:
     return Counter(tuple([call.call for call in test.calls]) for test in tests)
 
 
+def content_of(corpus: Corpus) -> bytes:
+    """The corpus as a file holds it; equal corpora give equal bytes."""
+    tests = corpus.tests
+    if isinstance(tests, KeptTests):
+        return tests.content
+    content = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=content, mtime=0) as packed:
+        packed.write(encode(corpus.header()).encode() + b"\n")
+        lines = tests.lines if isinstance(tests, PackedTests) else (encode(test.to_json()) for test in tests)
+        for line in lines:
+            packed.write(line.encode() + b"\n")
+    return content.getvalue()
+
+
 def write_corpus(corpus: Corpus, path: Path) -> None:
-    """Writes the corpus to `path`, all of it or nothing; equal corpora give equal bytes.
+    """Writes the corpus to `path`, all of it or nothing.
 
     Raises RunError if the file cannot be written (full disk, missing permission).
     """
@@ -85,15 +100,8 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         temporary = Path(name)
-        with (
-            os.fdopen(handle, "wb") as raw,
-            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
-        ):
-            packed.write(encode(corpus.header()).encode() + b"\n")
-            tests = corpus.tests
-            lines = tests.lines if isinstance(tests, PackedTests) else (encode(test.to_json()) for test in tests)
-            for line in lines:
-                packed.write(line.encode() + b"\n")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content_of(corpus))
         temporary.chmod(0o644)
         temporary.replace(path)
     except OSError as error:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commutant.analyzer import Analysis, CallSet, SetAnalysis, sets_of_calls
+from commutant.analyzer.analysis import estimated_costs, from_kept, to_kept
 from commutant.analyzer.condition import facts_of
 from commutant.analyzer.faults import no_state, time_limit
-from commutant.analyzer.parallel import Progress, map_in_processes
+from commutant.analyzer.parallel import MakeExecutor, ModelReference, Progress, map_in_processes
 from commutant.analyzer.sentences import sentence
 from commutant.analyzer.vocabulary import Vocabulary
+from commutant.cache import ResultCache, engine_hash
 from commutant.errors import UsageError
 from commutant.lang.interface import Interface
 from commutant.lang.load import model_hash
 from commutant.testgen.classes import LEVELS, Level, classes
-from commutant.testgen.corpus import Corpus
+from commutant.testgen.corpus import Corpus, content_of
 from commutant.testgen.materialize import Materializer, NoSetup
-from commutant.testgen.packed import PackedTests
+from commutant.testgen.packed import KeptTests, PackedTests
 
 
 def generate(
@@ -29,17 +33,30 @@ def generate(
     level: str = "conflict",
     jobs: int = 1,
     progress: Progress | None = None,
+    make_executor: MakeExecutor | None = None,
+    cache: ResultCache | None = None,
 ) -> Corpus:
     """The tests of every set of `size` calls at a coverage level (see `classes`), with the analysis behind them.
 
     Tests come in the order of the sets and their paths; ids are content hashes, so equal models give equal corpora.
-    Raises UsageError as `analyze` does, and for an unknown level.
+    With a cache, a corpus that was made before is taken from it. Raises UsageError as `analyze` does, and for an
+    unknown level.
     """
     if level not in LEVELS:
         raise UsageError(f"unknown level {level!r}: expected one of {', '.join(LEVELS)}")
-    started = time.perf_counter()
     chosen = sets_of_calls(interface, calls, size)
-    found = map_in_processes(_generate_set, [(interface, one, level) for one in chosen], jobs, progress)
+    model = model_hash(interface)
+    key: dict[str, object] = {"model": model, "calls": list(calls or ()), "size": size, "level": level}
+    if cache is not None:
+        key["engine"] = engine_hash("lang", "symbolic", "analyzer", "testgen")
+        kept = cache.get("corpus", key)
+        corpus = None if kept is None else _from_kept(interface, size, chosen, level, model, kept)
+        if corpus is not None:
+            return corpus
+    started = time.perf_counter()
+    work = [(ModelReference(interface), one, level) for one in chosen]
+    costs = estimated_costs(interface, chosen, jobs)
+    found = map_in_processes(_generate_set, work, jobs, progress, make_executor=make_executor, costs=costs)
     tests = PackedTests(line for generated in found for line in generated.lines)
     without_setup = {
         "-".join(one): generated.without_setup
@@ -51,7 +68,34 @@ def generate(
         for one, generated in zip(chosen, found, strict=True)
     )
     analysis = Analysis(interface, size, time.perf_counter() - started, sets)
-    return Corpus(interface.interface_name, level, model_hash(interface), tests, without_setup, analysis)
+    corpus = Corpus(interface.interface_name, level, model, tests, without_setup, analysis)
+    if cache is not None:
+        cache.put("corpus", key, _to_kept(corpus, analysis, tests))
+    return corpus
+
+
+def _to_kept(corpus: Corpus, analysis: Analysis, tests: PackedTests) -> bytes:
+    """The corpus as it is kept in the cache: a line of counts, a line of the analysis, and the file."""
+    counts = {"tests": [[*key, count] for key, count in tests.per_set.items()], "without_setup": corpus.without_setup}
+    return json.dumps(counts).encode() + b"\n" + to_kept(analysis) + b"\n" + content_of(corpus)
+
+
+def _from_kept(
+    interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], level: str, model: str, kept: bytes
+) -> Corpus | None:
+    """The corpus that `_to_kept` wrote; None for anything else."""
+    try:
+        first, second, content = kept.split(b"\n", 2)
+        counts = json.loads(first)
+        per_set = Counter({tuple(map(str, key)): int(count) for *key, count in counts["tests"]})
+        without_setup = {str(name): int(count) for name, count in counts["without_setup"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    analysis = from_kept(interface, size, chosen, second)
+    if analysis is None:
+        return None
+    tests = KeptTests(content, per_set)
+    return Corpus(interface.interface_name, level, model, tests, without_setup, analysis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +108,9 @@ class GeneratedSet:
     without_setup: int
 
 
-def _generate_set(work: tuple[type[Interface], tuple[str, ...], Level]) -> GeneratedSet:
-    interface, calls, level = work
+def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> GeneratedSet:
+    reference, calls, level = work
+    interface = reference.model
     call_set = CallSet(interface, calls)
     materializer = Materializer(interface, calls, level)
     vocabulary = Vocabulary(interface, call_set.signatures)

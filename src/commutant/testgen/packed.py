@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,6 +54,28 @@ class PackedTests(Sequence[TestCase]):
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class KeptTests(PackedTests):
+    """The tests of a corpus file that was kept as a whole, with their numbers per set: unpacked when somebody looks at
+    one."""
+
+    def __init__(self, content: bytes, per_set: Counter[tuple[str, ...]]) -> None:
+        self.content = content
+        self._per_set = per_set
+
+    @cached_property
+    def _lines(self) -> dict[str, str]:  # type: ignore[override]
+        lines = gzip.decompress(self.content).decode().splitlines()[1:]
+        return {_id_of(line): line for line in lines}
+
+    @property
+    def per_set(self) -> Counter[tuple[str, ...]]:
+        """The number of tests by the calls of a set."""
+        return self._per_set.copy()
+
+    def __len__(self) -> int:
+        return self._per_set.total()
 
 
 def _id_of(line: str) -> str:
