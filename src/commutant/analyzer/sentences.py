@@ -16,7 +16,12 @@ from commutant.symbolic import Term
 
 def sentences(cubes: Sequence[Cube], calls: tuple[str, ...], vocabulary: Vocabulary) -> list[str]:
     """One sentence per cube, mirror images merged."""
-    texts: list[str] = []
+    return [text for text, _ in cases(cubes, calls, vocabulary)]
+
+
+def cases(cubes: Sequence[Cube], calls: tuple[str, ...], vocabulary: Vocabulary) -> list[tuple[str, Cube]]:
+    """The sentences, each with the cube that it says."""
+    found: list[tuple[str, Cube]] = []
     seen: set[frozenset[Fact]] = set()
     available = {frozenset(_canonical(fact) for fact in cube) for cube in cubes}
     for cube in cubes:
@@ -25,9 +30,9 @@ def sentences(cubes: Sequence[Cube], calls: tuple[str, ...], vocabulary: Vocabul
         } & available
         if not images & seen:
             text = sentence(cube, vocabulary)
-            texts.append(text + ("  (or the calls exchanged)" if len(images) > 1 else ""))
+            found.append((text + ("  (or the calls exchanged)" if len(images) > 1 else ""), cube))
         seen |= images
-    return texts
+    return found
 
 
 def sentence(cube: Cube, vocabulary: Vocabulary) -> str:

@@ -17,6 +17,7 @@ READABLE_SIZE = 2
         "commutant analyze figure4",
         "commutant analyze figure4 --calls rename,rename --format smt2",
         "commutant analyze names --calls open,unlink --format json",
+        "commutant analyze names --calls open,unlink --why",
         "commutant analyze my_model.py:Counter --size 3",
     ),
 )
@@ -26,6 +27,8 @@ READABLE_SIZE = 2
 @options.jobs
 @options.no_cache
 @options.executor
+@click.option("--examples", is_flag=True, help="Also print cases that do not commute, and an example of each.")
+@click.option("--why", is_flag=True, help="As --examples, with two orders that a caller can tell apart.")
 @options.output_format("text", "json", "smt2")
 def command(
     interface: str,
@@ -34,6 +37,8 @@ def command(
     jobs: int,
     no_cache: bool,
     executor: str | None,
+    examples: bool,
+    why: bool,
     format_: str,
 ) -> int:
     """Prints the exact conditions under which the calls of INTERFACE commute.
@@ -44,6 +49,7 @@ def command(
     """
     from commutant.analyzer import analyze, executor_named
     from commutant.cache import ResultCache
+    from commutant.cli.cases import lines_of
     from commutant.lang import load_interface
 
     model = load_interface(interface)
@@ -71,8 +77,11 @@ def command(
         if index and readable:
             console.write("\n")
         console.write(f"{', '.join(one.calls)}: {_counts(one.paths, one.commutative_paths, one.unknown)}\n")
-        for condition in one.conditions if readable else ():
-            console.write(f"  - {condition}\n")
+        if not readable:
+            continue
+        lines = lines_of(one, why=why) if examples or why else (f"  - {condition}" for condition in one.conditions)
+        for line in lines:
+            console.write(f"{line}\n")
     if not readable:
         example = ",".join(analysis.sets[0].calls)
         console.message(f"for the conditions of a set of {size}, name its calls: --calls {example}")

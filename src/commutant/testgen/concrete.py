@@ -89,6 +89,11 @@ class Start:
     observed: dict[tuple[object, ...], str] = field(default_factory=dict)
     """Observations as JSON, by the state that they were made of, the values known before, and the calls."""
 
+    @classmethod
+    def of(cls, state: Interface) -> Start:
+        """A state that is there without a set-up."""
+        return cls(state, (), Canonical(), _packed(state))
+
     def copy(self) -> Interface:
         """The state, to be changed."""
         if self.packed is None:
@@ -170,6 +175,15 @@ class ConcreteModel:
                     outcomes[self._outcome(start, calls, order, observe, oracle)] = None
                 if not oracle.step():
                     return list(outcomes)
+
+    def end(self, start: Start, calls: Sequence[tuple[str, Mapping[str, Any]]], order: Sequence[int]) -> Interface:
+        """The state that the calls end in, by the first choices."""
+        state, oracle = start.copy(), ReplayedOracle()
+        with answered_by(oracle):
+            for index in order:
+                oracle.begin(f"call.{index}", TICK_OF_CALLS)
+                self.perform(state, *calls[index])
+        return state
 
     def _outcome(
         self,

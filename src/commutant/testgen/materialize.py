@@ -15,12 +15,12 @@ from commutant.analyzer.commute import Outcome
 from commutant.analyzer.faults import faults_of
 from commutant.errors import UsageError
 from commutant.lang.interface import CallSignature, Interface, Invocation
-from commutant.lang.types import OpaqueValue, Sort, SortType, Struct, struct_fields
+from commutant.lang.types import OpaqueValue, Struct, struct_fields
 from commutant.symbolic import Context
 from commutant.testgen.canonical import Canonical, agree
 from commutant.testgen.concrete import ConcreteModel, Observation, Start
 from commutant.testgen.testcase import PlacedCall, Value, call_json, encode, id_of
-from commutant.testgen.valuation import Valuation
+from commutant.testgen.valuation import Valuation, sorts_of
 
 
 class NoSetup(Exception):
@@ -35,7 +35,7 @@ class Materializer:
         self.calls = calls
         self.level = level
         self.signatures: tuple[CallSignature, ...] = tuple(interface.signature(call) for call in calls)
-        self.sorts = {sort.__name__: sort for sort in _sorts(interface)}
+        self.sorts = sorts_of(interface)
         indices = range(len(calls))
         self._symmetries = [o for o in permutations(indices) if all(calls[o[i]] == calls[i] for i in indices)]
         self._seen: set[str] = set()
@@ -194,32 +194,3 @@ def _growth_strings(length: int) -> list[tuple[int, ...]]:
     for _ in range(length - 1):
         strings = [(*s, process) for s in strings for process in range(max(s) + 2)]
     return strings
-
-
-def _sorts(interface: type[Interface]) -> list[type[Sort]]:
-    from commutant.lang.types import MapType, SeqType, StructType, TupleType, Type
-
-    found: list[type[Sort]] = []
-
-    def visit(type_: Type) -> None:
-        if isinstance(type_, SortType):
-            if type_.sort not in found:
-                found.append(type_.sort)
-        elif isinstance(type_, MapType):
-            visit(type_.key)
-            visit(type_.value)
-        elif isinstance(type_, SeqType):
-            visit(type_.item)
-        elif isinstance(type_, TupleType):
-            for item in type_.items:
-                visit(item)
-        elif isinstance(type_, StructType):
-            for field in struct_fields(type_.struct).values():
-                visit(field)
-
-    for type_ in interface.state_types().values():
-        visit(type_)
-    for call in interface.call_names():
-        for type_ in interface.signature(call).parameters.values():
-            visit(type_)
-    return found

@@ -81,13 +81,19 @@ class Valuation:
         return value
 
     def _map(self, value: SymbolicMap) -> Map[Any, Any]:
+        """Entries in the order of their keys, whatever the order in which the model asks for them."""
         known = self._context.bool_values
-        content: Map[Any, Any] = Map()
-        for entry in value.content.entries:
-            if not isinstance(entry.presence, bool) and known.get(entry.presence.index, False):
-                key = self(entry.key)
-                content[key] = self(entry.value) if entry.known else self.of_type(value.content.type.value)
-        return content
+        entries = [
+            (self(entry.key), entry)
+            for entry in value.content.entries
+            if not isinstance(entry.presence, bool) and known.get(entry.presence.index, False)
+        ]
+        if len(entries) > 1:
+            entries.sort(key=lambda found: _place(found[0]))
+        return Map(
+            (key, self(entry.value) if entry.known else self.of_type(value.content.type.value))
+            for key, entry in entries
+        )
 
     def of_type(self, type_: Type) -> Any:
         """A value that nobody has looked at."""
@@ -133,3 +139,37 @@ class Valuation:
     def of_sorts(self) -> dict[type[Sort], list[Any]]:
         """The values handed out so far, per sort, in the order of their first use."""
         return {sort: self._by_sort[name] for name, sort in self._sorts.items()}
+
+
+def _place(key: Any) -> tuple[Any, ...]:
+    """Where a key stands among others of its map."""
+    if isinstance(key, OpaqueValue):
+        return (len(key.label), key.label)
+    return tuple([_place(part) for part in key]) if isinstance(key, tuple) else (key,)
+
+
+def sorts_of(interface: type[Interface]) -> dict[str, type[Sort]]:
+    """Every sort of a model's state and arguments by name, in the order of the text."""
+    found: dict[str, type[Sort]] = {}
+
+    def visit(type_: Type) -> None:
+        if isinstance(type_, SortType):
+            found.setdefault(type_.sort.__name__, type_.sort)
+        elif isinstance(type_, MapType):
+            visit(type_.key)
+            visit(type_.value)
+        elif isinstance(type_, SeqType):
+            visit(type_.item)
+        elif isinstance(type_, TupleType):
+            for item in type_.items:
+                visit(item)
+        elif isinstance(type_, StructType):
+            for field in struct_fields(type_.struct).values():
+                visit(field)
+
+    for type_ in interface.state_types().values():
+        visit(type_)
+    for call in interface.call_names():
+        for type_ in interface.signature(call).parameters.values():
+            visit(type_)
+    return found
