@@ -5,6 +5,8 @@
 //! every 64 calls and is counted. A second table has FxMark's changes of a shared directory by one and two threads (time
 //! divided by the calls of all threads), a third memory and the cost of creation in a directory that grows.
 
+mod compare;
+
 use std::fs;
 use std::hint::black_box;
 use std::os::unix::fs::MetadataExt;
@@ -12,13 +14,13 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use compare::{compare, quartiles};
 use percpu::{Arena, ArenaConfig, CacheLine, Core, HeapRegion, OwnerId};
 use scalefs::names::{self, RenameMode};
 use scalefs::{Context, Credentials, Direct, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, attributes};
 use sync::Spin;
 
 const FILES: usize = 1000;
-const CALLS: usize = 5000;
 /// Calls per thread and phase in the shared directory: long enough that starting threads does not count.
 const SHARED_CALLS: usize = 40_000;
 
@@ -61,36 +63,6 @@ impl Ours<'_> {
         let (from, to) = ((AT, from.as_bytes()), (AT, to.as_bytes()));
         names::rename(&self.begin(), from, to, RenameMode::Replace).unwrap();
     }
-}
-
-fn nanoseconds_per_call(mut call: impl FnMut(usize)) -> f64 {
-    let start = Instant::now();
-    (0..CALLS).for_each(&mut call);
-    start.elapsed().as_nanos() as f64 / CALLS as f64
-}
-
-fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
-    values.sort_by(f64::total_cmp);
-    [values.len() / 4, values.len() / 2, 3 * values.len() / 4].map(|index| values[index])
-}
-
-fn compare(title: &str, rounds: usize, mut ours: impl FnMut(usize), mut theirs: impl FnMut(usize)) {
-    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        our_times.push(nanoseconds_per_call(&mut ours));
-        their_times.push(nanoseconds_per_call(&mut theirs));
-    }
-    let (ours, theirs) = (quartiles(our_times), quartiles(their_times));
-    println!(
-        "{title:<22} {:8.0} [{:.0}, {:.0}] {:8.0} [{:.0}, {:.0}] {:8.3}",
-        ours[1],
-        ours[0],
-        ours[2],
-        theirs[1],
-        theirs[0],
-        theirs[2],
-        ours[1] / theirs[1]
-    );
 }
 
 fn against_tmpfs(rounds: usize) {
@@ -226,7 +198,7 @@ fn shared_directories(rounds: usize) {
 }
 
 fn large_directory(file_count: usize) {
-    let mut region = HeapRegion::new(file_count * 700 + (64 << 20)).unwrap();
+    let mut region = HeapRegion::new(file_count * 1000 + (64 << 20)).unwrap();
     region.populate();
     let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();

@@ -1,61 +1,19 @@
 //! Descriptors, data and pipes on one core, with what fails; several threads; nothing lost in the end.
 #![cfg(not(loom))]
 
-use std::ptr::NonNull;
+mod instance;
 
-use pages::{PAGE_BYTES, PagePool};
-use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use instance::with_instance;
+use pages::PAGE_BYTES;
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::names::{self};
 use scalefs::{
-    Credentials, DESCRIPTOR_LIMIT, DataVerbs, Errno, Fields, InProcess, NumberChoice, OnExec, OpenFlags, Process,
-    ScaleFs, ScaleFsConfig, Start, StatusFlags,
+    DESCRIPTOR_LIMIT, DataVerbs, Errno, Fields, InProcess, NumberChoice, OnExec, OpenFlags, Start, StatusFlags,
 };
 use sync::Spin;
 
 const PAGE: i64 = PAGE_BYTES as i64;
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
-
-fn owner() -> OwnerId {
-    OwnerId::new(1).unwrap()
-}
-
-/// An instance with so many pages, a process, and a core; checks that nothing is left in the end.
-struct Instance<'a> {
-    arena: &'a Arena,
-    fs: &'a ScaleFs,
-}
-
-fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
-    let mut region = HeapRegion::new(16 << 20).unwrap();
-    let mut pages = HeapRegion::new((page_count as usize + 1) * PAGE_BYTES).unwrap();
-    let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
-    let core = arena.claim(0, owner()).unwrap();
-    let base = NonNull::new(pages.as_mut_ptr()).unwrap();
-    // SAFETY: the pages are ours alone until the test ends.
-    let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
-    let config = ScaleFsConfig { root_bucket_count: 4, count_slots_per_core: 2, ..ScaleFsConfig::default() };
-    let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
-    let before = arena.live_bytes();
-    drop(core);
-    test(&Instance { arena, fs });
-    let core = arena.claim(0, owner()).unwrap();
-    for _ in 0..20 {
-        fs.maintain_with_idle_cores(&core, &Spin);
-    }
-    assert_eq!(pool.free_pages(), u64::from(page_count), "pages were lost");
-    assert_eq!(arena.live_bytes(), before, "objects were lost");
-}
-
-impl Instance<'_> {
-    fn core(&self, number: usize) -> Core<'_> {
-        self.arena.claim(number, owner()).unwrap()
-    }
-
-    fn process(&self, core: &Core) -> Process {
-        Process::new(self.fs, core, Credentials::SUPERUSER)
-    }
-}
 
 fn open<D: DataVerbs>(verbs: &D, name: &[u8], flags: OpenFlags) -> Result<u32, Errno> {
     data::open(verbs, Start::WorkingDirectory, name, flags, 0o600, PLAIN)

@@ -1,0 +1,53 @@
+//! An instance for tests of data: with a pool of pages, and a look at the end whether anything was lost.
+
+use std::ptr::NonNull;
+
+use pages::{PAGE_BYTES, PagePool};
+use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use scalefs::{Credentials, Process, ScaleFs, ScaleFsConfig};
+use sync::Spin;
+
+fn owner() -> OwnerId {
+    OwnerId::new(1).unwrap()
+}
+
+/// An instance of four cores.
+pub struct Instance<'a> {
+    arena: &'a Arena,
+    /// The file system.
+    pub fs: &'a ScaleFs,
+}
+
+/// Runs a test on an instance with so many pages; checks in the end that nothing is left of what it made.
+pub fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
+    let mut region = HeapRegion::new(16 << 20).unwrap();
+    let mut pages = HeapRegion::new((page_count as usize + 1) * PAGE_BYTES).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
+    let core = arena.claim(0, owner()).unwrap();
+    let base = NonNull::new(pages.as_mut_ptr()).unwrap();
+    // SAFETY: the pages are ours alone until the test ends.
+    let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
+    let config = ScaleFsConfig { root_bucket_count: 4, count_slots_per_core: 2, ..ScaleFsConfig::default() };
+    let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
+    let before = arena.live_bytes();
+    drop(core);
+    test(&Instance { arena, fs });
+    let core = arena.claim(0, owner()).unwrap();
+    for _ in 0..20 {
+        fs.maintain_with_idle_cores(&core, &Spin);
+    }
+    assert_eq!(pool.free_pages(), u64::from(page_count), "pages were lost");
+    assert_eq!(arena.live_bytes(), before, "objects were lost");
+}
+
+impl Instance<'_> {
+    /// Becomes a core.
+    pub fn core(&self, number: usize) -> Core<'_> {
+        self.arena.claim(number, owner()).unwrap()
+    }
+
+    /// A process of user 0.
+    pub fn process(&self, core: &Core) -> Process {
+        Process::new(self.fs, core, Credentials::SUPERUSER)
+    }
+}
