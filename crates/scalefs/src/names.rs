@@ -184,6 +184,9 @@ pub fn open<V: Verbs>(
                 walk.follow_last(node)?;
                 continue;
             }
+            if verbs.kind(node) == Kind::Symlink {
+                check_sticky_creation(verbs, directory, node)?;
+            }
             return open_existing(verbs, node, flags);
         }
         check_permission(verbs, directory, Need::CHANGE_NAMES)?;
@@ -197,6 +200,15 @@ pub fn open<V: Verbs>(
             Err(refusal) => start_again(refusal)?,
         }
     }
+}
+
+/// Linux: `may_create_in_sticky`, whose exceptions are for regular files and pipes: whoever would create a file where
+/// another user has put a symbolic link is told EACCES before ELOOP, the superuser too.
+fn check_sticky_creation<V: Verbs>(verbs: &V, directory: V::Node, symlink: V::Node) -> Result<(), Errno> {
+    let (parent, owner) = (verbs.permissions(directory), verbs.permissions(symlink).user);
+    let is_public = parent.mode & STICKY != 0 && parent.mode & 0o002 != 0;
+    let is_known = owner == parent.user || owner == verbs.credentials().user;
+    if is_public && !is_known { Err(Errno::EACCES) } else { Ok(()) }
 }
 
 fn open_existing<V: Verbs>(verbs: &V, node: V::Node, flags: OpenFlags) -> Result<Opened<V::Node>, Errno> {
