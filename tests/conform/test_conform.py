@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,14 +13,16 @@ from commutant.conform import Conform, Conformance, judge
 from commutant.errors import RunError, UsageError
 from commutant.interfaces.names import Names
 from commutant.lang import load_interface
+from commutant.targets import batches
 from commutant.targets.base import SequenceRecord
+from commutant.targets.linux.session import BATCH_WINDOWS
 from commutant.targets.registry import load_target
 from tests.conform.model_target import ModelSession, ModelTarget
 from tests.conform.models import Cache, ExclusiveIsIgnored, LinkForgetsToCount, RenameOfLinksRemoves
 
 
 def conform(interface: Any, target: Any, **options: Any) -> Conformance:
-    with Conform(interface, target, **({"sequences": 600} | options)) as running:
+    with Conform(interface, target, **({"sequences": 256, "length": 10} | options)) as running:
         running.start(lambda text: None)
         found = running.run()
     assert target.closed and not multiprocessing.active_children()
@@ -29,7 +32,7 @@ def conform(interface: Any, target: Any, **options: Any) -> Conformance:
 def test_a_right_implementation_has_no_difference_and_everything_is_counted() -> None:
     found = conform(Names, ModelTarget(Names), sequences=700, jobs=2)
     assert (found.tally.sequences, found.tally.undecided, found.differences, found.ended) == (700, 0, (), None)
-    assert found.tally.calls > 700 * 5 and found.go_on == 700
+    assert found.tally.calls > 700 * 4 and found.go_on == 700
     assert found.text().startswith("names on model: no difference in 700 sequences, ")
 
 
@@ -40,7 +43,7 @@ def test_distinct_differences_are_told_apart_and_counted_once() -> None:
     found = conform(Names, ModelTarget(Both), most=2)
     shown = {tuple(call.name for call in one.shrunk.sequence.calls) for one in found.differences}
     assert shown == {("open", "link"), ("open", "open")}
-    assert found.text().count("again: commutant conform names --target model --seed ") == 2
+    assert found.text().count("again: commutant conform names --target model --length 10 --seed ") == 2
 
 
 def test_the_command_draws_the_same_sequence_again() -> None:
@@ -93,7 +96,7 @@ def test_an_interrupt_leaves_what_was_found() -> None:
         if done >= 256:
             raise KeyboardInterrupt
 
-    with Conform(Names, target, sequences=100_000, most=100) as running:
+    with Conform(Names, target, sequences=100_000, length=6, most=100) as running:
         running.start(lambda text: None)
         found = running.run(interrupt)
         assert isinstance(found.ended, KeyboardInterrupt)
@@ -137,8 +140,26 @@ def test_a_mistake_of_a_model_is_found_on_a_real_target(argument: str) -> None:
     assert [call.name for call in difference.shrunk.sequence.calls] == ["open", "link", "rename"]
 
 
-def test_linux_does_what_posix18_says() -> None:
-    found = conform_real("posix18", "linux", sequences=500)
+def test_a_kernel_that_panics_is_reported_with_its_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is none makes the runner, which is the guest's init, give up, and so the kernel panic."""
+    encode = batches.SequenceBatch.encode
+    encoded = itertools.count()
+    broken = 2
+
+    def sabotaged(batch: batches.SequenceBatch) -> bytes:
+        return b"no batch" if next(encoded) == broken else encode(batch)
+
+    monkeypatch.setattr(batches.SequenceBatch, "encode", sabotaged)
+    found = conform_real("names", "linux", sequences=256)
+    (difference,) = found.differences
+    assert difference.number == broken * BATCH_WINDOWS and difference.shrunk.repeats == 0
+    assert "Kernel panic" in str(difference.shrunk.fault.crashed) and "not a batch" in difference.text()
+    assert found.tally.sequences == 256
+
+
+@pytest.mark.parametrize("calls", [None, ["open", "pipe", "write", "read", "close"]])
+def test_linux_does_what_posix18_says(calls: list[str] | None) -> None:
+    found = conform_real("posix18", "linux", sequences=250, calls=calls, seed=1_000_000)
     assert found.differences == () and found.tally.undecided == 0, found.text()
 
 

@@ -22,7 +22,7 @@ from tests.conform.models import (
 
 
 def conform(interface: Any, target: Any, **options: Any) -> Conformance:
-    with Conform(interface, target, **({"sequences": 600} | options)) as running:
+    with Conform(interface, target, **({"sequences": 256, "length": 10} | options)) as running:
         running.start(lambda text: None)
         return running.run()
 
@@ -77,7 +77,7 @@ class Flaky(ModelSession):
 
 
 def test_a_difference_that_comes_now_and_then_is_shrunk_by_repetition() -> None:
-    found = conform(Names, ModelTarget(Names, session=Flaky), sequences=1000)
+    found = conform(Names, ModelTarget(Names, session=Flaky), sequences=256)
     assert len(calls_of(found)) == SHORTEST[RenameOfLinksRemoves]
     assert found.differences[0].shrunk.repeats == 8
     assert f"each candidate run {found.differences[0].shrunk.repeats} times" in found.text()

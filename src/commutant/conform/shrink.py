@@ -219,13 +219,13 @@ def _renamed(call: Call, names: dict[Any, Any]) -> Call:
 
 
 def _with_simpler_calls(interface: type[Interface], sequence: CallSequence) -> Iterator[CallSequence]:
-    """One call on whatever core, in another process, or with one simpler argument."""
+    """One call, then all, on whatever core or in process 0; one call with one simpler argument."""
     for index, call in enumerate(sequence.calls):
         for simpler in _simpler_calls(interface, sequence, call):
             calls = (*sequence.calls[:index], simpler, *sequence.calls[index + 1 :])
             yield dataclasses.replace(sequence, calls=calls)
-    everywhere = tuple(dataclasses.replace(call, core=None) for call in sequence.calls)
-    yield dataclasses.replace(sequence, calls=everywhere)
+    yield dataclasses.replace(sequence, calls=tuple(dataclasses.replace(call, core=None) for call in sequence.calls))
+    yield dataclasses.replace(sequence, calls=tuple(dataclasses.replace(call, process=0) for call in sequence.calls))
 
 
 def _simpler_calls(interface: type[Interface], sequence: CallSequence, call: Call) -> Iterator[Call]:
