@@ -228,7 +228,7 @@ class Type:
 
     def zero(self) -> Any:
         """The value that a concrete state starts with where its author gives none."""
-        raise NotImplementedError
+        raise AssertionError(f"{type(self).__name__} says no zero")
 
 
 @dataclass(frozen=True, slots=True)
