@@ -51,9 +51,14 @@ def commutant_run(*arguments: str) -> Run:
     return Run(*json.loads(_run([sys.executable, "-c", _MEASURE, str(COMMUTANT), *arguments])))
 
 
+def text_of(*argv: str) -> str:
+    """What a command prints. Raises RuntimeError if it fails."""
+    return _run(list(argv))
+
+
 def json_of(*argv: str) -> Any:
     """The JSON document that a command prints. Raises RuntimeError if it fails."""
-    return json.loads(_run(list(argv)))
+    return json.loads(text_of(*argv))
 
 
 def _run(argv: list[str]) -> str:
