@@ -106,10 +106,10 @@ def _maps_meet(left: SymbolicMap, right: SymbolicMap) -> bool:
 
 def _scan_meets(left: SymbolicMap, right: SymbolicMap) -> bool:
     """Whether the right side changed or made known what the left side asked about several keys at once."""
-    if not left.scans and not left.counted:
+    if not left.scans and left.counted is None:
         return False
     assigned = [number for number, cell in right.cells.items() if cell.assigned]
-    if left.counted and (assigned or any(number >= left.counted for number in right.looked)):
+    if left.counted is not None and (assigned or any(number >= left.counted for number in right.looked)):
         return True
     keys = [left.content.entries[number].key for number in assigned]
     return any(_may_be_equal(prefix, split_key(key)[0]) for prefix in left.scans for key in keys)

@@ -352,7 +352,7 @@ class SymbolicMap:
 
     `cells` is what it holds by itself, `looked` the entries that it was asked about, `emptied` whether it was cleared
     since it was copied and `cleared` whether it ever was. `scans` are the prefixes under which the lowest absent number
-    was asked for, and `counted` of how many entries all were looked at.
+    was asked for, and `counted` of how many entries all were looked at, if so.
     """
 
     __slots__ = ("cells", "cleared", "content", "counted", "emptied", "looked", "scans", "source")
@@ -365,7 +365,7 @@ class SymbolicMap:
         self.cleared: bool = source is not None and source.cleared
         self.emptied = False
         self.scans: list[tuple[Any, ...]] = []
-        self.counted = 0
+        self.counted: int | None = None
 
     def initial(self) -> SymbolicMap:
         """A view of the initial content."""
@@ -443,7 +443,7 @@ class SymbolicMap:
             if self._has(number):
                 found.append((self.content.entries[number].key, self.value(number)))
             number += 1
-        self.counted = max(number, 1)
+        self.counted = number
         return found
 
     def equal_where(
@@ -470,7 +470,7 @@ class SymbolicMap:
                 if not same_or_absent(mine, theirs, same):
                     return False
             number += 1
-        self.counted = other.counted = max(number, 1)
+        self.counted = other.counted = number
         return True
 
     def _equal_where_new(
