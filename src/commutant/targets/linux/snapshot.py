@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,9 @@ _BOOT_SECONDS = 120.0
 _FILES = ("state", "ram", "kallsyms", "btf")
 _KEPT = 6
 """Snapshots in the cache folder, of about 100 MB each."""
+
+_RESUMED_SECONDS = 3600.0
+"""Whoever looked at a snapshot has opened its files by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ def take_snapshot(
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Only one program at a time looks at or makes a snapshot; the lock goes with the program, however it ends."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +138,7 @@ def _locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise RunError(f"{folder.parent}: {error.strerror}; make it writable, or set XDG_CACHE_HOME") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, how)
         yield
     finally:
         os.close(descriptor)
@@ -204,11 +208,19 @@ def _boot_and_save(
 
 
 def _forget_old(folder: Path) -> None:
-    """Removes snapshots that have not been used for longest: each build of the runner has its own."""
-    others = [path for path in folder.parent.iterdir() if path.is_dir() and path != folder]
-    others.sort(key=lambda path: path.stat().st_mtime)
-    for old in others[: -(_KEPT - 1)]:
-        shutil.rmtree(old, ignore_errors=True)
+    """Removes snapshots that have not been used for longest: each build of the runner has its own.
+
+    Those that another program looks at or makes, or has just looked at and may be about to resume, stay.
+    """
+    others = []
+    for path in folder.parent.iterdir():
+        if path.is_dir() and path.suffix != ".part" and path != folder:
+            with contextlib.suppress(OSError):  # another program was faster
+                others.append((path.stat().st_mtime, path))
+    for used, old in sorted(others)[: -(_KEPT - 1)]:
+        if used < time.time() - _RESUMED_SECONDS:
+            with contextlib.suppress(BlockingIOError), _locked(old, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                shutil.rmtree(old, ignore_errors=True)
 
 
 def _anonymous_file(stack: contextlib.ExitStack, name: str, content: bytes) -> int:
