@@ -17,8 +17,10 @@ COMMANDS = {
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
     "xz": "xz-utils",
+    "pahole": "pahole",
 }
-"""A command, and the package that brings it: the emulators, a compiler and linker, the browser of the page's test."""
+"""A command, and the package that brings it: the emulators, a compiler and linker, the browser of the page's test, the
+reader of kernel types that ours is compared with."""
 
 STATIC_C_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libc.a")
 
