@@ -190,7 +190,7 @@ fn main() {
     let mut region = HeapRegion::new(1 << 30).expect("memory");
     let arena = Arena::create(&mut region, ArenaConfig::new(3)).expect("an arena");
     let cores = [0, 1, 2].map(|number| arena.claim(number, OwnerId::new(1).expect("not zero")).expect("a core"));
-    let config = ScaleFsConfig { hash_seed, directory_bucket_count: 1024, ..ScaleFsConfig::default() };
+    let config = ScaleFsConfig { hash_seed, directory_bucket_count: 128, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create(&cores[2], config).expect("a file system");
     let context = &Context::new(fs, &cores[2], Credentials::SUPERUSER);
     let mailboxes = [const { Mailbox(AtomicU64::new(IDLE)) }; 2];

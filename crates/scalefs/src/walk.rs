@@ -78,6 +78,13 @@ pub(crate) fn check_permission<V: Verbs>(verbs: &V, node: V::Node, need: Need) -
     if class & need.0 == need.0 { Ok(()) } else { Err(Errno::EACCES) }
 }
 
+/// Whether a path, or the target of a symbolic link, is the end of a walk or only on its way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    End,
+    Middle,
+}
+
 /// A walk that has come to the last component of its path.
 pub(crate) struct Walk<'v, V: Verbs> {
     verbs: &'v V,
@@ -86,9 +93,7 @@ pub(crate) struct Walk<'v, V: Verbs> {
     pub(crate) last: Last<'v>,
     /// Whether a slash follows the last component: it must be a directory.
     pub(crate) has_slash: bool,
-    /// What is left of the path, and, above it, of the targets of symbolic links on the way.
-    rest: [&'v [u8]; MAX_SYMLINKS + 1],
-    depth: usize,
+    /// Symbolic links followed so far.
     symlinks: usize,
 }
 
@@ -119,21 +124,18 @@ impl<'v, V: Verbs> Walk<'v, V> {
             Start::Handle(node) if verbs.kind(node) == Kind::Directory => node,
             Start::Handle(_) => return Err(Errno::ENOTDIR),
         };
-        let mut rest: [&[u8]; MAX_SYMLINKS + 1] = [&[]; MAX_SYMLINKS + 1];
-        rest[0] = path;
-        let mut walk = Walk { verbs, directory, last: Last::Root, has_slash: false, rest, depth: 0, symlinks: 0 };
-        walk.run()?;
+        let mut walk = Walk { verbs, directory, last: Last::Root, has_slash: false, symlinks: 0 };
+        walk.run(path, Part::End)?;
         Ok(walk)
     }
 
     /// Follows the symbolic link that the last component leads to, to the last component of what it stands for.
     pub(crate) fn follow_last(&mut self, symlink: V::Node) -> Result<(), Errno> {
         self.last = Last::Root;
-        self.enter_link(symlink)?;
-        self.run()
+        self.follow(symlink, Part::End)
     }
 
-    fn enter_link(&mut self, symlink: V::Node) -> Result<(), Errno> {
+    fn follow(&mut self, symlink: V::Node, part: Part) -> Result<(), Errno> {
         if self.symlinks == MAX_SYMLINKS {
             return Err(Errno::ELOOP);
         }
@@ -142,43 +144,31 @@ impl<'v, V: Verbs> Walk<'v, V> {
         if target.first() == Some(&b'/') {
             self.directory = self.verbs.root();
         }
-        if !self.rest[self.depth].is_empty() {
-            self.depth += 1;
-        }
-        self.rest[self.depth] = target;
-        Ok(())
+        self.run(target, part)
     }
 
-    fn run(&mut self) -> Result<(), Errno> {
-        loop {
-            let path = without_slashes(self.rest[self.depth]);
-            if path.is_empty() {
-                self.rest[self.depth] = path;
-                if self.depth == 0 {
-                    return Ok(());
-                }
-                self.depth -= 1;
-                continue;
-            }
+    /// Walks along a path: to its last component, or, in the middle of another, through it. Symbolic links in the middle
+    /// nest, at most as deep as there may be of them.
+    fn run(&mut self, path: &'v [u8], part: Part) -> Result<(), Errno> {
+        let mut path = without_slashes(path);
+        while !path.is_empty() {
             check_permission(self.verbs, self.directory, Need::SEARCH)?;
             let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
             let (component, behind) = path.split_at(end);
-            self.rest[self.depth] = without_slashes(behind);
-            while self.depth > 0 && self.rest[self.depth].is_empty() {
-                self.depth -= 1;
-            }
+            path = without_slashes(behind);
             let last = match component {
                 b"." => Last::Dot,
                 b".." => Last::DotDot,
                 name => Last::Name(name),
             };
-            if self.rest[self.depth].is_empty() {
+            if part == Part::End && path.is_empty() {
                 self.last = last;
                 self.has_slash |= !behind.is_empty();
-                return Ok(());
+            } else {
+                self.step(last)?;
             }
-            self.step(last)?;
         }
+        Ok(())
     }
 
     fn step(&mut self, component: Last<'_>) -> Result<(), Errno> {
@@ -193,11 +183,13 @@ impl<'v, V: Verbs> Walk<'v, V> {
                 let found = self.verbs.look_up(self.directory, &key).ok_or(Errno::ENOENT)?;
                 let node = self.verbs.node(&found);
                 match self.verbs.kind(node) {
-                    Kind::Directory => self.directory = node,
-                    Kind::Symlink => self.enter_link(node)?,
-                    Kind::Regular | Kind::Pipe => return Err(Errno::ENOTDIR),
+                    Kind::Directory => {
+                        self.directory = node;
+                        Ok(())
+                    }
+                    Kind::Symlink => self.follow(node, Part::Middle),
+                    Kind::Regular | Kind::Pipe => Err(Errno::ENOTDIR),
                 }
-                Ok(())
             }
         }
     }
