@@ -1,5 +1,5 @@
 /*
- * link-rename-35aad1d34f15
+ * link-rename-8242302b3345
  * link(old=a, new=b) || rename(src=a, dst=c)
  * Class: by hand
  *
