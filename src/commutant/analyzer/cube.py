@@ -12,8 +12,9 @@ edges that close their square are known without a run, and so is that they end i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from commutant.lang.interface import Interface
 from commutant.symbolic.effects import independent, transfer
@@ -21,6 +22,30 @@ from commutant.symbolic.state import clone
 
 Corner = tuple[int, ...]
 """The calls that have run, in ascending order."""
+
+
+class Edge(NamedTuple):
+    """One call, `last`, from one corner to another. `squares` are the faces of the cube that it closes: the corner
+    without another call that has run, and that call. `is_first`: no edge before it leads to the same end."""
+
+    start: Corner
+    last: int
+    end: Corner
+    squares: tuple[tuple[Corner, int], ...]
+    is_first: bool
+
+
+@cache
+def _edges(count: int) -> tuple[Edge, ...]:
+    """All edges of the cube of so many calls, in the order in which they are walked."""
+    edges = []
+    for size in range(1, count + 1):
+        for end in combinations(range(count), size):
+            for last in reversed(end):
+                start = _without(end, last)
+                squares = tuple((_without(start, other), other) for other in start)
+                edges.append(Edge(start, last, end, squares, last == end[-1]))
+    return tuple(edges)
 
 
 class Run:
@@ -62,32 +87,28 @@ class Cube:
     def first_difference(self) -> tuple[int | None, Corner] | None:
         """The first call whose result, or (None) the subset whose state, depends on the order; None without one."""
         results: dict[int, Any] = {}
-        everyone = range(self._count)
-        for size in range(1, self._count + 1):
-            for subset in combinations(everyone, size):
-                for last in reversed(subset):
-                    run = self._run(_without(subset, last), last)
-                    if results.setdefault(last, run.result) is not run.result and not self._same_result(
-                        results[last], run.result
-                    ):
-                        return last, subset
-                    if not self._joins(subset, last):
-                        return None, subset
+        for edge in _edges(self._count):
+            run = self._run(edge)
+            known = results.setdefault(edge.last, run.result)
+            if known is not run.result and not self._same_result(known, run.result):
+                return edge.last, edge.end
+            if not self._joins(edge):
+                return None, edge.end
         return None
 
-    def _run(self, start: Corner, index: int) -> Run:
+    def _run(self, edge: Edge) -> Run:
         """The call's run from this corner: one from an earlier corner, if what has run since is independent of it."""
-        for other in start:
-            before = _without(start, other)
+        index = edge.last
+        for before, other in edge.squares:
             if self._are_independent(before, other, index):
                 run = self._runs[before, index]
                 if self._confirm is not None:
-                    self._confirm(run.result, self._perform(index, clone(self._state(start))))
+                    self._confirm(run.result, self._perform(index, clone(self._state(edge.start))))
                 break
         else:
-            state = clone(self._state(start))
-            run = Run(start, self._perform(index, state), state)
-        self._runs[start, index] = run
+            state = clone(self._state(edge.start))
+            run = Run(edge.start, self._perform(index, state), state)
+        self._runs[edge.start, index] = run
         return run
 
     def _are_independent(self, start: Corner, left: int, right: int) -> bool:
@@ -98,15 +119,13 @@ class Cube:
             known = self._independent[key] = independent(mine.state, theirs.state)
         return known
 
-    def _joins(self, subset: Corner, last: int) -> bool:
-        """Whether the state after the subset, with this call as its last, is the one that other orders lead to."""
-        position = subset.index(last)
-        earlier = subset[position + 1 :]
-        if not earlier:
+    def _joins(self, edge: Edge) -> bool:
+        """Whether the state at the end of the edge is the one that the edges before led to."""
+        if edge.is_first:
             return True
-        if any(self._are_independent(_without(_without(subset, last), other), last, other) for other in earlier):
+        if any(self._are_independent(before, other, edge.last) for before, other in edge.squares if other > edge.last):
             return True
-        return self._equivalent(clone(self._state(subset)), clone(self._arrival(subset, last)))
+        return self._equivalent(clone(self._state(edge.end)), clone(self._arrival(edge.end, edge.last)))
 
     def _state(self, corner: Corner) -> Interface:
         """The state at a corner, on the first way that led there."""
