@@ -1,0 +1,48 @@
+"""ScaleFS at length: ten million random calls against tmpfs, thousands of concurrent histories, and all `loom` models."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS = 10
+CALLS_PER_PART = 1_000_000
+CALLS_PER_SEED = 200
+"""As in crates/scalefs/tests/tmpfs/main.rs: a seed stands for one sequence of so many calls."""
+HISTORIES = 6_000
+MODELS = sorted(path.parents[1].name for path in ROOT.glob("crates/*/tests/loom.rs"))
+
+pytestmark = pytest.mark.long
+
+
+def run_test(crate: str, name: str, environment: Mapping[str, str]) -> None:
+    """Runs one test program of a crate, built with optimisation."""
+    cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
+    command = [cargo, "test", "--quiet", "--release", "--locked", "--offline", "-p", crate, "--test", name]
+    outcome = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert outcome.returncode == 0, outcome.stdout[-4000:] + outcome.stderr[-4000:]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_calls_against_tmpfs(part: int) -> None:
+    seed = 1 + part * (CALLS_PER_PART // CALLS_PER_SEED)
+    run_test("scalefs", "tmpfs", {"SCALEFS_FUZZ_CALLS": str(CALLS_PER_PART), "SCALEFS_FUZZ_SEED": str(seed)})
+
+
+def test_concurrent_histories() -> None:
+    run_test("scalefs", "histories", {"SCALEFS_HISTORIES": str(HISTORIES)})
+
+
+@pytest.mark.parametrize("crate", MODELS)
+def test_loom_models(crate: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Under `--cfg loom` everything is built apart."""
+    target = tmp_path_factory.getbasetemp() / "loom"
+    run_test(crate, "loom", {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": str(target)})
