@@ -20,7 +20,7 @@ PAIRS = sets_of_calls(POSIX18, None, 2)
 LEVELS = ("path", "conflict", "full")
 
 
-@pytest.mark.parametrize("level, calls", zip(LEVELS, random.Random(18).sample(PAIRS, 3), strict=True))
+@pytest.mark.parametrize("level, calls", list(zip(LEVELS, random.Random(18).sample(PAIRS, 3), strict=True)))
 def test_every_class_of_a_pair_has_a_test(level: str, calls: tuple[str, ...]) -> None:
     corpus = generate(POSIX18, calls, level=level)
     assert corpus.tests and not corpus.without_setup
