@@ -1,4 +1,4 @@
-"""ScaleFS at length: ten million random calls against tmpfs, thousands of concurrent histories, and all `loom` models."""
+"""ScaleFS at length: ten million random calls against tmpfs, thousands of histories, and all `loom` models."""
 
 from __future__ import annotations
 
