@@ -46,13 +46,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let process = Process::new(fs, &core, Credentials::SUPERUSER);
     {
         let call = fs.enter(&core, &process, &host);
-        directories::make_directory(call.objects(), AT, b"/home", 0o755)?;
-        directories::make_directory(call.objects(), AT, b"/home/ann", 0o700)?;
+        directories::make_directory(call.objects(), AT, b"/people", 0o755)?;
+        directories::make_directory(call.objects(), AT, b"/people/ann", 0o700)?;
         let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE;
-        let fd = data::open(&call, AT, b"/home/ann/letter", flags, 0o600, DescriptorOptions::PLAIN)?;
+        let fd = data::open(&call, AT, b"/people/ann/letter", flags, 0o600, DescriptorOptions::PLAIN)?;
         data::write(&call, fd, b"Dear Bob")?;
-        names::link(call.objects(), (AT, b"/home/ann/letter"), (AT, b"/home/copy"), Follow::Nothing)?;
-        names::symlink(call.objects(), b"ann/letter", AT, b"/home/link")?;
+        names::link(call.objects(), (AT, b"/people/ann/letter"), (AT, b"/people/copy"), Follow::Nothing)?;
+        names::symlink(call.objects(), b"ann/letter", AT, b"/people/link")?;
         show(&call, call.objects().root(), 0)?;
         let mut text = [0; 64];
         let length = data::read_at(&call, fd, &mut text, 5)?;

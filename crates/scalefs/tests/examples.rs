@@ -16,7 +16,7 @@ fn output(name: &str) -> String {
 fn a_tree_is_made_and_listed() {
     let printed = output("tree");
     for line in
-        ["home (Directory,", "  ann (Directory,", "    letter (Regular,", "  copy (Regular,", "read \"Bob\" at 5"]
+        ["people (Directory,", "  ann (Directory,", "    letter (Regular,", "  copy (Regular,", "read \"Bob\" at 5"]
     {
         assert!(printed.contains(line), "{line} is not in\n{printed}");
     }
