@@ -1,4 +1,4 @@
-"""How long the analyzer takes for all sets of calls, how many questions it could not decide, and its memory."""
+"""How long the analyzer takes for all pairs of calls, how many questions it could not decide, and its memory."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from collections.abc import Sequence
 from bench.commands import Run, commutant_run
 from bench.figure import Figure, Goal
 
-TITLE = "Analysis of all sets of calls"
+TITLE = "Analysis of all pairs of calls"
 PAIRS = {"figure4": 5, "names": 5, "posix18": 3}
 """Seconds that all pairs of an interface may take."""
 
 REPEATS = 5
-TRIPLES_SECONDS = 240
 MEMORY_MIB = 2048
 
 
 def measure() -> list[Figure]:
-    """Seconds, processor seconds, undecided questions and peak memory; of triples one sample."""
+    """Seconds, processor seconds, undecided questions and peak memory."""
     figures = []
     for interface, bound in PAIRS.items():
         arguments = ("analyze", interface, "--no-cache")
         runs = [commutant_run(*arguments, "--format", "json") for _ in range(REPEATS)]
-        figures += _figures(f"{interface}, all pairs", arguments, runs, Goal("at_most", bound))
+        figures += figures_of(f"{interface}, all pairs", arguments, runs, Goal("at_most", bound))
     runs = [commutant_run("analyze", "posix18", "--no-cache") for _ in range(REPEATS)]
     command = "commutant analyze posix18 --no-cache"
     seconds = tuple(run.wall_seconds for run in runs)
@@ -33,12 +32,11 @@ def measure() -> list[Figure]:
     command = "commutant analyze posix18 --format json"
     seconds = tuple(run.wall_seconds for run in hits)
     figures.append(Figure("posix18, all pairs from the cache, from the command to the end", "s", seconds, command))
-    of_three = ("analyze", "posix18", "--size", "3", "--no-cache")
-    triples = [commutant_run(*of_three, "--format", "json")]
-    return figures + _figures("posix18, all triples", of_three, triples, Goal("at_most", TRIPLES_SECONDS))
+    return figures
 
 
-def _figures(name: str, arguments: Sequence[str], runs: list[Run], goal: Goal) -> list[Figure]:
+def figures_of(name: str, arguments: Sequence[str], runs: list[Run], goal: Goal) -> list[Figure]:
+    """The figures of runs of `commutant ARGUMENTS --format json`; `goal` is for the seconds."""
     command = " ".join(("commutant", *arguments))
     documents = [run.document() for run in runs]
     seconds = tuple(float(document["seconds"]) for document in documents)
