@@ -113,7 +113,7 @@ def test_a_finding_says_where_and_who(session: ProcessSession) -> None:
         assert (finding.first.core, finding.second.core) == (0, 1)
         for access in (finding.first, finding.second):
             assert access.stack[0].startswith(f"{access.function}+0x")
-            assert any(frame.startswith("commutant_scalefs_runner::calls::open+") for frame in access.stack)
+            assert any(frame.startswith("commutant_scalefs_runner::calls::open_node+") for frame in access.stack)
 
 
 def test_right_results_are_accepted_and_wrong_ones_named(session: ProcessSession) -> None:
@@ -242,7 +242,7 @@ def test_our_own_death_takes_the_emulator_along() -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("scalefs:fs=tmpfs", "unknown option 'fs'; expected cores=N or seed=N"),
+        ("scalefs:fs=tmpfs", "unknown option 'fs'; expected cores=N, seed=N or ignore_RULE=off"),
         ("scalefs:cores=1", "cores=1: expected a number from 2 to 255"),
         ("scalefs:cores=two", "cores=two: expected a number"),
         ("scalefs:seed=-1", "seed=-1: expected a number from 0"),
