@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from commutant.testgen.corpus import Corpus, write_corpus
 from tests.cli.conftest import COMMAND, environment
+from tests.cli.memory import peak_memory_bytes
 from tests.report.invented import POSIX18, invented_run
 
 pytestmark = pytest.mark.long
@@ -18,13 +17,9 @@ TESTS = 100_000
 MOST_MEMORY_BYTES = 1 << 30
 
 
-def peak_memory_bytes(folder: Path, *arguments: str) -> int:
-    """The largest resident set of a command that ends well."""
-    process = subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment(), stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, arguments
-    return usage.ru_maxrss * 1024
+def peak(folder: Path, *arguments: str) -> int:
+    """The most memory of a command line of this program, in bytes."""
+    return peak_memory_bytes([*COMMAND, *arguments], folder, environment())
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +39,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checked(corpus: Path) -> tuple[Path, int]:
     """The folder with the run directory `run` of a campaign over the corpus, and the most memory that it took."""
     arguments = ("check", "corpus.jsonl.gz", "--target", "fake:outcome=varied", "-o", "run", "--repeats", "1")
-    return corpus.parent, peak_memory_bytes(corpus.parent, *arguments)
+    return corpus.parent, peak(corpus.parent, *arguments)
 
 
 def test_a_campaign_stays_below_a_gigabyte(checked: tuple[Path, int]) -> None:
@@ -53,9 +48,9 @@ def test_a_campaign_stays_below_a_gigabyte(checked: tuple[Path, int]) -> None:
 
 @pytest.mark.parametrize("format_", ["text", "json", "markdown", "sarif", "junit", "parquet", "html"])
 def test_every_format_stays_below_a_gigabyte(checked: tuple[Path, int], format_: str) -> None:
-    assert peak_memory_bytes(checked[0], "report", "run", "--format", format_, "-o", format_) < MOST_MEMORY_BYTES
+    assert peak(checked[0], "report", "run", "--format", format_, "-o", format_) < MOST_MEMORY_BYTES
 
 
 def test_a_comparison_stays_below_a_gigabyte(checked: tuple[Path, int]) -> None:
     """Two runs, so two corpora, are in memory."""
-    assert peak_memory_bytes(checked[0], "diff", "run", "run", "-o", "diff.txt") < MOST_MEMORY_BYTES
+    assert peak(checked[0], "diff", "run", "run", "-o", "diff.txt") < MOST_MEMORY_BYTES
