@@ -38,6 +38,8 @@ PROCESSES = 2
 """The most processes of a sequence, and the most cores."""
 
 _WEIGHTS = (0, 1, 1, 2, 4, 8)
+_FEW_CALLS = (2, 3, 4)
+_OF_FEW_CALLS = 0.15
 _POOL_SIZES = (1, 2, 2, 3, 3, 4)
 _LEANINGS = (0.1, 0.5, 0.5, 0.9)
 _FEW_VALUES = 8
@@ -90,8 +92,7 @@ class _Drawing:
     def __init__(self, drawer: Drawer, number: int) -> None:
         self._random = random.Random(number)
         self._drawer = drawer
-        weights = [float(self._random.choice(_WEIGHTS)) for _ in drawer.signatures]
-        self._weights = weights if any(weights) else [1.0] * len(weights)
+        self._weights = self._drawn_weights()
         self._again: int | None = None
         self._leanings: dict[tuple[str, str], float] = {}
         used = set().union(*(sorts for sorts, w in zip(drawer.sorts_of_calls, self._weights, strict=True) if w))
@@ -101,6 +102,15 @@ class _Drawing:
         self._processes = self._pools.get(Process) or self._pool(Process)
         self._results = Results()
         self._returned: dict[tuple[int | None, str], dict[Any, Returned]] = {}
+
+    def _drawn_weights(self) -> list[float]:
+        """How often each call is made, relative to the others: most of them at all, or only a few."""
+        count = len(self._drawer.signatures)
+        if count > max(_FEW_CALLS) and self._random.random() < _OF_FEW_CALLS:
+            few = self._random.sample(range(count), self._random.choice(_FEW_CALLS))
+            return [float(index in few) for index in range(count)]
+        weights = [float(self._random.choice(_WEIGHTS)) for _ in range(count)]
+        return weights if any(weights) else [1.0] * count
 
     def draw(self) -> tuple[CallSequence, Script]:
         """The calls, first made on the model alone, then those that are kept written out."""
