@@ -55,7 +55,7 @@ class ModelSession:
         self._random = random.Random(seed)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[WindowRecord]:
-        raise NotImplementedError
+        raise AssertionError("sequences only")
 
     def run_sequences(self, texts: Sequence[str]) -> Iterator[SequenceRecord]:
         for text in texts:
