@@ -19,13 +19,17 @@ from commutant.report import print_heat_map
 from commutant.rundir import load_run
 
 COLUMNS = 72
+COLUMNS_PER_CALL = 8
+"""What a cell of a large map takes, with the gap in front of it."""
 
 
 def draw(run: Path) -> str:
     """The heat map of the run directory as an SVG document. Raises UsageError if it is none."""
     loaded = load_run(run)
+    calls = {call for counts in loaded.summary.sets for call in counts.calls}
+    columns = max(COLUMNS, COLUMNS_PER_CALL * (len(calls) + 1))
     console = Console(
-        file=io.StringIO(), record=True, width=COLUMNS, force_terminal=True, color_system="truecolor", highlight=False
+        file=io.StringIO(), record=True, width=columns, force_terminal=True, color_system="truecolor", highlight=False
     )
     print_heat_map(loaded.summary.to_json(), console)
     title = f"commutant check {loaded.info.interface} --target {loaded.info.target}"
