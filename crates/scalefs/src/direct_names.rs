@@ -76,8 +76,13 @@ impl<'c, H: Host> Direct<'c, H> {
             }
             let place = &current.directory().place;
             // The mark before the parent: who marks later sees our own mark on its way up.
-            if let Some(holder) = place.moving.holder().filter(|holder| *holder != self.core().index()) {
+            let holder = place.moving.holder().filter(|holder| *holder != self.core().index());
+            if let Some(holder) = holder.filter(|_| !sync::mutant::planted("scalefs: moves do not see each other")) {
                 return Ancestors::Moving(current, holder);
+            }
+            if !sync::mutant::planted("scalefs: a mark that is gone does not bring the parent") {
+                // Pairs with the release of a mark that was taken back: the parent is then seen as that move left it.
+                fence(Ordering::Acquire);
             }
             current = Node::from_bits(place.parent.load(Ordering::Acquire));
         }
