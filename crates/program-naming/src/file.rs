@@ -106,7 +106,7 @@ impl ProgramFile {
         if names.is_empty()
             && let Some(symbol) = self.loader.find_symbol(address)
         {
-            let function = demangle_auto(symbol.into(), None).into_owned();
+            let function = readable(symbol);
             names.push(CodeName { function, line: None });
         }
         names
@@ -140,11 +140,40 @@ fn read(bytes: &[u8]) -> object::Result<(Vec<Segment>, Vec<Variable>)> {
         .chain(file.dynamic_symbols())
         .filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0 && symbol.is_definition())
         .filter_map(|symbol| {
-            let name = demangle_auto(symbol.name().ok()?.into(), None).into_owned();
+            let name = readable(symbol.name().ok()?);
             Some((symbol.address(), symbol.address().saturating_add(symbol.size()), name))
         })
         .collect();
     variables.sort();
     variables.dedup_by_key(|variable| variable.0);
     Ok((segments, variables))
+}
+
+/// A symbol's name as its source has it. Only what carries the mark of C++ or Rust is decoded: to the decoder the name of
+/// a C variable such as `m` is an encoded type, `unsigned long`.
+fn readable(symbol: &str) -> String {
+    if symbol.starts_with("_Z") || symbol.starts_with("_R") {
+        demangle_auto(symbol.into(), None).into_owned()
+    } else {
+        symbol.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn names_of_c_are_not_taken_for_encoded_types() {
+        for name in ["m", "x", "i", "f", "Pv", "queue_lock"] {
+            assert_eq!(readable(name), name);
+        }
+    }
+
+    #[test]
+    fn names_of_cpp_and_rust_are_decoded() {
+        assert_eq!(readable("_ZN5store4lockE"), "store::lock");
+        assert_eq!(readable("_ZN5store4lock17h0123456789abcdefE"), "store::lock");
+        assert_eq!(readable("_RNvC6_123foo3bar"), "123foo::bar");
+    }
 }
