@@ -100,6 +100,12 @@ def test_no_such_executor(name: str, expected: str) -> None:
     assert str(caught.value).startswith(expected)
 
 
+def test_a_callable_that_fails_is_named() -> None:
+    """It was called a defect of this package."""
+    with pytest.raises(UsageError, match=r"executor 'os:getcwd': TypeError: .*; expected process"):
+        map_in_processes(double, range(3), make_executor=executor_named("os:getcwd"))
+
+
 def test_what_is_no_executor_is_refused() -> None:
     with pytest.raises(UsageError, match=r"returned int: expected"):
         map_in_processes(double, range(3), make_executor=executor_named("builtins:abs"))

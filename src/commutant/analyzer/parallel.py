@@ -70,7 +70,10 @@ def executor_named(name: str) -> MakeExecutor:
         raise UsageError(f"executor {name!r}: {error}; {expected}") from None
 
     def made(jobs: int) -> Executor:
-        executor = make(jobs)
+        try:
+            executor = make(jobs)
+        except Exception as error:  # a function of anybody's
+            raise UsageError(f"executor {name!r}: {type(error).__name__}: {error}; {expected}") from error
         if not isinstance(executor, Executor):
             raise UsageError(f"executor {name!r} returned {type(executor).__name__}: {expected}")
         return executor
