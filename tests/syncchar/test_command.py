@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -57,6 +58,30 @@ def test_the_document_fits_its_schema(program: str) -> None:
     jsonschema.Draft202012Validator(schema).validate(document)
     first = document["locks"][0]
     assert (first["name"], first["acquired"], first["independence_percent"]["1"]) == ("queue_lock", 400, 0)
+
+
+def test_the_document_stands_alone_on_standard_output() -> None:
+    """What the program printed stood in front of the document."""
+    answer = locks("--format", "json", "--", "/bin/echo", "from the program")
+    assert json.loads(answer.stdout)["schema_version"] == 1
+    assert answer.stderr == "from the program\n"
+
+
+def test_a_name_like_an_option_is_no_option_of_the_emulator(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`./-version` was handed on without its folder."""
+    shutil.copy(program, tmp_path / "-version")
+    monkeypatch.chdir(tmp_path)
+    answer = locks("--", "./-version")
+    assert "queue_lock" in answer.stdout
+    assert answer.stderr.strip() == "./-version ended with exit code 5"
+
+
+def test_a_program_that_is_stopped_too_early_is_not_blamed() -> None:
+    answer = locks("--timeout", "0.000001", "--", "/bin/true")
+    line = "commutant: /bin/true: it was stopped after 1e-06 s, before anything was recorded"
+    assert (answer.returncode, answer.stdout, answer.stderr.splitlines()) == (3, "", [line])
 
 
 @pytest.mark.parametrize(

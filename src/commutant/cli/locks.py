@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from commutant.cli import console, options
@@ -60,6 +62,8 @@ def command(
     forks are recorded apart. Locks are those of pthread (and of C++ and others built on it), those that Rust's standard
     library and spin locks inline, and those annotated with `commutant_locks.h` or the crate `lock-annotation`.
 
+    With `--format json` what PROGRAM prints goes to standard error.
+
     Tables can be sorted by acquired, contended, avg_wait, wait_total, hold_total, independence, speedup.
     """
     from commutant.syncchar import record_program, study
@@ -68,7 +72,9 @@ def command(
     if not program:
         raise UsageError("expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]")
     check_sort_key(sort)
-    run = record_program(program, window_sections=window, inlined=inlined, timeout_seconds=timeout)
+    # A document stands alone on standard output: what the program prints there goes to standard error.
+    output = sys.stderr.fileno() if format_ == "json" else None
+    run = record_program(program, window_sections=window, inlined=inlined, timeout_seconds=timeout, output=output)
     studied = study(run.records[0])
     classes = sorted_classes(studied, sort)[:top]
     if format_ == "json":

@@ -39,11 +39,12 @@ def record_program(
     window_sections: int = DEFAULT_WINDOW_SECTIONS,
     inlined: bool = True,
     timeout_seconds: float | None = None,
+    output: int | None = None,
 ) -> ProgramRun:
     """Runs a program to its end and reads what was recorded of it and of the processes that it forked.
 
-    It has this process's standard streams. A program that is stopped after `timeout_seconds`, or dies, leaves what was
-    recorded until a moment before. Raises UsageError if it cannot be run here, RunError if nothing was recorded.
+    It has this process's standard streams; with `output`, that descriptor is its standard output. A program that is
+    stopped after `timeout_seconds`, or dies, leaves what was recorded until a moment before. Raises UsageError if it cannot be run here, RunError if nothing was recorded.
     """
     executable = _executable(command[0])
     emulator = find_user_emulator().path
@@ -54,8 +55,9 @@ def record_program(
         plugin = f"{_quoted(locks_plugin_path())},out={_quoted(out)},window={window_sections},inlined={switch}"
         # For the program, not for the emulator. Binding at the start keeps the linker out of critical sections.
         environment = ("-E", f"LD_PRELOAD={preload}", "-E", "LD_BIND_NOW=1")
-        emulated = [emulator, *environment, "-plugin", plugin, str(executable), *command[1:]]
-        with _started(emulated) as process:
+        # `-0` is what the program sees as its own name; an absolute path is never taken for an option.
+        program = ("-0", command[0], str(executable))
+        with _started([emulator, *environment, "-plugin", plugin, *program, *command[1:]], output) as process:
             try:
                 exit_code = process.wait(timeout_seconds)
                 timed_out = False
@@ -63,6 +65,8 @@ def record_program(
                 _stop(process)
                 exit_code, timed_out = process.wait(), True
         records = _records(out)
+        if not records and timed_out:
+            raise RunError(f"{command[0]}: it was stopped after {timeout_seconds:g} s, before anything was recorded")
         if not records:
             raise RunError(
                 f"{command[0]}: it ended with {_ending(exit_code)} before anything was recorded; does it run without "
@@ -75,22 +79,22 @@ def _executable(name: str) -> Path:
     found = shutil.which(name)
     if found is None:
         raise UsageError(f"{name}: expected a program, a path or a name on PATH, got neither")
-    path = Path(found)
+    path = Path(found).absolute()
     with path.open("rb") as file:
         start = file.read(20)
     if start[:4] != b"\x7fELF":
         raise UsageError(
-            f"{path}: expected a compiled program (ELF), got something else; for a script: its interpreter"
+            f"{found}: expected a compiled program (ELF), got something else; for a script: its interpreter"
         )
     if start[4:5] != b"\x02" or start[18:20] != b"\x3e\x00":
-        raise UsageError(f"{path}: expected a program for x86-64, got one for another processor")
+        raise UsageError(f"{found}: expected a program for x86-64, got one for another processor")
     return path
 
 
 @contextmanager
-def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(command: Sequence[str], output: int | None) -> Iterator[subprocess.Popen[bytes]]:
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    process = subprocess.Popen(command, env=environment, stdout=output, start_new_session=True)
     try:
         yield process
     finally:
