@@ -44,7 +44,8 @@ def record_program(
     """Runs a program to its end and reads what was recorded of it and of the processes that it forked.
 
     It has this process's standard streams; with `output`, that descriptor is its standard output. A program that is
-    stopped after `timeout_seconds`, or dies, leaves what was recorded until a moment before. Raises UsageError if it cannot be run here, RunError if nothing was recorded.
+    stopped after `timeout_seconds`, or dies, leaves what was recorded until a moment before. Raises UsageError if it
+    cannot be run here, RunError if nothing was recorded.
     """
     executable = _executable(command[0])
     emulator = find_user_emulator().path
