@@ -22,7 +22,7 @@ from tests.conform.models import Cache, ExclusiveIsIgnored, LinkForgetsToCount, 
 
 
 def conform(interface: Any, target: Any, **options: Any) -> Conformance:
-    with Conform(interface, target, **({"sequences": 256, "length": 10} | options)) as running:
+    with Conform(interface, target, **({"sequences": 1000} | options)) as running:
         running.start(lambda text: None)
         found = running.run()
     assert target.closed and not multiprocessing.active_children()
@@ -43,7 +43,7 @@ def test_distinct_differences_are_told_apart_and_counted_once() -> None:
     found = conform(Names, ModelTarget(Both), most=2)
     shown = {tuple(call.name for call in one.shrunk.sequence.calls) for one in found.differences}
     assert shown == {("open", "link"), ("open", "open")}
-    assert found.text().count("again: commutant conform names --target model --length 10 --seed ") == 2
+    assert found.text().count("again: commutant conform names --target model --seed ") == 2
 
 
 def test_the_command_draws_the_same_sequence_again() -> None:

@@ -173,7 +173,8 @@ def _weight(sequence: CallSequence, value: Any) -> int:
 
 
 def _with_fewer_calls(current: Shrunk) -> Iterator[CallSequence]:
-    """Without what follows the difference; without halves, quarters, ..., single calls; without pairs."""
+    """Without what follows the difference; without halves, quarters, ..., single calls; without pairs; and without a
+    call that exchanged two names, which those behind it exchange instead."""
     calls = current.sequence.calls
     count = len(calls)
     if current.fault.mismatch is not None:
@@ -189,6 +190,10 @@ def _with_fewer_calls(current: Shrunk) -> Iterator[CallSequence]:
         for first, second in itertools.combinations(range(count), 2):
             left = tuple(call for index, call in enumerate(calls) if index not in (first, second))
             yield dataclasses.replace(current.sequence, calls=left)
+        pairs = [pair for pool in current.sequence.pools.values() for pair in itertools.combinations(pool, 2)]
+        for index, (one, other) in itertools.product(range(count), pairs):
+            behind = tuple(_renamed(call, {one: other, other: one}) for call in calls[index + 1 :])
+            yield dataclasses.replace(current.sequence, calls=calls[:index] + behind)
 
 
 def _with_fewer_values(sequence: CallSequence) -> Iterator[CallSequence]:
