@@ -15,6 +15,7 @@ use refcache::{RefCache, RefCacheConfig};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::budget::Budget;
 use crate::context::Context;
 use crate::description::{DESCRIPTION_CLASS, DescriptionRef, KIND_DESCRIPTION};
 use crate::direct::{Direct, Node};
@@ -57,13 +58,21 @@ pub struct ScaleFsConfig {
     pub root_bucket_count: usize,
     /// Buckets of every other directory at the start.
     pub directory_bucket_count: usize,
+    /// Most files, directories and symbolic links that there can be beside the root.
+    pub inode_limit: u64,
     /// Slots of each core in each of its three caches (counts, times, sizes), 64 bytes each.
     pub count_slots_per_core: usize,
 }
 
 impl Default for ScaleFsConfig {
     fn default() -> ScaleFsConfig {
-        ScaleFsConfig { hash_seed: 1, root_bucket_count: 4096, directory_bucket_count: 16, count_slots_per_core: 1024 }
+        ScaleFsConfig {
+            hash_seed: 1,
+            root_bucket_count: 4096,
+            directory_bucket_count: 16,
+            inode_limit: u64::from(u32::MAX),
+            count_slots_per_core: 1024,
+        }
     }
 }
 
@@ -78,6 +87,7 @@ pub struct ScaleFs {
     pub(crate) root: NonNull<Directory>,
     pub(crate) hash_seed: u64,
     directory_bucket_count: usize,
+    inodes: Budget,
     own: PerCore<Own>,
 }
 
@@ -143,6 +153,7 @@ impl ScaleFs {
             root,
             hash_seed: config.hash_seed,
             directory_bucket_count: config.directory_bucket_count,
+            inodes: Budget::create(arena, config.inode_limit)?,
             own: PerCore::create(arena, |_| Own {
                 number_hint: Cell::new(0),
                 made: Cell::new(0),
@@ -238,6 +249,19 @@ impl ScaleFs {
         parent: Node,
         now_ns: u64,
     ) -> Result<Node, OutOfMemory> {
+        self.inodes.take(core)?;
+        let made = self.make_object(core, object, permissions, parent, now_ns);
+        made.inspect_err(|_| self.inodes.give(core))
+    }
+
+    fn make_object(
+        &self,
+        core: &Core<'_>,
+        object: NewObject<'_>,
+        permissions: Permissions,
+        parent: Node,
+        now_ns: u64,
+    ) -> Result<Node, OutOfMemory> {
         let kind = match object {
             NewObject::File => Kind::Regular,
             NewObject::Directory => Kind::Directory,
@@ -281,6 +305,10 @@ impl ScaleFs {
     /// No name, reference or call leads to it any more.
     pub(crate) unsafe fn unmake(&self, core: &Core<'_>, node: Node) {
         let address = node.address();
+        // Pipes have no names and are not limited, as on Linux.
+        if node.kind() != Kind::Pipe {
+            self.inodes.give(core);
+        }
         // SAFETY: the caller's promise; classes are those of `make`.
         unsafe {
             match node.kind() {
@@ -379,6 +407,7 @@ impl ScaleFs {
             core.will_allocate(class);
         }
         core.arena().maintain(core);
+        self.inodes.maintain(core);
         self.pages().maintain(core);
         // Before counts: an object whose count is found to be zero is not in these caches.
         self.stamps().flush(core, wait);
@@ -485,7 +514,13 @@ impl ScaleFs {
 
     pub(crate) fn space(&self) -> Space {
         let (blocks, free_blocks) = (self.pages().total(), self.pages().free_pages());
-        Space { block_bytes: PAGE_BYTES as u64, blocks, free_blocks, inodes: 0, free_inodes: 0 }
+        Space {
+            block_bytes: PAGE_BYTES as u64,
+            blocks,
+            free_blocks,
+            inodes: self.inodes.total(),
+            free_inodes: self.inodes.left(),
+        }
     }
 
     /// Maintains this core and, in turn, all cores that nobody claims at the moment.

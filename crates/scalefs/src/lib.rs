@@ -26,6 +26,7 @@
 #![deny(unsafe_code)]
 
 pub mod attributes;
+mod budget;
 mod context;
 pub mod data;
 mod data_verbs;

@@ -90,6 +90,7 @@ fn concurrent_histories_have_an_order() {
             root_bucket_count: 4,
             directory_bucket_count: 2,
             count_slots_per_core: 2,
+            ..ScaleFsConfig::default()
         };
         let fs = ScaleFs::create(&core, config).unwrap();
         let context = &Context::new(fs, &core, Credentials::SUPERUSER);

@@ -50,6 +50,7 @@ fn with_fs(core_count: usize, buckets: usize, test: impl FnOnce(&World)) {
         root_bucket_count: buckets,
         directory_bucket_count: buckets.min(4),
         count_slots_per_core: 4,
+        ..ScaleFsConfig::default()
     };
     let fs = ScaleFs::create(&cores[0], config).unwrap();
     let context = Context::new(fs, &cores[0], Credentials::SUPERUSER);
@@ -319,6 +320,37 @@ fn listings_go_on_where_they_stopped_while_the_directory_grows() {
         old.dedup();
         assert_eq!((old.len(), before), (302, 302), "each name that was there all the time is listed once");
     });
+}
+
+#[test]
+fn inodes_are_limited_and_come_back() {
+    let mut region = HeapRegion::new(8 << 20).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig { core_count: 2, chunk_bytes: 4096 }).unwrap();
+    let cores = [0, 1].map(|number| arena.claim(number, owner()).unwrap());
+    let fs = ScaleFs::create(&cores[0], ScaleFsConfig { inode_limit: 100, ..ScaleFsConfig::default() }).unwrap();
+    let context = Context::new(fs, &cores[0], Credentials::SUPERUSER);
+    let free = || attributes::space(&fs.begin(&cores[0], &context, &Spin)).free_inodes;
+    let full = Err(Errno::ENOSPC);
+    for round in 0..3 {
+        assert_eq!(free(), 100);
+        // Each core keeps some for itself, and gives them up when the other has none.
+        for number in 0..100 {
+            let made = Call::MakeDirectory(format!("{round}-{number}"));
+            assert_eq!(call(fs, &cores[number % 2], &context, &made), Ok(Answer::Done));
+        }
+        for core in &cores {
+            assert_eq!(call(fs, core, &context, &Call::Open("one-more".into(), create_new())), full);
+            assert_eq!(call(fs, core, &context, &Call::Symlink("x".into(), "one-more".into())), full);
+        }
+        assert_eq!(free(), 0);
+        for number in 0..100 {
+            let gone = Call::RemoveDirectory(format!("{round}-{number}"));
+            assert_eq!(call(fs, &cores[0], &context, &gone), Ok(Answer::Done));
+        }
+        for _ in 0..12 {
+            cores.iter().for_each(|core| fs.maintain(core, &Spin));
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! A number that is given out in ones and never more often than there is: inodes of an instance.
+//!
+//! **Idea** (section 6.3 of the paper, "per-core allocation"). Each core keeps a part for itself, so that taking and giving
+//! back share nothing. Maintenance brings the part back to a batch; a core that runs out in between takes from the common
+//! rest, and if that is empty too, from other cores: only when nobody has one left is the budget exhausted. The parts are words that all may change, so the sum is exact when
+//! nobody works.
+//!
+//! **Death of a process** in the middle of maintenance loses what it was moving, at most a batch.
+
+use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
+use sync::atomic::{AtomicU64, Ordering};
+
+/// What a core has after its maintenance, if there is enough.
+const BATCH: u64 = 256;
+
+/// See the module's head.
+pub(crate) struct Budget {
+    /// Immutable.
+    total: u64,
+    parts: PerCore<AtomicU64>,
+    rest: CacheLine<AtomicU64>,
+}
+
+/// Takes up to `most` of a word, and tells how much that was.
+fn take_up_to(word: &AtomicU64, most: u64) -> u64 {
+    let mut seen = word.load(Ordering::Relaxed);
+    while seen > 0 {
+        let taken = seen.min(most);
+        match word.compare_exchange_weak(seen, seen - taken, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return taken,
+            Err(now) => seen = now,
+        }
+    }
+    0
+}
+
+impl Budget {
+    /// A budget of so many.
+    pub(crate) fn create(arena: &Arena, total: u64) -> Result<Budget, OutOfMemory> {
+        let parts = PerCore::create(arena, |_| AtomicU64::new(0))?;
+        Ok(Budget { total, parts, rest: CacheLine(AtomicU64::new(total)) })
+    }
+
+    /// Takes one.
+    #[inline]
+    pub(crate) fn take(&self, core: &Core<'_>) -> Result<(), OutOfMemory> {
+        if take_up_to(self.parts.get(core), 1) == 1 { Ok(()) } else { self.take_elsewhere(core) }
+    }
+
+    #[cold]
+    fn take_elsewhere(&self, core: &Core<'_>) -> Result<(), OutOfMemory> {
+        self.maintain(core);
+        let own = take_up_to(self.parts.get(core), 1) == 1;
+        let found = own || self.parts.all().any(|(_, part)| take_up_to(part, 1) == 1);
+        if found { Ok(()) } else { Err(OutOfMemory) }
+    }
+
+    /// Gives one back.
+    #[inline]
+    pub(crate) fn give(&self, core: &Core<'_>) {
+        self.parts.get(core).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Brings the core's part back to a batch.
+    pub(crate) fn maintain(&self, core: &Core<'_>) {
+        let part = self.parts.get(core);
+        let has = part.load(Ordering::Relaxed);
+        let (from, to, most) =
+            if has < BATCH { (&*self.rest, part, BATCH - has) } else { (part, &*self.rest, has - BATCH) };
+        let moved = take_up_to(from, most);
+        if moved > 0 {
+            to.fetch_add(moved, Ordering::Relaxed);
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// How many are left: exact when nobody works.
+    pub(crate) fn left(&self) -> u64 {
+        self.parts.all().map(|(_, part)| part.load(Ordering::Relaxed)).sum::<u64>() + self.rest.load(Ordering::Relaxed)
+    }
+}
