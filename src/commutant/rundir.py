@@ -307,7 +307,7 @@ class Run:
                     if not line.endswith(b"\n"):
                         if len(line) == MAX_VERDICT_LINE_BYTES:
                             raise ValueError("the line is too long")
-                        return  # the writer was interrupted within its last line
+                        break  # the writer was interrupted within its last line
                     raw = _load_json(line)
                     if "finding" in raw:
                         if raw["number"] != len(findings):
@@ -322,6 +322,9 @@ class Run:
                         raise ValueError(f"{verdict.test_id!r} is not in the corpus or judged twice")
                     seen.add(verdict.test_id)
                     yield verdict, float(seconds)
+            missing = len(self.tests) - len(seen)
+            if missing and self.complete:
+                raise ValueError(f"the run is complete, yet tests without a verdict: {missing}")
         except OSError as error:
             raise UsageError(f"cannot read {path}: {_reason(error)}; expected a run directory") from error
         except (KeyError, TypeError, ValueError, RecursionError) as error:

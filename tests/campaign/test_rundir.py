@@ -278,6 +278,13 @@ def test_a_summary_that_does_not_add_up_is_refused(complete):
     assert "the sets do not add up" in refused(complete)
 
 
+def test_a_complete_run_whose_verdicts_were_cut_off_is_refused(complete):
+    """Its findings were missing, and a gate let the next run through or stopped it, by what was lost."""
+    path = complete / "verdicts.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    assert "the run is complete, yet tests without a verdict: 1" in refused(complete)
+
+
 def test_verdicts_on_foreign_or_repeated_tests_are_refused(complete):
     file = complete / "verdicts.jsonl"
     lines = file.read_text().splitlines(keepends=True)
