@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import click
@@ -73,7 +74,8 @@ def command(
         raise UsageError("expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]")
     check_sort_key(sort)
     # A document stands alone on standard output: what the program prints there goes to standard error.
-    output = sys.stderr.fileno() if format_ == "json" else None
+    messages = sys.__stderr__.fileno() if sys.__stderr__ is not None else subprocess.DEVNULL  # closed, as with `2>&-`
+    output = messages if format_ == "json" else None
     run = record_program(program, window_sections=window, inlined=inlined, timeout_seconds=timeout, output=output)
     studied = study(run.records[0])
     classes = sorted_classes(studied, sort)[:top]
