@@ -11,6 +11,7 @@ use std::fs;
 use std::hint::black_box;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -197,10 +198,29 @@ fn shared_directories(rounds: usize) {
     fs::remove_dir_all(&host).unwrap();
 }
 
+/// Memory of at least so many bytes in huge pages, as a large arena should lie in, all touched.
+fn huge_pages(size_bytes: usize) -> (NonNull<u8>, usize) {
+    const HUGE_BYTES: usize = 2 << 20;
+    let size_bytes = size_bytes.next_multiple_of(HUGE_BYTES);
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, one huge page larger than what is used of it, so that its start can be aligned.
+    unsafe {
+        let mapped = libc::mmap(std::ptr::null_mut(), size_bytes + HUGE_BYTES, protection, flags, -1, 0);
+        assert_ne!(mapped, libc::MAP_FAILED);
+        let start = mapped.cast::<u8>().add(mapped.align_offset(HUGE_BYTES));
+        // A kernel without huge pages gives small ones.
+        libc::madvise(start.cast(), size_bytes, libc::MADV_HUGEPAGE);
+        for offset in (0..size_bytes).step_by(4096) {
+            start.add(offset).write_volatile(0);
+        }
+        (NonNull::new(start).unwrap(), size_bytes)
+    }
+}
+
 fn large_directory(file_count: usize) {
-    let mut region = HeapRegion::new(file_count * 1000 + (64 << 20)).unwrap();
-    region.populate();
-    let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
+    let (base, size_bytes) = huge_pages(file_count * 1000 + (64 << 20));
+    // SAFETY: a mapping of this process alone, which stays to its end.
+    let arena = unsafe { Arena::create_at(base, size_bytes, ArenaConfig::new(2)) }.unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
     let before = arena.untouched_bytes();
