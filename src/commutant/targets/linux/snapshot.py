@@ -88,12 +88,13 @@ def command_line(file_system: str) -> str:
     lsm=, apparmor=0, mitigations=off: no lines of security modules and no code of mitigations in the windows.
     init_on_alloc=0: memory that nobody asked to have cleared is not; such lines are ignored anyway, and take a fifth of
     the time.
+    nopku: no protection keys, whose restoring behind a signal makes the emulator forget all page translations.
     nowatchdog: no timers of lock-up detectors. no_timer_check, tsc=reliable: no doubts about clocks on a busy host.
     panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
     """
     return (
         "console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off init_on_alloc=0 "
-        "nowatchdog no_timer_check tsc=reliable panic=-1 oops=panic "
+        "nopku nowatchdog no_timer_check tsc=reliable panic=-1 oops=panic "
         f"memmap={region.SIZE_BYTES:#x}${region.ADDRESS:#x} "
         f"commutant.region={region.ADDRESS:#x},{region.SIZE_BYTES:#x} "
         f"commutant.fs={file_system}"
