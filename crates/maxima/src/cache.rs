@@ -183,9 +183,10 @@ impl<const WORDS: usize> Maxima<WORDS> {
         // Pairs with the release fence in `Slot::change`: a word of a change is seen with its odd version or later.
         fence(Ordering::Acquire);
         let same = !first.changing && self.collect(object, generation, limit) == first;
-        // The generation is looked at after all words.
+        // The generation is looked at after all words, and so is the limit: whoever built upon the work of a core that came
+        // on-line meanwhile shows us the new limit with what he did.
         fence(Ordering::Acquire);
-        same.then_some(first.words)
+        (same && self.slots.limit_seen() == limit).then_some(first.words)
     }
 
     #[inline]

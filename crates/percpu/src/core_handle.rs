@@ -196,6 +196,13 @@ impl Arena {
         self.limit_word().load(Ordering::Relaxed) as usize
     }
 
+    /// The limit as it is seen without a fence: after a scan of all cores below a limit, for whoever must not have missed a
+    /// core that came on-line meanwhile and whose work another core has built upon.
+    #[inline]
+    pub fn core_limit_seen(&self) -> usize {
+        self.limit_word().load(Ordering::Relaxed) as usize
+    }
+
     /// Whether somebody claims the core with this index at the moment.
     pub fn is_claimed(&self, index: CoreIndex) -> bool {
         self.record(index).state.load(Ordering::Relaxed) >= CLAIMED_BASE

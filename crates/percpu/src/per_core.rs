@@ -90,6 +90,13 @@ impl<T> PerCore<T> {
         unsafe { (*self.arena).core_limit() }
     }
 
+    /// See [`Arena::core_limit_seen`].
+    #[inline]
+    pub fn limit_seen(&self) -> usize {
+        // SAFETY: the arena outlives what is placed in it.
+        unsafe { (*self.arena).core_limit_seen() }
+    }
+
     /// The values of the cores below `limit`, at most all.
     #[inline]
     pub fn below(&self, limit: usize) -> impl Iterator<Item = (CoreIndex, &T)>

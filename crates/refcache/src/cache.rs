@@ -218,7 +218,7 @@ impl RefCache {
     /// As for [`RefCache::change`].
     pub unsafe fn exact(&self, object: &Counted, wait: &impl Wait) -> i64 {
         // Its fence also orders what this core changed before the collects: of two eager releases one sees the other.
-        let limit = self.slots.limit();
+        let mut limit = self.slots.limit();
         let mut round = 0;
         loop {
             let first = self.collect(object, limit);
@@ -228,7 +228,13 @@ impl RefCache {
             // Pairs with the release fence in `Slot::change`: a word of a change is seen with its odd version or later.
             fence(Ordering::Acquire);
             if !first.changing && self.collect(object, limit) == first {
-                return first.total;
+                // A core that came on-line after we took the limit may have counted, and another have counted on that:
+                // having seen what the other did, we see the new limit.
+                if self.slots.limit_seen() == limit {
+                    return first.total;
+                }
+                limit = self.slots.limit();
+                continue;
             }
             wait.wait(WaitReason::Operation, round);
             round = round.saturating_add(1);
