@@ -26,7 +26,7 @@ class TestBook:
         """
 
 class Sequences:
-    """Sequences of calls for one batch, each a test case without calls under test, whose steps have expected results."""
+    """Sequences of calls for one batch: test cases without calls under test, whose steps have expected results."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         """Reads sequences from their JSON texts. ValueError says which one is wrong, and how."""
@@ -79,8 +79,8 @@ class TraceReader:
     def finding(self, number: int) -> tuple[str, str, str, _Access, _Access, _Line]:
         """A finding by its number: (object, field, "true" or "false", first access, second access, line).
 
-        An access is (core, write, offset, size in bytes, function, stack). The line, where the finding was met first, is
-        (address, fields as (offset, size in bytes, name), per core (core, ranges read, ranges written)).
+        An access is (core, write, offset, size in bytes, function, stack). The line, where the finding was met first,
+        is (address, fields as (offset, size in bytes, name), per core (core, ranges read, ranges written)).
         """
 
 class ProgramFile:
@@ -93,7 +93,7 @@ class ProgramFile:
         """The file's own address of what stands at an offset; None if nothing there is mapped."""
 
     def code(self, address: int) -> list[tuple[str, tuple[str, int] | None]]:
-        """The functions that an instruction belongs to, the innermost first: name, and source file and line if known."""
+        """The functions that an instruction belongs to, the innermost first: name, and file and line if known."""
 
     def variable(self, address: int) -> tuple[str, int] | None:
         """The variable that an address lies in, and how many bytes behind its start."""
