@@ -57,7 +57,8 @@ pub fn access<V: Verbs>(
     follow: Follow,
     wanted: Access,
 ) -> Result<(), Errno> {
-    let walk = Walk::to_last(verbs, start, path)?;
+    let mut walk = Walk::new(verbs);
+    walk.go_to_last(start, path)?;
     if let (Access::EXISTS, Last::Name(name), false) = (wanted, walk.last, walk.has_slash) {
         let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
         match verbs.existence(walk.directory, &key) {

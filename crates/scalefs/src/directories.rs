@@ -19,7 +19,8 @@ pub fn make_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8], m
 ///
 /// POSIX `rmdir`; Linux `do_rmdir`: EINVAL for `.`, ENOTEMPTY for `..`, EBUSY for the root.
 pub fn remove_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
-    let walk = Walk::to_last(verbs, start, path)?;
+    let mut walk = Walk::new(verbs);
+    walk.go_to_last(start, path)?;
     let name = match walk.last {
         Last::Name(name) => name,
         Last::Dot => return Err(Errno::EINVAL),

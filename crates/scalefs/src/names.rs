@@ -164,7 +164,8 @@ pub fn open<V: Verbs>(
     if !flags.contains(OpenFlags::CREATE) {
         return open_existing(verbs, resolve(verbs, start, path, follow)?.node, flags);
     }
-    let mut walk = Walk::to_last(verbs, start, path)?;
+    let mut walk = Walk::new(verbs);
+    walk.go_to_last(start, path)?;
     loop {
         let (directory, name) = match walk.last {
             _ if exclusive && walk.last == Last::Root => return Err(Errno::EEXIST),
@@ -245,7 +246,8 @@ pub fn link<V: Verbs>(
     follow: Follow,
 ) -> Result<(), Errno> {
     loop {
-        let mut from = Walk::to_last(verbs, old_start, old)?;
+        let mut from = Walk::new(verbs);
+        from.go_to_last(old_start, old)?;
         let from_key = loop {
             let Last::Name(name) = from.last else { break None };
             let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
@@ -266,7 +268,8 @@ pub fn link<V: Verbs>(
             Some(key) => Some(verbs.present(from.directory, key).ok_or(Errno::ENOENT)?),
             None => None,
         };
-        let to = Walk::to_last(verbs, new_start, new)?;
+        let mut to = Walk::new(verbs);
+        to.go_to_last(new_start, new)?;
         let Last::Name(name) = to.last else { return Err(Errno::EEXIST) };
         let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
         if verbs.existence(to.directory, &key) != Existence::Absent {
@@ -303,7 +306,8 @@ pub(crate) fn create_new<V: Verbs>(
     object: NewObject<'_>,
     mode: u32,
 ) -> Result<V::Node, Errno> {
-    let walk = Walk::to_last(verbs, start, path)?;
+    let mut walk = Walk::new(verbs);
+    walk.go_to_last(start, path)?;
     let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
     let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
     loop {
@@ -343,7 +347,8 @@ pub fn read_link<'v, V: Verbs>(verbs: &'v V, start: Start<V::Node>, path: &'v [u
 ///
 /// POSIX `unlink`; Linux `do_unlinkat` (fs/namei.c): EISDIR for directories, `.` and `..`.
 pub fn unlink<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
-    let walk = Walk::to_last(verbs, start, path)?;
+    let mut walk = Walk::new(verbs);
+    walk.go_to_last(start, path)?;
     let Last::Name(name) = walk.last else { return Err(Errno::EISDIR) };
     let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
     loop {
@@ -371,8 +376,10 @@ pub fn rename<V: Verbs>(
     mode: RenameMode,
 ) -> Result<(), Errno> {
     loop {
-        let from = Walk::to_last(verbs, old_start, old)?;
-        let to = Walk::to_last(verbs, new_start, new)?;
+        let mut from = Walk::new(verbs);
+        from.go_to_last(old_start, old)?;
+        let mut to = Walk::new(verbs);
+        to.go_to_last(new_start, new)?;
         let Last::Name(old_name) = from.last else { return Err(Errno::EBUSY) };
         let Last::Name(new_name) = to.last else {
             return Err(if mode == RenameMode::NoReplace { Errno::EEXIST } else { Errno::EBUSY });

@@ -47,6 +47,17 @@ pub(crate) enum Last<'p> {
     Root,
 }
 
+impl Last<'_> {
+    #[inline]
+    fn of(component: &[u8]) -> Last<'_> {
+        match component {
+            [b'.'] => Last::Dot,
+            [b'.', b'.'] => Last::DotDot,
+            name => Last::Name(name),
+        }
+    }
+}
+
 /// A permission that a call needs, with the bit of the lowest class of the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need(pub(crate) u32);
@@ -59,6 +70,7 @@ impl Need {
 }
 
 /// Whether the caller has a permission (Linux: `inode_permission`, `generic_permission`).
+#[inline]
 pub(crate) fn check_permission<V: Verbs>(verbs: &V, node: V::Node, need: Need) -> Result<(), Errno> {
     let credentials = verbs.credentials();
     if credentials.is_superuser() {
@@ -105,28 +117,40 @@ pub(crate) struct Resolved<'v, V: Verbs + 'v> {
 }
 
 /// A path as a user gives it: not empty, not too long, without NUL (Linux: `getname`).
+#[inline]
 pub(crate) fn check_path(path: &[u8]) -> Result<(), Errno> {
     match path.len() {
         0 => Err(Errno::ENOENT),
         length if length > MAX_PATH_BYTES => Err(Errno::ENAMETOOLONG),
-        _ if path.contains(&0) => Err(Errno::EINVAL),
+        _ if contains(path, 0) => Err(Errno::EINVAL),
         _ => Ok(()),
     }
 }
 
 impl<'v, V: Verbs> Walk<'v, V> {
+    /// A walk that has not begun. It is filled where it lies: copying it on its way would cost as much as a lookup.
+    #[inline]
+    pub(crate) fn new(verbs: &'v V) -> Walk<'v, V> {
+        Walk { verbs, directory: verbs.root(), last: Last::Root, has_slash: false, symlinks: 0 }
+    }
+
     /// Walks to the last component.
-    pub(crate) fn to_last(verbs: &'v V, start: Start<V::Node>, path: &'v [u8]) -> Result<Walk<'v, V>, Errno> {
+    #[inline]
+    pub(crate) fn go_to_last(&mut self, start: Start<V::Node>, path: &'v [u8]) -> Result<(), Errno> {
         check_path(path)?;
-        let directory = match start {
-            _ if path[0] == b'/' => verbs.root(),
-            Start::WorkingDirectory => verbs.working_directory(),
-            Start::Handle(node) if verbs.kind(node) == Kind::Directory => node,
+        self.directory = match start {
+            _ if path[0] == b'/' => self.verbs.root(),
+            Start::WorkingDirectory => self.verbs.working_directory(),
+            Start::Handle(node) if self.verbs.kind(node) == Kind::Directory => node,
             Start::Handle(_) => return Err(Errno::ENOTDIR),
         };
-        let mut walk = Walk { verbs, directory, last: Last::Root, has_slash: false, symlinks: 0 };
-        walk.run(path, Part::End)?;
-        Ok(walk)
+        if contains(path, b'/') {
+            return self.run(path, Part::End);
+        }
+        // One name, as most paths of a program that works in its directory.
+        check_permission(self.verbs, self.directory, Need::SEARCH)?;
+        self.last = Last::of(path);
+        Ok(())
     }
 
     /// Follows the symbolic link that the last component leads to, to the last component of what it stands for.
@@ -156,11 +180,7 @@ impl<'v, V: Verbs> Walk<'v, V> {
             let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
             let (component, behind) = path.split_at(end);
             path = without_slashes(behind);
-            let last = match component {
-                b"." => Last::Dot,
-                b".." => Last::DotDot,
-                name => Last::Name(name),
-            };
+            let last = Last::of(component);
             if part == Part::End && path.is_empty() {
                 self.last = last;
                 self.has_slash |= !behind.is_empty();
@@ -195,7 +215,8 @@ impl<'v, V: Verbs> Walk<'v, V> {
     }
 
     /// What the path leads to.
-    pub(crate) fn resolve(mut self, follow: Follow) -> Result<Resolved<'v, V>, Errno> {
+    #[inline]
+    pub(crate) fn resolve(&mut self, follow: Follow) -> Result<Resolved<'v, V>, Errno> {
         loop {
             let name = match self.last {
                 Last::Dot | Last::Root => return Ok(Resolved { node: self.directory, found: None }),
@@ -224,7 +245,19 @@ pub(crate) fn resolve<'v, V: Verbs>(
     path: &'v [u8],
     follow: Follow,
 ) -> Result<Resolved<'v, V>, Errno> {
-    Walk::to_last(verbs, start, path)?.resolve(follow)
+    let mut walk = Walk::new(verbs);
+    walk.go_to_last(start, path)?;
+    walk.resolve(follow)
+}
+
+/// For names of a few bytes: what searches long texts fast takes longer to begin.
+#[inline]
+fn contains(path: &[u8], byte: u8) -> bool {
+    let mut found = false;
+    for other in path {
+        found |= *other == byte;
+    }
+    found
 }
 
 fn without_slashes(path: &[u8]) -> &[u8] {
