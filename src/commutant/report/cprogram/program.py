@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from commutant.errors import UsageError
-from commutant.report.cprogram.calls import definition, invocation, template
-from commutant.report.cprogram.literal import comment_lines, string_literal
+from commutant.report.cprogram.calls import CCall, definition, form, invocation, template
+from commutant.report.cprogram.literal import comment_lines, file_name, string_literal
 from commutant.report.describe import headline, order_text, value_text
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 
@@ -82,18 +81,25 @@ def _header(test: TestCase) -> Iterator[str]:
 
 
 def _definitions(test: TestCase) -> Iterator[str]:
+    forms: dict[str, CCall] = {}
     results: dict[str, list[Value]] = {}
-    for _, step in _named_steps(test):
-        results.setdefault(step.call, [])
+
+    def note(step: Step | PlacedCall, values: Iterable[Value]) -> None:
+        found = form(step.call, step.args)
+        forms[found.source] = found
+        results.setdefault(found.source, []).extend(values)
+
     for setup in test.setup:
-        results[setup.call].append(setup.result)
-    called = [*(call.call for call in test.calls), *(step.call for step in test.observe)]
-    for order in test.orders:
-        for outcome in order.outcomes:
-            for call, value in zip(called, (*outcome.results, *outcome.observation), strict=True):
-                results[call].append(value)
-    for call, values in results.items():
-        yield definition(call, values)
+        note(setup, [setup.result])
+    outcomes = [outcome for order in test.orders for outcome in order.outcomes]
+    for index, call in enumerate(test.calls):
+        note(call, [outcome.results[index] for outcome in outcomes])
+    for index, step in enumerate(test.observe):
+        note(step, [outcome.observation[index] for outcome in outcomes])
+    if any(found.posix for found in forms.values()):
+        yield template("posix.c")
+    for source, values in results.items():
+        yield definition(forms[source], values)
 
 
 def _step_functions(test: TestCase) -> Iterator[str]:
@@ -136,31 +142,59 @@ def _orders(test: TestCase) -> Iterator[str]:
 
 
 def _outcomes(test: TestCase) -> Iterator[str]:
-    accepted = [tuple(expected_text(test, order, outcome) for outcome in order.outcomes) for order in test.orders]
+    accepted = [
+        tuple((expected_text(test, order, outcome), _times(test, outcome)) for outcome in order.outcomes)
+        for order in test.orders
+    ]
     distinct = list(dict.fromkeys(accepted))
-    for index, texts in enumerate(distinct):
-        yield f"\nstatic const char *const outcomes_{index}[] = {{\n"
-        for text in texts:
-            lines = text.splitlines(keepends=True)
-            for line in lines[:-1]:
-                yield f"    {string_literal(line)}\n"
-            yield f"    {string_literal(lines[-1])},\n"
-        yield "    NULL,\n};\n"
-    yield "\nstatic const char *const *const outcomes[ORDER_COUNT] = {\n"
-    for texts in accepted:
-        yield f"    outcomes_{distinct.index(texts)},\n"
+    yield "\nstruct outcome {\n    const char *text;\n    const int *times; /* all that are in the text */\n};\n"
+    for index, outcomes in enumerate(distinct):
+        yield f"\nstatic const struct outcome outcomes_{index}[] = {{\n"
+        for text, times in outcomes:
+            yield "    {\n"
+            for line in text.splitlines(keepends=True):
+                yield f"        {string_literal(line)}\n"
+            yield f"        , (const int[]){{{', '.join(map(str, times or (0,)))}}}\n    }},\n"
+        yield "    {NULL, NULL},\n};\n"
+    yield "\nstatic const struct outcome *const outcomes[ORDER_COUNT] = {\n"
+    for outcomes in accepted:
+        yield f"    outcomes_{distinct.index(outcomes)},\n"
     yield "};\n"
 
 
+def _times(test: TestCase, outcome: Outcome) -> tuple[int, ...]:
+    """All points in time of an outcome, in the order of its text."""
+    return tuple(
+        chain.from_iterable(
+            map(_times_of, (*(step.result for step in test.setup), *outcome.results, *outcome.observation))
+        )
+    )
+
+
+def _times_of(value: Value) -> Iterator[int]:
+    match value:
+        case {"time": int(point)}:
+            yield point
+        case {"struct": Mapping() as fields}:
+            yield from chain.from_iterable(map(_times_of, fields.values()))
+        case {"seq": list() as items}:
+            yield from chain.from_iterable(map(_times_of, items))
+
+
 def _numbered(value: Value, numbers: dict[tuple[str, object], int]) -> Value:
-    """The value with what the kernel chose numbered per sort by first appearance."""
+    """The value with what the kernel chose numbered per sort by first appearance, and times, which are compared apart,
+    without their numbers."""
     match value:
         case {"sort": str() as sort, "id": chosen}:
             same_sort = sum(1 for known, _ in numbers if known == sort)
             return {"sort": sort, "id": numbers.setdefault((sort, chosen), same_sort)}
         case {"struct": Mapping() as struct}:
             return {"struct": {name: _numbered(field, numbers) for name, field in struct.items()}}
+        case {"seq": list() as items}:
+            return {"seq": [_numbered(item, numbers) for item in items]}
         case {"time": _}:
-            raise UsageError("a C program cannot check times (use --as json)")
+            return "time"
+        case str():
+            return file_name(value)
         case _:
             return value
