@@ -15,7 +15,7 @@ from itertools import chain
 from commutant.report.cprogram.calls import CCall, definition, form, invocation, template
 from commutant.report.cprogram.literal import comment_lines, file_name, string_literal
 from commutant.report.describe import headline, order_text, value_text
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.testgen.testcase import Outcome, PlacedCall, Step, TestCase, Value
 
 
 def c_program(test: TestCase) -> str:
@@ -41,8 +41,8 @@ def c_program_blocks(test: TestCase) -> list[tuple[str, ...]]:
     ]
 
 
-def expected_text(test: TestCase, order: Order, outcome: Outcome) -> str:
-    """What the program prints, but for its last line, if this outcome comes about."""
+def expected_text(test: TestCase, outcome: Outcome) -> str:
+    """What the program prints, but for its last line, if this outcome comes about, in whatever order."""
     numbers: dict[tuple[str, object], int] = {}
     results = [
         *(step.result for step in test.setup),
@@ -142,23 +142,23 @@ def _orders(test: TestCase) -> Iterator[str]:
 
 
 def _outcomes(test: TestCase) -> Iterator[str]:
-    accepted = [
-        tuple((expected_text(test, order, outcome), _times(test, outcome)) for outcome in order.outcomes)
-        for order in test.orders
-    ]
-    distinct = list(dict.fromkeys(accepted))
+    distinct: list[tuple[Outcome, ...]] = []  # calls that commute often have the same in every order
+    for order in test.orders:
+        if order.outcomes not in distinct:
+            distinct.append(order.outcomes)
     yield "\nstruct outcome {\n    const char *text;\n    const int *times; /* all that are in the text */\n};\n"
     for index, outcomes in enumerate(distinct):
         yield f"\nstatic const struct outcome outcomes_{index}[] = {{\n"
-        for text, times in outcomes:
+        for outcome in outcomes:
             yield "    {\n"
-            for line in text.splitlines(keepends=True):
+            for line in expected_text(test, outcome).splitlines(keepends=True):
                 yield f"        {string_literal(line)}\n"
+            times = _times(test, outcome)
             yield f"        , (const int[]){{{', '.join(map(str, times or (0,)))}}}\n    }},\n"
         yield "    {NULL, NULL},\n};\n"
     yield "\nstatic const struct outcome *const outcomes[ORDER_COUNT] = {\n"
-    for outcomes in accepted:
-        yield f"    outcomes_{distinct.index(outcomes)},\n"
+    for order in test.orders:
+        yield f"    outcomes_{distinct.index(order.outcomes)},\n"
     yield "};\n"
 
 
