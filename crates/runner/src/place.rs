@@ -12,7 +12,8 @@ pub const ACTOR_COUNT: usize = PROCESS_LIMIT * (1 + CORE_LIMIT);
 /// An actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Shares descriptors and working directory with its process, and makes its set-up and observation.
+    /// Shares descriptors and working directory with its process, and makes its set-up and observation where the target
+    /// does not leave that to a worker.
     Home {
         /// The process, below [`PROCESS_LIMIT`].
         process: usize,

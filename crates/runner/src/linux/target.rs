@@ -83,6 +83,8 @@ impl Target for Linux {
         Ok(())
     }
 
+    /// The home of process 0 is the coordinator and executes on the spot. Those of other processes would have to be woken
+    /// for each step, which takes longer than all else, while a worker is awake anyway.
     fn place(&self, call: usize, home: Place, worker: Place) -> Place {
         match self.calls[call].memory {
             Memory::Own if home == COORDINATOR => home,
