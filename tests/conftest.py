@@ -1,0 +1,14 @@
+"""For all tests: signals do what they do in a terminal.
+
+A shell starts what runs in its background with SIGINT ignored, and nohup does so with SIGHUP; children inherit that,
+and rightly leave such signals ignored. Tests that send them to children need the default.
+"""
+
+from __future__ import annotations
+
+import signal
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
