@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use mtrace::rules::Rule;
 
-use qemu_plugin::shadow_stack::Segment;
+use qemu_plugin::shadow_stack::{Segment, WaitingStack};
 
 /// What began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -129,8 +129,8 @@ pub type TaskIdentity = u64;
 /// What is known of all tasks. One for all virtual CPUs; touched at task switches and markers only.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    /// Nests of tasks that do not run now, and the call stack's segment that began when they left.
-    waiting: HashMap<TaskIdentity, (Nest, Segment)>,
+    /// Nests and call stacks of tasks that do not run now.
+    waiting: HashMap<TaskIdentity, (Nest, WaitingStack)>,
     test_tasks: HashSet<TaskIdentity>,
 }
 
@@ -145,18 +145,18 @@ impl Tasks {
         self.test_tasks.contains(&task)
     }
 
-    /// Puts the nest of a task away, with the segment of the call stack that begins now.
-    pub fn put_away(&mut self, task: TaskIdentity, nest: &Nest, segment: Segment) {
+    /// Puts the nest and the call stack of a task away.
+    pub fn put_away(&mut self, task: TaskIdentity, nest: &Nest, stack: WaitingStack) {
         // Tasks that are gone leave their entries behind; a lost nest costs a few misattributed accesses at most.
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.clear();
         }
-        self.waiting.insert(task, (*nest, segment));
+        self.waiting.insert(task, (*nest, stack));
     }
 
-    /// Takes the nest and the segment of a task out; a task that never left has an empty nest.
-    pub fn take_out(&mut self, task: TaskIdentity) -> (Nest, Option<Segment>) {
-        self.waiting.remove(&task).map_or((Nest::default(), None), |(nest, segment)| (nest, Some(segment)))
+    /// Takes the nest and the call stack of a task out; a task that never left has empty ones.
+    pub fn take_out(&mut self, task: TaskIdentity) -> (Nest, WaitingStack) {
+        self.waiting.remove(&task).unwrap_or_default()
     }
 
     /// A task begins at this identity: an earlier one of the same identity is gone.
@@ -231,11 +231,11 @@ mod tests {
     fn a_nest_follows_its_task() {
         let mut tasks = Tasks::default();
         tasks.adopt(1);
-        tasks.put_away(1, &nest(&[Level::Interrupt]), Segment::default());
+        tasks.put_away(1, &nest(&[Level::Interrupt]), WaitingStack::default());
         let rule = |tasks: &mut Tasks, task| tasks.take_out(task).0.rule(tasks.is_test_task(task));
         assert_eq!(rule(&mut tasks, 2), Some(Rule::OtherTask));
         assert_eq!(rule(&mut tasks, 1), Some(Rule::Interrupt));
-        tasks.put_away(1, &nest(&[Level::Interrupt]), Segment::default());
+        tasks.put_away(1, &nest(&[Level::Interrupt]), WaitingStack::default());
         tasks.forget(1);
         assert_eq!(rule(&mut tasks, 1), Some(Rule::OtherTask));
     }

@@ -253,19 +253,16 @@ impl Vcpu {
 
     /// Second half: the stack pointer of the task that comes is loaded from its structure.
     pub fn enter_task(&mut self, task: TaskIdentity, tasks: &mut Tasks) {
+        let stack = self.stack.put_away();
         if let Some(left) = self.switched_from.take().or(self.task) {
             if self.in_test_task {
                 tasks.adopt(left);
             }
-            // The segment lets go of the frames of the tasks that run in between.
-            let segment = self.stack.begin_segment(qemu_plugin::call_tree::ROOT);
-            tasks.put_away(left, &self.nest, segment);
+            tasks.put_away(left, &self.nest, stack);
         }
-        let (nest, segment) = tasks.take_out(task);
+        let (nest, stack) = tasks.take_out(task);
         self.nest = nest;
-        if let Some(segment) = segment {
-            self.stack.end_segment(segment);
-        }
+        self.stack.take_up(&stack);
         self.task = Some(task);
         self.in_test_task = tasks.is_test_task(task);
         self.update_category();
@@ -399,6 +396,27 @@ mod tests {
         assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::Interrupt)));
         vcpu.end();
         assert_eq!(record(&mut vcpu, KERNEL, site(0x12)), (COUNTS, vec![0x600]));
+    }
+
+    /// Regression: a task that last ran in an earlier call had its stack emptied when it came back, and with it what the
+    /// test's task was in.
+    #[test]
+    fn a_task_of_earlier_calls_leaves_the_tests_call_stack_alone() {
+        let (mut vcpu, mut tasks) = in_call();
+        vcpu.leave_task(2);
+        vcpu.enter_task(1, &mut tasks);
+        vcpu.marked(&mut tasks);
+        vcpu.enter_call(2);
+        vcpu.begin(Level::SystemCall, 0x100);
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        for other in [2, 3, 2] {
+            vcpu.leave_task(1);
+            vcpu.enter_task(other, &mut tasks);
+            vcpu.leave_task(other);
+            vcpu.enter_task(1, &mut tasks);
+        }
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x700, 0x600]));
     }
 
     #[test]

@@ -10,6 +10,11 @@
 //! frame ends the innermost frame (Linux's `error_entry` is called on one stack and returns on another).
 //!
 //! A system call, an exception or an interrupt begins a *segment*: frames below it are out of reach until it ends.
+//!
+//! A task that leaves the CPU takes its frames with it ([`ShadowStack::put_away`]), and they are there again when it goes
+//! on: other tasks have stacks of their own, which may end in any order.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::call_tree::{CallTree, ROOT};
 
@@ -34,6 +39,23 @@ pub struct Segment {
     generation: u32,
 }
 
+/// The calls that a task was in when it left its virtual CPU.
+#[derive(Debug, Default)]
+pub struct WaitingStack {
+    frames: Box<[Frame]>,
+    base: usize,
+    base_node: u32,
+    generation: u32,
+}
+
+/// The next number for [`ShadowStack::generation`]: no two stacks have one in common, since each has a call tree of its own.
+static NEXT_GENERATION: AtomicU32 = AtomicU32::new(0);
+
+fn next_generation() -> u32 {
+    // Relaxed: only distinct numbers are asked for.
+    NEXT_GENERATION.fetch_add(1, Ordering::Relaxed)
+}
+
 /// The calls that a virtual CPU is in.
 pub struct ShadowStack {
     frames: Vec<Frame>,
@@ -42,14 +64,20 @@ pub struct ShadowStack {
     /// The stack at the segment's start.
     base_node: u32,
     stack_bytes: u64,
-    /// Number of times that the stack was cleared.
+    /// A number of its own for the time between two clearings.
     generation: u32,
 }
 
 impl ShadowStack {
     /// An empty stack; two addresses at least `stack_bytes` apart lie on different stacks.
     pub fn new(stack_bytes: u64) -> Self {
-        Self { frames: Vec::with_capacity(MAX_FRAMES), base: 0, base_node: ROOT, stack_bytes, generation: 0 }
+        Self {
+            frames: Vec::with_capacity(MAX_FRAMES),
+            base: 0,
+            base_node: ROOT,
+            stack_bytes,
+            generation: next_generation(),
+        }
     }
 
     /// Forgets all frames and segments.
@@ -57,7 +85,31 @@ impl ShadowStack {
         self.frames.clear();
         self.base = 0;
         self.base_node = ROOT;
-        self.generation = self.generation.wrapping_add(1);
+        self.generation = next_generation();
+    }
+
+    /// The calls of the task that runs, which leaves; those of the next one are empty.
+    #[must_use]
+    pub fn put_away(&mut self) -> WaitingStack {
+        let waiting = WaitingStack {
+            frames: self.frames.as_slice().into(),
+            base: self.base,
+            base_node: self.base_node,
+            generation: self.generation,
+        };
+        self.frames.clear();
+        (self.base, self.base_node) = (0, ROOT);
+        waiting
+    }
+
+    /// The calls of a task that goes on. If it left before the stack was cleared, or on another virtual CPU, they stay empty.
+    pub fn take_up(&mut self, waiting: &WaitingStack) {
+        self.frames.clear();
+        (self.base, self.base_node) = (0, ROOT);
+        if waiting.generation == self.generation {
+            self.frames.extend_from_slice(&waiting.frames);
+            (self.base, self.base_node) = (waiting.base, waiting.base_node);
+        }
     }
 
     /// The call tree's node of the present stack.
@@ -198,6 +250,38 @@ mod tests {
         stack.clear();
         stack.end_segment(inner);
         assert_eq!(sites(&tree, &stack), []);
+    }
+
+    #[test]
+    fn tasks_keep_their_calls_in_whatever_order_they_run() {
+        let (mut tree, mut stack) = (CallTree::new(64), ShadowStack::new(0x4000));
+        let mut waiting: [WaitingStack; 3] = Default::default();
+        stack.call(&mut tree, 0x1f00, 1, false);
+        let before_a_clearing = stack.put_away();
+        stack.clear();
+        // Each task calls once whenever it runs: task 0, 1, 2, 1, 0, 2.
+        for (site, task) in [(10, 0usize), (20, 1), (30, 2), (21, 1), (11, 0), (31, 2)] {
+            stack.take_up(&waiting[task]);
+            let depth = 0x100 * sites(&tree, &stack).len() as u64;
+            let segment = stack.begin_segment(stack.node());
+            stack.call(&mut tree, 0x1_0000 * (1 + task as u64) + 0x3f00 - depth, site, false);
+            let node = stack.node();
+            stack.end_segment(segment);
+            let _ = stack.begin_segment(node);
+            waiting[task] = stack.put_away();
+            assert_eq!(sites(&tree, &stack), []);
+        }
+        for (task, expected) in [(2, [31, 30]), (0, [11, 10]), (1, [21, 20])] {
+            stack.take_up(&waiting[task]);
+            assert_eq!(sites(&tree, &stack), expected);
+        }
+        // What left before the stack was cleared is void, and leaves the frames of nobody else behind.
+        stack.take_up(&before_a_clearing);
+        assert_eq!(sites(&tree, &stack), []);
+        // Another virtual CPU's numbers say nothing here.
+        let mut other = ShadowStack::new(0x4000);
+        other.take_up(&waiting[0]);
+        assert_eq!(sites(&tree, &other), []);
     }
 
     proptest! {
