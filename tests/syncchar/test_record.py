@@ -39,7 +39,11 @@ def lock() -> dict[str, Any]:
             "set_bytes": 16,
         },
         "speed_ups": [1.5, None, None],
-        "callers": [{"address": 4096, "sections": 1, "hold": SPANS}],
+        "kinds": [
+            {"caller": 4096, "shared": False, "writes": True, "sections": 1, "hold": SPANS, "hold_squares": 100.0}
+        ],
+        "kind_pairs": [{"kinds": [0, 0], "compared": 4, "conflicting": [1, 1, 2]}],
+        "gaps": {"count": 1, "instructions": 30, "squares": 900.0},
         "fields": [
             {
                 "kind": "beside_lock",
@@ -56,7 +60,7 @@ def lock() -> dict[str, Any]:
 
 def record() -> dict[str, Any]:
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "kind": "lock-record",
         "process_id": 1,
         "threads": 2,
@@ -107,7 +111,7 @@ def test_a_damaged_record_is_refused_or_read(tmp_path_factory: pytest.TempPathFa
         assert "\n" not in str(error) and str(file) in str(error)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 2, "kind": "lock-record"}', "\xff"])
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 3, "kind": "lock-record"}', "\xff"])
 def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     path.write_bytes(text.encode("latin-1"))

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::address_set::AddressSet;
+use crate::kinds::KindIndex;
 
 /// A critical section that has ended.
 #[derive(Debug, Clone)]
@@ -14,6 +15,8 @@ pub struct Section {
     pub thread: u32,
     /// Whether others could hold the lock at the same time (readers).
     pub shared: bool,
+    /// What kind of section it is, if its lock tells that kind apart.
+    pub kind: Option<KindIndex>,
     /// Whether it touched a device: counts as conflicting with all others.
     pub touched_device: bool,
     /// What it read and wrote.
@@ -75,7 +78,8 @@ mod tests {
     fn threads(pushed: &[u32], limit: usize) -> Vec<u32> {
         let mut history = History::default();
         for &thread in pushed {
-            let section = Section { thread, shared: false, touched_device: false, set: AddressSet::default() };
+            let section =
+                Section { thread, shared: false, kind: None, touched_device: false, set: AddressSet::default() };
             history.push(section, limit);
         }
         history.newest_first().map(|section| section.thread).collect()

@@ -19,6 +19,7 @@
 mod address_set;
 mod density;
 mod history;
+mod kinds;
 mod lock_words;
 mod report;
 mod study;
@@ -27,9 +28,8 @@ mod thread_log;
 pub use address_set::{AddressSet, Overlap, Shared, Word};
 pub use density::{CROWDS, Density};
 pub use history::{History, Section};
+pub use kinds::{Gaps, Kind, KindIndex, KindPairs, KindReport, Kinds};
 pub use lock_words::LockWords;
-pub use report::{
-    CallerReport, Callers, FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent, Span, Spans,
-};
+pub use report::{FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent, Span, Spans};
 pub use study::{Exclusion, Fields, LockId, Moment, Options, Study};
 pub use thread_log::ThreadLog;

@@ -3,6 +3,7 @@
 use crate::address_set::{Overlap, Shared};
 use crate::density::Density;
 use crate::history::Section;
+use crate::kinds::{Gaps, Kinds};
 
 /// Conflicts are counted per byte, per word of 8 bytes and per line of 64 bytes.
 pub const GRANULARITIES: usize = 3;
@@ -144,45 +145,6 @@ impl Spans {
     }
 }
 
-/// What one caller did with a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallerReport {
-    /// The recorder's number for the code that acquired the lock.
-    pub caller: u64,
-    /// Sections that it began and that ended.
-    pub sections: u64,
-    /// Their lengths.
-    pub hold: Spans,
-}
-
-/// Callers per lock that are told apart; the rest is in the lock's own sums only.
-const CALLER_LIMIT: usize = 64;
-
-/// Sections of a lock by the code that acquired it.
-#[derive(Debug, Clone, Default)]
-pub struct Callers(Vec<CallerReport>);
-
-impl Callers {
-    /// Adds a section.
-    pub fn add(&mut self, caller: u64, hold: Span) {
-        if !self.0.iter().any(|known| known.caller == caller) && self.0.len() < CALLER_LIMIT {
-            self.0.push(CallerReport { caller, sections: 0, hold: Spans::default() });
-        }
-        if let Some(known) = self.0.iter_mut().find(|known| known.caller == caller) {
-            known.sections += 1;
-            known.hold.add(hold);
-        }
-    }
-
-    /// The callers, those that held the lock longest first.
-    #[must_use]
-    pub fn ranked(&self) -> Vec<CallerReport> {
-        let mut callers = self.0.clone();
-        callers.sort_by_key(|caller| (std::cmp::Reverse(caller.hold.total.instructions), caller.caller));
-        callers
-    }
-}
-
 /// Statistics of one lock.
 #[derive(Debug, Clone)]
 pub struct LockReport {
@@ -206,8 +168,10 @@ pub struct LockReport {
     pub sections: u64,
     /// From acquire to release.
     pub hold: Spans,
-    /// Who acquired it.
-    pub callers: Callers,
+    /// Who acquired it, and what the sections of each caller do to those of the others.
+    pub kinds: Kinds,
+    /// What threads did in between.
+    pub gaps: Gaps,
     /// Bytes in address sets, and how many of them were written.
     pub set_bytes: u64,
     /// See `set_bytes`.
@@ -247,7 +211,8 @@ impl LockReport {
             wait: Spans::default(),
             sections: 0,
             hold: Spans::default(),
-            callers: Callers::default(),
+            kinds: Kinds::default(),
+            gaps: Gaps::default(),
             set_bytes: 0,
             written_bytes: 0,
             device_sections: 0,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::address_set::{AddressSet, Overlap, Word};
 use crate::history::{History, Section};
+use crate::kinds::Kind;
 use crate::lock_words::LockWords;
 use crate::report::{GRANULARITIES, LockReport, Span};
 
@@ -91,6 +92,8 @@ struct Lock {
     history: History,
     holders: Vec<Holder>,
     waiters: Vec<Waiter>,
+    /// When each thread released it last, in the thread's instructions.
+    released_at: Vec<(u32, u64)>,
 }
 
 /// The study.
@@ -140,6 +143,7 @@ impl Study {
             history: History::default(),
             holders: Vec::new(),
             waiters: Vec::new(),
+            released_at: Vec::new(),
         });
         self.present.insert(address, id);
         id
@@ -182,6 +186,9 @@ impl Study {
             lock.report.wait.add(now.since(waiter.since));
             waiter.waited_for
         });
+        if let Some(&(_, released_at)) = lock.released_at.iter().find(|&&(releaser, _)| releaser == thread) {
+            lock.report.gaps.add(now.instructions.saturating_sub(released_at));
+        }
         let (touched_device, handed_over) = (false, false);
         lock.holders.push(Holder {
             thread,
@@ -240,17 +247,18 @@ impl Study {
         };
         let holder = lock.holders.remove(index);
         let set = AddressSet::collect(touched, |word| !options.filters_lock_words || words.filter(word));
-        let section = Section {
-            thread,
-            shared: holder.exclusion == Exclusion::Shared,
-            touched_device: holder.touched_device,
-            set,
-        };
         let report = &mut lock.report;
         let hold = now.since(holder.acquired_at);
+        let shared = holder.exclusion == Exclusion::Shared;
+        let kind = Kind { caller: holder.caller, shared, writes: set.written_byte_count() > 0 };
+        let kind = report.kinds.add(kind, hold);
+        let section = Section { thread, shared, kind, touched_device: holder.touched_device, set };
         report.sections += 1;
         report.hold.add(hold);
-        report.callers.add(holder.caller, hold);
+        match lock.released_at.iter_mut().find(|(releaser, _)| *releaser == thread) {
+            Some((_, released_at)) => *released_at = now.instructions,
+            None => lock.released_at.push((thread, now.instructions)),
+        }
         report.set_bytes += u64::from(section.set.byte_count());
         report.written_bytes += u64::from(section.set.written_byte_count());
         report.device_sections += u64::from(section.touched_device);
@@ -336,6 +344,7 @@ fn compare_with_history(
         });
         let device = touches_device(section, other);
         let conflicts = report.pairs.add(section, overlap, device);
+        report.kinds.add_pair(section.kind, other.kind, conflicts);
         if conflicts[0] && !device {
             report.fields.add(&fields_of_pair);
         }

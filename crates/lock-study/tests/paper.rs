@@ -193,8 +193,8 @@ fn a_contended_section_is_compared_with_every_section_that_it_waited_for() {
     assert_eq!((report.contended_compared, report.contended_conflicts), (2, 1));
     assert_eq!((report.wait.total, report.wait.longest), (span(19), span(15)));
     assert_eq!(report.hold.total, span(30));
-    let callers: Vec<_> = report.callers.ranked().iter().map(|caller| (caller.caller, caller.sections)).collect();
-    assert_eq!(callers, [(7, 3)]);
+    let kinds: Vec<_> = report.kinds.reports().iter().map(|kind| (kind.kind.caller, kind.sections)).collect();
+    assert_eq!(kinds, [(7, 3)]);
 }
 
 #[test]

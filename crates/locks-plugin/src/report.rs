@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use lock_study::{CROWDS, FieldReport, LockReport, Span, Spans};
+use lock_study::{CROWDS, FieldReport, KindReport, LockReport, Span, Spans};
 use serde_json::{Value, json};
 
 use crate::program::Mapping;
@@ -68,7 +68,7 @@ pub struct Record<'a> {
 }
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 impl Record<'_> {
     /// Writes the document beside its place and moves it there, so that a reader finds the old one or the new one.
@@ -135,13 +135,30 @@ fn lock(lock: &LockRecord) -> Value {
             "set_bytes": pairs.set_bytes,
         },
         "speed_ups": report.density.speed_ups(),
-        "callers": report.callers.ranked().iter().map(|caller| json!({
-            "address": caller.caller,
-            "sections": caller.sections,
-            "hold": spans(caller.hold),
+        "kinds": report.kinds.reports().iter().map(kind).collect::<Vec<_>>(),
+        "kind_pairs": report.kinds.pairs().iter().map(|pair| json!({
+            "kinds": pair.kinds.map(|kind| kind.0),
+            "compared": pair.compared,
+            "conflicting": pair.conflicting,
         })).collect::<Vec<_>>(),
+        "gaps": {
+            "count": report.gaps.count,
+            "instructions": report.gaps.instructions,
+            "squares": report.gaps.squares,
+        },
         "fields": lock.fields.iter().map(field).collect::<Vec<_>>(),
         "forgotten_field_pairs": report.fields.forgotten_pairs,
+    })
+}
+
+fn kind(report: &KindReport) -> Value {
+    json!({
+        "caller": report.kind.caller,
+        "shared": report.kind.shared,
+        "writes": report.kind.writes,
+        "sections": report.sections,
+        "hold": spans(report.hold),
+        "hold_squares": report.hold_squares,
     })
 }
 

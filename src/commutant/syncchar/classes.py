@@ -187,10 +187,10 @@ def _callers(locks: Sequence[LockRecord], names: AddressNames) -> list[Caller]:
     sections: dict[str, int] = defaultdict(int)
     hold: dict[str, int] = defaultdict(int)
     for lock in locks:
-        for caller in lock.callers:
-            name = str(names.frames(caller.address)[0])
-            sections[name] += caller.sections
-            hold[name] += caller.hold.total.instructions
+        for kind in lock.kinds:
+            name = str(names.frames(kind.caller)[0])
+            sections[name] += kind.sections
+            hold[name] += kind.hold.total.instructions
     return [Caller(name, sections[name], hold[name]) for name in sorted(hold, key=lambda name: (-hold[name], name))]
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from commutant.errors import UsageError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 GRANULARITIES_BYTES = (1, 8, 64)
 """What counts as one datum when two sections are compared."""
 
@@ -72,12 +72,38 @@ class FieldRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class CallerRecord:
-    """Sections that were begun by the call at `address`."""
+class KindRecord:
+    """Sections that were begun by the call at `caller`, as readers or not, and that wrote anything or not.
 
-    address: int
+    `hold_squares` is the sum of the squares of their lengths in instructions.
+    """
+
+    caller: int
+    shared: bool
+    writes: bool
     sections: int
     hold: Spans
+    hold_squares: float
+
+
+@dataclass(frozen=True, slots=True)
+class KindPairRecord:
+    """Pairs of sections of two kinds, by their places in the lock's list: how many were compared, and how many of them
+    conflict by each of GRANULARITIES_BYTES."""
+
+    one: int
+    other: int
+    compared: int
+    conflicting: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What threads did between two sections of a lock: how often, the sum of their instructions and of the squares."""
+
+    count: int
+    instructions: int
+    squares: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +135,9 @@ class LockRecord:
     conflicting_bytes: int
     set_bytes_of_conflicting: int
     speed_ups: tuple[float | None, ...]
-    callers: tuple[CallerRecord, ...]
+    kinds: tuple[KindRecord, ...]
+    kind_pairs: tuple[KindPairRecord, ...]
+    gaps: Gaps
     fields: tuple[FieldRecord, ...]
 
 
@@ -157,6 +185,12 @@ class _Reader:
         if not 0 <= value < _LIMIT:
             raise UsageError(f"{self.where}: expected a number from 0 below 2^64 as {name!r}, got {value!r:.40}")
         return value
+
+    def measure(self, name: str) -> float:
+        value: float = self._get(name, (int, float), "a number")
+        if not 0 <= value < float("inf"):
+            raise UsageError(f"{self.where}: expected a number from 0 as {name!r}, got {value!r:.40}")
+        return float(value)
 
     def text(self, name: str) -> str:
         value: str = self._get(name, str, "a text")
@@ -237,8 +271,27 @@ def _field(reader: _Reader) -> FieldRecord:
     return FieldRecord(kind, reader.number("address"), offset, *counts, (sides[0], sides[1]))
 
 
-def _caller(reader: _Reader) -> CallerRecord:
-    return CallerRecord(reader.number("address"), reader.number("sections"), _spans(reader.object("hold")))
+def _kind(reader: _Reader) -> KindRecord:
+    return KindRecord(
+        caller=reader.number("caller"),
+        shared=reader.flag("shared"),
+        writes=reader.flag("writes"),
+        sections=reader.number("sections"),
+        hold=_spans(reader.object("hold")),
+        hold_squares=reader.measure("hold_squares"),
+    )
+
+
+def _kind_pair(reader: _Reader, kind_count: int) -> KindPairRecord:
+    one, other = reader.numbers("kinds", 2)
+    if max(one, other) >= kind_count:
+        raise UsageError(f"{reader.where}: expected two of {kind_count} kinds, got {one} and {other}")
+    conflicting = reader.numbers("conflicting", len(GRANULARITIES_BYTES))
+    return KindPairRecord(one, other, reader.number("compared"), conflicting)
+
+
+def _gaps(reader: _Reader) -> Gaps:
+    return Gaps(reader.number("count"), reader.number("instructions"), reader.measure("squares"))
 
 
 def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
@@ -247,6 +300,7 @@ def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
         raise UsageError(f"{reader.where}: expected annotated or inlined as 'source', got {source!r:.40}")
     pairs = reader.object("pairs")
     granularities = len(GRANULARITIES_BYTES)
+    kinds = reader.list("kinds", _kind)
     return LockRecord(
         address=reader.number("address"),
         inlined=source == "inlined",
@@ -273,6 +327,8 @@ def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
         conflicting_bytes=pairs.number("conflicting_bytes"),
         set_bytes_of_conflicting=pairs.number("set_bytes"),
         speed_ups=reader.ratios("speed_ups", crowd_count),
-        callers=reader.list("callers", _caller),
+        kinds=kinds,
+        kind_pairs=reader.list("kind_pairs", lambda pair: _kind_pair(pair, len(kinds))),
+        gaps=_gaps(reader.object("gaps")),
         fields=reader.list("fields", _field),
     )

@@ -1,0 +1,152 @@
+//! Sections of a lock by kind: who began them, whether they let readers in, and whether they wrote anything.
+//!
+//! How often sections of each two kinds conflict tells what another kind of lock would let run side by side: readers, if
+//! sections that write nothing are many; two locks, if what two callers do never meets.
+
+use std::collections::HashMap;
+
+use crate::report::{GRANULARITIES, Span, Spans};
+
+/// What tells one kind of section from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// The recorder's number for the code that acquired the lock.
+    pub caller: u64,
+    /// Whether others could hold the lock at the same time (readers).
+    pub shared: bool,
+    /// Whether the section wrote anything but its own stack and locks.
+    pub writes: bool,
+}
+
+/// The place of a kind in the report of its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KindIndex(pub u8);
+
+/// Sections of one kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KindReport {
+    /// Their kind.
+    pub kind: Kind,
+    /// How many ended.
+    pub sections: u64,
+    /// Their lengths.
+    pub hold: Spans,
+    /// The sum of the squares of their lengths in instructions: says how the lengths scatter.
+    pub hold_squares: f64,
+}
+
+/// Pairs of sections of two kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KindPairs {
+    /// The two kinds, the smaller index first.
+    pub kinds: [KindIndex; 2],
+    /// Pairs that were compared.
+    pub compared: u64,
+    /// Pairs that conflict, by granularity.
+    pub conflicting: [u64; GRANULARITIES],
+}
+
+/// Kinds per lock that are told apart; the rest is in the lock's own sums only.
+const KIND_LIMIT: usize = 64;
+
+/// All kinds of one lock.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds {
+    reports: Vec<KindReport>,
+    pairs: HashMap<[KindIndex; 2], (u64, [u64; GRANULARITIES])>,
+}
+
+impl Kinds {
+    /// Adds a section and tells the place of its kind; `None` when there are more kinds than are told apart.
+    pub fn add(&mut self, kind: Kind, hold: Span) -> Option<KindIndex> {
+        let index = match self.reports.iter().position(|known| known.kind == kind) {
+            Some(index) => index,
+            None if self.reports.len() < KIND_LIMIT => {
+                self.reports.push(KindReport { kind, sections: 0, hold: Spans::default(), hold_squares: 0.0 });
+                self.reports.len() - 1
+            }
+            None => return None,
+        };
+        let report = &mut self.reports[index];
+        report.sections += 1;
+        report.hold.add(hold);
+        report.hold_squares += (hold.instructions as f64).powi(2);
+        Some(KindIndex(index as u8))
+    }
+
+    /// Adds a pair of sections that were compared; a pair of a kind that is not told apart is left out.
+    pub fn add_pair(&mut self, one: Option<KindIndex>, other: Option<KindIndex>, conflicts: [bool; GRANULARITIES]) {
+        let (Some(one), Some(other)) = (one, other) else { return };
+        let (compared, conflicting) = self.pairs.entry([one.min(other), one.max(other)]).or_default();
+        *compared += 1;
+        conflicting.iter_mut().zip(conflicts).for_each(|(count, conflict)| *count += u64::from(conflict));
+    }
+
+    /// The kinds, in the order of their first section: a [`KindIndex`] is a place in it.
+    #[must_use]
+    pub fn reports(&self) -> &[KindReport] {
+        &self.reports
+    }
+
+    /// The pairs of kinds of which sections were compared, in ascending order.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<KindPairs> {
+        let pairs = self.pairs.iter();
+        let mut pairs: Vec<_> =
+            pairs.map(|(&kinds, &(compared, conflicting))| KindPairs { kinds, compared, conflicting }).collect();
+        pairs.sort_by_key(|pair| pair.kinds);
+        pairs
+    }
+}
+
+/// What threads did between two sections of one lock: the sum of the gaps, in instructions of the thread itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Gaps {
+    /// Gaps that were seen; a thread's first section has none.
+    pub count: u64,
+    /// Their sum.
+    pub instructions: u64,
+    /// The sum of their squares.
+    pub squares: f64,
+}
+
+impl Gaps {
+    /// Adds one.
+    pub fn add(&mut self, instructions: u64) {
+        self.count += 1;
+        self.instructions += instructions;
+        self.squares += (instructions as f64).powi(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(caller: u64) -> Kind {
+        Kind { caller, shared: false, writes: true }
+    }
+
+    #[test]
+    fn pairs_are_counted_in_either_order() {
+        let mut kinds = Kinds::default();
+        let span = Span { instructions: 3, nanoseconds: 1 };
+        let (one, other) = (kinds.add(kind(1), span), kinds.add(kind(2), span));
+        kinds.add_pair(one, other, [true, true, true]);
+        kinds.add_pair(other, one, [false, false, true]);
+        let expected = KindPairs { kinds: [KindIndex(0), KindIndex(1)], compared: 2, conflicting: [1, 1, 2] };
+        assert_eq!(kinds.pairs(), [expected]);
+        assert_eq!(kinds.reports()[1].hold_squares, 9.0);
+    }
+
+    #[test]
+    fn more_kinds_than_are_told_apart_leave_the_first_ones() {
+        let mut kinds = Kinds::default();
+        for caller in 0..1000 {
+            let index = kinds.add(kind(caller), Span::default());
+            assert_eq!(index.is_some(), caller < KIND_LIMIT as u64);
+            kinds.add_pair(index, Some(KindIndex(0)), [false; GRANULARITIES]);
+        }
+        assert_eq!((kinds.reports().len(), kinds.pairs().len()), (KIND_LIMIT, KIND_LIMIT));
+    }
+}
