@@ -167,3 +167,30 @@ def test_an_excluded_path_is_yielded_as_such() -> None:
         (Decision(Literal("bool", 1, None), True),),
         (Decision(Literal("bool", 1, None), False),),
     ]
+
+
+@given(
+    st.lists(st.tuples(literals, st.booleans()), max_size=8), st.lists(st.tuples(literals, st.booleans()), max_size=4)
+)
+@settings(max_examples=100, deadline=None)
+def test_a_fork_goes_on_alone(before: list[tuple[Literal, bool]], after: list[tuple[Literal, bool]]) -> None:
+    """What a fork assumes follows in the fork, as if it had been decided there from the start, and nowhere else."""
+    context, again = new_context(), new_context()
+    for one in (context, again):
+        _assume_all(one, before)
+    questions = [literal for literal, _ in (*before, *after)]
+    known = [context.implied(question) for question in questions]
+    fork = context.fork()
+    _assume_all(fork, after)
+    _assume_all(again, after)
+    assert [fork.implied(question) for question in questions] == [again.implied(question) for question in questions]
+    assert (fork.trail, fork.int_solution()) == (again.trail, again.int_solution())
+    assert [context.implied(question) for question in questions] == known
+    _assume_all(context, after)
+    assert context.trail == again.trail
+
+
+def _assume_all(context: Context, decisions: list[tuple[Literal, bool]]) -> None:
+    for literal, holds in decisions:
+        if context.implied(literal) is None:
+            context.assume(literal, holds)

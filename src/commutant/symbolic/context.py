@@ -24,6 +24,8 @@ attribute `arguments`."""
 
 MAX_DECISIONS_PER_PATH = 500
 
+_NOTHING: frozenset[int] = frozenset()
+
 NOT_DETERMINISTIC = (
     "the model is not deterministic: run again with the same values, it asked something else; "
     "use choose() for what the specification leaves open"
@@ -76,10 +78,26 @@ class Context:
         self.constants: dict[int, int] = {}
         self.bool_values: dict[int, bool] = {}
         self._parent: dict[int, int] = {}
-        self._distinct: dict[int, set[int]] = {}
+        self._distinct: dict[int, frozenset[int]] = {}
         self._compared: dict[Literal, bool] = {}
-        self._solutions: dict[frozenset[Constraint], dict[int, int]] = {}
-        self._constraints_of: dict[int, list[Constraint]] = {}
+        self._constraints_of: dict[int, tuple[Constraint, ...]] = {}
+
+    def fork(self) -> Context:
+        """A context in which as much is decided as in this one, and from which both go on alone.
+
+        They share the unknowns: none may come into being any more in either.
+        """
+        fork = Context.__new__(Context)
+        fork.__dict__.update(self.__dict__)
+        fork.trail = self.trail.copy()
+        fork.restrictions = self.restrictions.copy()
+        fork.restricted = self.restricted.copy()
+        fork.bool_values = self.bool_values.copy()
+        fork._parent = self._parent.copy()
+        fork._distinct = self._distinct.copy()
+        fork._compared = self._compared.copy()
+        fork._constraints_of = self._constraints_of.copy()
+        return fork
 
     # -- unknowns
 
@@ -141,6 +159,11 @@ class Context:
         elif known != holds:
             raise Infeasible
 
+    def assume(self, literal: Literal, holds: bool) -> None:
+        """Decides an open literal without asking the prefix."""
+        self.trail.append(Decision(literal, holds))
+        self._assert(literal, holds)
+
     def implied(self, literal: Literal) -> bool | None:
         """The truth of the literal if what was decided settles it, else None."""
         if literal.kind == "bool":
@@ -187,21 +210,22 @@ class Context:
         left, right = self.find(left), self.find(right)
         distinct = self._distinct
         if not holds:
-            distinct.setdefault(left, set()).add(right)
-            distinct.setdefault(right, set()).add(left)
+            distinct[left] = distinct.get(left, _NOTHING) | {right}
+            distinct[right] = distinct.get(right, _NOTHING) | {left}
             return
         low, high = min(left, right), max(left, right)
         self._parent[high] = low
-        for other in distinct.pop(high, ()):
-            distinct[other].discard(high)
-            distinct[other].add(low)
-            distinct.setdefault(low, set()).add(other)
+        others = distinct.pop(high, _NOTHING)
+        if others:
+            distinct[low] = distinct.get(low, _NOTHING) | others
+            for other in others:
+                distinct[other] = distinct[other] - {high} | {low}
 
     # -- integers
 
     def _constrain(self, constraint: Constraint) -> None:
         for variable, _ in constraint[1][0]:
-            self._constraints_of.setdefault(variable, []).append(constraint)
+            self._constraints_of[variable] = (*self._constraints_of.get(variable, ()), constraint)
 
     def _connected(self, linear: Linear) -> set[Constraint]:
         found: set[Constraint] = set()
@@ -225,13 +249,10 @@ class Context:
         if not connected and any(coefficient in (1, -1) for _, coefficient in linear[0]):
             return None
         # What one solution shows need not be asked: only the other side is in doubt.
-        key = frozenset(connected)
-        known = self._solutions.get(key)
-        if known is None:
-            known = self._solutions[key] = integers.solve(connected) or {}
+        known = integers.solve(connected) or {}
         shown = linear[1] + sum(coefficient * known.get(variable, 0) for variable, coefficient in linear[0])
         side = shown <= 0 if kind == "<=" else shown == 0
-        other = integers.solve(connected | {_constraint(kind, linear, not side)})
+        other = integers.solve((*connected, _constraint(kind, linear, not side)))
         return side if other is None else None
 
     def int_solution(self) -> dict[int, int]:

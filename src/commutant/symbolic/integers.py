@@ -8,7 +8,7 @@ where it is not are handed to Z3. Disequalities are tried on the found solution 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,12 +38,18 @@ def scale(linear: Linear, factor: int) -> Linear:
     return tuple((variable, factor * coefficient) for variable, coefficient in linear[0]), factor * linear[1]
 
 
-def solve(constraints: Iterable[Constraint]) -> dict[int, int] | None:
+def solve(constraints: Iterable[Constraint]) -> Mapping[int, int] | None:
     """Values for all variables of the constraints that satisfy them, or None if there are none.
 
     Values are small: as near to the tightest lower bound, or to zero, as the constraints allow.
     """
-    ordered = sorted(set(constraints))
+    return _solve_set(frozenset(constraints))
+
+
+@lru_cache(maxsize=1 << 14)
+def _solve_set(constraints: frozenset[Constraint]) -> dict[int, int] | None:
+    """Neighbouring paths ask the same; the same under other names (`_solve_canonical`) takes longer to recognise."""
+    ordered = sorted(constraints)
     names: dict[int, int] = {}
     for _, linear in ordered:
         for variable, _ in linear[0]:
@@ -62,8 +68,8 @@ class Statistics(NamedTuple):
 
 def statistics() -> Statistics:
     """The counts since this process began."""
-    info = _solve_canonical.cache_info()
-    return Statistics(info.hits + info.misses, info.misses)
+    asked = _solve_set.cache_info()
+    return Statistics(asked.hits + asked.misses, _solve_canonical.cache_info().misses)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -23,7 +23,6 @@ The levels, each including the one before:
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -182,15 +181,8 @@ def _refinements(context: Context, touched: Touched, level: Level) -> Iterator[C
 
 def _assume(context: Context, statement: Statement, holds: bool) -> Context:
     """A context in which the statement is decided too."""
-    refined = copy.copy(context)
-    refined.trail = context.trail.copy()
-    refined.bool_values = context.bool_values.copy()
-    refined._parent = context._parent.copy()
-    refined._distinct = {index: others.copy() for index, others in context._distinct.items()}
-    refined._compared = context._compared.copy()
-    refined._constraints_of = {index: known.copy() for index, known in context._constraints_of.items()}
-    refined.trail.append(Decision(statement, holds))
-    refined._assert(statement, holds)
+    refined = context.fork()
+    refined.assume(statement, holds)
     return refined
 
 
