@@ -79,7 +79,8 @@ impl RadixArray {
         unsafe { visit(content, 0, bits, &mut each) };
     }
 
-    /// Clears the locks that a dead process held.
+    /// Clears the locks that a dead process held, and ends the changes in whose middle it died: readers of those indices
+    /// waited for that.
     ///
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner.
@@ -122,6 +123,10 @@ fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
     match word.content() {
         Content::Child(node) => {
             for index in 0..node.slot_count() {
+                if node.level == 0 {
+                    // SAFETY: the caller is pinned; the node is a leaf.
+                    unsafe { node.leaf_slot(index as u64) }.end_change_taken_over(core);
+                }
                 // SAFETY: the caller is pinned.
                 unlock_all(unsafe { node.slot(index) }, core);
             }

@@ -1,7 +1,7 @@
 //! One index: a consistent look without a lock, and a lock that allows changes of what the value stands for.
 
 use epoch::Guard;
-use percpu::OutOfMemory;
+use percpu::{Core, OutOfMemory};
 use sync::atomic::{Ordering, fence};
 use sync::{Wait, WaitReason};
 
@@ -165,6 +165,18 @@ unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64) -> bool 
                     any_below(below, base + ((index as u64) << bits), bits, start)
                 }
             })
+        }
+    }
+}
+
+impl LeafSlot {
+    /// Ends the change in whose middle the holder of the lock died, whose place the core has taken.
+    pub(crate) fn end_change_taken_over(&self, core: &Core<'_>) {
+        let version = self.version.load(Ordering::Relaxed);
+        let is_ours = Word(self.word.load(Ordering::Acquire)).holder() == Some(core.index().get());
+        if is_ours && !version.is_multiple_of(2) {
+            // Release pairs with the acquire load in `read`.
+            self.version.store(version + 1, Ordering::Release);
         }
     }
 }

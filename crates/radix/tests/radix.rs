@@ -8,7 +8,7 @@ use epoch::Epochs;
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
 use proptest::prelude::*;
 use radix::{INDEX_BITS, MAX_VALUE, RadixArray, free_retired};
-use sync::Spin;
+use sync::{Spin, Wait, WaitReason};
 
 fn owner() -> OwnerId {
     OwnerId::new(1).unwrap()
@@ -71,6 +71,43 @@ fn a_dead_holders_locks_are_cleared() {
         let guard = epochs.pin(&core);
         drop(array.lock(&guard, 0..100, &Spin).unwrap());
     });
+}
+
+/// A death in the middle of a change left the slot's version odd, and readers of the index waited for ever.
+#[test]
+fn a_change_in_whose_middle_its_holder_died_ends_with_its_lock() {
+    with_array(|arena, epochs, array| {
+        let core = arena.claim(0, owner()).unwrap();
+        let dead = Box::leak(Box::new(arena.claim(1, owner()).unwrap()));
+        let guard = Box::leak(Box::new(epochs.pin(dead)));
+        let slot = Box::leak(Box::new(array.lock_slot(guard, 5, &Spin).unwrap()));
+        slot.change(|| Some(3));
+        let death =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| slot.change(|| panic!("the planted death"))));
+        assert!(death.is_err());
+        // SAFETY: the leaked handles are never used again.
+        unsafe {
+            let heir = arena.take_over(1, owner(), OwnerId::new(2).unwrap()).unwrap();
+            epochs.unpin_taken_over(&heir);
+            array.unlock_taken_over(&epochs.pin(&heir));
+        }
+        let guard = epochs.pin(&core);
+        let mut looks = 0;
+        let found = array.read(&guard, 5, &GiveUp, |value| {
+            looks += 1;
+            value
+        });
+        assert_eq!((found, looks), (Some(3), 1));
+    });
+}
+
+/// Waits for nothing: who must wait has failed.
+struct GiveUp;
+
+impl Wait for GiveUp {
+    fn wait(&self, reason: WaitReason, _: u32) {
+        panic!("waited for {reason:?}");
+    }
 }
 
 #[test]

@@ -13,16 +13,17 @@ use sync::WaitReason;
 
 use crate::attributes::clear_set_ids;
 use crate::data_verbs::{DataVerbs, NodeOf, PipeState, WriteAt, Written};
-use crate::description::{AccessMode, StatusFlags};
+use crate::description::{AccessMode, StatusFlags, Use};
 use crate::errno::Errno;
 use crate::fields::{Attributes, Fields};
+use crate::file::MAX_FILE_BYTES;
 use crate::host::Host;
 use crate::inode::Kind;
 use crate::instance::ScaleFs;
 use crate::names::{self, OpenFlags, start_again};
 use crate::process::{DESCRIPTOR_LIMIT, NumberChoice, OnExec, Process};
 use crate::verbs::{Refusal, Verbs};
-use crate::walk::Start;
+use crate::walk::{Follow, Need, Start, check_permission, resolve};
 
 /// The most bytes that one call moves (Linux: `MAX_RW_COUNT`).
 const MAX_CALL_BYTES: usize = 0x7fff_f000;
@@ -57,6 +58,11 @@ impl DescriptorOptions {
 
 fn description<D: DataVerbs>(verbs: &D, fd: u32) -> Result<D::Description, Errno> {
     verbs.description(fd).ok_or(Errno::EBADF)
+}
+
+/// What a descriptor leads to, for this use; whoever has found it still checks what it is open for.
+fn description_for<D: DataVerbs>(verbs: &D, fd: u32, usage: Use) -> Result<D::Description, Errno> {
+    if verbs.may_serve(fd, usage) { description(verbs, fd) } else { Err(Errno::EBADF) }
 }
 
 /// Opens a file under a new descriptor.
@@ -121,6 +127,7 @@ pub fn close<D: DataVerbs>(verbs: &D, fd: u32) -> Result<(), Errno> {
 
 /// Another descriptor for the same description (POSIX `dup`, and `fcntl` with `F_DUPFD`).
 pub fn duplicate<D: DataVerbs>(verbs: &D, fd: u32, number: NumberChoice, on_exec: OnExec) -> Result<u32, Errno> {
+    description(verbs, fd)?;
     if matches!(number, NumberChoice::LowestFrom(lowest) if lowest >= DESCRIPTOR_LIMIT) {
         return Err(Errno::EINVAL);
     }
@@ -180,7 +187,7 @@ fn check_read<D: DataVerbs>(verbs: &D, description: D::Description) -> Result<Ki
 /// How many bytes a call moves that starts at this offset.
 fn check_range(offset: i64, length: usize) -> Result<(u64, usize), Errno> {
     let start = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-    if start.checked_add(length as u64).is_none_or(|end| end > i64::MAX as u64) {
+    if start.checked_add(length as u64).is_none_or(|end| end > MAX_FILE_BYTES) {
         return Err(Errno::EINVAL);
     }
     Ok((start, length.min(MAX_CALL_BYTES)))
@@ -191,7 +198,7 @@ pub fn read_at<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8], offset: i64) 
     if offset < 0 {
         return Err(Errno::EINVAL);
     }
-    let description = description(verbs, fd)?;
+    let description = description_for(verbs, fd, Use::ReadAt)?;
     let node = verbs.node(description);
     if verbs.objects().kind(node) == Kind::Pipe {
         return Err(Errno::ESPIPE);
@@ -205,7 +212,7 @@ pub fn read_at<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8], offset: i64) 
 ///
 /// POSIX `read`; Linux `ksys_read`.
 pub fn read<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
-    let description = description(verbs, fd)?;
+    let description = description_for(verbs, fd, Use::Read)?;
     let node = verbs.node(description);
     if check_read(verbs, description)? == Kind::Pipe {
         return verbs.read_pipe(node, bytes);
@@ -232,15 +239,22 @@ fn write_file<D: DataVerbs>(
     offset: i64,
 ) -> Result<Written, Errno> {
     let (offset, length) = check_range(offset, bytes.len())?;
+    if length == 0 {
+        // Linux: `generic_write_checks` ends before O_APPEND moves the offset.
+        return Ok(Written { offset, length });
+    }
     let at = match verbs.status(description).contains(StatusFlags::APPEND) {
         true => WriteAt::End,
         false => WriteAt::Offset(offset),
     };
-    if length > 0 {
-        clear_set_ids(verbs.objects(), verbs.node(description))?;
-    }
+    clear_set_ids(verbs.objects(), verbs.node(description))?;
     let written = verbs.write_range(verbs.node(description), at, &bytes[..length]);
-    if written.length == 0 && length > 0 { Err(Errno::ENOSPC) } else { Ok(written) }
+    match written.length {
+        // Only an append can start there: other offsets were checked.
+        0 if written.offset == MAX_FILE_BYTES => Err(Errno::EFBIG),
+        0 => Err(Errno::ENOSPC),
+        _ => Ok(written),
+    }
 }
 
 /// Writes at an offset; on a description with O_APPEND at the end, as Linux does (POSIX `pwrite`).
@@ -248,7 +262,7 @@ pub fn write_at<D: DataVerbs>(verbs: &D, fd: u32, bytes: &[u8], offset: i64) -> 
     if offset < 0 {
         return Err(Errno::EINVAL);
     }
-    let description = description(verbs, fd)?;
+    let description = description_for(verbs, fd, Use::WriteAt)?;
     if verbs.objects().kind(verbs.node(description)) == Kind::Pipe {
         return Err(Errno::ESPIPE);
     }
@@ -262,7 +276,7 @@ pub fn write_at<D: DataVerbs>(verbs: &D, fd: u32, bytes: &[u8], offset: i64) -> 
 ///
 /// POSIX `write`; Linux `ksys_write`.
 pub fn write<D: DataVerbs>(verbs: &D, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
-    let description = description(verbs, fd)?;
+    let description = description_for(verbs, fd, Use::Write)?;
     if !verbs.mode(description).write {
         return Err(Errno::EBADF);
     }
@@ -279,7 +293,8 @@ pub fn write<D: DataVerbs>(verbs: &D, fd: u32, bytes: &[u8]) -> Result<usize, Er
 /// Moves the descriptor's offset; writes nothing if it is there already (section 6.3: "precede pessimism with
 /// optimism").
 ///
-/// POSIX `lseek`; Linux `generic_file_llseek`.
+/// POSIX `lseek`; Linux `generic_file_llseek`: EINVAL also where the sum is too large; `offset_dir_llseek` (fs/libfs.c):
+/// nobody counts from the end of a directory.
 pub fn seek<D: DataVerbs>(verbs: &D, fd: u32, offset: i64, whence: Whence) -> Result<u64, Errno> {
     let description = description(verbs, fd)?;
     let node = verbs.node(description);
@@ -291,13 +306,24 @@ pub fn seek<D: DataVerbs>(verbs: &D, fd: u32, offset: i64, whence: Whence) -> Re
             Whence::Start => 0,
             Whence::Current => present as i64,
             Whence::End if verbs.objects().kind(node) == Kind::Regular => verbs.size(node) as i64,
-            Whence::End => 0,
+            Whence::End => return Err(Errno::EINVAL),
         };
-        let target = base.checked_add(offset).ok_or(Errno::EOVERFLOW)?;
+        let target = base.checked_add(offset).ok_or(Errno::EINVAL)?;
         u64::try_from(target).map_err(|_| Errno::EINVAL)
     };
-    if whence == Whence::Start && offset < 0 {
-        return Err(Errno::EINVAL);
+    // Before the beginning, wherever the offset is: it is not looked at. From the end, the array is asked, not the size:
+    // a file is shorter than n bytes if it ends before the last of them.
+    if offset < 0 {
+        let is_before = match whence {
+            Whence::Start => true,
+            Whence::Current => false,
+            Whence::End => {
+                verbs.objects().kind(node) != Kind::Regular || verbs.ends_at(node, offset.unsigned_abs() - 1)
+            }
+        };
+        if is_before {
+            return Err(Errno::EINVAL);
+        }
     }
     let present = verbs.offset(description);
     if target(present)? == present {
@@ -330,6 +356,29 @@ pub fn truncate<D: DataVerbs>(verbs: &D, fd: u32, size_bytes: i64) -> Result<(),
         return Err(Errno::EINVAL);
     }
     clear_set_ids(verbs.objects(), node)?;
+    truncate_node(verbs, node, size_bytes)
+}
+
+/// Makes the file that a path leads to longer by a hole, or shorter.
+///
+/// POSIX `truncate`; Linux `do_sys_truncate`, `vfs_truncate`: EISDIR for a directory, EINVAL for what else is no file,
+/// before permissions.
+pub fn truncate_path<D: DataVerbs>(
+    verbs: &D,
+    start: Start<NodeOf<D>>,
+    path: &[u8],
+    size_bytes: i64,
+) -> Result<(), Errno> {
+    let size_bytes = u64::try_from(size_bytes).map_err(|_| Errno::EINVAL)?;
+    let objects = verbs.objects();
+    let node = resolve(objects, start, path, Follow::Symlinks)?.node;
+    match objects.kind(node) {
+        Kind::Regular => {}
+        Kind::Directory => return Err(Errno::EISDIR),
+        _ => return Err(Errno::EINVAL),
+    }
+    check_permission(objects, node, Need::WRITE)?;
+    clear_set_ids(objects, node)?;
     truncate_node(verbs, node, size_bytes)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! As in [`crate::verbs`], each is on one object. The compound ones stand with their steps.
 
-use crate::description::{AccessMode, StatusFlags};
+use crate::description::{AccessMode, StatusFlags, Use};
 use crate::errno::Errno;
 use crate::pipe::PipeEnd;
 use crate::process::{NumberChoice, OnExec};
@@ -52,6 +52,10 @@ pub trait DataVerbs {
 
     /// What a descriptor leads to.
     fn description(&self, number: u32) -> Option<Self::Description>;
+
+    /// Whether a descriptor may lead to what serves a use. `false` is certain, and is told without a look at what a
+    /// descriptor of other uses is changed with.
+    fn may_serve(&self, number: u32, usage: Use) -> bool;
 
     /// Makes a description of an object, whose reference it takes over, and gives it a number. On failure the reference
     /// is given up.

@@ -35,6 +35,19 @@ pub struct AccessMode {
     pub write: bool,
 }
 
+/// For what a call looks a descriptor up; see the marks of [`crate::Process`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// To read at its offset or out of a pipe: it must be open for reading.
+    Read,
+    /// To read at an offset: it must be open for reading, or be a pipe, which is refused with another error.
+    ReadAt,
+    /// To write at its offset or into a pipe.
+    Write,
+    /// To write at an offset.
+    WriteAt,
+}
+
 /// Flags of a description that `fcntl(F_SETFL)` can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StatusFlags(u32);

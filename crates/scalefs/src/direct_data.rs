@@ -9,7 +9,7 @@ use core::ops::Deref;
 use percpu::{Core, OutOfMemory};
 
 use crate::data_verbs::{DataVerbs, PipeState, WriteAt, Written};
-use crate::description::{AccessMode, DescriptionRef, StatusFlags};
+use crate::description::{AccessMode, DescriptionRef, StatusFlags, Use};
 use crate::direct::{Direct, Node};
 use crate::errno::Errno;
 use crate::file::Access;
@@ -86,6 +86,11 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
     #[inline]
     fn description(&self, number: u32) -> Option<DescriptionRef> {
         self.process.descriptor(&self.guard, number).map(|descriptor| descriptor.description)
+    }
+
+    #[inline]
+    fn may_serve(&self, number: u32, usage: Use) -> bool {
+        self.process.may_serve(&self.guard, number, usage, self.host)
     }
 
     fn install(

@@ -11,6 +11,17 @@
 //! ```
 //!
 //! **Race of two openers** for a number: it is taken under its lock, and then all lower ones are looked at again.
+//!
+//! **Marks** say for what a number *may* be open, each on a line of its own: reading, writing, whether it is a pipe. A
+//! call that finds its mark absent fails with EBADF and has not looked at the table. So `open` for writing and `read`
+//! share nothing even if they have the same number: there is nothing to read from before and after it (section 6.3,
+//! "don't read unless necessary").
+//!
+//! ```text
+//! 4n reading │ 4n + 1 writing │ 4n + 2 pipe │     marks of number n, changed under n's lock in the table:
+//! set the marks of the new description;  change the table;  clear those of the old one that the new one does not have
+//! ```
+//! So what the table says has its marks set, at every moment; a mark alone says nothing.
 #![allow(unsafe_code)]
 
 use core::cell::Cell;
@@ -21,7 +32,7 @@ use radix::{LockedSlot, RadixArray};
 use sync::Wait;
 
 use crate::context::{Context, Credentials};
-use crate::description::DescriptionRef;
+use crate::description::{DescriptionRef, Use};
 use crate::errno::Errno;
 use crate::instance::ScaleFs;
 use crate::pipe::PipeEnd;
@@ -53,6 +64,25 @@ pub enum OnExec {
 pub struct Process {
     context: Context,
     descriptors: CacheLine<RadixArray>,
+    marks: CacheLine<RadixArray>,
+}
+
+/// What a number may be open for; its marks' places.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Reading = 0,
+    Writing = 1,
+    Pipe = 2,
+}
+
+impl Mark {
+    const ALL: [Mark; 3] = [Mark::Reading, Mark::Writing, Mark::Pipe];
+
+    /// The index of a number's mark. Those of one number lie in one leaf.
+    #[inline]
+    fn index(self, number: u64) -> u64 {
+        number << 2 | self as u64
+    }
 }
 
 /// What an index of the table holds.
@@ -75,6 +105,15 @@ impl Descriptor {
 
     fn pipe_end(self) -> Option<PipeEnd> {
         self.description.pipe_end()
+    }
+
+    fn has(self, mark: Mark) -> bool {
+        let opened = &self.description.get().opened;
+        match mark {
+            Mark::Reading => opened.mode.read,
+            Mark::Writing => opened.mode.write,
+            Mark::Pipe => self.pipe_end().is_some(),
+        }
     }
 
     /// One descriptor more leads where this one does, which is not closed meanwhile.
@@ -102,7 +141,8 @@ impl Process {
 
     fn with(context: Context) -> Process {
         // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
-        Process { context, descriptors: CacheLine(unsafe { RadixArray::new() }) }
+        let array = || CacheLine(unsafe { RadixArray::new() });
+        Process { context, descriptors: array(), marks: array() }
     }
 
     /// What calls on names want to know.
@@ -126,11 +166,12 @@ impl Process {
             let Some(descriptor) = mine.value().map(Descriptor::decode) else {
                 return;
             };
-            match child.descriptors.lock_slot(&guard, range.start, wait) {
-                Ok(slot) => {
-                    descriptor.duplicate(fs, core);
-                    slot.change(|| Some(descriptor.encode()));
-                }
+            let put = child
+                .descriptors
+                .lock_slot(&guard, range.start, wait)
+                .and_then(|slot| child.put(&guard, (range.start, &slot), Some(descriptor), wait));
+            match put {
+                Ok(_) => descriptor.duplicate(fs, core),
                 Err(OutOfMemory) => failed = true,
             }
         });
@@ -151,8 +192,11 @@ impl Process {
     /// follows.
     pub fn exit(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
         self.close_all(fs, core, wait, |_| true);
-        // SAFETY: the table is empty, and no call uses it.
-        unsafe { self.descriptors.destroy(core) };
+        // SAFETY: the table is empty, and no call uses it or its marks.
+        unsafe {
+            self.descriptors.destroy(core);
+            self.marks.destroy(core);
+        }
         self.context.leave(fs, core);
     }
 
@@ -172,8 +216,12 @@ impl Process {
     /// # Safety
     /// `heir` was taken over from a dead owner.
     pub unsafe fn repair_taken_over(&self, fs: &ScaleFs, heir: &Core<'_>) {
+        let guard = fs.epochs().pin(heir);
         // SAFETY: the caller's promise.
-        unsafe { self.descriptors.unlock_taken_over(&fs.epochs().pin(heir)) };
+        unsafe {
+            self.descriptors.unlock_taken_over(&guard);
+            self.marks.unlock_taken_over(&guard);
+        }
     }
 
     /// Calls `each` for every descriptor's number, in order.
@@ -187,14 +235,53 @@ impl Process {
         self.descriptors.get(guard, number.into()).map(Descriptor::decode)
     }
 
+    /// Whether a number may lead to what serves this use. If not, it did not at one moment of the call.
+    #[inline]
+    pub(crate) fn may_serve(&self, guard: &Guard<'_>, number: u32, usage: Use, wait: &impl Wait) -> bool {
+        let mark = match usage {
+            Use::Read | Use::ReadAt => Mark::Reading,
+            Use::Write | Use::WriteAt => Mark::Writing,
+        };
+        let number = number.into();
+        match usage {
+            Use::Read | Use::Write => self.marks.get(guard, mark.index(number)).is_some(),
+            // Together: nobody has changed the one while we looked at the other.
+            Use::ReadAt | Use::WriteAt => self.marks.read(guard, mark.index(number), wait, |is_set| {
+                is_set.is_some() || self.marks.get(guard, Mark::Pipe.index(number)).is_some()
+            }),
+        }
+    }
+
+    /// Lets a number that the caller has locked lead to another description, or to none; returns to which it led.
+    /// Fails without memory for marks, and then nothing has changed.
+    fn put(
+        &self,
+        guard: &Guard<'_>,
+        (number, slot): (u64, &LockedSlot<'_>),
+        new: Option<Descriptor>,
+        wait: &impl Wait,
+    ) -> Result<Option<Descriptor>, OutOfMemory> {
+        let old = slot.value().map(Descriptor::decode);
+        let has = |descriptor: Option<Descriptor>, mark| descriptor.is_some_and(|descriptor| descriptor.has(mark));
+        let set =
+            |mark: Mark, value| self.marks.lock_slot(guard, mark.index(number), wait).map(|slot| slot.change(|| value));
+        // Only the first can lack memory: they have a leaf in common.
+        for mark in Mark::ALL.into_iter().filter(|mark| has(new, *mark) && !has(old, *mark)) {
+            set(mark, Some(0))?;
+        }
+        slot.change(|| new.map(Descriptor::encode));
+        for mark in Mark::ALL.into_iter().filter(|mark| has(old, *mark) && !has(new, *mark)) {
+            set(mark, None)?;
+        }
+        Ok(old)
+    }
+
     /// Takes a number out of the table.
     pub(crate) fn remove(&self, guard: &Guard<'_>, number: u64, wait: &impl Wait) -> Option<Descriptor> {
         // Look without writing first.
         self.descriptors.get(guard, number)?;
         let slot = self.descriptors.lock_slot(guard, number, wait).ok()?;
-        let old = slot.value().map(Descriptor::decode);
-        slot.change(|| None);
-        old
+        self.put(guard, (number, &slot), None, wait).ok()?
     }
 
     /// Locks a free number.
@@ -241,8 +328,9 @@ impl Process {
         wait: &impl Wait,
     ) -> Result<u32, Errno> {
         let (number, slot) = self.lock_free(guard, choice, hint, wait)?;
-        slot.change(|| Some(Descriptor { description, on_exec }.encode()));
-        Ok(number)
+        let descriptor = Descriptor { description, on_exec };
+        let put = self.put(guard, (number.into(), &slot), Some(descriptor), wait);
+        put.map(|_| number).map_err(|OutOfMemory| Errno::ENOMEM)
     }
 
     /// Another descriptor for what `number` leads to.
@@ -269,20 +357,15 @@ impl Process {
         wait: &impl Wait,
     ) -> Result<(), Errno> {
         let held = self.hold(fs, guard, number, wait)?;
-        let slot = match self.descriptors.lock_slot(guard, target.into(), wait) {
-            Ok(slot) => slot,
-            Err(OutOfMemory) => {
-                held.release(fs, guard.core(), wait);
-                return Err(Errno::ENOMEM);
-            }
-        };
-        let old = slot.value().map(Descriptor::decode);
-        slot.change(|| Some(Descriptor { on_exec, ..held }.encode()));
-        drop(slot);
-        if let Some(old) = old {
-            old.release(fs, guard.core(), wait);
+        let put = self
+            .descriptors
+            .lock_slot(guard, target.into(), wait)
+            .and_then(|slot| self.put(guard, (target.into(), &slot), Some(Descriptor { on_exec, ..held }), wait));
+        let released = *put.as_ref().unwrap_or(&Some(held));
+        if let Some(released) = released {
+            released.release(fs, guard.core(), wait);
         }
-        Ok(())
+        put.map(drop).map_err(|OutOfMemory| Errno::ENOMEM)
     }
 
     /// What a number leads to, counted as one descriptor more. A pipe's is counted under the number's lock: its last

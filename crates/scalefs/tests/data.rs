@@ -90,7 +90,7 @@ fn the_offset_moves_with_reads_and_writes() {
         assert_eq!(data::seek(verbs, fd, 0, Whence::Current), Ok(3));
         assert_eq!(data::seek(verbs, fd, -1, Whence::End), Ok(4));
         assert_eq!(data::seek(verbs, fd, -5, Whence::Current), Err(Errno::EINVAL));
-        assert_eq!(data::seek(verbs, fd, i64::MAX, Whence::Current), Err(Errno::EOVERFLOW));
+        assert_eq!(data::seek(verbs, fd, i64::MAX, Whence::Current), Err(Errno::EINVAL));
         assert_eq!(data::seek(verbs, fd, 3 * PAGE, Whence::Start), Ok(3 * PAGE as u64));
         assert_eq!(size(verbs, fd), 5, "lseek extends nothing");
         assert_eq!(data::write(verbs, fd, b"x"), Ok(1));
@@ -231,6 +231,76 @@ fn bad_offsets_and_descriptors_are_refused() {
         assert_eq!(data::write_at(verbs, fd, b"x", i64::MAX - 1), Ok(1));
         assert_eq!(size(verbs, fd), i64::MAX as u64);
         assert_eq!(data::write_at(verbs, fd, b"x", i64::MAX - PAGE), Ok(1));
-        assert_eq!(data::seek(verbs, fd, 1, Whence::End), Err(Errno::EOVERFLOW));
+        assert_eq!(data::seek(verbs, fd, 1, Whence::End), Err(Errno::EINVAL));
+    });
+}
+
+/// Marks say in one word what a number may be open for. While `dup2` exchanges the end of a pipe for a file, a call must
+/// meet the one or the other, never "not open for this": that would be the mark of the one with the table of the other.
+#[test]
+fn a_number_that_is_exchanged_is_always_open_for_something() {
+    const ROUNDS: usize = 3_000;
+    with_instance(8, |instance| {
+        let core = instance.core(1);
+        let process = &instance.process(&core);
+        let verbs = instance.fs.enter(&core, process, &Spin);
+        let file = create(&verbs, b"a");
+        data::write_at(&verbs, file, b"x", 0).unwrap();
+        let (pipe, number) = data::pipe(&verbs, PLAIN).unwrap();
+        let writer = data::duplicate(&verbs, number, NumberChoice::LowestFrom(10), OnExec::Keep).unwrap();
+        drop(verbs);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let core = instance.core(2);
+                let (mut files, mut pipes) = (0, 0);
+                for round in 0..ROUNDS {
+                    let verbs = instance.fs.enter(&core, process, &Spin);
+                    match data::read_at(&verbs, number, &mut [0], 0) {
+                        Ok(1) => files += 1,
+                        Err(Errno::ESPIPE) => pipes += 1,
+                        other => panic!("round {round}: {other:?}"),
+                    }
+                    assert_eq!(data::read(&verbs, writer, &mut [0]), Err(Errno::EBADF));
+                }
+                (files, pipes)
+            });
+            for round in 0.. {
+                if reader.is_finished() {
+                    break;
+                }
+                let verbs = instance.fs.enter(&core, process, &Spin);
+                let leader = if round % 2 == 0 { file } else { writer };
+                data::duplicate_to(&verbs, leader, number, OnExec::Keep).unwrap();
+                drop(verbs);
+                instance.fs.maintain(&core, &Spin);
+            }
+            let (files, pipes) = reader.join().unwrap();
+            assert_eq!(files + pipes, ROUNDS);
+        });
+        let verbs = instance.fs.enter(&core, process, &Spin);
+        data::duplicate_to(&verbs, pipe, number, OnExec::Keep).unwrap();
+        assert_eq!(data::write(&verbs, number, b"x"), Err(Errno::EBADF), "the mark of the end that was here has gone");
+        names::unlink(verbs.objects(), Start::WorkingDirectory, b"a").unwrap();
+        drop(verbs);
+        process.exit(instance.fs, &core, &Spin);
+    });
+}
+
+#[test]
+fn seeking_from_the_end_asks_where_the_file_ends() {
+    alone(8, |verbs| {
+        let fd = create(verbs, b"a");
+        for length in [0, 1, 4095, 4096, 4097, 9000] {
+            data::truncate(verbs, fd, length).unwrap();
+            for back in [0, 1, 4095, 4096, 4097, 8999, 9000, 9001, i64::MAX] {
+                let expected = u64::try_from(length - back).map_err(|_| Errno::EINVAL);
+                assert_eq!(data::seek(verbs, fd, -back, Whence::End), expected, "{back} before the end of {length}");
+            }
+            assert_eq!(data::seek(verbs, fd, i64::MIN, Whence::End), Err(Errno::EINVAL));
+        }
+        data::truncate(verbs, fd, 0).unwrap();
+        data::write_at(verbs, fd, b"behind a hole", 9000).unwrap();
+        assert_eq!(data::seek(verbs, fd, -9013, Whence::End), Ok(0));
+        assert_eq!(data::seek(verbs, fd, -9014, Whence::End), Err(Errno::EINVAL));
     });
 }
