@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import gzip
 import json
+import os
 import random
 from pathlib import Path
 
@@ -15,17 +16,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commutant.errors import RunError, UsageError
+from commutant.lang import load_interface
 from commutant.testgen import corpus as corpus_module
+from commutant.testgen import generate, reading
 from commutant.testgen.corpus import Corpus, looks_like_corpus, read_corpus, select_tests, write_corpus
 from commutant.testgen.corpus_checks import Malformed, read_test
 from commutant.testgen.equal_objects import EqualObjects
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase
+from commutant.testgen.reading import TestReader
+from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
 from tests.campaign.fakes import make_corpus, make_test
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/corpus.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
-identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+identifiers = st.one_of(
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True),
+    st.sampled_from(["calls", "call", "setup", "observe", "orders", "order", "outcomes", "results", "observation"]),
+)
 names = st.text(st.characters(categories=["L", "N", "P"], exclude_characters="/"), min_size=1, max_size=8).filter(
     lambda text: text not in (".", "..")
 )
@@ -77,7 +84,7 @@ def cases(draw):
 
 
 @settings(
-    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
 )
 @given(tests=st.lists(cases(), max_size=4, unique_by=lambda test: test.id), without=st.integers(0, 3))
 def test_what_is_written_is_read_back(tests, without, tmp_path):
@@ -87,6 +94,73 @@ def test_what_is_written_is_read_back(tests, without, tmp_path):
     assert read_corpus(path) == corpus
     for line in gzip.decompress(path.read_bytes()).splitlines():
         VALIDATOR.validate(json.loads(line))
+
+
+def read_in_one_piece(line):
+    try:
+        return read_test(TestReader().decode(line), line)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+
+
+def read_in_parts(reader, line):
+    try:
+        return reader.read(line)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+
+
+def line_of(test):
+    return encode(test.to_json()).encode()
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(tests=st.lists(cases(), min_size=1, max_size=2), seed=st.integers(0, 2**32))
+def test_parts_of_a_line_give_what_the_line_gives_in_one_piece(tests, seed):
+    """Of whole lines, and of lines in which text was moved about with the id made to fit."""
+    reader = TestReader()
+    generator = random.Random(seed)
+    marks = [
+        ',"setup":[',
+        ',"observe":[',
+        ',"orders":[',
+        '{"call":',
+        '{"order":',
+        '{"results":',
+        '"observation":',
+        "},",
+    ]
+    for test in tests:
+        line = line_of(test)
+        assert reader.read(line) == reader.read(line + b"\n") == test
+        for _ in range(20):
+            text = line.decode()
+            start = text.index('"calls":')
+            for _ in range(generator.randrange(1, 3)):
+                place = generator.choice([text.rfind(mark, start) for mark in marks]) + generator.randrange(9)
+                piece = generator.choice([*marks, "", " ", "]", "}", "[]", "[0,1]", "\\", '"', "1.5", "é"])
+                text = text[: max(start, place)] + piece + text[max(start, place) + generator.randrange(12) :]
+            content = b"{" + text[start:].encode()
+            bad = text.replace(test.id, id_of(test.set_name, content)).encode()
+            assert read_in_parts(reader, bad) == read_in_one_piece(bad)
+
+
+def test_what_is_generated_is_read_in_parts(monkeypatch):
+    """Reading each line in one piece took 0.2 ms a test."""
+    monkeypatch.setattr(reading, "read_test", None)
+    reader = TestReader()
+    for test in generate(load_interface("posix18"), ["link", "rename"], level="path").tests:
+        assert reader.read(line_of(test)) == test
+    for count in (1, 2, 3):
+        test = make_test(calls="abc"[:count])
+        assert reader.read(line_of(test)) == test
+
+
+def test_what_is_kept_for_other_lines_is_bounded(monkeypatch):
+    monkeypatch.setattr(reading, "MAX_KEPT_CHARACTERS", 0)
+    reader = TestReader()
+    tests = [make_test(number) for number in (1, 2, 1)]
+    assert [reader.read(line_of(test)) for test in tests] == tests
 
 
 def test_equal_corpora_give_equal_bytes(tmp_path):
@@ -271,6 +345,25 @@ def test_files_that_are_no_corpus(tmp_path):
         read_corpus(tmp_path / "missing")
     with pytest.raises(UsageError, match=r"cannot read the corpus|damaged"):
         read_corpus(tmp_path)
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path):
+    """Opening a named pipe that nobody writes to waits for ever, and a device never ends."""
+    pipe = tmp_path / "pipe.jsonl.gz"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(UsageError, match=f"cannot read the corpus {path}: expected a regular file"):
+            read_corpus(path)
+    other = tmp_path / "pipe"
+    os.mkfifo(other)
+    assert not looks_like_corpus(other)
+
+
+def test_a_corpus_of_another_version_is_called_so(tmp_path):
+    """Its ids may have been made otherwise."""
+    bad = change(TEST, ["id"], "link-rename-000000000000")
+    assert "or another version of commutant made it; make it again" in refused(write_lines(tmp_path / "c", HEADER, bad))
+    assert "make the corpus again" in refused(write_lines(tmp_path / "d", with_header(schema_version=0)))
 
 
 def test_a_truncated_corpus_is_refused_at_every_length(tmp_path):

@@ -86,6 +86,11 @@ class TestGenerate:
             assert again.returncode == 2 and "exists already" in again.stderr
         assert (folder / "some/corpus.jsonl.gz").read_bytes() == (folder / "one.jsonl.gz").read_bytes()
 
+    def test_a_path_does_not_play_with_the_terminal(self, commutant):
+        answer = commutant("generate", "figure4", "-o", "a\x1b[2Jb.jsonl.gz")
+        assert answer.returncode == 0 and Path("a\x1b[2Jb.jsonl.gz").exists()
+        assert answer.stdout.splitlines()[-1].endswith("level conflict: a\\x1b[2Jb.jsonl.gz")
+
     def test_a_file_in_no_directory(self, commutant):
         answer = commutant("generate", "figure4", "-o", "missing/one.jsonl.gz")
         assert answer.returncode == 3

@@ -68,7 +68,9 @@ def command(
         console.message(
             f"{name}: no calls build the state of {count} class{'' if count == 1 else 'es'}; no test for it"
         )
-    console.write(f"{len(corpus.tests)} tests of {corpus.interface}, level {corpus.level}: {path}\n")
+    console.write(
+        f"{len(corpus.tests)} tests of {corpus.interface}, level {corpus.level}: {console.one_line(str(path))}\n"
+    )
     return 0
 
 

@@ -14,18 +14,19 @@ import gzip
 import io
 import json
 import os
+import stat
 import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from commutant.errors import RunError, UsageError
-from commutant.testgen.corpus_checks import Malformed, read_header, read_test
-from commutant.testgen.equal_objects import EqualObjects
+from commutant.testgen.corpus_checks import Malformed, read_header
 from commutant.testgen.packed import KeptTests, PackedTests
+from commutant.testgen.reading import TestReader
 from commutant.testgen.testcase import TestCase, encode
 
 if TYPE_CHECKING:
@@ -124,13 +125,14 @@ def read_corpus(path: Path) -> Corpus:
         first = lines.next()
         if first is None:
             lines.fail("empty file: expected a corpus header")
-        header = lines.decode(first)
+        reader = TestReader()
         try:
+            header = reader.decode(first)
             interface, level, model_hash, count, without_setup = read_header(header, SCHEMA_VERSION, MAX_TESTS)
             tests: list[TestCase] = []
             seen: set[str] = set()
             while (line := lines.next()) is not None:
-                test = read_test(lines.decode(line), line)
+                test = reader.read(line)
                 if test.id in seen:
                     lines.fail(f"the test {test.id} stands in the corpus twice")
                 seen.add(test.id)
@@ -139,6 +141,8 @@ def read_corpus(path: Path) -> Corpus:
                     lines.fail(f"more tests than the {count} that the header names")
         except Malformed as error:
             lines.fail(str(error))
+        except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError are ValueErrors
+            lines.fail(f"not JSON ({error.msg if isinstance(error, json.JSONDecodeError) else error})")
         if len(tests) != count:
             lines.fail(f"the file ends after {len(tests)} of the {count} tests that the header names")
     return Corpus(interface, level, model_hash, tests, without_setup)
@@ -163,6 +167,8 @@ def looks_like_corpus(path: Path) -> bool:
     if path.name.endswith((".jsonl.gz", ".jsonl")):
         return True
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
         with path.open("rb") as file:
             return file.read(2) == _GZIP_MAGIC
     except (OSError, ValueError):
@@ -188,10 +194,9 @@ class _Lines:
         self._path = path
         self._number = 0
         self._left_bytes = MAX_TOTAL_BYTES
-        self._decoder = json.JSONDecoder(
-            parse_float=_no_float, parse_constant=_no_float, object_pairs_hook=EqualObjects().one
-        )
         try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end, nor begin
+                raise UsageError(f"cannot read the corpus {path}: expected a regular file")
             self._file = gzip.open(path, "rb")  # noqa: SIM115  (closed by __exit__)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot read the corpus {path}: {getattr(error, 'strerror', None) or error}") from error
@@ -222,19 +227,7 @@ class _Lines:
             self.fail(f"more than {MAX_TOTAL_BYTES} bytes when unpacked")
         return line
 
-    def decode(self, line: bytes) -> Any:
-        """The JSON value of a line."""
-        try:
-            return self._decoder.decode(line.decode())
-        except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError are ValueErrors
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            self.fail(f"not JSON ({reason})")
-
     def fail(self, problem: str) -> NoReturn:
         raise UsageError(
             f"{self._path}, line {self._number}: {problem}; expected a corpus as `commutant generate` writes it"
         )
-
-
-def _no_float(text: str) -> NoReturn:
-    raise ValueError(f"numbers are integers, got {text[:40]}")

@@ -1,6 +1,6 @@
 """The checks of one corpus line: from JSON that anybody may have written to a `TestCase` that can be trusted.
 
-Written by hand rather than with a schema library, because 20,000 tests have to be read in about a second; a test
+Written by hand rather than with a schema library, because 30,000 tests have to be read in about a second; a test
 compares what is accepted here with docs/schemas/corpus.schema.json. The limits keep a hostile file from making a huge
 set-up, a file name that leaves the test's directory, or a text that plays with the terminal. For speed, the place of a
 mistake is put together only when there is one, on the way out (`Malformed.within`).
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -186,20 +187,58 @@ def _values(value: Any, depth: int, place: str) -> dict[str, Any]:
     return value
 
 
-def _steps(value: Any, place: str, keys: frozenset[str]) -> tuple[Step, ...]:
+def check_setup_step(raw: Any) -> Step:
+    """A step of a set-up; raises Malformed."""
+    return _step(raw, _SETUP_KEYS)
+
+
+def check_observe_step(raw: Any) -> Step:
+    """A step of an observation; raises Malformed."""
+    return _step(raw, _OBSERVE_KEYS)
+
+
+def _step(raw: Any, keys: frozenset[str]) -> Step:
+    _object(raw, keys)
+    result = raw.get("result")
+    if result is not None:
+        _value(result)
+    process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
+    return Step(_identifier(raw["call"], "call"), _values(raw["args"], 0, "args"), process, result)
+
+
+def _steps(value: Any, place: str, check: Callable[[Any], Step]) -> tuple[Step, ...]:
     steps: list[Step] = []
     items = _list(value, 0, MAX_STEPS, place)
     try:
         for raw in items:
-            _object(raw, keys)
-            result = raw.get("result")
-            if result is not None:
-                _value(result)
-            process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
-            steps.append(Step(_identifier(raw["call"], "call"), _values(raw["args"], 0, "args"), process, result))
+            steps.append(check(raw))
     except Malformed as error:
         raise error.within(f"{place}[{len(steps)}]") from None
     return tuple(steps)
+
+
+def check_values(value: Any) -> tuple[Any, ...]:
+    """The results of an outcome, or its observation; raises Malformed."""
+    items = _list(value, 0, MAX_STEPS)
+    for item in items:
+        _value(item)
+    return tuple(items)
+
+
+def check_call(raw: Any, core: int) -> PlacedCall:
+    """The call under test that runs on this core; raises Malformed."""
+    _object(raw, _CALL_KEYS)
+    if raw["core"] != core or type(raw["core"]) is not int:
+        raise Malformed(f"call {core} runs on core {core}, got {_show(raw['core'])}", "core")
+    process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
+    thread = _integer(raw["thread"], 0, MAX_THREADS - 1, "thread")
+    call = _identifier(raw["call"], "call")
+    return PlacedCall(call, _values(raw["args"], 0, "args"), process, thread, core)
+
+
+def check_description(level: Any, path: Any, equivalence_class: Any) -> tuple[str, int, str]:
+    """How a test was found: level, path and class; raises Malformed."""
+    return _level(level), _integer(path, 0, _MAX_INTEGER, "path"), _text(equivalence_class, "class")
 
 
 def _calls(value: Any) -> tuple[PlacedCall, ...]:
@@ -207,13 +246,7 @@ def _calls(value: Any) -> tuple[PlacedCall, ...]:
     items = _list(value, 1, MAX_CALLS, "calls")
     try:
         for core, raw in enumerate(items):
-            _object(raw, _CALL_KEYS)
-            if raw["core"] != core or type(raw["core"]) is not int:
-                raise Malformed(f"call {core} runs on core {core}, got {_show(raw['core'])}", "core")
-            process = _integer(raw["process"], 0, MAX_PROCESSES - 1, "process")
-            thread = _integer(raw["thread"], 0, MAX_THREADS - 1, "thread")
-            call = _identifier(raw["call"], "call")
-            calls.append(PlacedCall(call, _values(raw["args"], 0, "args"), process, thread, core))
+            calls.append(check_call(raw, core))
     except Malformed as error:
         raise error.within(f"calls[{len(calls)}]") from None
     return tuple(calls)
@@ -256,20 +289,25 @@ def read_test(raw: Any, line: bytes = b"") -> TestCase:
     """The test case of one corpus line; raises Malformed. `line` is the text that it was read from."""
     _object(raw, _TEST_KEYS)
     calls = _calls(raw["calls"])
-    setup = _steps(raw["setup"], "setup", _SETUP_KEYS)
-    observe = _steps(raw["observe"], "observe", _OBSERVE_KEYS)
+    setup = _steps(raw["setup"], "setup", check_setup_step)
+    observe = _steps(raw["observe"], "observe", check_observe_step)
     orders = _orders(raw["orders"], len(calls), len(observe))
     set_name = "-".join([call.call for call in calls])
     expected = id_of(set_name, _content_in(line))
     if raw["id"] != expected:  # or a line with spaces, or with keys in another order
         expected = id_of(set_name, encode({key: raw[key] for key in ("calls", "setup", "observe", "orders")}).encode())
     if raw["id"] != expected:
-        raise Malformed(f"the content gives {expected}, got {_show(raw['id'])}", "id")
+        raise Malformed(
+            f"the content gives {expected}, got {_show(raw['id'])}: the file was changed, or another version of "
+            "commutant made it; make it again with `commutant generate`",
+            "id",
+        )
+    level, path, equivalence_class = check_description(raw["level"], raw["path"], raw["class"])
     return TestCase(
         id=expected,
-        level=_level(raw["level"]),
-        path=_integer(raw["path"], 0, _MAX_INTEGER, "path"),
-        equivalence_class=_text(raw["class"], "class"),
+        level=level,
+        path=path,
+        equivalence_class=equivalence_class,
         calls=calls,
         setup=setup,
         observe=observe,
@@ -292,7 +330,11 @@ def read_header(raw: Any, schema_version: int, max_tests: int) -> tuple[str, str
         raise Malformed('expected the header {"schema_version": ..., "kind": "corpus", ...}')
     version = raw.get("schema_version")
     if version != schema_version or type(version) is not int:
-        raise Malformed(f"this version of commutant reads {schema_version}, got {_show(version)}", "schema_version")
+        raise Malformed(
+            f"this version of commutant reads {schema_version}, got {_show(version)}: make the corpus again with "
+            "`commutant generate`",
+            "schema_version",
+        )
     keys = {"schema_version", "kind", "interface", "level", "model", "tests"} | (raw.keys() & {"without_setup"})
     _object(raw, frozenset(keys))
     model = raw["model"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import overload
 
-from commutant.testgen.corpus_checks import read_test
-from commutant.testgen.equal_objects import EqualObjects
+from commutant.testgen.reading import TestReader
 from commutant.testgen.testcase import TestCase
 
 
@@ -34,8 +32,8 @@ class PackedTests(Sequence[TestCase]):
 
     @cached_property
     def _tests(self) -> list[TestCase]:
-        decoder = json.JSONDecoder(object_pairs_hook=EqualObjects().one)
-        return [read_test(decoder.decode(line), line.encode()) for line in self._lines.values()]
+        reader = TestReader()
+        return [reader.read(line.encode()) for line in self._lines.values()]
 
     @overload
     def __getitem__(self, index: int) -> TestCase: ...
