@@ -18,16 +18,22 @@ COMMANDS = {
     "chromedriver": "chromium-driver",
     "xz": "xz-utils",
     "pahole": "pahole",
+    "mke2fs": "e2fsprogs",
+    "mkfs.xfs": "xfsprogs",
+    "mkfs.btrfs": "btrfs-progs",
 }
 """A command, and the package that brings it: the emulators, a compiler and linker, the browser of the page's test, the
-reader of kernel types that ours is compared with."""
+reader of kernel types that ours is compared with, and what makes disks for the file systems under test."""
+
+SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+"""Where the commands are looked for: not every user's PATH has the administrator's."""
 
 STATIC_C_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libc.a")
 
 
 def missing() -> list[str]:
     """The packages to install, sorted."""
-    packages = {package for command, package in COMMANDS.items() if shutil.which(command) is None}
+    packages = {package for command, package in COMMANDS.items() if shutil.which(command, path=SEARCHED) is None}
     if not STATIC_C_LIBRARY.exists():
         packages.add("libc6-dev")
     if importlib.util.find_spec("ensurepip") is None:

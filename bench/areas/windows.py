@@ -18,8 +18,9 @@ from commutant.mtrace.verdict import Outcome, Verdict
 from commutant.targets.base import Session
 from commutant.targets.linux.emulator import find_emulator
 from commutant.targets.linux.kernel import default_kernel
+from commutant.targets.linux.machine import Hardware
 from commutant.targets.linux.session import LinuxSession
-from commutant.targets.linux.snapshot import take_snapshot
+from commutant.targets.linux.snapshot import Guest, take_snapshot
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
 from commutant.targets.registry import load_target
 from commutant.testgen import generate
@@ -64,7 +65,8 @@ def _windows_per_second(tests: Sequence[TestCase], sessions: Sequence[Session], 
 def _without_recording(tests: Sequence[TestCase]) -> tuple[float, ...]:
     """The same with a plugin that sees no accesses: every test looks conflict-free, so each order runs once."""
     emulator = find_emulator()
-    snapshot = take_snapshot(emulator, default_kernel(), artifacts.runner_path(), 2, "tmpfs", lambda _doing: None)
+    guest = Guest(default_kernel(), artifacts.runner_path(), Hardware(2))
+    snapshot = take_snapshot(emulator, guest, lambda _doing: None)
     files = TracerFiles.prepare(snapshot, recording=False)
     sessions: list[LinuxSession] = []
     try:

@@ -41,17 +41,17 @@ class Sequences:
         results of these sequences.
         """
 
-def kernel_layout(kallsyms: bytes, btf: bytes) -> str:
+def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> str:
     """The text of the tracer's layout file for a kernel, from its `/proc/kallsyms` and its BTF (raw, or a `vmlinux`).
 
-    ValueError says which of the two is not what it should be.
+    `modules` is the BTF of the modules that it has loaded. ValueError says which of them is not what it should be.
     """
 
 class KernelNames:
     """A kernel's symbols and types; read once, used by the readers of any number of traces."""
 
-    def __init__(self, kallsyms: bytes, btf: bytes) -> None:
-        """From `/proc/kallsyms` and BTF (raw, or a `vmlinux`); ValueError says what is wrong with them."""
+    def __init__(self, kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> None:
+        """From `/proc/kallsyms`, BTF (raw, or a `vmlinux`) and that of modules; ValueError says what is wrong."""
 
 class ProgramNames:
     """A program's symbols."""

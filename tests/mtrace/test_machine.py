@@ -21,6 +21,8 @@ from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, ker
 from commutant.targets.linux.cpio import initramfs
 from commutant.targets.linux.emulator import Emulator, find_emulator
 from commutant.targets.linux.kernel import default_kernel
+from commutant.targets.linux.machine import Hardware
+from commutant.targets.linux.snapshot import Guest as RunnerGuest
 from commutant.targets.linux.snapshot import take_snapshot
 
 WINDOWS = 6
@@ -82,7 +84,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
     folder = tmp_path_factory.mktemp("machine")
     emulator, kernel = find_emulator(), default_kernel()
     # The kernel's symbols, which a guest alone can tell: those of the target's own snapshot, of the same kernel.
-    snapshot = take_snapshot(emulator, kernel, artifacts.runner_path(), 2, "tmpfs", print)
+    snapshot = take_snapshot(emulator, RunnerGuest(kernel, artifacts.runner_path(), Hardware(2)), print)
     init = folder / "init"
     source = Path(__file__).with_name("guest_init.c")
     compiler = ["gcc", "-O1", "-static", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", str(init), str(source)]

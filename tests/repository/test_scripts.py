@@ -99,7 +99,7 @@ def test_rust_that_is_missing_too_old_or_for_other_hardware(tmp_path: Path, monk
 
 def test_a_package_is_wanted_exactly_if_its_command_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = {"qemu-x86_64", "chromedriver"}
-    monkeypatch.setattr(shutil, "which", lambda name: None if name in gone else f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name, path: None if name in gone else f"/usr/bin/{name}")
     monkeypatch.setattr(system_packages, "STATIC_C_LIBRARY", ROOT)
     assert system_packages.missing() == ["chromium-driver", "qemu-user"]
 

@@ -26,14 +26,27 @@ from commutant.targets.linux.target import Options, parse_options
 def test_options_are_a_file_system_and_a_kernel(tmp_path: Path) -> None:
     kernel = tmp_path / "vmlinux"
     kernel.touch()
-    assert parse_options("linux", {}) == Options("tmpfs", None)
-    assert parse_options("linux:...", {"fs": "ramfs", "kernel": str(kernel)}) == Options("ramfs", kernel)
+    assert parse_options("linux", {}) == Options("tmpfs")
+    assert parse_options("linux:...", {"fs": "xfs", "kernel": str(kernel)}) == Options("xfs", kernel=kernel)
+
+
+def test_further_options_are_of_the_machine_and_the_mount() -> None:
+    options = {"mount": "noatime,sync", "append": "slub_debug=P quiet", "cpus": "4", "memory": "2048"}
+    parsed = Options(mount="noatime,sync", append="slub_debug=P quiet", cpus=4, memory_mib=2048)
+    assert parse_options("linux:...", options) == parsed
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"fs": "ntfs"}, "expected tmpfs or ramfs"),
+        ({"fs": "ntfs"}, "unknown file system 'ntfs'; expected one of tmpfs, ramfs, ext4, xfs, btrfs, overlay"),
+        ({"cpus": "1"}, "cpus=1: expected a number from 2 to 4"),
+        ({"cpus": "9" * 5000}, "expected a number"),
+        ({"memory": "511"}, "memory=511: expected a number from 512 to 3072"),
+        ({"mount": "a b"}, "expected printable ASCII"),
+        ({"append": "commutant.fs=xfs"}, "without 'commutant.'"),
+        ({"append": "x\n"}, "expected printable ASCII"),
+        ({"append": "x" * 600}, "at most 512 characters"),
         ({"kernel": "/nowhere/vmlinuz"}, "no file /nowhere/vmlinuz"),
         ({"speed": "high"}, "unknown option 'speed'; expected fs="),
     ],
@@ -64,6 +77,17 @@ def test_an_archive_holds_what_was_put_in(files: list[tuple[str, bytes]]) -> Non
     for name, content in files:
         writer.program(name, content)
     assert list(_entries(writer.finish())) == [(name, 0o100755, content) for name, content in files]
+
+
+def test_modules_and_disk_are_laid_out_in_order() -> None:
+    archive = initramfs(b"runner", [("b", b"first"), ("a", b"second")], [(0, b"super"), (0x12000, b"block")])
+    contents = {name: content for name, _, content in _entries(archive)}
+    assert [name for name in contents if name.startswith("modules/")] == ["modules/00-b.ko", "modules/01-a.ko"]
+    assert contents["modules/01-a.ko"] == b"second"
+    assert {name: contents[name] for name in contents if name.startswith("disk/")} == {
+        "disk/000000000000": b"super",
+        "disk/000000012000": b"block",
+    }
 
 
 def test_the_initramfs_starts_the_runner_and_lets_it_speak() -> None:
@@ -120,7 +144,7 @@ def test_whatever_the_monitor_says_gives_an_answer_or_one_line(lines: list[bytes
 def ram() -> Iterator[int]:
     """An empty RAM."""
     descriptor = os.memfd_create("test-ram")
-    os.ftruncate(descriptor, regions.RAM_BYTES)
+    os.ftruncate(descriptor, regions.LEAST_RAM_BYTES)
     yield descriptor
     os.close(descriptor)
 

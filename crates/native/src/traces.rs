@@ -13,6 +13,7 @@ use mtrace::rules::Rule;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyIndexError, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyTuple;
 
 create_exception!(_native, TraceError, PyException, "A trace that is damaged or ends too early; one line says where.");
@@ -31,19 +32,22 @@ fn value_error(problem: impl ToString) -> PyErr {
     PyValueError::new_err(problem.to_string())
 }
 
-/// Types from raw BTF, or from a `vmlinux` that holds them.
-fn kernel_types(bytes: &[u8]) -> PyResult<KernelTypes> {
-    let types = if bytes.starts_with(b"\x7fELF") { KernelTypes::from_elf(bytes) } else { KernelTypes::parse(bytes) };
-    types.map_err(value_error)
+/// Types from raw BTF, or from a `vmlinux` that holds them, and those of modules.
+fn kernel_types(btf: &[u8], modules: &[PyBackedBytes]) -> PyResult<KernelTypes> {
+    let types = if btf.starts_with(b"\x7fELF") { KernelTypes::from_elf(btf) } else { KernelTypes::parse(btf) };
+    let mut types = types.map_err(value_error)?;
+    modules.iter().try_for_each(|module| types.add_module(module)).map_err(value_error)?;
+    Ok(types)
 }
 
-/// The text of the tracer's layout file for a kernel, from its `/proc/kallsyms` and its BTF (raw, or a `vmlinux`).
-/// ValueError says which of the two is not what it should be.
+/// The text of the tracer's layout file for a kernel, from its `/proc/kallsyms`, its BTF (raw, or a `vmlinux`), and the BTF
+/// of the modules that it has loaded. ValueError says which of them is not what it should be.
 #[pyfunction]
-fn kernel_layout(python: Python<'_>, kallsyms: &[u8], btf: &[u8]) -> PyResult<String> {
+#[pyo3(signature = (kallsyms, btf, modules = Vec::new()))]
+fn kernel_layout(python: Python<'_>, kallsyms: &[u8], btf: &[u8], modules: Vec<PyBackedBytes>) -> PyResult<String> {
     python.detach(|| {
         let text = std::str::from_utf8(kallsyms).map_err(|_| value_error("expected kernel symbols as text"))?;
-        layout_of_kernel(text, &kernel_types(btf)?).map(|layout| layout.to_text()).map_err(value_error)
+        layout_of_kernel(text, &kernel_types(btf, &modules)?).map(|layout| layout.to_text()).map_err(value_error)
     })
 }
 
@@ -53,12 +57,13 @@ pub struct KernelNames(Arc<Namer>);
 
 #[pymethods]
 impl KernelNames {
-    /// From `/proc/kallsyms` and BTF (raw, or a `vmlinux`); ValueError says what is wrong with them.
+    /// From `/proc/kallsyms`, BTF (raw, or a `vmlinux`) and that of loaded modules; ValueError says what is wrong with them.
     #[new]
-    fn new(python: Python<'_>, kallsyms: &[u8], btf: &[u8]) -> PyResult<Self> {
+    #[pyo3(signature = (kallsyms, btf, modules = Vec::new()))]
+    fn new(python: Python<'_>, kallsyms: &[u8], btf: &[u8], modules: Vec<PyBackedBytes>) -> PyResult<Self> {
         python.detach(|| {
             let symbols = KernelSymbols::parse(kallsyms).map_err(value_error)?;
-            Ok(Self(Arc::new(Namer::new(kernel_types(btf)?, symbols))))
+            Ok(Self(Arc::new(Namer::new(kernel_types(btf, &modules)?, symbols))))
         })
     }
 }

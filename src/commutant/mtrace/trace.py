@@ -7,7 +7,7 @@ once per number. The format of the trace is described in docs/trace-format.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, cast
@@ -35,22 +35,23 @@ class TracedWindow:
     counted_accesses: tuple[int, ...]
 
 
-def kernel_layout(kallsyms: bytes, btf: bytes) -> str:
+def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> str:
     """The text of the tracer's layout file for a kernel.
 
     `kallsyms` is the kernel's `/proc/kallsyms`, read as root; `btf` its `/sys/kernel/btf/vmlinux`, or a `vmlinux` that
-    holds it. Raises RunError if either is not what it should be.
+    holds it; `modules` the `/sys/kernel/btf/<module>` of modules that it has loaded. Raises RunError if one of them is
+    not what it should be.
     """
     try:
-        return _native.kernel_layout(kallsyms, btf)
+        return _native.kernel_layout(kallsyms, btf, modules)
     except ValueError as error:
         raise RunError(f"this kernel cannot be traced: {error}") from None
 
 
-def kernel_names(kallsyms: bytes, btf: bytes) -> _native.KernelNames:
+def kernel_names(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> _native.KernelNames:
     """A kernel's symbols and types for any number of readers; arguments and errors as in `kernel_layout`."""
     try:
-        return _native.KernelNames(kallsyms, btf)
+        return _native.KernelNames(kallsyms, btf, modules)
     except ValueError as error:
         raise RunError(f"this kernel's objects cannot be named: {error}") from None
 

@@ -1,10 +1,12 @@
 //! The life of the guest's init: mounts, hands the kernel's symbols to the host, starts the actors, and runs batches.
 //!
-//! The kernel's command line says what to do: `commutant.region=ADDRESS,SIZE` (see [`super::region`]) and
-//! `commutant.fs=tmpfs|ramfs`. The last virtual CPU is for the homes, the others run calls under test. Whatever goes wrong is written to the console, and then init exits: the kernel panics, the
-//! virtual machine ends, and the host reports the console's last lines.
+//! The kernel's command line says what to do: `commutant.region=ADDRESS,SIZE` (see [`super::region`]), `commutant.fs=KIND`
+//! and perhaps `commutant.mount=OPTIONS` (see [`super::file_system`]). The last virtual CPU is for the homes, the others run
+//! calls under test. Whatever goes wrong is written to the console, and then init exits: the kernel panics, the virtual
+//! machine ends, and the host reports the console's last lines.
+//!
+//! The host is given two texts on the way: the file systems that the kernel has, and the kernel's symbols.
 
-use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use commutant_wire::batch::Batch;
 
 use super::access;
+use super::file_system::{load_modules, mount, mount_under_test};
 use super::processes;
 use super::region::Region;
 use super::target::Linux;
@@ -31,6 +34,7 @@ struct Options {
     region_address: u64,
     region_bytes: usize,
     file_system: String,
+    mount_options: String,
 }
 
 /// Runs as init of the guest. Returns why it cannot go on.
@@ -43,11 +47,14 @@ pub fn run() -> String {
 }
 
 fn start() -> io::Result<String> {
-    mount("devtmpfs", "/dev", "devtmpfs")?;
-    mount("proc", "/proc", "proc")?;
-    let options = parse(&fs::read_to_string("/proc/cmdline")?).map_err(io::Error::other)?;
-    mount("windows", ROOT, &options.file_system)?;
+    mount("devtmpfs", "/dev", "devtmpfs", "")?;
+    mount("proc", "/proc", "proc", "")?;
+    let command_line = fs::read_to_string("/proc/cmdline")?;
+    let options = parse(&command_line).map_err(io::Error::other)?;
     let mut region = Region::map(options.region_address, options.region_bytes)?;
+    load_modules(&command_line)?;
+    region.export(&fs::read("/proc/filesystems")?)?;
+    mount_under_test(&options.file_system, &options.mount_options, ROOT)?;
     fs::write("/proc/sys/kernel/kptr_restrict", "0")?;
     region.export(&fs::read("/proc/kallsyms")?)?;
     // SAFETY: closes descriptors of which nothing holds an owner: init was started with the console on 0 to 2.
@@ -99,24 +106,14 @@ pub fn complain(text: &str) {
     }
 }
 
-fn mount(source: &str, directory: &str, kind: &str) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    let (source, target, kind_text) = (CString::new(source)?, CString::new(directory)?, CString::new(kind)?);
-    // SAFETY: three live texts, no data.
-    let result = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind_text.as_ptr(), 0, std::ptr::null()) };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    Err(io::Error::other(format!("mounting {kind} on {directory}: {error}")))
-}
-
 fn parse(command_line: &str) -> Result<Options, String> {
-    let option = |name: &str| {
+    let given = |name: &str| {
         command_line
             .split_whitespace()
             .find_map(|word| word.strip_prefix("commutant.")?.strip_prefix(name)?.strip_prefix('='))
-            .ok_or_else(|| format!("the kernel's command line has no commutant.{name}=: {command_line}"))
+    };
+    let option = |name: &str| {
+        given(name).ok_or_else(|| format!("the kernel's command line has no commutant.{name}=: {command_line}"))
     };
     let region = option("region")?;
     let number = |text: &str| {
@@ -130,6 +127,7 @@ fn parse(command_line: &str) -> Result<Options, String> {
         region_address: number(address)?,
         region_bytes: usize::try_from(number(size)?).map_err(|error| error.to_string())?,
         file_system: option("fs")?.to_owned(),
+        mount_options: given("mount").unwrap_or_default().to_owned(),
     })
 }
 
@@ -139,10 +137,15 @@ mod tests {
 
     #[test]
     fn the_command_line_says_where_and_what() {
-        let options = parse("quiet commutant.region=0x10000000,0x1000000 commutant.fs=ramfs panic=-1").unwrap();
-        let expected =
-            Options { region_address: 0x1000_0000, region_bytes: 0x100_0000, file_system: "ramfs".to_owned() };
-        assert_eq!(options, expected);
+        let line = "quiet commutant.region=0x10000000,0x1000000 commutant.fs=ramfs panic=-1";
+        let expected = |mount_options: &str| Options {
+            region_address: 0x1000_0000,
+            region_bytes: 0x100_0000,
+            file_system: "ramfs".to_owned(),
+            mount_options: mount_options.to_owned(),
+        };
+        assert_eq!(parse(line).unwrap(), expected(""));
+        assert_eq!(parse(&format!("{line} commutant.mount=noatime,sync")).unwrap(), expected("noatime,sync"));
     }
 
     #[test]

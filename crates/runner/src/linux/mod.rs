@@ -6,10 +6,12 @@
 //! * [`held`], [`reserved`]: descriptors and addresses, divided between tests and runner;
 //! * [`processes`]: the actors as processes and threads, pinned;
 //! * [`region`]: memory and doorbell shared with the host of the virtual machine;
+//! * [`file_system`]: modules, the disk, and mounting what is under test;
 //! * [`guest`]: the life of the guest's init.
 
 pub mod access;
 pub mod calls;
+pub mod file_system;
 pub mod guest;
 pub mod held;
 pub mod leftovers;

@@ -6,6 +6,7 @@ Source: Documentation/driver-api/early-userspace/buffer-format.rst of Linux.
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 
 _ALIGNMENT_BYTES = 4
 
@@ -26,6 +27,14 @@ class CpioWriter:
     def program(self, name: str, content: bytes) -> None:
         """Adds an executable file."""
         self._entry(name, stat.S_IFREG | 0o755, content)
+
+    def file(self, name: str, content: bytes) -> None:
+        """Adds a file that is no program."""
+        self._entry(name, stat.S_IFREG | 0o644, content)
+
+    def symbolic_link(self, name: str, target: str) -> None:
+        """Adds a symbolic link."""
+        self._entry(name, stat.S_IFLNK | 0o777, target.encode())
 
     def character_device(self, name: str, major: int, minor: int) -> None:
         """Adds a device file."""
@@ -49,10 +58,24 @@ class CpioWriter:
         self._data += bytes(-len(self._data) % _ALIGNMENT_BYTES)
 
 
-def initramfs(runner: bytes) -> bytes:
-    """The initramfs with the runner as init; the console's device file lets it speak before it has mounted anything."""
+def initramfs(
+    runner: bytes, modules: Sequence[tuple[str, bytes]] = (), disk: Sequence[tuple[int, bytes]] = ()
+) -> bytes:
+    """The initramfs with the runner as init; the console's device file lets it speak before it has mounted anything.
+
+    `modules`, by name and in the order in which they are to be loaded, and `disk`, what stands on it where, are laid
+    out as the runner expects (crates/runner/src/linux/file_system.rs).
+    """
     archive = CpioWriter()
     archive.directory("dev")
     archive.character_device("dev/console", 5, 1)
     archive.program("init", runner)
+    if modules:
+        archive.directory("modules")
+    for number, (name, image) in enumerate(modules):
+        archive.file(f"modules/{number:02}-{name}.ko", image)
+    if disk:
+        archive.directory("disk")
+    for offset, content in disk:
+        archive.file(f"disk/{offset:012x}", content)
     return archive.finish()

@@ -2,7 +2,8 @@
 
 The default is the one that Debian's `linux-image-amd64` depends on: downloaded as a package by `prepare` and unpacked,
 never installed. A kernel of one's own is given as a bzImage, a vmlinux or a Debian package. Either way a vmlinux with a
-description beside it is kept, under the SHA-256 of the file it came from, so that nothing is unpacked twice.
+description beside it is kept, under the SHA-256 of the file it came from, so that nothing is unpacked twice. Of a
+package's modules those are kept that file systems under test need (`file_systems.MODULES`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import os
 import re
 import subprocess
 import tarfile
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import platformdirs
@@ -21,33 +23,59 @@ import platformdirs
 from commutant.errors import RunError, UsageError
 from commutant.targets.linux.bzimage import VMLINUX_LIMIT_BYTES, extract_vmlinux
 from commutant.targets.linux.elf import Elf
+from commutant.targets.linux.file_systems import MODULES
 from commutant.targets.linux.files import replace_file
+from commutant.targets.linux.modules import SIZE_LIMIT_BYTES as MODULE_LIMIT_BYTES
+from commutant.targets.linux.modules import load_order, plain_name, read_module
 
-_FORMAT = 1
+_FORMAT = 2
 _DEFAULT = "default.json"
 _VERSION = re.compile(rb"Linux version ([!-~]{1,64}) ")
 _FILE_LIMIT_BYTES = 2 << 30
+_MODULES_LIMIT_BYTES = 1 << 30
+
+_MODULE_FILE = re.compile(
+    r"(?:\./)?(?:usr/)?lib/modules/[^/]+/kernel/(?:(?:fs|lib|crypto)/(?:.*/)?|drivers/block/)([^/]+)\.ko(?:\.\w+)?"
+)
+"""Where the kernel's source tree has file systems, what they share, checksums, and the RAM disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel that can be started: its release (`uname -r`), where it came from, and the checked vmlinux."""
+    """A kernel that can be started: its release (`uname -r`), where it came from, and the checked vmlinux.
+
+    `load_orders` has, for each module that a file system needs, the modules to be loaded for it, itself last, and
+    `modules` the SHA-256 of each. What is not in there may be a part of the kernel.
+    """
 
     release: str
     source: str
     vmlinux: Path
     sha256: str
     size_bytes: int
+    load_orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
 
     def read(self) -> bytes:
         """The vmlinux; raises RunError if the file has changed since it was unpacked."""
+        return self._checked(self.vmlinux, self.sha256)
+
+    def modules_for(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        """The modules to be loaded so that those are there that are wanted, in this order, and each once."""
+        return tuple(dict.fromkeys(name for module in wanted for name in self.load_orders.get(module, ())))
+
+    def read_module(self, name: str) -> bytes:
+        """A module's file, decompressed; raises RunError if it has changed since it was unpacked."""
+        return self._checked(_module_path(self.vmlinux.parent, name), self.modules[name])
+
+    def _checked(self, path: Path, sha256: str) -> bytes:
         try:
-            data = self.vmlinux.read_bytes()
+            data = path.read_bytes()
         except OSError as error:
-            raise RunError(f"{self.vmlinux}: {error.strerror}; run `make setup` again") from None
-        if len(data) != self.size_bytes or hashlib.sha256(data).hexdigest() != self.sha256:
-            remedy = f"delete {self.vmlinux.parent} and run `make setup` again"
-            raise RunError(f"{self.vmlinux}: not the kernel that was unpacked there (its SHA-256 differs); {remedy}")
+            raise RunError(f"{path}: {error.strerror}; run `make setup` again") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            remedy = f"delete {path.parent} and run `make setup` again"
+            raise RunError(f"{path}: not what was unpacked there (its SHA-256 differs); {remedy}")
         return data
 
 
@@ -95,8 +123,9 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
         return _load(folder)
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not there, or not whole: unpacked anew
+    packed: dict[str, bytes] = {}
     if data.startswith(b"!<arch>\n"):
-        data = _image_of_package(path)
+        data, packed = _read_package(path)
     vmlinux = data if data.startswith(b"\x7fELF") else extract_vmlinux(data, str(path))
     elf = Elf(vmlinux, str(path))
     version = _VERSION.search(vmlinux)
@@ -108,17 +137,36 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
         raise UsageError(
             f"{path}: Linux {version[1].decode()} without CONFIG_DEBUG_INFO_BTF; its types cannot be named"
         )
+    images, load_orders = _needed_modules(packed)
     kernel = Kernel(
         release=version[1].decode(),
         source=source or str(path),
         vmlinux=folder / "vmlinux",
         sha256=hashlib.sha256(vmlinux).hexdigest(),
         size_bytes=len(vmlinux),
+        load_orders=load_orders,
+        modules={name: hashlib.sha256(image).hexdigest() for name, image in images.items()},
     )
     replace_file(kernel.vmlinux, vmlinux)
+    for name, image in images.items():
+        replace_file(_module_path(folder, name), image)
     description = {"format": _FORMAT, **asdict(kernel), "vmlinux": kernel.vmlinux.name}
     replace_file(folder / "kernel.json", json.dumps(description, indent=1).encode())
     return kernel
+
+
+def _module_path(folder: Path, name: str) -> Path:
+    return folder / "modules" / f"{name}.ko"
+
+
+def _needed_modules(packed: Mapping[str, bytes]) -> tuple[dict[str, bytes], dict[str, tuple[str, ...]]]:
+    """Of a package's modules those that file systems need, decompressed, and what to load for each of `MODULES`.
+
+    What the package does not have is left out: it may be a part of the kernel, which the guest knows.
+    """
+    modules = {name: read_module(name, data) for name, data in packed.items()}
+    orders = {wanted: load_order(wanted, modules) for wanted in MODULES if wanted in modules}
+    return {name: modules[name].image for order in orders.values() for name in order}, orders
 
 
 def _load(folder: Path) -> Kernel:
@@ -132,34 +180,51 @@ def _load(folder: Path) -> Kernel:
         vmlinux=folder / "vmlinux",
         sha256=str(description["sha256"]),
         size_bytes=int(description["size_bytes"]),
+        load_orders={str(key): tuple(map(str, names)) for key, names in description["load_orders"].items()},
+        modules={str(name): str(digest) for name, digest in description["modules"].items()},
     )
+    if any(plain_name(name) != name or not name.isidentifier() for name in kernel.modules):
+        raise ValueError("a module with an impossible name")
+    if not all(name in kernel.modules for order in kernel.load_orders.values() for name in order):
+        raise ValueError("a module is missing")
     if os.stat(kernel.vmlinux).st_size != kernel.size_bytes:
         raise ValueError(f"{kernel.vmlinux} is not whole")
     return kernel
 
 
-def _image_of_package(path: Path) -> bytes:
-    """The file boot/vmlinuz-* of a Debian package, read as the package is unpacked; nothing else is written
-    anywhere."""
+def _read_package(path: Path) -> tuple[bytes, dict[str, bytes]]:
+    """The file boot/vmlinuz-* of a Debian package, and by name those modules that file systems may need, as they are
+    packed. The package is read as it is unpacked; nothing else is written anywhere."""
     command = ["dpkg-deb", "--fsys-tarfile", str(path)]
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
         raise UsageError(f"{path}: dpkg-deb does not run ({error.strerror}); give the bzImage inside instead") from None
+    image, modules, size_bytes = None, {}, 0
     with process:
         assert process.stdout is not None and process.stderr is not None
         try:
             with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
                 for member in archive:
-                    if member.isfile() and member.name.removeprefix("./").startswith("boot/vmlinuz-"):
-                        if member.size > VMLINUX_LIMIT_BYTES:
-                            raise UsageError(f"{path}: its kernel is larger than any kernel")
-                        file = archive.extractfile(member)
-                        assert file is not None
-                        return file.read()
+                    is_image = member.name.removeprefix("./").startswith("boot/vmlinuz-")
+                    module = _MODULE_FILE.fullmatch(member.name)
+                    if not member.isfile() or not (is_image or module):
+                        continue
+                    size_bytes += member.size
+                    limit_bytes = VMLINUX_LIMIT_BYTES if is_image else MODULE_LIMIT_BYTES
+                    if member.size > limit_bytes or size_bytes > _MODULES_LIMIT_BYTES:
+                        raise UsageError(f"{path}: {member.name} is larger than any kernel or module")
+                    file = archive.extractfile(member)
+                    assert file is not None
+                    if module:
+                        modules[plain_name(module[1])] = file.read()
+                    else:
+                        image = file.read()
         except (tarfile.TarError, EOFError):
             reason = " ".join(process.stderr.read().decode(errors="replace").split())[-160:]
             raise UsageError(f"{path}: cut off or damaged package ({reason}); get it again") from None
         finally:
             process.kill()
-    raise UsageError(f"{path}: a package without boot/vmlinuz-*; expected linux-image-VERSION-amd64")
+    if image is None:
+        raise UsageError(f"{path}: a package without boot/vmlinuz-*; expected linux-image-VERSION-amd64")
+    return image, modules

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from commutant.errors import RunError
 from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.qmp import Monitor
-from commutant.targets.linux.region import RAM_BYTES, Region
+from commutant.targets.linux.region import Region
 
 CORE_LIMIT = 4
 """The most calls that a test can have (crates/runner/src/place.rs)."""
@@ -69,16 +69,28 @@ MakeTracer = Callable[[int], Tracer]
 """Makes the tracer for a machine, given the descriptor of its RAM, which the plugin inherits too."""
 
 
-def hardware_arguments(core_count: int) -> list[str]:
-    """The arguments that make up the machine and must be the same for a snapshot and its resumption.
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a machine is made of: a virtual CPU for each call under test, and one for the homes of their processes.
 
-    It has a virtual CPU for each of the calls under test, and one for the homes of their processes. No more: the
-    emulator visits all of them in turn, so each that is idle slows the others.
+    More are not of use: the emulator visits all of them in turn, so each that is idle slows the others.
     """
+
+    core_count: int
+    memory_mib: int = 512
+
+    @property
+    def memory_bytes(self) -> int:
+        """The size of its RAM."""
+        return self.memory_mib << 20
+
+
+def hardware_arguments(hardware: Hardware) -> list[str]:
+    """The arguments that make up the machine and must be the same for a snapshot and its resumption."""
     return [
         *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"),
         *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"),
-        *("-smp", str(core_count + 1), "-m", str(RAM_BYTES >> 20)),
+        *("-smp", str(hardware.core_count + 1), "-m", str(hardware.memory_mib)),
     ]
 
 
@@ -94,11 +106,11 @@ class Machine:
     """A running virtual machine. Use as a context manager, or close it."""
 
     def __init__(
-        self, emulator: Emulator, core_count: int, start: Boot | Resume, make_tracer: MakeTracer | None = None
+        self, emulator: Emulator, hardware: Hardware, start: Boot | Resume, make_tracer: MakeTracer | None = None
     ) -> None:
         """Starts QEMU; raises RunError if it does not start. Descriptors that were given stay the caller's."""
         with contextlib.ExitStack() as stack:
-            self.ram_descriptor = _memory_file(stack, "commutant-ram", RAM_BYTES)
+            self.ram_descriptor = _memory_file(stack, "commutant-ram", hardware.memory_bytes)
             self._console = _memory_file(stack, "commutant-console", 0)
             self._messages = _memory_file(stack, "commutant-qemu", 0)
             doorbell, far_doorbell = _socket_pair(stack)
@@ -119,11 +131,11 @@ class Machine:
                     emulator.path,
                     "-name",
                     "commutant",
-                    *hardware_arguments(core_count),
+                    *hardware_arguments(hardware),
                 ),
                 *("-sandbox", _SANDBOX),
                 "-object",
-                f"memory-backend-file,id=ram,size={RAM_BYTES},mem-path=/proc/self/fd/{self.ram_descriptor},share=on",
+                f"memory-backend-file,id=ram,size={hardware.memory_bytes},mem-path=/proc/self/fd/{self.ram_descriptor},share=on",
                 *("-chardev", f"file,id=console,path=/proc/self/fd/{self._console}", "-serial", "chardev:console"),
                 *("-chardev", f"socket,id=doorbell,fd={far_doorbell.fileno()}", "-serial", "chardev:doorbell"),
                 *("-chardev", f"socket,id=monitor,fd={far_monitor.fileno()}", "-mon", "chardev=monitor,mode=control"),

@@ -15,7 +15,8 @@ ADDRESS = 0x1000_0000
 """Guest-physical address, and offset in the file of the RAM."""
 
 SIZE_BYTES = 0x100_0000
-RAM_BYTES = 512 << 20
+LEAST_RAM_BYTES = 2 * ADDRESS
+"""With less the region would be in the way of the initramfs."""
 
 _MAGIC = int.from_bytes(b"CMTREGN1", "little")
 _HEADER_BYTES = 0x1000

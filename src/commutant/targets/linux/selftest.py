@@ -31,8 +31,11 @@ class _Plant:
     shared: tuple[str, ...]
 
 
-def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], setup: Sequence[tuple[str, int]] = ()) -> TestCase:
-    """A test of two calls, in two threads of one process, that give the same results in both orders."""
+def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], pipes: int = 0) -> TestCase:
+    """A test of two calls, in two threads of one process, that give the same results in both orders.
+
+    The process has a descriptor, from 0, of each of so many pipes.
+    """
     results = tuple(result for _, _, result in calls)
     outcomes = (Outcome(results, ()),)
     test = TestCase(
@@ -41,30 +44,38 @@ def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], setup: Sequen
         path=0,
         equivalence_class="planted",
         calls=tuple(PlacedCall(call, args, 0, core, core) for core, (call, args, _) in enumerate(calls)),
-        setup=tuple(
-            Step("open_descriptor", {"name": name, "creat": True, "excl": True}, 0, descriptor)
-            for name, descriptor in setup
-        ),
+        setup=tuple(step for number in range(pipes) for step in _pipe(number)),
         observe=(),
         orders=(Order((0, 1), outcomes), Order((1, 0), outcomes)),
     )
     return dataclasses.replace(test, id=test.content_id())
 
 
+def _pipe(number: int) -> list[Step]:
+    """A pipe of its own behind a descriptor."""
+    return [
+        Step("make_pipe", {"pipe": number}, 0, {"sort": "Inum", "id": number}),
+        Step("open_pipe", {"fd": number, "pipe": number, "write_end": False}, 0, None),
+        Step("forget_pipe", {"pipe": number, "other_readers": False, "other_writers": False}, 0, None),
+    ]
+
+
 def _plants() -> list[_Plant]:
-    def fstat(descriptor: int, inode: int) -> tuple[str, Mapping[str, Value], Value]:
-        status = {"struct": {"ino": {"sort": "Inum", "id": inode}, "nlink": 1}}
+    """What is planted must hold whatever file system is under test: of overlay, fstat itself counts references to the
+    credentials of who mounted it. Hence pipes."""
+
+    def fstat(descriptor: int) -> tuple[str, Mapping[str, Value], Value]:
+        status = {"struct": {"ino": {"sort": "Inum", "id": descriptor}, "nlink": 1}}
         return "fstat", {"fd": descriptor}, status
 
     def create(name: str) -> tuple[str, Mapping[str, Value], Value]:
         return "open", {"name": name, "creat": True, "excl": True}, 0
 
     getppid: tuple[str, Mapping[str, Value], Value] = ("getppid", {}, {"sort": "Pid", "id": 0})
-    files = [("a", 0), ("b", 1)]
     return [
         _Plant("getppid and getppid", _test([getppid, getppid]), ()),
-        _Plant("fstat of two descriptors", _test([fstat(0, 0), fstat(1, 1)], files), ()),
-        _Plant("fstat and fstat of one descriptor", _test([fstat(0, 0), fstat(0, 0)], files[:1]), ("file.f_count",)),
+        _Plant("fstat of two pipes", _test([fstat(0), fstat(1)], pipes=2), ()),
+        _Plant("fstat and fstat of one pipe", _test([fstat(0), fstat(0)], pipes=1), ("file.f_count",)),
         _Plant("creation of two names in one directory", _test([create("a"), create("b")]), ("d_lockref", "i_rwsem")),
     ]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,47 +15,88 @@ from commutant.errors import RunError, UsageError
 from commutant.targets.base import Progress
 from commutant.targets.linux import selftest
 from commutant.targets.linux.emulator import Emulator, find_emulator
-from commutant.targets.linux.kernel import Kernel, default_kernel, unpack
-from commutant.targets.linux.machine import CORE_LIMIT, hardware_arguments
+from commutant.targets.linux.file_systems import FILE_SYSTEMS, tool_version
+from commutant.targets.linux.kernel import default_kernel, unpack
+from commutant.targets.linux.machine import CORE_LIMIT, Hardware, hardware_arguments
+from commutant.targets.linux.region import LEAST_RAM_BYTES
 from commutant.targets.linux.session import LinuxSession
-from commutant.targets.linux.snapshot import Snapshot, take_snapshot
+from commutant.targets.linux.snapshot import Guest, Snapshot, take_snapshot
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
 from commutant.targets.rules import ALL_RULES, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
 
-FILE_SYSTEMS = ("tmpfs", "ramfs")
-"""The file systems that windows can run on: those that need no device and no module."""
+MEMORY_MIB = range(LEAST_RAM_BYTES >> 20, 3073)
+"""What a guest's memory may be; the emulator's machine has a hole behind the third GiB."""
+
+_TEXT_LIMIT = 512
+"""Characters; the kernel takes 2048 for the whole command line."""
+
+_WORDS = re.compile(r"[!-~]+(?: [!-~]+)*")
+_MOUNT_OPTIONS = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the target argument asks for: the file system, a kernel of the user's own, ignoring rules switched off."""
+    """What the target argument asks for.
 
-    file_system: str = FILE_SYSTEMS[0]
+    The file system and its mount options; a kernel of the user's own and further words for its command line; virtual
+    CPUs for calls and memory of a guest, where it is not to be as much as is needed; ignoring rules switched off.
+    """
+
+    file_system: str = "tmpfs"
+    mount: str = ""
     kernel: Path | None = None
+    append: str = ""
+    cpus: int | None = None
+    memory_mib: int | None = None
     rules_off: frozenset[str] = ALL_RULES
+
+
+_EXPECTED = (
+    f"fs={'|'.join(FILE_SYSTEMS)}, mount=OPTIONS, kernel=PATH, append=WORDS, cpus=N, memory=MIB or ignore_RULE=off"
+)
 
 
 def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
-    file_system, kernel = FILE_SYSTEMS[0], None
     options, rules_off = take_rules_off(argument, options)
+    parsed = Options(rules_off=rules_off)
     for key, value in options.items():
         if key == "fs":
             if value not in FILE_SYSTEMS:
-                raise UsageError(
-                    f"target {argument!r}: unknown file system {value!r}; expected {' or '.join(FILE_SYSTEMS)}"
-                )
-            file_system = value
+                expected = f"expected one of {', '.join(FILE_SYSTEMS)}"
+                raise UsageError(f"target {argument!r}: unknown file system {value!r}; {expected}")
+            parsed = replace(parsed, file_system=value)
         elif key == "kernel":
-            kernel = Path(value)
-            if not kernel.is_file():
+            if not Path(value).is_file():
                 wanted = "a bzImage, a vmlinux or a Debian package"
                 raise UsageError(f"target {argument!r}: no file {value}; expected a kernel: {wanted}")
+            parsed = replace(parsed, kernel=Path(value))
+        elif key == "mount":
+            parsed = replace(parsed, mount=_text(argument, key, value, _MOUNT_OPTIONS))
+        elif key == "append":
+            parsed = replace(parsed, append=_text(argument, key, value, _WORDS))
+        elif key == "cpus":
+            parsed = replace(parsed, cpus=_number(argument, key, value, range(2, CORE_LIMIT + 1)))
+        elif key == "memory":
+            parsed = replace(parsed, memory_mib=_number(argument, key, value, MEMORY_MIB))
         else:
-            wanted = "fs=tmpfs|ramfs, kernel=PATH or ignore_RULE=off"
-            raise UsageError(f"target {argument!r}: unknown option {key!r}; expected {wanted}")
-    return Options(file_system, kernel, rules_off)
+            raise UsageError(f"target {argument!r}: unknown option {key!r}; expected {_EXPECTED}")
+    return parsed
+
+
+def _number(argument: str, key: str, value: str, allowed: range) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= 20 and int(value) in allowed):
+        raise UsageError(f"target {argument!r}: {key}={value}: expected a number from {allowed[0]} to {allowed[-1]}")
+    return int(value)
+
+
+def _text(argument: str, key: str, value: str, allowed: re.Pattern[str]) -> str:
+    """An option that becomes a part of the kernel's command line, of which it must not take more than its part."""
+    if not allowed.fullmatch(value) or "commutant." in value or len(value) > _TEXT_LIMIT:
+        wanted = f"printable ASCII without 'commutant.', at most {_TEXT_LIMIT} characters"
+        raise UsageError(f"target {argument!r}: {key}={value!r}: expected {wanted}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +104,6 @@ class _Started:
     """What sessions share."""
 
     emulator: Emulator
-    kernel: Kernel
     snapshot: Snapshot
     tracer: TracerFiles
 
@@ -90,13 +131,23 @@ class LinuxTarget:
         """Finds QEMU and kernel, boots once (or takes the snapshot of an earlier run), and runs the self-test."""
         if core_count > CORE_LIMIT:
             raise UsageError(f"a test has {core_count} calls: expected at most {CORE_LIMIT} on the target linux")
-        core_count = max(core_count, 2)
+        if self.options.cpus is not None and self.options.cpus < core_count:
+            raise UsageError(f"a test has {core_count} calls: expected cpus={core_count} or more in {self.argument}")
         emulator = find_emulator()
-        kernel = unpack(self.options.kernel) if self.options.kernel else default_kernel()
-        snapshot = take_snapshot(
-            emulator, kernel, artifacts.runner_path(), core_count, self.options.file_system, progress
+        file_system = FILE_SYSTEMS[self.options.file_system]
+        guest = Guest(
+            kernel=unpack(self.options.kernel) if self.options.kernel else default_kernel(),
+            runner=artifacts.runner_path(),
+            hardware=Hardware(
+                core_count=self.options.cpus or max(core_count, 2),
+                memory_mib=self.options.memory_mib or file_system.memory_mib,
+            ),
+            file_system=file_system,
+            mount_options=self.options.mount,
+            parameters=self.options.append,
         )
-        self._started = _Started(emulator, kernel, snapshot, TracerFiles.prepare(snapshot))
+        snapshot = take_snapshot(emulator, guest, progress)
+        self._started = _Started(emulator, snapshot, TracerFiles.prepare(snapshot))
         progress("checking the tracer")
         try:
             session = self._new_session(ALL_RULES)
@@ -131,20 +182,28 @@ class LinuxTarget:
             sessions += [future.result() for future in futures]
         return sessions[:count]
 
+    def reseeded(self) -> Sequence[LinuxTarget]:
+        """None: a kernel draws the seeds of its hash tables at boot, and all sessions start from one snapshot."""
+        return ()
+
     def describe(self) -> Mapping[str, object]:
         """Kernel, QEMU and all arguments that make up the machine."""
         description: dict[str, object] = {"file_system": self.options.file_system, "host": platform.platform()}
         if self.options.rules_off:
             description["rules_switched_off"] = sorted(self.options.rules_off)
         if self._started is not None:
-            kernel = self._started.kernel
+            guest = self._started.snapshot.guest
             description |= {
-                "kernel": kernel.release,
-                "kernel_source": kernel.source,
-                "kernel_sha256": kernel.sha256,
-                "kernel_command_line": self._started.snapshot.command_line,
+                "kernel": guest.kernel.release,
+                "kernel_source": guest.kernel.source,
+                "kernel_sha256": guest.kernel.sha256,
+                "kernel_modules": {name: guest.kernel.modules[name] for name in guest.modules},
+                "kernel_command_line": guest.command_line,
+                "disk": tool_version(guest.file_system),
+                "cpus": guest.hardware.core_count,
+                "memory_mib": guest.hardware.memory_mib,
                 "qemu": self._started.emulator.version,
-                "qemu_arguments": hardware_arguments(self._started.snapshot.core_count),
+                "qemu_arguments": hardware_arguments(guest.hardware),
             }
         return description
 

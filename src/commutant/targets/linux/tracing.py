@@ -61,9 +61,10 @@ class TracerFiles:
         plugin = artifacts.plugin_path()
         try:
             kallsyms, btf = snapshot.kallsyms.read_bytes(), snapshot.btf.read_bytes()
+            modules = [path.read_bytes() for path in snapshot.module_btf]
         except OSError as error:
             raise RunError(f"{error.filename}: {error.strerror}; run the command again") from None
-        layout, names = kernel_layout(kallsyms, btf), kernel_names(kallsyms, btf)
+        layout, names = kernel_layout(kallsyms, btf, modules), kernel_names(kallsyms, btf, modules)
         descriptor = os.memfd_create("commutant-layout")
         os.pwrite(descriptor, layout.encode(), 0)
         return cls(plugin, descriptor, names, recording)

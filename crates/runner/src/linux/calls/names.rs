@@ -20,7 +20,7 @@ pub(super) const CALLS: &[LinuxCall] = &[
 ];
 
 /// `open(name, creat, excl)` with O_RDWR.
-pub(super) fn open_to_read_and_write(
+fn open_to_read_and_write(
     operation: &mut Operation,
     arguments: &Arguments<'_>,
     leftovers: &mut Leftovers,
