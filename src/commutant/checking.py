@@ -22,10 +22,11 @@ from itertools import chain
 from pathlib import Path
 
 from commutant import __version__
+from commutant.collisions import ask_other_seeds
 from commutant.errors import CommutantError, UsageError
 from commutant.mtrace.campaign import Campaign, Progress
 from commutant.mtrace.summary import Tally
-from commutant.mtrace.verdict import DEFAULT_REPEATS, Verdict, skipped
+from commutant.mtrace.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
 from commutant.rundir import (
     FINDINGS_FILE,
     REPORT_FILE,
@@ -180,7 +181,10 @@ class Check:
                 )
 
     def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[Tally, float]:
-        """Judges all tests that have no verdict yet; gives all verdicts, counted, and the seconds of the campaign."""
+        """Judges all tests that have no verdict yet; gives all verdicts, counted, and the seconds of the campaign.
+
+        Where the target has hash seeds, a conflicting test has its verdict once others were asked.
+        """
         tally, seconds_before = Tally(self.corpus.tests), 0.0
         judged: set[str] = set()
         if self._resumed is not None:
@@ -192,6 +196,15 @@ class Check:
         def keep(test: TestCase, verdict: Verdict, seconds: float) -> None:
             writer.append(verdict, seconds_before + seconds)
             tally.add(test, verdict)
+
+        has_seeds = bool(self.target.reseeded())
+        suspects: list[tuple[TestCase, Verdict]] = []
+
+        def take(test: TestCase, verdict: Verdict, seconds: float) -> None:
+            if has_seeds and verdict.outcome is Outcome.CONFLICTING:
+                suspects.append((test, verdict))
+            else:
+                keep(test, verdict, seconds)
 
         started = time.monotonic()
         done_before = tally.tests
@@ -212,8 +225,12 @@ class Check:
                 else:
                     keep(test, skipped(test, f"{self.target.argument} does not know the call {unknown}"), 0.0)
             done_before = tally.tests
-            campaign = Campaign(runnable, keep, repeats=self._repeats, seed=self._seed)
-            return tally, seconds_before + campaign.run(self._sessions, tell)
+            campaign = Campaign(runnable, take, repeats=self._repeats, seed=self._seed)
+            campaign.run(self._sessions, tell)
+            asked = ask_other_seeds(self.target, suspects, jobs=self._jobs, repeats=self._repeats, seed=self._seed)
+            for test, verdict in asked:
+                keep(test, verdict, time.monotonic() - started)
+            return tally, seconds_before + time.monotonic() - started
         except KeyboardInterrupt as interrupt:
             raise Interrupted(f"interrupted{self._so_far(tally, writer.path)}") from interrupt
         except CommutantError as error:

@@ -87,6 +87,7 @@ class FakeTarget:
 
     def __init__(self, script: Script = clean, unknown: Iterable[str] = (), argument: str = "fake") -> None:
         self.argument = argument
+        self.others: Sequence[FakeTarget] = ()
         self.script = script
         self.unknown = set(unknown)
         self.started = False
@@ -104,6 +105,9 @@ class FakeTarget:
     def sessions(self, count: int) -> Sequence[FakeSession]:
         self.made = [FakeSession(self.script, self.before) for _ in range(count)]
         return self.made
+
+    def reseeded(self) -> Sequence[FakeTarget]:
+        return self.others
 
     def describe(self) -> Mapping[str, object]:
         return {"kernel": "none", "options": {"fs": "none"}}

@@ -160,6 +160,9 @@ class ModelTarget:
         self.made = [self._session(self.implementation, self._dies, seed) for seed in range(count)]
         return self.made
 
+    def reseeded(self) -> Sequence[ModelTarget]:
+        return ()
+
     def describe(self) -> Mapping[str, object]:
         return {}
 

@@ -68,7 +68,8 @@ class Summary:
     """A campaign in figures.
 
     `seconds` is the time from the first window to the last verdict, `start_seconds` the target's start (boot and
-    self-test), which `seconds` leaves out. `ignored` counts per ignoring rule the lines dropped in all windows.
+    self-test), which `seconds` leaves out. `ignored` counts per ignoring rule the lines dropped in all windows,
+    `collisions` the conflicting tests that are conflict-free under another hash seed of the target.
     """
 
     interface: str
@@ -80,6 +81,7 @@ class Summary:
     start_seconds: float
     sets: tuple[SetSummary, ...]
     ignored: Mapping[str, int] = field(default_factory=dict)
+    collisions: int = 0
 
     def to_json(self) -> dict[str, object]:
         """The JSON document."""
@@ -90,6 +92,7 @@ class Summary:
             "level": self.level,
             "tests": self.counts.tests,
             **self.counts.to_json(),
+            "collisions": self.collisions,
             "windows": self.windows,
             "seconds": round(self.seconds, 3),
             "start_seconds": round(self.start_seconds, 3),
@@ -113,7 +116,11 @@ class Summary:
         counts = Counts.from_json(raw)
         if counts.tests != sum(one.counts.tests for one in sets):
             raise ValueError("the sets do not add up to tests")
-        return cls(*names, counts, _count(raw, "windows"), float(seconds[0]), float(seconds[1]), sets, ignored)
+        collisions = _count(raw, "collisions") if "collisions" in raw else 0
+        if collisions > counts.conflicting:
+            raise ValueError(f"{collisions} collisions among {counts.conflicting} conflicting tests")
+        windows = _count(raw, "windows")
+        return cls(*names, counts, windows, float(seconds[0]), float(seconds[1]), sets, ignored, collisions)
 
 
 def _count(raw: Mapping[str, Any], key: str) -> int:
@@ -133,6 +140,7 @@ class Tally:
     def __init__(self, tests: Iterable[TestCase]) -> None:
         self.windows = 0
         self.tests = 0
+        self.collisions = 0
         self._outcomes: dict[tuple[str, ...], Counter[Outcome]] = {_calls(test): Counter() for test in tests}
         self._ignored: Counter[str] = Counter()
 
@@ -140,6 +148,7 @@ class Tally:
         """Counts the verdict on one of the tests."""
         self.tests += 1
         self.windows += verdict.windows
+        self.collisions += verdict.collision
         self._outcomes[_calls(test)][verdict.outcome] += 1
         if verdict.ignored:
             self._ignored.update(verdict.ignored)
@@ -160,4 +169,5 @@ class Tally:
             start_seconds=start_seconds,
             sets=tuple(SetSummary(calls, Counts.of(counter)) for calls, counter in self._outcomes.items() if counter),
             ignored=dict(self._ignored),
+            collisions=self.collisions,
         )

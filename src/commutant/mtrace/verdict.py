@@ -47,7 +47,8 @@ class Verdict:
     `findings` are, of a conflicting test, those that stand; of an unstable one, all that were seen; of any other, none.
     They are sorted by identity, each as it was first seen.
     `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them. `detail` says what was
-    wrong, how the implementation died, or why the test was skipped; empty otherwise.
+    wrong, how the implementation died, or why the test was skipped; empty otherwise. `collision` says of a conflicting
+    test that it is conflict-free under another hash seed.
     """
 
     test_id: str
@@ -56,6 +57,7 @@ class Verdict:
     windows: int = 0
     ignored: Mapping[str, int] = field(default_factory=dict)
     detail: str = ""
+    collision: bool = False
 
     def to_json(self, numbers: Mapping[Finding, int]) -> dict[str, object]:
         """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json), its findings as numbers."""
@@ -66,6 +68,7 @@ class Verdict:
             "ignored": dict(self.ignored),
             "detail": self.detail,
             "findings": [numbers[finding] for finding in self.findings],
+            **({"collision": True} if self.collision else {}),
         }
 
     @classmethod
@@ -88,7 +91,10 @@ class Verdict:
             raise ValueError(
                 f"{outcome} with {len(read)} findings: conflicting and unstable tests have some, no others"
             )
-        return cls(test_id, outcome, read, windows, ignored, detail)
+        collision = raw.get("collision", False)
+        if type(collision) is not bool or (collision and outcome is not Outcome.CONFLICTING):
+            raise ValueError("collision is a truth value, and true of conflicting tests alone")
+        return cls(test_id, outcome, read, windows, ignored, detail, collision)
 
 
 def skipped(test: TestCase, reason: str) -> Verdict:

@@ -95,7 +95,9 @@ def _title(summary: Mapping[str, object], sets: Sequence[SetCounts]) -> Text:
         f"{total.not_conflict_free:,} of {plural(total.judged, 'test')} not conflict-free ({percent(total.fraction)})",
         style="not bold",
     )
+    collisions = summary.get("collisions", 0)
     for count, words in (
+        (collisions if isinstance(collisions, int) else 0, "of them hash collisions"),
         (total.unstable, "of them unstable"),
         (total.wrong_result, "with a wrong result"),
         (total.crashed, "crashed"),

@@ -97,6 +97,10 @@ class Target(Protocol):
     def sessions(self, count: int) -> Sequence[Session]:
         """Starts `count` sessions."""
 
+    def reseeded(self) -> Sequence[Target]:
+        """Targets that differ from this one in nothing but a hash seed, not started; none if it has no such seed. A
+        conflict that one of them does not show is a hash collision."""
+
     def describe(self) -> Mapping[str, object]:
         """What `run.json` records of the target: versions, kernel, command line, options; JSON values only."""
 

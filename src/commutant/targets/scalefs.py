@@ -34,6 +34,7 @@ _SELF_TEST_WINDOWS = 4
 
 _CORES = range(2, 256)
 _SEEDS = range(1 << 64)
+_OTHER_SEEDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +130,19 @@ class ScaleFsTarget:
             sessions += [future.result() for future in futures]
         return sessions[:count]
 
+    def reseeded(self) -> Sequence[ScaleFsTarget]:
+        """The same with the next two seeds."""
+        return [
+            ScaleFsTarget(self.argument, replace(self.options, seed=(self.options.seed + step) % _SEEDS.stop))
+            for step in range(1, _OTHER_SEEDS + 1)
+        ]
+
     def describe(self) -> Mapping[str, object]:
         """Options, QEMU and the program's arguments."""
         description: dict[str, object] = {
             "cores": self.options.cores,
             "hash_seed": self.options.seed,
+            "hash_seeds_of_conflicts": [other.options.seed for other in self.reseeded()],
             "host": platform.platform(),
         }
         if self.options.rules_off:
