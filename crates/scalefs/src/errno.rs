@@ -50,8 +50,6 @@ pub enum Errno {
     ENOTEMPTY = 39,
     /// Too many symbolic links.
     ELOOP = 40,
-    /// Value too large.
-    EOVERFLOW = 75,
     /// Operation not supported.
     EOPNOTSUPP = 95,
 }

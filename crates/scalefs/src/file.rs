@@ -46,6 +46,8 @@ use crate::shared_bytes;
 /// Rank of the lock of appends: before the locks of pages and of sizes.
 const RANK_APPEND: LockRank = LockRank(200);
 const PAGE: u64 = PAGE_BYTES as u64;
+/// No file is larger (Linux: `MAX_LFS_FILESIZE`).
+pub(crate) const MAX_FILE_BYTES: u64 = i64::MAX as u64;
 
 /// A regular file: an inode with data.
 #[repr(C)]
@@ -206,11 +208,12 @@ impl File {
         done
     }
 
-    /// Writes bytes at the end; no other append comes between finding the end and writing. Returns where the end was.
+    /// Writes bytes at the end, as far as a file can reach; no other append comes between finding the end and writing. Returns where the end was.
     pub(crate) fn append<W: Wait>(&self, access: Access<'_, W>, bytes: &[u8]) -> (u64, usize) {
         let _lock = self.appending.lock(access.guard.core(), RANK_APPEND, access.wait);
         let end = self.size(access.fs, access.wait);
-        (end, self.write(access, end, bytes))
+        let room = usize::try_from(MAX_FILE_BYTES - end).unwrap_or(usize::MAX);
+        (end, self.write(access, end, &bytes[..bytes.len().min(room)]))
     }
 
     /// Whether a page that lies below the end as a whole holds these bytes already, so that a write would change nothing

@@ -257,11 +257,11 @@ impl Pipe {
     ///
     /// POSIX `write`; Linux `pipe_write` (fs/pipe.c).
     pub(crate) fn write(&self, fs: &ScaleFs, core: &Core<'_>, bytes: &[u8], wait: &impl Wait) -> Result<usize, Errno> {
-        if self.is_gone(PipeEnd::Read) {
-            return Err(Errno::EPIPE);
-        }
         if bytes.is_empty() {
             return Ok(0);
+        }
+        if self.is_gone(PipeEnd::Read) {
+            return Err(Errno::EPIPE);
         }
         let side = self.side(PipeEnd::Write);
         let odd = bytes.len() % PAGE_BYTES;
