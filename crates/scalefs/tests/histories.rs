@@ -2,12 +2,13 @@
 //! calls, in keeping with which ended before which began, in which the plain reference returns the same.
 #![cfg(not(loom))]
 
+mod linearise;
 mod reference;
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 
+use linearise::{Event, State, is_linearisable};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -16,61 +17,37 @@ use reference::{Answer, Bijection, Call, Outcome, Reference, any_call, call, cre
 use scalefs::{Context, Credentials, Follow, ScaleFs, ScaleFsConfig};
 use sync::Spin;
 
-/// A call with its outcome, and when it began and ended.
-#[derive(Clone, Debug)]
-struct Event {
-    call: Call,
-    outcome: Outcome,
-    began: u64,
-    ended: u64,
+/// The plain reference, and which numbers of files correspond.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Names {
+    reference: Reference,
+    numbers: Bijection,
 }
 
-/// Where a search stands: calls done per thread, the reference's state, and which numbers of files correspond.
-type Point = (Vec<usize>, Reference, Bijection);
+impl State for Names {
+    type Step = (Call, Outcome);
 
-/// Whether some order explains the events (Wing and Gong's search, with points that failed remembered).
-fn is_linearisable(threads: &[Vec<Event>], start: &Reference) -> bool {
-    fn search(threads: &[Vec<Event>], point: Point, failed: &mut HashSet<Point>) -> bool {
-        let (done, state, numbers) = &point;
-        let heads = threads.iter().zip(done).filter_map(|(thread, done)| thread.get(*done));
-        let Some(first_end) = heads.map(|event| event.ended).min() else {
-            return true;
-        };
-        if failed.contains(&point) {
-            return false;
-        }
-        for (number, thread) in threads.iter().enumerate() {
-            let Some(event) = thread.get(done[number]).filter(|event| event.began < first_end) else {
-                continue;
-            };
-            let (mut done, mut state, mut numbers) = (done.clone(), state.clone(), numbers.clone());
-            let expected = state.call(&event.call);
-            done[number] += 1;
-            if numbers.same(&event.outcome, &expected) && search(threads, (done, state, numbers), failed) {
-                return true;
-            }
-        }
-        failed.insert(point);
-        false
+    fn take(&mut self, _: usize, (call, outcome): &(Call, Outcome)) -> bool {
+        let expected = self.reference.call(call);
+        self.numbers.same(outcome, &expected)
     }
-    let point = (vec![0; threads.len()], start.clone(), Bijection::default());
-    search(threads, point, &mut HashSet::new())
 }
 
 #[test]
 fn the_checker_refuses_an_impossible_history() {
     let name = || "n0".to_string();
     let open = Call::Open(name(), create_new());
-    let event = |call, outcome, began, ended| Event { call, outcome, began, ended };
+    let event = |call, outcome, began, ended| Event { steps: vec![(call, outcome)], began, ended };
     let made = event(open.clone(), Ok(Answer::Done), 1, 2);
     let missed = event(Call::Access(name()), Err(scalefs::Errno::ENOENT), 3, 4);
-    assert!(!is_linearisable(&[vec![made.clone()], vec![missed.clone()]], &Reference::default()));
+    let empty = &Names::default();
+    assert!(!is_linearisable(&[vec![made.clone()], vec![missed.clone()]], empty));
     let status = |file| Ok(Answer::Status { file, kind: 0, links: 1 });
     let stat = |file, began| event(Call::Stat(name(), Follow::Nothing), status(file), began, began + 1);
-    assert!(is_linearisable(&[vec![made.clone(), stat(9, 5), stat(9, 7)]], &Reference::default()));
-    assert!(!is_linearisable(&[vec![made, stat(9, 5), stat(8, 7)]], &Reference::default()), "another file");
+    assert!(is_linearisable(&[vec![made.clone(), stat(9, 5), stat(9, 7)]], empty));
+    assert!(!is_linearisable(&[vec![made, stat(9, 5), stat(8, 7)]], empty), "another file");
     let overlapping = event(open, Ok(Answer::Done), 1, 5);
-    assert!(is_linearisable(&[vec![overlapping], vec![missed]], &Reference::default()));
+    assert!(is_linearisable(&[vec![overlapping], vec![missed]], empty));
 }
 
 #[test]
@@ -94,14 +71,14 @@ fn concurrent_histories_have_an_order() {
         };
         let fs = ScaleFs::create(&core, config).unwrap();
         let context = &Context::new(fs, &core, Credentials::SUPERUSER);
-        let mut start = Reference::default();
+        let mut start = Names::default();
         for number in 0..2 {
             let make = if number == 0 {
                 Call::Open(format!("n{number}"), create_new())
             } else {
                 Call::MakeDirectory(format!("n{number}"))
             };
-            assert_eq!(call(fs, &core, context, &make).is_ok(), start.call(&make).is_ok());
+            assert_eq!(call(fs, &core, context, &make).is_ok(), start.reference.call(&make).is_ok());
         }
         let (clock, barrier) = (AtomicU64::new(1), Barrier::new(thread_count));
         let events = Mutex::new(vec![Vec::new(); thread_count]);
@@ -116,7 +93,7 @@ fn concurrent_histories_have_an_order() {
                         let began = clock.fetch_add(1, Ordering::SeqCst);
                         let outcome = call(fs, &core, context, &next);
                         let ended = clock.fetch_add(1, Ordering::SeqCst);
-                        mine.push(Event { call: next, outcome, began, ended });
+                        mine.push(Event { steps: vec![(next, outcome)], began, ended });
                         fs.maintain(&core, &Spin);
                     }
                     events.lock().unwrap()[number] = mine;
@@ -126,11 +103,10 @@ fn concurrent_histories_have_an_order() {
         let events = events.into_inner().unwrap();
         let mut lines: Vec<String> = Vec::new();
         for (thread, events) in events.iter().enumerate() {
-            lines.extend(
-                events
-                    .iter()
-                    .map(|e| format!("{:3} to {:3} thread {thread} {:?} = {:?}", e.began, e.ended, e.call, e.outcome)),
-            );
+            for Event { steps, began, ended } in events {
+                let (call, outcome) = &steps[0];
+                lines.push(format!("{began:3} to {ended:3} thread {thread} {call:?} = {outcome:?}"));
+            }
         }
         lines.sort();
         assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{}", lines.join("\n"));

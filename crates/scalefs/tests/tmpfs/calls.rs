@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use scalefs::OpenFlags;
 use scalefs::names::RenameMode;
 
+use crate::data::DataOperation;
+
 /// Users that make calls; all have their number as group too.
 pub const USERS: [u32; 3] = [0, 1001, 1002];
 
@@ -34,6 +36,7 @@ pub enum Operation {
     ChangeDirectory(String),
     WorkingDirectory,
     List(String),
+    Data(DataOperation),
     /// The link count of a directory, which differs: never drawn.
     DirectoryLinks(String),
 }
@@ -44,11 +47,22 @@ pub enum Answer {
     Done,
     Status { file: u64, kind: u8, mode: u32, user: u32, group: u32, links: u32, size: u64 },
     Text(Vec<u8>),
+    Number(i64),
+    Two([u32; 2]),
+    Flags { read: bool, write: bool, append: bool },
     Names(Vec<(String, u8)>),
 }
 
 /// An answer, or an error number.
 pub type Outcome = Result<Answer, i32>;
+
+/// An outcome for people: of many bytes their number and the first.
+pub fn told(outcome: &Outcome) -> String {
+    match outcome {
+        Ok(Answer::Text(bytes)) if bytes.len() > 40 => format!("{} bytes, {:?}...", bytes.len(), &bytes[..40]),
+        outcome => format!("{outcome:?}"),
+    }
+}
 
 /// Numbers of files on both systems, which must correspond one to one.
 #[derive(Default)]
@@ -90,7 +104,7 @@ impl Random {
         ((word ^ (word >> 31)) % limit as u64) as usize
     }
 
-    fn pick<T: Copy>(&mut self, values: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.below(values.len())]
     }
 
@@ -104,7 +118,7 @@ impl Random {
         }
     }
 
-    fn path(&mut self, up: bool) -> String {
+    pub fn path(&mut self, up: bool) -> String {
         let components = [1, 1, 1, 1, 2, 2, 3][self.below(7)];
         let components: Vec<String> = (0..components).map(|_| self.name(up)).collect();
         match self.below(40) {
@@ -120,10 +134,18 @@ impl Random {
     }
 }
 
-const MODES: [u32; 9] = [0o777, 0o777, 0o755, 0o644, 0o4755, 0o2775, 0o2777, 0o1777, 0o070];
+pub const MODES: [u32; 9] = [0o777, 0o777, 0o755, 0o644, 0o4755, 0o2775, 0o2777, 0o1777, 0o070];
 
 impl Call {
-    /// A call; with `up`, paths may lead above the working directory.
+    /// A call on names, or on data by the one user who has descriptors.
+    pub fn of_names_and_data(random: &mut Random, up: bool, user: usize, bounded: bool) -> Call {
+        if random.below(5) < 2 {
+            return Call::any(random, up);
+        }
+        Call { user, operation: Operation::Data(DataOperation::any(random, up, bounded)) }
+    }
+
+    /// A call on names; with `up`, paths may lead above the working directory.
     pub fn any(random: &mut Random, up: bool) -> Call {
         let user = if up { [0, 0, 1, 2][random.below(4)] } else { 0 };
         let operation = match random.below(37) {

@@ -11,6 +11,7 @@ use scalefs::names::RenameMode;
 use scalefs::{Kind, OpenFlags};
 
 use crate::calls::{Answer, Call, Operation, Outcome, USERS};
+use crate::host_data;
 
 /// A directory of tmpfs in which the thread works. If the thread may, the directory is its root, and it acts as any user.
 pub struct Host {
@@ -18,8 +19,9 @@ pub struct Host {
     can_use_root: bool,
 }
 
-/// Runs `test` in a thread of its own, whose root, working directory and mask are not those of the process.
-pub fn with_host<T: Send>(test: impl FnOnce(&Host) -> T + Send) -> T {
+/// Runs `test` in a thread of its own, whose root, working directory, mask and descriptors are not those of the process.
+/// With a limit, the directory is a tmpfs of so many bytes that only the thread sees; `None` if the thread may not mount.
+pub fn with_host<T: Send>(limit_bytes: Option<usize>, test: impl FnOnce(&Host) -> T + Send) -> Option<T> {
     static MADE: AtomicU32 = AtomicU32::new(0);
     // Where there is no tmpfs (other systems, some containers) the temporary directory has to do.
     let base = if Path::new("/dev/shm").is_dir() { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
@@ -30,6 +32,10 @@ pub fn with_host<T: Send>(test: impl FnOnce(&Host) -> T + Send) -> T {
             .spawn(|| {
                 // SAFETY: parts this thread's root, working directory and mask from those of the process.
                 assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0, "{}", io::Error::last_os_error());
+                host_data::part_descriptors();
+                if limit_bytes.is_some_and(|limit_bytes| !mount_limited(&path, limit_bytes)) {
+                    return None;
+                }
                 std::env::set_current_dir(&path).unwrap();
                 // SAFETY: plain calls; the mask and root are the thread's own.
                 let can_use_root = unsafe {
@@ -37,7 +43,7 @@ pub fn with_host<T: Send>(test: impl FnOnce(&Host) -> T + Send) -> T {
                     libc::geteuid() == 0 && libc::chroot(c".".as_ptr()) == 0
                 };
                 let root = if can_use_root { PathBuf::from("/") } else { path.clone() };
-                test(&Host { root, can_use_root })
+                Some(test(&Host { root, can_use_root }))
             })
             .join()
     });
@@ -45,11 +51,24 @@ pub fn with_host<T: Send>(test: impl FnOnce(&Host) -> T + Send) -> T {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn c_path(path: &str) -> CString {
+/// Mounts a small tmpfs where only this thread sees it; false if it may not. It goes with the thread.
+fn mount_limited(path: &Path, limit_bytes: usize) -> bool {
+    let path = c_path(path.to_str().unwrap());
+    let options = c_path(&format!("size={limit_bytes},huge=never"));
+    let (none, tmpfs) = (std::ptr::null(), c"tmpfs".as_ptr());
+    // SAFETY: strings that end with NUL; the first mount keeps the second from being seen elsewhere.
+    unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0
+            && libc::mount(tmpfs, path.as_ptr(), tmpfs, 0, options.as_ptr().cast()) == 0
+    }
+}
+
+pub fn c_path(path: &str) -> CString {
     CString::new(path).unwrap()
 }
 
-fn checked(result: libc::c_int) -> Outcome {
+pub fn checked(result: libc::c_int) -> Outcome {
     if result < 0 { Err(io::Error::last_os_error().raw_os_error().unwrap()) } else { Ok(Answer::Done) }
 }
 
@@ -62,6 +81,7 @@ impl Host {
     /// Makes the directory empty, lets everybody write it, and works in it.
     pub fn clear(&self) {
         self.become_user(USERS[0]);
+        host_data::close_all();
         std::env::set_current_dir(&self.root).unwrap();
         for entry in fs::read_dir(&self.root).unwrap() {
             let entry = entry.unwrap();
@@ -109,7 +129,7 @@ fn open(path: &str, flags: libc::c_int, mode: u32) -> Result<libc::c_int, i32> {
     checked(descriptor).map(|_| descriptor)
 }
 
-fn linux_flags(flags: OpenFlags) -> libc::c_int {
+pub fn linux_flags(flags: OpenFlags) -> libc::c_int {
     let access = match (flags.contains(OpenFlags::READ), flags.contains(OpenFlags::WRITE)) {
         (true, true) => libc::O_RDWR,
         (false, true) => libc::O_WRONLY,
@@ -129,6 +149,7 @@ fn kind_of(mode: u32) -> u8 {
     let kind = match mode & libc::S_IFMT {
         libc::S_IFDIR => Kind::Directory,
         libc::S_IFLNK => Kind::Symlink,
+        libc::S_IFIFO => Kind::Pipe,
         _ => Kind::Regular,
     };
     kind as u8
@@ -141,6 +162,21 @@ fn status(path: &str, follow: bool) -> Result<libc::stat, i32> {
     unsafe {
         checked(libc::fstatat(libc::AT_FDCWD, c_path(path).as_ptr(), status.as_mut_ptr(), flags))?;
         Ok(status.assume_init())
+    }
+}
+
+/// What `stat` tells; for directories without link count and size.
+pub fn answer_status(status: &libc::stat) -> Answer {
+    let is_directory = kind_of(status.st_mode) == Kind::Directory as u8;
+    Answer::Status {
+        // Pipes are numbered apart from files.
+        file: status.st_ino ^ status.st_dev << 48,
+        kind: kind_of(status.st_mode),
+        mode: status.st_mode & 0o7777,
+        user: status.st_uid,
+        group: status.st_gid,
+        links: if is_directory { 0 } else { status.st_nlink as u32 },
+        size: if is_directory { 0 } else { status.st_size as u64 },
     }
 }
 
@@ -204,19 +240,7 @@ fn make(operation: &Operation) -> Outcome {
             // SAFETY: see above.
             checked(unsafe { libc::renameat2(at, c_path(old).as_ptr(), at, c_path(new).as_ptr(), flags) })
         }
-        Operation::Stat(path, follow) => {
-            let status = status(path, *follow)?;
-            let is_directory = kind_of(status.st_mode) == Kind::Directory as u8;
-            Ok(Answer::Status {
-                file: status.st_ino,
-                kind: kind_of(status.st_mode),
-                mode: status.st_mode & 0o7777,
-                user: status.st_uid,
-                group: status.st_gid,
-                links: if is_directory { 0 } else { status.st_nlink as u32 },
-                size: if is_directory { 0 } else { status.st_size as u64 },
-            })
-        }
+        Operation::Stat(path, follow) => status(path, *follow).map(|status| answer_status(&status)),
         Operation::Access(path, bits) => {
             // glibc's faccessat may emulate the flag with the wrong user: the call itself (AT_EACCESS).
             let path = c_path(path);
@@ -243,6 +267,7 @@ fn make(operation: &Operation) -> Outcome {
             Ok(Answer::Text(path.to_bytes().to_vec()))
         }
         Operation::List(path) => list(path),
+        Operation::Data(operation) => host_data::make(operation),
         Operation::DirectoryLinks(path) => {
             status(path, true).map(|status| Answer::Text(status.st_nlink.to_string().into_bytes()))
         }

@@ -1,36 +1,46 @@
-//! Random sequences of calls by several users on ScaleFS and on the host's tmpfs: every result and the trees in the end
-//! must be the same. A difference is shrunk to the calls that it takes.
+//! Random sequences of calls by several users on ScaleFS and on the host's tmpfs: every result, every error number, and
+//! the trees in the end with all contents must be the same, and when all is removed nothing may be left. A difference is
+//! shrunk to the calls that it takes. Three kinds of sequences: calls on names; calls on names, descriptors and data; and
+//! the latter on file systems of so few pages that they run full.
 //!
-//! `SCALEFS_FUZZ_CALLS=N` makes N calls (10,000 if it is not set), `SCALEFS_FUZZ_SEED=N` starts with another sequence.
+//! `SCALEFS_FUZZ_CALLS=N` makes N calls of each kind (10,000 if it is not set), `SCALEFS_FUZZ_SEED=N` starts with another
+//! sequence.
 #![cfg(all(not(loom), target_os = "linux"))]
 
 mod calls;
+mod data;
 mod host;
+mod host_data;
 mod ours;
+mod ours_data;
 
 use calls::{Answer, Call, Operation, Random};
+use data::DataOperation;
 use host::Host;
-use ours::Ours;
-use percpu::HeapRegion;
+use ours::{Memory, Ours};
+use pages::PAGE_BYTES;
 
 const CALLS_PER_SEQUENCE: usize = 200;
+/// Pages of the small file systems.
+const FEW_PAGES: usize = 24;
 
 /// Makes the calls on both systems; the first difference, if there is one.
-fn difference(host: &Host, memory: &mut HeapRegion, calls: &[Call]) -> Option<String> {
+fn difference(host: &Host, memory: &mut Memory, page_limit: Option<usize>, calls: &[Call]) -> Option<String> {
     host.clear();
     let mut numbers = calls::Bijection::default();
-    ours::with_instance(memory, |ours| {
+    ours::with_instance(memory, page_limit, |ours| {
         for (index, call) in calls.iter().enumerate() {
             let (here, there) = (ours.call(index, call), host.call(call));
             if !numbers.same(&here, &there) {
-                return Some(format!("call {index} gives {here:?} on ScaleFS, {there:?} on tmpfs"));
+                let (here, there) = (calls::told(&here), calls::told(&there));
+                return Some(format!("call {index} gives {here} on ScaleFS, {there} on tmpfs"));
             }
         }
         let at_root = Call { user: 0, operation: Operation::ChangeDirectory("/".into()) };
         if host.can_use_root() {
             let _ = (ours.call(0, &at_root), host.call(&at_root));
         }
-        different_trees(ours, host, ".", &mut numbers)
+        different_trees(ours, host, ".", &mut numbers).or_else(|| ours.remains())
     })
 }
 
@@ -47,11 +57,16 @@ fn different_trees(ours: &Ours, host: &Host, path: &str, numbers: &mut calls::Bi
     }
     for (name, kind) in names {
         let below = format!("{path}/{name}");
-        for operation in [Operation::Stat(below.clone(), false), Operation::ReadLink(below.clone())] {
+        let mut looks = vec![Operation::Stat(below.clone(), false), Operation::ReadLink(below.clone())];
+        if *kind == scalefs::Kind::Regular as u8 {
+            looks.extend(data::WINDOWS.map(|offset| Operation::Data(DataOperation::Contents(below.clone(), offset))));
+        }
+        for operation in looks {
             let call = by_root(operation);
             let (here, there) = (ours.call(0, &call), host.call(&call));
             if !numbers.same(&here, &there) {
-                return Some(format!("{call:?} in the end gives {here:?} on ScaleFS, {there:?} on tmpfs"));
+                let (here, there) = (calls::told(&here), calls::told(&there));
+                return Some(format!("{call:?} in the end gives {here} on ScaleFS, {there} on tmpfs"));
             }
         }
         if *kind == scalefs::Kind::Directory as u8
@@ -64,14 +79,14 @@ fn different_trees(ours: &Ours, host: &Host, path: &str, numbers: &mut calls::Bi
 }
 
 /// Leaves out calls as long as some difference stays.
-fn shrunk(host: &Host, memory: &mut HeapRegion, mut calls: Vec<Call>) -> Vec<Call> {
+fn shrunk(mut calls: Vec<Call>, mut differs: impl FnMut(&[Call]) -> bool) -> Vec<Call> {
     let mut part = calls.len().div_ceil(2);
     loop {
         let mut start = 0;
         while start < calls.len() {
             let end = (start + part).min(calls.len());
             let without = [&calls[..start], &calls[end..]].concat();
-            if difference(host, memory, &without).is_some() {
+            if differs(&without) {
                 calls = without;
             } else {
                 start = end;
@@ -89,42 +104,87 @@ fn number_from_environment(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, got {text:?}")))
 }
 
-#[test]
-fn random_calls_give_the_same_as_on_tmpfs() {
+/// Draws sequences and compares; panics at the first difference. Returns whether the host could be used.
+fn compare(page_limit: Option<usize>, draw: impl Fn(&mut Random, bool) -> Vec<Call> + Sync) -> bool {
     let wanted = number_from_environment("SCALEFS_FUZZ_CALLS").unwrap_or(10_000);
     let first = number_from_environment("SCALEFS_FUZZ_SEED").unwrap_or(1);
-    let outcome = host::with_host(|host| {
-        let memory = &mut ours::memory();
+    let outcome = host::with_host(page_limit.map(|pages| pages * PAGE_BYTES), |host| {
+        let memory = &mut Memory::new();
         for seed in first..first + wanted.div_ceil(CALLS_PER_SEQUENCE as u64) {
-            let mut random = Random::new(seed);
-            let calls: Vec<Call> =
-                (0..CALLS_PER_SEQUENCE).map(|_| Call::any(&mut random, host.can_use_root())).collect();
-            if difference(host, memory, &calls).is_some() {
-                let few = shrunk(host, memory, calls);
+            let calls = draw(&mut Random::new(seed), host.can_use_root());
+            if difference(host, memory, page_limit, &calls).is_some() {
+                let few = shrunk(calls, |calls| difference(host, memory, page_limit, calls).is_some());
                 let lines: Vec<String> = few.iter().map(|call| format!("  {call:?}")).collect();
-                let what = difference(host, memory, &few).unwrap_or_default();
+                let what = difference(host, memory, page_limit, &few).unwrap_or_default();
                 return Err(format!("{what}\n{}\nrepeat with SCALEFS_FUZZ_SEED={seed}", lines.join("\n")));
             }
         }
         Ok(())
     });
-    if let Err(difference) = outcome {
+    if let Some(Err(difference)) = outcome {
         panic!("{difference}");
+    }
+    outcome.is_some()
+}
+
+fn sequence(random: &mut Random, mut draw: impl FnMut(&mut Random) -> Call) -> Vec<Call> {
+    (0..CALLS_PER_SEQUENCE).map(|_| draw(random)).collect()
+}
+
+#[test]
+fn random_calls_on_names_give_the_same_as_on_tmpfs() {
+    assert!(compare(None, |random, up| sequence(random, |random| Call::any(random, up))));
+}
+
+#[test]
+fn random_calls_on_names_and_data_give_the_same_as_on_tmpfs() {
+    assert!(compare(None, |random, up| {
+        // One user has all descriptors of a sequence.
+        let user = if up { random.below(2) } else { 0 };
+        sequence(random, |random| Call::of_names_and_data(random, up, user, false))
+    }));
+}
+
+#[test]
+fn random_calls_on_small_file_systems_give_the_same_as_on_tmpfs() {
+    let could_mount = compare(Some(FEW_PAGES), |random, up| {
+        let mut calls = sequence(random, |random| Call::of_names_and_data(random, up, 0, true));
+        // On the host a symbolic link of more than 127 bytes takes a page.
+        calls.retain(|call| !matches!(&call.operation, Operation::Symlink(target, _) if target.len() > 127));
+        calls
+    });
+    if !could_mount {
+        eprintln!("not compared: this user may not mount a small tmpfs");
     }
 }
 
 #[test]
-fn a_planted_difference_is_found_and_shrunk() {
-    host::with_host(|host| {
-        let memory = &mut ours::memory();
-        let mut random = Random::new(7);
-        let mut calls: Vec<Call> = (0..40).map(|_| Call::any(&mut random, host.can_use_root())).collect();
-        // On tmpfs a directory's link count counts the directories in it; that is told only for this one call.
-        let by_root = |operation| Call { user: 0, operation };
-        calls.insert(20, by_root(Operation::MakeDirectory("planted".into(), 0o755)));
-        calls.push(by_root(Operation::DirectoryLinks("planted".into())));
-        assert!(difference(host, memory, &calls).is_some());
-        let few = shrunk(host, memory, calls);
-        assert_eq!(few.len(), 2, "{few:?}");
+fn planted_differences_are_found_and_shrunk() {
+    let by_root = |operation| Call { user: 0, operation };
+    let data = |operation| by_root(Operation::Data(operation));
+    // On tmpfs a directory's link count counts the directories in it; that is told only for this one call.
+    let names = [
+        by_root(Operation::MakeDirectory("planted".into(), 0o755)),
+        by_root(Operation::DirectoryLinks("planted".into())),
+    ];
+    // The host writes this fill as another one.
+    let flags = scalefs::OpenFlags::WRITE | scalefs::OpenFlags::CREATE;
+    let bytes = [
+        data(DataOperation::Open("planted".into(), flags, 0o644, false)),
+        data(DataOperation::WriteAt(0, 5, data::PLANTED, 8192)),
+    ];
+    host::with_host(None, |host| {
+        let memory = &mut Memory::new();
+        for [first, second] in [names, bytes] {
+            let mut calls =
+                sequence(&mut Random::new(7), |random| Call::of_names_and_data(random, host.can_use_root(), 0, false));
+            // The planted descriptor is the only one, and the planted name stays in reach.
+            calls.retain(|call| !matches!(call.operation, Operation::Data(_) | Operation::ChangeDirectory(_)));
+            calls.insert(20, first);
+            calls.push(second);
+            assert!(difference(host, memory, None, &calls).is_some());
+            let few = shrunk(calls, |calls| difference(host, memory, None, calls).is_some());
+            assert_eq!(few.len(), 2, "{few:?}");
+        }
     });
 }

@@ -1,28 +1,46 @@
 //! The calls on ScaleFS: two cores in turn, maintenance now and then, tables that have to grow.
 
+use std::ptr::NonNull;
+
+use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::attributes::{self, Access};
-use scalefs::{Context, Credentials, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, ScaleFsConfig, Start};
+use scalefs::data::{self, DescriptorOptions};
+use scalefs::{Credentials, DataVerbs, Errno, Fields, Follow, Kind, OpenFlags, Process, ScaleFs, ScaleFsConfig, Start};
 use scalefs::{directories, names};
 use sync::Spin;
 
 use crate::calls::{Answer, Call, Operation, Outcome, USERS};
+use crate::ours_data::{self, answer_status};
 
-/// An instance with a context for every user, who all work in one directory.
+/// An instance with a process of every user, which all work in one directory.
 pub struct Ours<'a> {
     fs: &'a ScaleFs,
     cores: [Core<'a>; 2],
-    contexts: [Context; USERS.len()],
+    processes: [Process; USERS.len()],
+    is_bounded: bool,
 }
+
+/// Pages of an instance that is not to run out of them.
+const AMPLE_PAGES: usize = 4096;
 
 /// Memory for one instance after the other.
-pub fn memory() -> HeapRegion {
-    HeapRegion::new(32 << 20).unwrap()
+pub struct Memory {
+    arena: HeapRegion,
+    pages: HeapRegion,
 }
 
-/// Runs `test` on an empty instance whose root everybody may write.
-pub fn with_instance<T>(region: &mut HeapRegion, test: impl FnOnce(&Ours) -> T) -> T {
-    let arena = Arena::create(region, ArenaConfig { core_count: 2, chunk_bytes: 4096 }).unwrap();
+impl Memory {
+    pub fn new() -> Memory {
+        let [arena, pages] = [32 << 20, AMPLE_PAGES * PAGE_BYTES].map(|bytes| HeapRegion::new(bytes).unwrap());
+        Memory { arena, pages }
+    }
+}
+
+/// Runs `test` on an empty instance whose root everybody may write. If it has a limit of pages, space that a call gives up
+/// is free for the next one.
+pub fn with_instance<T>(memory: &mut Memory, page_limit: Option<usize>, test: impl FnOnce(&Ours) -> T) -> T {
+    let arena = Arena::create(&mut memory.arena, ArenaConfig { core_count: 2, chunk_bytes: 4096 }).unwrap();
     let cores = [0, 1].map(|number| arena.claim(number, OwnerId::new(1).unwrap()).unwrap());
     let config = ScaleFsConfig {
         root_bucket_count: 2,
@@ -30,10 +48,16 @@ pub fn with_instance<T>(region: &mut HeapRegion, test: impl FnOnce(&Ours) -> T) 
         count_slots_per_core: 8,
         ..ScaleFsConfig::default()
     };
-    let fs = ScaleFs::create(&cores[0], config).unwrap();
-    let contexts = USERS.map(|user| Context::new(fs, &cores[0], Credentials::new(user, user, &[]).unwrap()));
-    attributes::change_mode(&fs.begin(&cores[0], &contexts[0], &Spin), Start::WorkingDirectory, b"/", 0o777).unwrap();
-    test(&Ours { fs, cores, contexts })
+    let base = NonNull::new(memory.pages.as_mut_ptr()).unwrap();
+    let page_count = page_limit.unwrap_or(AMPLE_PAGES) as u32;
+    // SAFETY: the pages are this instance's as long as it is used.
+    let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
+    let fs = ScaleFs::create_with_pages(&cores[0], pool, config).unwrap();
+    let processes = USERS.map(|user| Process::new(fs, &cores[0], Credentials::new(user, user, &[]).unwrap()));
+    let verbs = fs.begin(&cores[0], processes[0].context(), &Spin);
+    attributes::change_mode(&verbs, Start::WorkingDirectory, b"/", 0o777).unwrap();
+    drop(verbs);
+    test(&Ours { fs, cores, processes, is_bounded: page_limit.is_some() })
 }
 
 fn follow(follow: bool) -> Follow {
@@ -45,86 +69,118 @@ impl Ours<'_> {
     pub fn call(&self, index: usize, call: &Call) -> Outcome {
         let core = &self.cores[index / 3 % 2];
         let outcome = self.make(core, call).map_err(Errno::number);
-        if index.is_multiple_of(8) {
+        if self.is_bounded {
+            self.settle();
+        } else if index.is_multiple_of(8) {
             self.fs.maintain(core, &Spin);
         }
         outcome
     }
 
+    /// Lets all that is deferred happen.
+    fn settle(&self) {
+        for _ in 0..6 {
+            self.cores.iter().for_each(|core| self.fs.maintain(core, &Spin));
+        }
+    }
+
+    /// Closes and removes everything; what then is left, if there is something.
+    pub fn remains(&self) -> Option<String> {
+        let [core, _] = &self.cores;
+        let to_root = Call { user: 0, operation: Operation::ChangeDirectory("/".into()) };
+        self.call(0, &to_root).unwrap();
+        self.remove_below(".");
+        for process in &self.processes {
+            process.exit(self.fs, core, &Spin);
+        }
+        (0..3).for_each(|_| self.settle());
+        let observer = Process::new(self.fs, core, Credentials::SUPERUSER);
+        let space = attributes::space(&self.fs.begin(core, observer.context(), &Spin));
+        let (inodes, pages) = (space.inodes - space.free_inodes, space.blocks - space.free_blocks);
+        (inodes + pages > 0).then(|| format!("{inodes} inodes and {pages} pages are left when all is removed"))
+    }
+
+    fn remove_below(&self, path: &str) {
+        let by_root = |operation| self.call(0, &Call { user: 0, operation });
+        let Ok(Answer::Names(names)) = by_root(Operation::List(path.into())) else { panic!("{path} is a directory") };
+        for (name, kind) in names {
+            let below = format!("{path}/{name}");
+            let removed = if kind == Kind::Directory as u8 {
+                self.remove_below(&below);
+                by_root(Operation::RemoveDirectory(below))
+            } else {
+                by_root(Operation::Unlink(below))
+            };
+            removed.unwrap();
+        }
+    }
+
     fn make(&self, core: &Core, call: &Call) -> Result<Answer, Errno> {
-        let verbs = self.fs.begin(core, &self.contexts[call.user], &Spin);
+        let in_process = self.fs.enter(core, &self.processes[call.user], &Spin);
+        let verbs = in_process.objects();
         let at = Start::WorkingDirectory;
         let done = |()| Answer::Done;
         match &call.operation {
-            Operation::Open(path, flags, mode) => names::open(&verbs, at, path.as_bytes(), *flags, *mode)
-                .map(|opened| names::close(&verbs, opened.node))
-                .map(done),
+            Operation::Open(path, flags, mode) => {
+                let fd = data::open(&in_process, at, path.as_bytes(), *flags, *mode, DescriptorOptions::PLAIN)?;
+                data::close(&in_process, fd).map(done)
+            }
             Operation::MakeDirectory(path, mode) => {
-                directories::make_directory(&verbs, at, path.as_bytes(), *mode).map(done)
+                directories::make_directory(verbs, at, path.as_bytes(), *mode).map(done)
             }
-            Operation::RemoveDirectory(path) => directories::remove_directory(&verbs, at, path.as_bytes()).map(done),
-            Operation::Symlink(target, path) => {
-                names::symlink(&verbs, target.as_bytes(), at, path.as_bytes()).map(done)
-            }
+            Operation::RemoveDirectory(path) => directories::remove_directory(verbs, at, path.as_bytes()).map(done),
+            Operation::Symlink(target, path) => names::symlink(verbs, target.as_bytes(), at, path.as_bytes()).map(done),
             Operation::ReadLink(path) => {
-                names::read_link(&verbs, at, path.as_bytes()).map(|target| Answer::Text(target.to_vec()))
+                names::read_link(verbs, at, path.as_bytes()).map(|target| Answer::Text(target.to_vec()))
             }
             Operation::Link(old, new, follows) => {
-                names::link(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), follow(*follows)).map(done)
+                names::link(verbs, (at, old.as_bytes()), (at, new.as_bytes()), follow(*follows)).map(done)
             }
-            Operation::Unlink(path) => names::unlink(&verbs, at, path.as_bytes()).map(done),
+            Operation::Unlink(path) => names::unlink(verbs, at, path.as_bytes()).map(done),
             Operation::Rename(old, new, mode) => {
-                names::rename(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), *mode).map(done)
+                names::rename(verbs, (at, old.as_bytes()), (at, new.as_bytes()), *mode).map(done)
             }
             Operation::Stat(path, follows) => {
-                let status = attributes::stat(&verbs, at, path.as_bytes(), follow(*follows), Fields::ALL)?;
-                let is_directory = status.kind == Kind::Directory;
-                Ok(Answer::Status {
-                    file: status.number.0,
-                    kind: status.kind as u8,
-                    mode: status.mode,
-                    user: status.user,
-                    group: status.group,
-                    links: if is_directory { 0 } else { status.link_count },
-                    size: if is_directory { 0 } else { status.size_bytes },
-                })
+                let status = attributes::stat(verbs, at, path.as_bytes(), follow(*follows), Fields::ALL)?;
+                Ok(answer_status(&status))
             }
             Operation::Access(path, bits) => {
                 let wanted = Access { read: bits & 4 != 0, write: bits & 2 != 0, execute: bits & 1 != 0 };
-                attributes::access(&verbs, at, path.as_bytes(), Follow::Symlinks, wanted).map(done)
+                attributes::access(verbs, at, path.as_bytes(), Follow::Symlinks, wanted).map(done)
             }
-            Operation::ChangeMode(path, mode) => attributes::change_mode(&verbs, at, path.as_bytes(), *mode).map(done),
+            Operation::ChangeMode(path, mode) => attributes::change_mode(verbs, at, path.as_bytes(), *mode).map(done),
             Operation::ChangeOwner(path, follows, user, group) => {
-                attributes::change_owner(&verbs, at, path.as_bytes(), follow(*follows), (*user, *group)).map(done)
+                attributes::change_owner(verbs, at, path.as_bytes(), follow(*follows), (*user, *group)).map(done)
             }
             Operation::ChangeDirectory(path) => {
-                directories::change_directory(&verbs, at, path.as_bytes())?;
+                directories::change_directory(verbs, at, path.as_bytes())?;
                 // The users share the host's one working directory.
-                for context in &self.contexts {
-                    let other = self.fs.begin(core, context, &Spin);
-                    directories::enter(&other, scalefs::Verbs::working_directory(&verbs));
+                for process in &self.processes {
+                    let other = self.fs.begin(core, process.context(), &Spin);
+                    directories::enter(&other, scalefs::Verbs::working_directory(verbs));
                 }
                 Ok(Answer::Done)
             }
             Operation::WorkingDirectory => {
                 let mut buffer = [0; 4096];
-                directories::working_directory_path(&verbs, &mut buffer).map(|path| Answer::Text(path.to_vec()))
+                directories::working_directory_path(verbs, &mut buffer).map(|path| Answer::Text(path.to_vec()))
             }
             Operation::List(path) => {
                 let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-                let node = names::open(&verbs, at, path.as_bytes(), flags, 0)?.node;
+                let node = names::open(verbs, at, path.as_bytes(), flags, 0)?.node;
                 let mut listed = Vec::new();
-                directories::read_directory(&verbs, node, 0, |entry| {
+                directories::read_directory(verbs, node, 0, |entry| {
                     listed.push((String::from_utf8(entry.name.to_vec()).unwrap(), entry.kind as u8));
                     true
                 })?;
-                names::close(&verbs, node);
+                names::close(verbs, node);
                 listed.retain(|(name, _)| name != "." && name != "..");
                 listed.sort();
                 Ok(Answer::Names(listed))
             }
+            Operation::Data(operation) => ours_data::make(&in_process, operation),
             Operation::DirectoryLinks(path) => {
-                let status = attributes::stat(&verbs, at, path.as_bytes(), Follow::Symlinks, Fields::LINK_COUNT)?;
+                let status = attributes::stat(verbs, at, path.as_bytes(), Follow::Symlinks, Fields::LINK_COUNT)?;
                 Ok(Answer::Text(status.link_count.to_string().into_bytes()))
             }
         }

@@ -1,0 +1,560 @@
+//! Concurrent histories of calls on descriptors and data by two to four threads of one process: there must be an order of
+//! their steps in which a plain reference returns the same.
+//!
+//! **The relaxed specification.** These are one step: the reading and the writing of one page, or of a pipe; an append
+//! within one page; a cut or extension; the size; moving an offset, with what is read or written there; the removal of a
+//! name, and its look-up or creation. A call takes several of them, in this order:
+//!
+//! - A call on a descriptor finds what it leads to, and then acts on that, whatever becomes of the descriptor meanwhile
+//!   (Linux: `fdget`).
+//! - A read or write over several pages goes from page to page; it ends at the first that is not whole. (POSIX.1-2017,
+//!   2.9.7 wants it to be one step; file systems of Linux differ.)
+//! - A new descriptor: every lower number was in use at some moment, one after the other; then its own was free.
+//! - `open` finds or creates the file, cuts it for O_TRUNC, and takes a number. `dup` finds, and takes a number; `dup2`
+//!   finds, and replaces.
+//! - The end of a pipe goes after the last descriptor to it.
+//!
+//! Offsets and sizes are counted in units of a quarter page, each of one value, so that the reference stays small.
+#![cfg(not(loom))]
+
+mod instance;
+mod linearise;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+
+use instance::with_instance;
+use linearise::{Event, State, is_linearisable};
+use pages::PAGE_BYTES;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use scalefs::data::{self, DescriptorOptions, Whence};
+use scalefs::{DataVerbs, Errno, Fields, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, names};
+use sync::Spin;
+
+const UNIT: usize = 1024;
+const UNITS_PER_PAGE: usize = PAGE_BYTES / UNIT;
+const NAMES: [&str; 2] = ["a", "b"];
+
+#[derive(Clone, Debug)]
+enum Call {
+    /// Of one of [`NAMES`], for reading and writing; O_APPEND if the last says so.
+    Open(usize, OpenFlags, bool),
+    Unlink(usize),
+    Close(u32),
+    Duplicate(u32),
+    DuplicateTo(u32, u32),
+    /// One unit.
+    Read(u32),
+    Write(u32, u8),
+    /// From a unit on, so many.
+    ReadAt(u32, usize, usize),
+    WriteAt(u32, usize, usize, u8),
+    Seek(u32, i64, Whence),
+    Resize(u32, usize),
+    Size(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Done,
+    Number(u64),
+    Units(Vec<u8>),
+}
+
+type Outcome = Result<Answer, Errno>;
+
+/// The end of a pipe, or a file, of which descriptors can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Object {
+    File(usize),
+    PipeRead,
+    PipeWrite,
+}
+
+/// What is open: its object, and which of its descriptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Opened {
+    object: Object,
+    description: usize,
+    append: bool,
+}
+
+/// A file's units, the names, one pipe, descriptors; and what each thread's call has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Reference {
+    files: Vec<Vec<u8>>,
+    names: [Option<usize>; NAMES.len()],
+    pipe: VecDeque<u8>,
+    /// Descriptors to read from the pipe, and to write to it.
+    pipe_ends: [usize; 2],
+    /// Offsets in units, by description.
+    offsets: Vec<i64>,
+    table: BTreeMap<u32, Opened>,
+    found: [Option<Opened>; 4],
+    /// Whether the thread's find is a file that it made.
+    is_new: [bool; 4],
+}
+
+/// A step of a call, with what it returned.
+#[derive(Clone, Debug)]
+enum Step {
+    /// What becomes of a name for `open`: the thread has found a file.
+    FindName(usize, OpenFlags, bool),
+    NameFails(usize, OpenFlags, Errno),
+    /// Cuts what was found, unless it was made.
+    CutFound,
+    Unlink(usize, Outcome),
+    IsUsed(u32),
+    /// The thread's find gets the number.
+    Take(u32),
+    Find(u32),
+    /// There is no descriptor, or one to this end of the pipe.
+    FindFails(u32, Option<Object>),
+    /// One descriptor more for what was found.
+    CountEnd,
+    /// What the number led to is found.
+    Remove(u32),
+    Replace(u32),
+    ReleaseEnd,
+    Read(Outcome),
+    Write(u8, Outcome),
+    /// Within a page: from a unit on, the units that were asked for, and those that came.
+    ReadAt(usize, usize, Outcome),
+    WriteAt(usize, usize, u8, Outcome),
+    Seek(i64, Whence, Outcome),
+    Resize(usize, Outcome),
+    Size(Outcome),
+}
+
+fn whole(step: Step) -> Vec<Step> {
+    vec![step]
+}
+
+/// Parts of a range of units that lie in one page each: start and length.
+fn parts(start: usize, length: usize) -> Vec<(usize, usize)> {
+    let mut parts = Vec::new();
+    let mut at = start;
+    while at < start + length {
+        let end = (at / UNITS_PER_PAGE + 1) * UNITS_PER_PAGE;
+        parts.push((at, end.min(start + length) - at));
+        at = end;
+    }
+    parts
+}
+
+fn taking(number: &Outcome, before: Vec<Step>) -> Vec<Step> {
+    let Ok(Answer::Number(number)) = number else { panic!("numbers do not run out: {number:?}") };
+    let number = *number as u32;
+    before.into_iter().chain((0..number).map(Step::IsUsed)).chain([Step::Take(number)]).collect()
+}
+
+/// The steps of a call that returned this.
+fn steps(call: &Call, outcome: &Outcome) -> Vec<Step> {
+    let fails = |fd: u32| whole(Step::FindFails(fd, None));
+    let found = |fd: u32, step: Step| match (outcome, &step) {
+        (Err(Errno::EBADF), Step::Read(_)) => whole(Step::FindFails(fd, Some(Object::PipeWrite))),
+        (Err(Errno::EBADF), Step::Write(..)) => whole(Step::FindFails(fd, Some(Object::PipeRead))),
+        (Err(Errno::EBADF), _) => fails(fd),
+        _ => vec![Step::Find(fd), step],
+    };
+    match call {
+        Call::Open(name, flags, append) => match outcome {
+            Err(errno) => whole(Step::NameFails(*name, *flags, *errno)),
+            Ok(_) => {
+                let cut = flags.contains(OpenFlags::TRUNCATE).then_some(Step::CutFound);
+                let find = Step::FindName(*name, *flags, *append);
+                taking(outcome, [find].into_iter().chain(cut).collect())
+            }
+        },
+        Call::Unlink(name) => whole(Step::Unlink(*name, outcome.clone())),
+        Call::Close(fd) => match outcome {
+            Ok(_) => vec![Step::Remove(*fd), Step::ReleaseEnd],
+            Err(_) => fails(*fd),
+        },
+        Call::Duplicate(fd) => match outcome {
+            Ok(_) => taking(outcome, vec![Step::Find(*fd), Step::CountEnd]),
+            Err(_) => fails(*fd),
+        },
+        Call::DuplicateTo(fd, target) => match outcome {
+            Ok(_) if fd == target => whole(Step::Find(*fd)),
+            Ok(_) => vec![Step::Find(*fd), Step::CountEnd, Step::Replace(*target), Step::ReleaseEnd],
+            Err(_) => fails(*fd),
+        },
+        Call::Read(fd) => found(*fd, Step::Read(outcome.clone())),
+        Call::Write(fd, fill) => found(*fd, Step::Write(*fill, outcome.clone())),
+        Call::ReadAt(fd, start, length) => {
+            let Ok(Answer::Units(units)) = outcome else {
+                return found(*fd, Step::ReadAt(*start, *length, outcome.clone()));
+            };
+            let (mut steps, mut units) = (vec![Step::Find(*fd)], &units[..]);
+            for (start, length) in parts(*start, *length) {
+                let (now, later) = units.split_at(units.len().min(length));
+                steps.push(Step::ReadAt(start, length, Ok(Answer::Units(now.to_vec()))));
+                if now.len() < length {
+                    break;
+                }
+                units = later;
+            }
+            steps
+        }
+        Call::WriteAt(fd, start, length, fill) => match outcome {
+            Ok(Answer::Number(written)) if *written == *length as u64 => {
+                let write = |(start, length)| Step::WriteAt(start, length, *fill, Ok(Answer::Number(length as u64)));
+                [Step::Find(*fd)].into_iter().chain(parts(*start, *length).into_iter().map(write)).collect()
+            }
+            _ => found(*fd, Step::WriteAt(*start, *length, *fill, outcome.clone())),
+        },
+        Call::Seek(fd, offset, whence) => found(*fd, Step::Seek(*offset, *whence, outcome.clone())),
+        Call::Resize(fd, size) => found(*fd, Step::Resize(*size, outcome.clone())),
+        Call::Size(fd) => found(*fd, Step::Size(outcome.clone())),
+    }
+}
+
+/// A file's units from one on, at most so many.
+fn range(file: &[u8], start: usize, length: usize) -> Vec<u8> {
+    file[start.min(file.len())..(start + length).min(file.len())].to_vec()
+}
+
+fn fill(file: &mut Vec<u8>, start: usize, length: usize, value: u8) {
+    file.resize(file.len().max(start + length), 0);
+    file[start..start + length].fill(value);
+}
+
+impl Reference {
+    fn release(&mut self, opened: Option<Opened>) {
+        match opened.map(|opened| opened.object) {
+            Some(Object::PipeRead) => self.pipe_ends[0] -= 1,
+            Some(Object::PipeWrite) => self.pipe_ends[1] -= 1,
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, opened: Opened) {
+        match opened.object {
+            Object::PipeRead => self.pipe_ends[0] += 1,
+            Object::PipeWrite => self.pipe_ends[1] += 1,
+            Object::File(_) => {}
+        }
+    }
+
+    fn open(&mut self, object: Object, append: bool) -> Opened {
+        self.offsets.push(0);
+        Opened { object, description: self.offsets.len() - 1, append }
+    }
+
+    fn find_name(&mut self, name: usize, flags: OpenFlags) -> Result<usize, Errno> {
+        match self.names[name] {
+            Some(_) if flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE) => Err(Errno::EEXIST),
+            Some(file) => Ok(file),
+            None if flags.contains(OpenFlags::CREATE) => {
+                self.files.push(Vec::new());
+                self.names[name] = Some(self.files.len() - 1);
+                Ok(self.files.len() - 1)
+            }
+            None => Err(Errno::ENOENT),
+        }
+    }
+
+    fn read(&mut self, opened: Opened) -> Outcome {
+        match opened.object {
+            Object::File(file) => {
+                let offset = &mut self.offsets[opened.description];
+                let units = range(&self.files[file], *offset as usize, 1);
+                *offset += units.len() as i64;
+                Ok(Answer::Units(units))
+            }
+            Object::PipeRead => match (self.pipe.pop_front(), self.pipe_ends[1]) {
+                (Some(unit), _) => Ok(Answer::Units(vec![unit])),
+                (None, 0) => Ok(Answer::Units(Vec::new())),
+                (None, _) => Err(Errno::EAGAIN),
+            },
+            Object::PipeWrite => Err(Errno::EBADF),
+        }
+    }
+
+    fn write(&mut self, opened: Opened, value: u8) -> Outcome {
+        match opened.object {
+            Object::File(file) => {
+                let (file, offset) = (&mut self.files[file], &mut self.offsets[opened.description]);
+                let at = if opened.append { file.len() } else { *offset as usize };
+                fill(file, at, 1, value);
+                *offset = at as i64 + 1;
+            }
+            Object::PipeWrite if self.pipe_ends[0] == 0 => return Err(Errno::EPIPE),
+            Object::PipeWrite => self.pipe.push_back(value),
+            Object::PipeRead => return Err(Errno::EBADF),
+        }
+        Ok(Answer::Number(1))
+    }
+
+    fn seek(&mut self, opened: Opened, offset: i64, whence: Whence) -> Outcome {
+        let Object::File(file) = opened.object else { return Err(Errno::ESPIPE) };
+        let base = match whence {
+            Whence::Start => 0,
+            Whence::Current => self.offsets[opened.description],
+            Whence::End => self.files[file].len() as i64,
+        };
+        let target = u64::try_from(base + offset).map_err(|_| Errno::EINVAL)?;
+        self.offsets[opened.description] = target as i64;
+        Ok(Answer::Number(target))
+    }
+
+    fn file(&mut self, opened: Opened, otherwise: Errno) -> Result<&mut Vec<u8>, Errno> {
+        match opened.object {
+            Object::File(file) => Ok(&mut self.files[file]),
+            _ => Err(otherwise),
+        }
+    }
+}
+
+impl State for Reference {
+    type Step = Step;
+
+    fn take(&mut self, thread: usize, step: &Step) -> bool {
+        let found = self.found[thread];
+        let opened = || found.expect("a step before has found it");
+        match step {
+            Step::FindName(name, flags, append) => {
+                self.is_new[thread] = self.names[*name].is_none();
+                let Ok(file) = self.find_name(*name, *flags) else { return false };
+                self.found[thread] = Some(self.open(Object::File(file), *append));
+                true
+            }
+            Step::NameFails(name, flags, errno) => self.find_name(*name, *flags) == Err(*errno),
+            Step::CutFound => {
+                if let (Object::File(file), false) = (opened().object, self.is_new[thread]) {
+                    self.files[file].clear();
+                }
+                true
+            }
+            Step::Unlink(name, outcome) => {
+                let expected = if self.names[*name].take().is_some() { Ok(Answer::Done) } else { Err(Errno::ENOENT) };
+                *outcome == expected
+            }
+            Step::IsUsed(number) => self.table.contains_key(number),
+            Step::Take(number) => self.table.insert(*number, opened()).is_none(),
+            Step::Find(fd) => {
+                self.found[thread] = self.table.get(fd).copied();
+                self.found[thread].is_some()
+            }
+            Step::FindFails(fd, wrong_end) => self.table.get(fd).is_none_or(|opened| Some(opened.object) == *wrong_end),
+            Step::CountEnd => {
+                self.count(opened());
+                true
+            }
+            Step::Remove(fd) => {
+                self.found[thread] = self.table.remove(fd);
+                self.found[thread].is_some()
+            }
+            Step::Replace(target) => {
+                self.found[thread] = self.table.insert(*target, opened());
+                true
+            }
+            Step::ReleaseEnd => {
+                self.release(found);
+                true
+            }
+            Step::Read(outcome) => self.read(opened()) == *outcome,
+            Step::Write(value, outcome) => self.write(opened(), *value) == *outcome,
+            Step::ReadAt(start, length, outcome) => {
+                let units = self.file(opened(), Errno::ESPIPE).map(|file| range(file, *start, *length));
+                units.map(Answer::Units) == *outcome
+            }
+            Step::WriteAt(start, length, value, outcome) => {
+                let append = opened().append;
+                let written = self.file(opened(), Errno::ESPIPE).map(|file| {
+                    let start = if append { file.len() } else { *start };
+                    fill(file, start, *length, *value);
+                    Answer::Number(*length as u64)
+                });
+                written == *outcome
+            }
+            Step::Seek(offset, whence, outcome) => self.seek(opened(), *offset, *whence) == *outcome,
+            Step::Resize(size, outcome) => {
+                let resized = self.file(opened(), Errno::EINVAL).map(|file| file.resize(*size, 0));
+                resized.map(|()| Answer::Done) == *outcome
+            }
+            Step::Size(outcome) => {
+                let size = self.file(opened(), Errno::EINVAL).map_or(0, |file| file.len());
+                Ok(Answer::Number(size as u64)) == *outcome
+            }
+        }
+    }
+}
+
+/// A call; what is O_APPEND is written unit by unit, since its pages are not known before.
+fn any_call(append: bool) -> impl Strategy<Value = Call> {
+    let fd = || prop_oneof![4 => Just(0_u32), 3 => Just(1), 3 => Just(2), 3 => Just(3), 2 => 4..7_u32];
+    let name = || 0..NAMES.len();
+    let flags = prop_oneof![
+        Just(OpenFlags::CREATE),
+        Just(OpenFlags::NONE),
+        Just(OpenFlags::CREATE | OpenFlags::EXCLUSIVE),
+        Just(OpenFlags::CREATE | OpenFlags::TRUNCATE),
+    ];
+    let whence = prop_oneof![Just(Whence::Start), Just(Whence::Current), Just(Whence::End)];
+    let longest = if append { 1 } else { 2 * UNITS_PER_PAGE };
+    prop_oneof![
+        3 => (name(), flags).prop_map(move |(name, flags)| Call::Open(name, flags, append)),
+        1 => name().prop_map(Call::Unlink),
+        3 => fd().prop_map(Call::Close),
+        2 => fd().prop_map(Call::Duplicate),
+        1 => (fd(), fd()).prop_map(|(fd, target)| Call::DuplicateTo(fd, target)),
+        4 => fd().prop_map(Call::Read),
+        4 => (fd(), 1..200_u8).prop_map(|(fd, fill)| Call::Write(fd, fill)),
+        5 => (fd(), 0..10_usize, 1..9_usize).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
+        5 => (fd(), 0..10_usize, 1..=longest, 1..200_u8)
+            .prop_map(|(fd, start, length, fill)| Call::WriteAt(fd, start, length, fill)),
+        2 => (fd(), -3..8_i64, whence).prop_map(|(fd, offset, whence)| Call::Seek(fd, offset, whence)),
+        2 => (fd(), 0..10_usize).prop_map(|(fd, size)| Call::Resize(fd, size)),
+        2 => fd().prop_map(Call::Size),
+    ]
+}
+
+/// The units that bytes stand for.
+fn units(bytes: &[u8]) -> Vec<u8> {
+    assert!(bytes.len().is_multiple_of(UNIT), "{} bytes are no units", bytes.len());
+    bytes
+        .chunks(UNIT)
+        .inspect(|unit| assert!(unit.iter().all(|byte| *byte == unit[0]), "a torn unit"))
+        .map(|unit| unit[0])
+        .collect()
+}
+
+/// A call on ScaleFS.
+fn make<D: DataVerbs>(verbs: &D, call: &Call) -> Outcome {
+    let at = Start::WorkingDirectory;
+    let number = |number: u32| Answer::Number(number.into());
+    let written = |bytes: usize| Answer::Number((bytes / UNIT) as u64);
+    match call {
+        Call::Open(name, flags, append) => {
+            let status = if *append { StatusFlags::APPEND } else { StatusFlags::NONE };
+            let flags = *flags | OpenFlags::READ | OpenFlags::WRITE;
+            let options = DescriptorOptions { status, ..DescriptorOptions::PLAIN };
+            data::open(verbs, at, NAMES[*name].as_bytes(), flags, 0o600, options).map(number)
+        }
+        Call::Unlink(name) => names::unlink(verbs.objects(), at, NAMES[*name].as_bytes()).map(|()| Answer::Done),
+        Call::Close(fd) => data::close(verbs, *fd).map(|()| Answer::Done),
+        Call::Duplicate(fd) => data::duplicate(verbs, *fd, NumberChoice::LowestFrom(0), OnExec::Keep).map(number),
+        Call::DuplicateTo(fd, target) => data::duplicate_to(verbs, *fd, *target, OnExec::Keep).map(number),
+        Call::Read(fd) => {
+            let mut bytes = [0; UNIT];
+            data::read(verbs, *fd, &mut bytes).map(|length| Answer::Units(units(&bytes[..length])))
+        }
+        Call::Write(fd, fill) => data::write(verbs, *fd, &[*fill; UNIT]).map(written),
+        Call::ReadAt(fd, start, length) => {
+            let mut bytes = vec![0; length * UNIT];
+            data::read_at(verbs, *fd, &mut bytes, (start * UNIT) as i64)
+                .map(|length| Answer::Units(units(&bytes[..length])))
+        }
+        Call::WriteAt(fd, start, length, fill) => {
+            data::write_at(verbs, *fd, &vec![*fill; length * UNIT], (start * UNIT) as i64).map(written)
+        }
+        Call::Seek(fd, offset, whence) => {
+            data::seek(verbs, *fd, offset * UNIT as i64, *whence).map(|offset| written(offset as usize))
+        }
+        Call::Resize(fd, size) => data::truncate(verbs, *fd, (size * UNIT) as i64).map(|()| Answer::Done),
+        Call::Size(fd) => data::stat(verbs, *fd, Fields::SIZE).map(|status| written(status.size_bytes as usize)),
+    }
+}
+
+/// One file of six units, open twice, and a pipe.
+fn prepare<D: DataVerbs>(verbs: &D, append: bool) -> Reference {
+    let mut reference = Reference::default();
+    for number in [0, 1] {
+        assert_eq!(make(verbs, &Call::Open(0, OpenFlags::CREATE, append)), Ok(Answer::Number(number)));
+        let file = reference.find_name(0, OpenFlags::CREATE).unwrap();
+        let opened = reference.open(Object::File(file), append);
+        reference.table.insert(number as u32, opened);
+    }
+    for _ in 0..6 {
+        assert_eq!(make(verbs, &Call::Write(0, 9)), reference.write(reference.table[&0], 9));
+    }
+    assert_eq!(data::pipe(verbs, DescriptorOptions::PLAIN), Ok((2, 3)));
+    for (number, object) in [(2, Object::PipeRead), (3, Object::PipeWrite)] {
+        let opened = reference.open(object, false);
+        reference.count(opened);
+        reference.table.insert(number, opened);
+    }
+    reference
+}
+
+#[test]
+fn the_reference_refuses_impossible_histories() {
+    let mut start = Reference::default();
+    start.files.push(vec![9; 6]);
+    let opened = start.open(Object::File(0), false);
+    start.table.insert(0, opened);
+    let event = |call: &Call, outcome: Outcome, began, ended| Event { steps: steps(call, &outcome), began, ended };
+    let write = |began, ended| event(&Call::WriteAt(0, 2, 4, 7), Ok(Answer::Number(4)), began, ended);
+    let read = |seen: &[u8], began, ended| {
+        event(&Call::ReadAt(0, 0, seen.len()), Ok(Answer::Units(seen.to_vec())), began, ended)
+    };
+    let during = |seen: &[u8]| is_linearisable(&[vec![write(1, 4)], vec![read(seen, 2, 3)]], &start);
+    assert!(during(&[9; 6]) && during(&[9, 9, 7, 7, 7, 7]));
+    assert!(during(&[9, 9, 7, 7, 9, 9]), "pages one after the other");
+    assert!(during(&[9, 9, 9, 9, 7, 7]), "the reader may be overtaken");
+    assert!(!during(&[9, 9, 7, 9, 9, 9]), "half a page");
+    assert!(!is_linearisable(&[vec![write(1, 2)], vec![read(&[9; 6], 3, 4)]], &start), "an old page after the write");
+    let duplicate = |number, began, ended| event(&Call::Duplicate(0), Ok(Answer::Number(number)), began, ended);
+    assert!(!is_linearisable(&[vec![duplicate(2, 1, 2)]], &start), "1 was free all the time");
+    let close = event(&Call::Close(1), Ok(Answer::Done), 4, 7);
+    let crossing = [vec![duplicate(1, 1, 2), close], vec![duplicate(2, 3, 6), duplicate(1, 8, 9)]];
+    assert!(is_linearisable(&crossing, &start));
+}
+
+#[test]
+fn concurrent_calls_on_data_have_an_order() {
+    let rounds = std::env::var("SCALEFS_HISTORIES").ok().map_or(250, |count| count.parse().unwrap());
+    let mut runner = TestRunner::deterministic();
+    for round in 0..rounds {
+        let (thread_count, append) = (2 + round % 3, round % 2 == 1);
+        let calls = proptest::collection::vec(any_call(append), 12 / thread_count);
+        let plan = proptest::collection::vec(calls, thread_count).new_tree(&mut runner).unwrap().current();
+        with_instance(256, |instance| {
+            let fs = instance.fs;
+            let core = instance.core(3);
+            let process = &instance.process(&core);
+            let start = prepare(&fs.enter(&core, process, &Spin), append);
+            drop(core);
+            let (clock, barrier) = (AtomicU64::new(1), Barrier::new(thread_count));
+            let events = Mutex::new(vec![Vec::new(); thread_count]);
+            let told = Mutex::new(Vec::new());
+            std::thread::scope(|scope| {
+                for (number, calls) in plan.iter().enumerate() {
+                    let (clock, barrier, events, told) = (&clock, &barrier, &events, &told);
+                    scope.spawn(move || {
+                        let core = instance.core(number);
+                        let mut mine = Vec::new();
+                        barrier.wait();
+                        for call in calls {
+                            let began = clock.fetch_add(1, Ordering::SeqCst);
+                            let outcome = make(&fs.enter(&core, process, &Spin), call);
+                            let ended = clock.fetch_add(1, Ordering::SeqCst);
+                            mine.push((call, outcome, began, ended));
+                            fs.maintain(&core, &Spin);
+                        }
+                        for (call, outcome, began, ended) in mine {
+                            let line = format!("{began:3} to {ended:3} thread {number} {call:?} = {outcome:?}");
+                            told.lock().unwrap().push(line);
+                            events.lock().unwrap()[number].push(Event { steps: steps(call, &outcome), began, ended });
+                        }
+                    });
+                }
+            });
+            let (events, mut told) = (events.into_inner().unwrap(), told.into_inner().unwrap());
+            told.sort();
+            assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{}", told.join("\n"));
+            let core = instance.core(3);
+            let verbs = fs.enter(&core, process, &Spin);
+            for name in 0..NAMES.len() {
+                let _ = make(&verbs, &Call::Unlink(name));
+            }
+            drop(verbs);
+            process.exit(fs, &core, &Spin);
+        });
+    }
+}

@@ -1,0 +1,61 @@
+//! Whether an order of concurrent calls explains what they returned (Wing and Gong's search, with points that failed
+//! remembered).
+//!
+//! A call is one step of the reference, or, where POSIX or Linux does not make it atomic, several: each happens at some
+//! moment between the call's begin and its end, in their order. That is how a relaxed specification is written down.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+/// A reference's state.
+pub trait State: Clone + Eq + Hash {
+    /// What can happen in it, with what the caller saw of it.
+    type Step;
+
+    /// Lets a step of a thread happen; false if it cannot, or would be seen otherwise.
+    fn take(&mut self, thread: usize, step: &Self::Step) -> bool;
+}
+
+/// A call's steps, and when it began and ended.
+#[derive(Clone, Debug)]
+pub struct Event<S> {
+    pub steps: Vec<S>,
+    pub began: u64,
+    pub ended: u64,
+}
+
+/// Whether the threads' events, each thread's in order, can have happened from this state on.
+pub fn is_linearisable<S: State>(threads: &[Vec<Event<S::Step>>], start: &S) -> bool {
+    // Steps, flat: which event each belongs to does not matter but for its times.
+    let threads: Vec<Vec<(&S::Step, u64, u64)>> = threads
+        .iter()
+        .map(|events| events.iter().flat_map(|e| e.steps.iter().map(|step| (step, e.began, e.ended))).collect())
+        .collect();
+    search(&threads, (vec![0; threads.len()], start.clone()), &mut HashSet::new())
+}
+
+/// Where a search stands: steps done per thread, and the state.
+type Point<S> = (Vec<usize>, S);
+
+fn search<S: State>(threads: &[Vec<(&S::Step, u64, u64)>], point: Point<S>, failed: &mut HashSet<Point<S>>) -> bool {
+    let (done, state) = &point;
+    let heads = threads.iter().zip(done).filter_map(|(steps, done)| steps.get(*done));
+    let Some(first_end) = heads.map(|(_, _, ended)| *ended).min() else {
+        return true;
+    };
+    if failed.contains(&point) {
+        return false;
+    }
+    for (thread, steps) in threads.iter().enumerate() {
+        let Some((step, _, _)) = steps.get(done[thread]).filter(|(_, began, _)| *began < first_end) else {
+            continue;
+        };
+        let (mut done, mut state) = (done.clone(), state.clone());
+        done[thread] += 1;
+        if state.take(thread, step) && search(threads, (done, state), failed) {
+            return true;
+        }
+    }
+    failed.insert(point);
+    false
+}
