@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from commutant.analyzer.cube import Cube
 from commutant.analyzer.faults import ChoiceRefused, Kinds, begin_path, placed
@@ -46,6 +47,15 @@ class Outcome:
         return self.difference is None
 
 
+class _World(NamedTuple):
+    """What all orders of the calls have in common: the unknown state and arguments, and what was left open so far."""
+
+    initial: Interface
+    arguments: tuple[dict[str, Any], ...]
+    answers: Answers
+    cube: Cube
+
+
 class CallSet:
     """A set of calls of one interface, ready to be explored."""
 
@@ -80,7 +90,10 @@ class CallSet:
                 self._inner_hooks.setdefault(attribute, []).append(field)
 
     def run(self, context: Context) -> Outcome:
-        """Runs all orders on the path that the context prescribes, and compares; the first runs are made twice."""
+        """Runs all orders on the path that the context prescribes, and compares; the first runs are made twice.
+
+        States and arguments in the outcome are those of the context's steps: good until it goes on to another path.
+        """
         begin_path()
         outcome, results = self._run(context)
         if self._runs_to_verify:
@@ -88,7 +101,7 @@ class CallSet:
             self._runs_to_verify -= 1
         return outcome
 
-    def _verify(self, context: Context, outcome: Outcome, results: dict[int, Any]) -> None:
+    def _verify(self, context: Context, outcome: Outcome, results: list[Any]) -> None:
         """UsageError if another run of the same path ends differently."""
         again = Context(tuple(context.trail))
         before = install(again)
@@ -109,43 +122,42 @@ class CallSet:
     def _not_deterministic(self) -> UsageError:
         return UsageError(f"{self.interface.__name__}: {', '.join(self.calls)}: {NOT_DETERMINISTIC}")
 
-    def _run(
-        self, context: Context, confirm: Callable[[Any, Any], None] | None = None
-    ) -> tuple[Outcome, dict[int, Any]]:
+    def _run(self, context: Context, confirm: Callable[[Any, Any], None] | None = None) -> tuple[Outcome, list[Any]]:
         """What the path shows, and of what the result of each call's first run consists."""
+        world = context.step(partial(self._world, confirm))
+        try:
+            for given in world.arguments:
+                context.step(partial(self._touch, world.initial, given))
+            found = world.cube.first_difference()
+            difference = None if found is None else self._shown(*found)
+        except ChoiceRefused:
+            difference = "no choice is allowed in every order"
+        choices = tuple([(name, type_) for name, (type_, _) in world.answers.items() if name != NOW])
+        outcome = Outcome(difference, len(context.trail), world.initial, world.arguments, choices)
+        return outcome, [_fingerprint(result) for result in world.cube.first_results()] if self._runs_to_verify else []
+
+    def _world(self, confirm: Callable[[Any, Any], None] | None) -> _World:
         initial = self._unknown_state()
         arguments = tuple(
             [{name: unknown(type_, label) for name, type_, label in parameters} for parameters in self._parameters]
         )
         answers: Answers = {}
-        results: dict[int, Any] = {}
 
         def perform(index: int, state: Interface) -> Any:
             given = clone_arguments(arguments[index]) if self._may_change[index] else arguments[index]
-            result = self._perform(index, state, given, answers)
-            if self._runs_to_verify and index not in results:
-                results[index] = _fingerprint(result)
-            return result
+            return self._perform(index, state, given, answers)
 
-        try:
-            self._touch(initial, arguments)
-            cube = Cube(initial, len(self.calls), perform, same_result, self._equivalent, confirm)
-            found = cube.first_difference()
-            difference = None if found is None else self._shown(*found)
-        except ChoiceRefused:
-            difference = "no choice is allowed in every order"
-        choices = tuple([(name, type_) for name, (type_, _) in answers.items() if name != NOW])
-        return Outcome(difference, len(context.trail), initial, arguments, choices), results
+        cube = Cube(initial, len(self.calls), perform, same_result, self._equivalent, confirm)
+        return _World(initial, arguments, answers, cube)
 
     def _shown(self, index: int | None, subset: tuple[int, ...]) -> str:
         if index is not None:
             return f"result of {self.calls[index]}.{index}"
         return "state after " + " and ".join(f"{self.calls[i]}.{i}" for i in subset)
 
-    def _touch(self, initial: Interface, arguments: tuple[dict[str, Any], ...]) -> None:
+    def _touch(self, initial: Interface, arguments: dict[str, Any]) -> None:
         try:
-            for given in arguments:
-                initial.touch(given)
+            initial.touch(arguments)
         except (Exception, SystemExit) as error:
             raise placed(error, self.interface, "touch") from None
 
@@ -200,7 +212,9 @@ class CallSet:
 
         def holds(key: Any, value: Any) -> bool:
             for field in fields:
-                getattr(value, field).content.hook = self._hook(initial, f"{name}.{field}", key, value)
+                content = getattr(value, field).content
+                current().undo_with(setattr, content, "hook", content.hook)
+                content.hook = self._hook(initial, f"{name}.{field}", key, value)
             return all(bool(hook(initial, *outer, key, value)) for hook in hooks)
 
         return holds

@@ -12,16 +12,21 @@ edges that close their square are known without a run, and so is that they end i
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from commutant.lang.interface import Interface
+from commutant.symbolic.context import current
 from commutant.symbolic.effects import independent, transfer
 from commutant.symbolic.state import clone
 
 Corner = tuple[int, ...]
 """The calls that have run, in ascending order."""
+
+
+Difference = tuple[int | None, Corner]
+"""A call whose result, or (None) a subset whose state, depends on the order."""
 
 
 class Edge(NamedTuple):
@@ -84,20 +89,22 @@ class Cube:
         self._runs: dict[tuple[Corner, int], Run] = {}
         self._independent: dict[tuple[int, int], bool] = {}
 
-    def first_difference(self) -> tuple[int | None, Corner] | None:
+    def first_difference(self) -> Difference | None:
         """The first call whose result, or (None) the subset whose state, depends on the order; None without one."""
-        results: dict[int, Any] = {}
+        step = current().step
         for edge in _edges(self._count):
-            run = self._run(edge)
-            known = results.setdefault(edge.last, run.result)
-            if known is not run.result and not self._same_result(known, run.result):
-                return edge.last, edge.end
-            if not self._joins(edge):
-                return None, edge.end
+            step(partial(self._run, edge))
+            difference = step(partial(self._difference, edge))
+            if difference is not None:
+                return difference
         return None
 
-    def _run(self, edge: Edge) -> Run:
-        """The call's run from this corner: one from an earlier corner, if what has run since is independent of it."""
+    def first_results(self) -> list[Any]:
+        """What the calls have returned that have run from the initial state."""
+        return [run.result for (start, _), run in self._runs.items() if not start]
+
+    def _run(self, edge: Edge) -> None:
+        """Runs the call from this corner; not if what has run since an earlier corner is independent of it."""
         index = edge.last
         for before, other in edge.squares:
             if self._are_independent(before, other, index):
@@ -108,15 +115,22 @@ class Cube:
         else:
             state = clone(self._state(edge.start))
             run = Run(edge.start, self._perform(index, state), state)
-        self._runs[edge.start, index] = run
-        return run
+        current().put(self._runs, (edge.start, index), run)
+
+    def _difference(self, edge: Edge) -> Difference | None:
+        """What a caller could tell apart at the end of this edge from what came at the ends of those before."""
+        first, result = self._runs[(), edge.last].result, self._runs[edge.start, edge.last].result
+        if first is not result and not self._same_result(first, result):
+            return edge.last, edge.end
+        return None if self._joins(edge) else (None, edge.end)
 
     def _are_independent(self, start: Corner, left: int, right: int) -> bool:
         mine, theirs = self._runs[start, left], self._runs[start, right]
         key = (id(mine), id(theirs))
         known = self._independent.get(key)
         if known is None:
-            known = self._independent[key] = independent(mine.state, theirs.state)
+            known = independent(mine.state, theirs.state)
+            current().put(self._independent, key, known)
         return known
 
     def _joins(self, edge: Edge) -> bool:
@@ -130,7 +144,7 @@ class Cube:
     def _state(self, corner: Corner) -> Interface:
         """The state at a corner, on the first way that led there."""
         if corner not in self._states:
-            self._states[corner] = self._arrival(corner, corner[-1])
+            current().put(self._states, corner, self._arrival(corner, corner[-1]))
         return self._states[corner]
 
     def _arrival(self, corner: Corner, last: int) -> Interface:

@@ -38,7 +38,7 @@ class SymbolicOracle:
         """The call's unknown; ChoiceRefused where it is not allowed."""
         name = self._name(type_)
         if name not in self._answers:
-            self._answers[name] = (type_, unknown(type_, name))
+            current().put(self._answers, name, (type_, unknown(type_, name)))
         value = self._answers[name][1]
         if not allowed(value):
             raise ChoiceRefused
@@ -67,7 +67,7 @@ class SymbolicOracle:
         if name not in self._answers:
             sort = type_.sort.__name__
             value = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
-            self._answers[name] = (type_, value)
+            current().put(self._answers, name, (type_, value))
         answer: SortValue = self._answers[name][1]
         return answer
 

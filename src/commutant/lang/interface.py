@@ -86,11 +86,11 @@ class Interface(Record):
             setattr(self, name, copy.deepcopy(getattr(type(self), name)) if given else type_.zero())
 
     @classmethod
-    def from_origin(cls, origin: Callable[[str], Any], source: Self | None = None) -> Self:
+    def from_origin(cls, origin: Callable[[Self, str], Any], source: Self | None = None) -> Self:
         """As for any record; an attribute that the class gives a value for would not be asked for, and is set now."""
         state = super().from_origin(origin, source)
         for name in cls._given():
-            setattr(state, name, origin(name))
+            setattr(state, name, origin(state, name))
         return state
 
     @classmethod

@@ -52,6 +52,9 @@ class OpaqueValue:
     sort: str
     label: str
 
+    def __hash__(self) -> int:
+        return hash(self.label)  # known to the label: the pair's would be worked out at each look-up
+
     def __repr__(self) -> str:
         return f"{self.sort}:{self.label}"
 
@@ -149,12 +152,12 @@ class Record:
 
     if TYPE_CHECKING:  # annotations would be fields
         _held: bool
-        _origin: Callable[[str], Any]
+        _origin: Callable[[Self, str], Any]
         _source: Self | None
 
     @classmethod
-    def from_origin(cls, origin: Callable[[str], Any], source: Self | None = None) -> Self:
-        """A record whose values are `origin(name)`; `source` is the record that they are copies of, if any."""
+    def from_origin(cls, origin: Callable[[Self, str], Any], source: Self | None = None) -> Self:
+        """A record whose values are `origin(record, name)`; `source` is the record that they are copies of, if any."""
         record = object.__new__(cls)
         record._origin = origin
         record._source = source
@@ -166,7 +169,7 @@ class Record:
         def __getattr__(self, name: str) -> Any:
             if name in Record.__slots__ or (origin := getattr(self, "_origin", None)) is None:
                 raise AttributeError(f"{type(self).__name__} has no field {name!r}")
-            value = self.__dict__[name] = origin(name)
+            value = self.__dict__[name] = origin(self, name)
             return value
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,16 +6,23 @@ and no branch. Otherwise both sides are possible, and the context takes the side
 side if the prefix is used up. So a path is a conjunction of literals, and no solver is needed to follow it: booleans
 are looked up, sorts are a union-find with disequalities, integers ask `integers.solve` about the constraints they are
 connected with.
+
+A context serves all paths of a program, one after the other. Going back to where the next path leaves the last one
+takes back what came behind: lists are cut, other changes are noted in a log with what undoes them. So what a `step` of
+the program made, its unknowns and states included, stands for every path that goes through it.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from commutant.errors import UsageError
 from commutant.symbolic import integers
 from commutant.symbolic.integers import Constraint, Linear
+
+T = TypeVar("T")
 
 Term = tuple[Any, ...]
 """What an unknown stands for, in the model's own names: `("constant", name)` or `("apply", function, arguments)` with
@@ -25,6 +32,8 @@ attribute `arguments`."""
 MAX_DECISIONS_PER_PATH = 500
 
 _NOTHING: frozenset[int] = frozenset()
+
+_ABSENT: Any = object()
 
 NOT_DETERMINISTIC = (
     "the model is not deterministic: run again with the same values, it asked something else; "
@@ -52,8 +61,22 @@ class Infeasible(Exception):
     """The path contradicts a restriction that the model puts on its states: it says nothing about commutativity."""
 
 
+class _Place(NamedTuple):
+    """How far a context has come: the lengths of what only grows on a path."""
+
+    decisions: int
+    restrictions: int
+    bools: int
+    ints: int
+    sort_values: int
+    changes: int
+
+
+_BEGIN = _Place(0, 0, 0, 0, 0, 0)
+
+
 class Context:
-    """The unknowns, decisions and consequences of one run; `prefix` prescribes its first decisions.
+    """The unknowns, decisions and consequences of one path; `prefix` prescribes its first decisions.
 
     `trail` holds the branches taken. `restrictions` holds what was taken for granted without a branch. While
     `in_restriction`, branches ask what the model demands of its states; `restricted` are the positions in the trail of
@@ -77,6 +100,9 @@ class Context:
         self.content_sorts: set[str] = set()
         self.constants: dict[int, int] = {}
         self.bool_values: dict[int, bool] = {}
+        self._steps: list[tuple[_Place, Any]] = []
+        self._next_step = 0
+        self._log: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._parent: dict[int, int] = {}
         self._distinct: dict[int, frozenset[int]] = {}
         self._compared: dict[Literal, bool] = {}
@@ -89,6 +115,7 @@ class Context:
         """
         fork = Context.__new__(Context)
         fork.__dict__.update(self.__dict__)
+        fork._log = []
         fork.trail = self.trail.copy()
         fork.restrictions = self.restrictions.copy()
         fork.restricted = self.restricted.copy()
@@ -98,6 +125,65 @@ class Context:
         fork._compared = self._compared.copy()
         fork._constraints_of = self._constraints_of.copy()
         return fork
+
+    # -- paths
+
+    def step(self, function: Callable[[], T]) -> T:
+        """What a part of the program returns: it runs unless a path before has gone through it in the same way.
+
+        All that has come into being or was changed in it stands as if it had run. So it changes what it did not make
+        itself by way of `put` and `undo_with` alone, unknowns come into being in steps or behind the last one, and the
+        program asks for the same steps again where it has decided the same. No step is part of another.
+        """
+        number = self._next_step
+        self._next_step += 1
+        if number < len(self._steps):
+            result: T = self._steps[number][1]
+            return result
+        result = function()
+        self._steps.append((self._place(), result))
+        return result
+
+    def put(self, mapping: dict[Any, Any], key: Any, value: Any) -> None:
+        """Sets a key of a mapping that outlives the step."""
+        before = mapping.get(key, _ABSENT)
+        self._log.append((mapping.pop, (key,)) if before is _ABSENT else (mapping.__setitem__, (key, before)))
+        mapping[key] = value
+
+    def undo_with(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Says what takes a change back that the step is about to make."""
+        self._log.append((function, arguments))
+
+    def go_back(self, prefix: tuple[Decision, ...]) -> None:
+        """Begins the path with these decisions: all but the last are those of the path before. Keeps the steps in which
+        none but those were taken."""
+        self.prefix = prefix
+        self.may_share = False
+        steps = self._steps
+        while steps and steps[-1][0].decisions >= len(prefix):
+            steps.pop()
+        self._next_step = 0
+        place = steps[-1][0] if steps else _BEGIN
+        del self.trail[place.decisions :]
+        del self.restrictions[place.restrictions :]
+        del self.bool_terms[place.bools :]
+        del self.int_terms[place.ints :]
+        del self.sort_terms[place.sort_values :]
+        del self.sort_names[place.sort_values :]
+        log = self._log
+        while len(log) > place.changes:
+            function, arguments = log.pop()
+            function(*arguments)
+
+    def _place(self) -> _Place:
+        return _Place(
+            len(self.trail),
+            len(self.restrictions),
+            len(self.bool_terms),
+            len(self.int_terms),
+            len(self.sort_terms),
+            len(self._log),
+        )
 
     # -- unknowns
 
@@ -123,6 +209,7 @@ class Context:
         index = len(self.sort_terms) - 1
         if fresh:
             self.fresh.add(index)
+            self._log.append((self.fresh.discard, (index,)))
         return index
 
     # -- decisions
@@ -146,6 +233,7 @@ class Context:
         # Else it was open when the run before came here, and this run has decided the same until now.
         if self.in_restriction and literal.kind == "bool":
             self.restricted.add(position)
+            self._log.append((self.restricted.discard, (position,)))
         self.trail.append(recorded)
         self._assert(literal, recorded.holds)
         return recorded.holds
@@ -176,10 +264,11 @@ class Context:
     def _assert(self, literal: Literal, holds: bool) -> None:
         if literal.kind == "bool":
             self.bool_values[literal.left] = holds
+            self._log.append((self.bool_values.pop, (literal.left,)))
         elif literal.kind == "same":
             self._assert_same(literal.left, literal.right, holds)
         else:
-            self._compared[literal] = holds
+            self.put(self._compared, literal, holds)
             self._constrain(_constraint(literal.kind, literal.left, holds))
 
     # -- sorts
@@ -208,24 +297,24 @@ class Context:
 
     def _assert_same(self, left: int, right: int, holds: bool) -> None:
         left, right = self.find(left), self.find(right)
-        distinct = self._distinct
+        distinct, put = self._distinct, self.put
         if not holds:
-            distinct[left] = distinct.get(left, _NOTHING) | {right}
-            distinct[right] = distinct.get(right, _NOTHING) | {left}
+            put(distinct, left, distinct.get(left, _NOTHING) | {right})
+            put(distinct, right, distinct.get(right, _NOTHING) | {left})
             return
         low, high = min(left, right), max(left, right)
-        self._parent[high] = low
-        others = distinct.pop(high, _NOTHING)
+        put(self._parent, high, low)
+        others = distinct.get(high)
         if others:
-            distinct[low] = distinct.get(low, _NOTHING) | others
+            put(distinct, low, distinct.get(low, _NOTHING) | others)
             for other in others:
-                distinct[other] = distinct[other] - {high} | {low}
+                put(distinct, other, distinct[other] - {high} | {low})
 
     # -- integers
 
     def _constrain(self, constraint: Constraint) -> None:
         for variable, _ in constraint[1][0]:
-            self._constraints_of[variable] = (*self._constraints_of.get(variable, ()), constraint)
+            self.put(self._constraints_of, variable, (*self._constraints_of.get(variable, ()), constraint))
 
     def _connected(self, linear: Linear) -> set[Constraint]:
         found: set[Constraint] = set()

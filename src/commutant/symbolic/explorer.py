@@ -1,8 +1,9 @@
 """Explores every path of a program over unknown values, by running it again for each.
 
-A run follows a prefix of decisions and takes the true side of every branch behind it; each such branch leaves its other
-side to be explored. Running again costs less than copying states, and a path is its list of decisions. Paths come in
-the order of a depth-first search, so that the decisions of neighbours share a prefix.
+A run follows a prefix of decisions and takes the true side of every branch behind it; the next one takes the other side
+of the last branch whose other side is still to be explored. Paths come so in the order of a depth-first search, and
+neighbours share most of their decisions: the program's steps (`Context.step`) before the first decision in which they
+differ are not run again. Running the rest again costs less than copying states.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ class Path(Generic[T]):
 def explore(program: Callable[[Context], T], max_paths: int = MAX_PATHS) -> Iterator[Path[T]]:
     """All paths of the program, excluded ones included; UsageError after `max_paths`.
 
-    The context of a yielded path stays valid, and is the current one, until the next is asked for: its values can be
-    compared further, which refines this path only.
+    A yielded path's context, which is the current one, and what its steps have made stay valid until the next path is
+    asked for: its values can be compared further, which refines this path only.
     """
-    pending: list[tuple[Decision, ...]] = [()]
+    context = Context()
+    prefix: tuple[Decision, ...] | None = ()
     count = 0
-    while pending:
-        prefix = pending.pop()
-        context = Context(prefix)
+    while prefix is not None:
         before = install(context)
         try:
+            context.go_back(prefix)
             feasible, result = True, None
             try:
                 result = program(context)
@@ -50,9 +51,6 @@ def explore(program: Callable[[Context], T], max_paths: int = MAX_PATHS) -> Iter
             decisions = tuple(context.trail)
             if len(decisions) < len(prefix):
                 raise UsageError(NOT_DETERMINISTIC)
-            for position in range(len(prefix), len(decisions)):
-                literal, holds = decisions[position]
-                pending.append((*decisions[:position], Decision(literal, not holds)))
             count += 1
             if count > max_paths:
                 raise UsageError(
@@ -61,3 +59,13 @@ def explore(program: Callable[[Context], T], max_paths: int = MAX_PATHS) -> Iter
             yield Path(decisions, feasible, result, context)
         finally:
             install(before)
+        prefix = _next_prefix(decisions)
+
+
+def _next_prefix(decisions: tuple[Decision, ...]) -> tuple[Decision, ...] | None:
+    """The decisions up to the last that was true, which becomes false; None if there is none: all is explored."""
+    for position in range(len(decisions) - 1, -1, -1):
+        literal, holds = decisions[position]
+        if holds:
+            return (*decisions[:position], Decision(literal, False))
+    return None

@@ -54,11 +54,12 @@ def unknown_record(
 ) -> R:
     """A record of the class of which nothing is known; `hook_of` gives the hooks of the maps in it by their names."""
 
-    def origin(name: str) -> Any:
+    def origin(record: R, name: str) -> Any:
         type_ = types.get(name)
         if type_ is None:
             raise AttributeError(f"{class_.__name__!r} object has no attribute {name!r}")
         hook = None if hook_of is None else hook_of(name)
+        current().undo_with(record.__dict__.pop, name, None)
         return _MAKERS[type_.__class__](type_, prefix + name, place, hook)
 
     return class_.from_origin(origin)
@@ -75,7 +76,7 @@ def _unknown_sort_value(type_: SortType, name: str, place: Entry | None, _: Entr
     if sort.content:
         context.content_sorts.add(sort.__name__)
     if type_.constant is not None:
-        context.constants[index] = type_.constant
+        context.put(context.constants, index, type_.constant)
     return SortValue(index, sort.__name__)
 
 
@@ -83,7 +84,7 @@ def _unknown_bool(type_: BoolType, name: str, place: Entry | None, _: EntryHook 
     context = current()
     index = context.new_bool(_term(name, place))
     if type_.usual:
-        context.bool_usual[index] = True
+        context.put(context.bool_usual, index, True)
     return BoolValue(index)
 
 
@@ -170,12 +171,21 @@ class Entry:
         """The initial value; meaningful where the entry is present."""
         if not self.known:
             self.known = True
+            current().undo_with(self._forget)
             type_ = self.content.type.value
             name = self.content.name
             if type_.__class__ not in (StructType, SeqType, TupleType):
                 name += "_value"
             self._value = unknown(type_, name, self)
         return self._value
+
+    def _forget(self) -> None:
+        self.known = False
+
+    def found(self, present: bool) -> None:
+        """Notes whether the entry is present."""
+        self.present = present
+        current().undo_with(setattr, self, "present", None)
 
 
 class MapContent:
@@ -200,7 +210,8 @@ class MapContent:
         identity = _identity(key)
         number = self._numbers.get(identity)
         if number is None:
-            number = self._numbers[identity] = self._search(key)
+            number = self._search(key)
+            current().put(self._numbers, identity, number)
         return number
 
     def _search(self, key: Any) -> int:
@@ -210,22 +221,28 @@ class MapContent:
         if not fits(key, self.type.key):
             raise UsageError(f"{self.name} has keys of type {shown(self.type.key)}, got {key!r}")
         entry = Entry(self, key)
-        self.entries.append(entry)
         if not self.empty and not _is_fresh(key):
             entry.presence = BoolValue(current().new_bool(("apply", f"{self.name}_has", entry)))
             entry.present = None
+        return self._add(entry)
+
+    def _add(self, entry: Entry) -> int:
+        current().undo_with(self.entries.pop)
+        self.entries.append(entry)
         return len(self.entries) - 1
 
     def initially_has(self, number: int) -> bool:
         """Whether the entry is present in the initial state (decided now if open)."""
         entry = self.entries[number]
-        if entry.present is None:
-            entry.present = bool(entry.presence)
-            if entry.present:
+        present = entry.present
+        if present is None:
+            present = bool(entry.presence)
+            entry.found(present)
+            if present:
                 self._became_present(entry)
             else:
                 self._became_absent(entry)
-        return entry.present
+        return present
 
     def initially_requires(self, number: int) -> None:
         """Excludes initial states in which the entry is absent."""
@@ -233,7 +250,7 @@ class MapContent:
         if entry.present is None:
             assert isinstance(entry.presence, BoolValue)
             current().restrict(Literal("bool", entry.presence.index, None))
-            entry.present = True
+            entry.found(True)
             self._became_present(entry)
         elif not entry.present:
             raise Infeasible
@@ -269,9 +286,12 @@ class MapContent:
                 break
         else:
             numbers = []
+            current().undo_with(self.holes.pop)
             self.holes.append((prefix, numbers))
         while len(numbers) <= position:
-            numbers.append(self._new_hole(prefix, numbers))
+            number = self._new_hole(prefix, numbers)
+            current().undo_with(numbers.pop)
+            numbers.append(number)
         return numbers[position]
 
     def _new_hole(self, prefix: tuple[Any, ...], before: list[int]) -> int:
@@ -297,9 +317,9 @@ class MapContent:
             else:
                 _require(lowest + 1 - key)
         key = (*prefix, lowest) if prefix else lowest
-        self.entries.append(Entry(self, key))
-        self._numbers[_identity(key)] = len(self.entries) - 1
-        return len(self.entries) - 1
+        number = self._add(Entry(self, key))
+        context.put(self._numbers, _identity(key), number)
+        return number
 
 
 def split_key(key: Any) -> tuple[tuple[Any, ...], Any]:
@@ -508,7 +528,7 @@ class SymbolicMap:
         value = self.content.entries[number].value if cell is None else cell.value
         if isinstance(value, Record | SymbolicMap | Seq) and number not in self.cells:
             value = clone(value)
-            self.cells[number] = Cell(True, value, False)
+            current().put(self.cells, number, Cell(True, value, False))
         return value
 
     def __contains__(self, key: Any) -> bool:
@@ -711,14 +731,20 @@ def adopt(value: Any, type_: Type, name: str) -> Any:
 _SHARED = frozenset({SortValue, BoolValue, IntValue, bool, int, tuple, type(None)})
 
 
+def _cloned(copy: Record, name: str) -> Any:
+    """A value of a copy, when it is first asked for."""
+    source = copy._source
+    assert source is not None
+    return clone(source._seen(name))
+
+
 def clone(value: Any) -> Any:
     """A copy of a part of a state that can change without the original, which must not change any more; unknown scalars
     are shared."""
     if value.__class__ in _SHARED:
         return value
     if isinstance(value, Record):
-        source = value
-        return value.from_origin(lambda name: clone(source._seen(name)), source)
+        return value.from_origin(_cloned, value)
     if isinstance(value, SymbolicMap):
         return value.copy()
     if isinstance(value, Seq):
