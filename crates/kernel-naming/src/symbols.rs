@@ -113,8 +113,12 @@ impl KernelSymbols {
             return Err(SymbolError::Empty);
         }
         let text = std::mem::take(&mut table.text);
-        for entries in [&mut table.functions, &mut table.data, &mut table.per_cpu] {
-            prefer_one_per_address(entries, &text);
+        for (entries, kind) in [
+            (&mut table.functions, SymbolKind::Function),
+            (&mut table.data, SymbolKind::Data),
+            (&mut table.per_cpu, SymbolKind::PerCpu),
+        ] {
+            prefer_one_per_address(entries, kind, &text);
         }
         table.text = text;
         Ok(table)
@@ -188,7 +192,12 @@ impl KernelSymbols {
         let symbol = self.lookup(&self.functions, SymbolKind::Function, address)?;
         // What lies behind the last function of the kernel or of a module, or behind a section's end mark, is none.
         let within = address - symbol.address < symbol.reach_bytes.clamp(1, FUNCTION_LIMIT_BYTES);
-        (within && !is_marker(symbol.name)).then_some(symbol)
+        (within && !is_marker(symbol.name, SymbolKind::Function)).then_some(symbol)
+    }
+
+    /// All functions, by address.
+    pub fn functions(&self) -> impl Iterator<Item = Symbol<'_>> {
+        self.functions.iter().filter_map(|entry| self.function_at(entry.address))
     }
 
     /// The variable that holds an address of the kernel image or of a module.
@@ -227,18 +236,21 @@ fn entry_name<'a>(text: &'a str, entry: &Entry) -> &'a str {
 }
 
 /// Sorts by address and keeps the best name of each.
-fn prefer_one_per_address(entries: &mut Vec<Entry>, text: &str) {
+fn prefer_one_per_address(entries: &mut Vec<Entry>, kind: SymbolKind, text: &str) {
     entries.sort_by_cached_key(|entry| {
         let name = entry_name(text, entry);
         let underscores = name.bytes().take_while(|byte| *byte == b'_').count();
-        (entry.address, is_marker(name), !entry.global, underscores, name.len(), name.to_owned())
+        (entry.address, is_marker(name, kind), !entry.global, underscores, name.len(), name.to_owned())
     });
     entries.dedup_by_key(|entry| entry.address);
 }
 
-/// Names that mark the start or end of a section, or that every function has besides its own.
-fn is_marker(name: &str) -> bool {
-    const MARKERS: [&str; 13] = [
+/// Names that mark the start or end of a section, or that every function has besides its own. Many functions are called
+/// `..._begin` or `__..._start`; the marks of code are few (`include/asm-generic/vmlinux.lds.h`).
+fn is_marker(name: &str, kind: SymbolKind) -> bool {
+    const MARKERS: [&str; 15] = [
+        "__indirect_thunk_start",
+        "__indirect_thunk_end",
         "__start_",
         "__stop_",
         "__pfx_",
@@ -254,8 +266,12 @@ fn is_marker(name: &str) -> bool {
         "__per_cpu_start",
     ];
     MARKERS.iter().any(|marker| if marker.ends_with('_') { name.starts_with(marker) } else { name == *marker })
-        || name.ends_with("_begin")
-        || (name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end")))
+        || match kind {
+            SymbolKind::Function => name.ends_with("_text_start") || name.ends_with("_text_end"),
+            SymbolKind::Data | SymbolKind::PerCpu => {
+                name.starts_with("__") && ["_start", "_end", "_begin"].iter().any(|end| name.ends_with(end))
+            }
+        }
 }
 
 /// The name without what the compiler puts behind it (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.<hash>`): what

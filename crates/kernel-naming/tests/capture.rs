@@ -2,6 +2,7 @@
 
 mod support;
 
+use kernel_naming::layout::{Root, RootKind};
 use kernel_naming::{CaptureKind, ObjectCapture, PageKind, WindowView};
 use support::guest::*;
 
@@ -109,6 +110,25 @@ fn finds_per_cpu_memory_of_each_cpu() {
     }
     let behind = guest.capture(direct(PER_CPU_AREAS + CPUS * PER_CPU_UNIT));
     assert_eq!(kind(&behind), CaptureKind::Page);
+}
+
+#[test]
+fn per_cpu_memory_ends_where_the_first_chunk_ends() {
+    let mut guest = Guest::new();
+    let chunk = direct(FREE);
+    guest.set(image(PER_CPU_BASE), direct(PER_CPU_AREAS));
+    guest.set(image(PER_CPU_CHUNK), chunk);
+    // Static variables are 2 pages; one of the two behind them is served, the other went back to the page allocator.
+    guest.set(chunk + 48, direct(PER_CPU_AREAS + PER_CPU_STATIC));
+    guest.set_u32(chunk + 20, 1);
+    for cpu in 0..CPUS {
+        let area = direct(PER_CPU_AREAS + cpu * PER_CPU_UNIT);
+        assert_eq!(kind(&guest.capture(area + PER_CPU_STATIC + 0xfff)), CaptureKind::PerCpu);
+        assert_eq!(kind(&guest.capture(area + PER_CPU_STATIC + 0x1000)), CaptureKind::Page);
+    }
+    // A chunk that cannot be: the whole unit is taken.
+    guest.set_u32(chunk + 20, u32::MAX);
+    assert_eq!(kind(&guest.capture(direct(PER_CPU_AREAS + PER_CPU_UNIT - 1))), CaptureKind::PerCpu);
 }
 
 #[test]
@@ -268,6 +288,64 @@ fn follows_pointers_to_embedded_and_per_cpu_memory() {
     let counter = guest.capture(direct(PER_CPU_AREAS + PER_CPU_UNIT + PER_CPU_STATIC + 0x44));
     assert_eq!((kind(&counter), counter.cpu, counter.type_name()), (CaptureKind::PerCpu, 1, "mnt_pcp"));
     assert_eq!(counter.typed_start, PER_CPU_STATIC + 0x40);
+}
+
+#[test]
+fn follows_pointers_of_per_cpu_objects_into_later_chunks() {
+    let mut guest = guest_with_kmalloc();
+    // A per-CPU variable that is a mount, whose counters lie in a chunk in vmalloc space.
+    let (variable, offset) = (0x400, 0x1234_5000);
+    guest.layout.roots.push(Root { kind: RootKind::PerCpuObject, target: 6, address: variable });
+    guest.set(direct(PER_CPU_AREAS + variable + 48), offset);
+    guest.layout.numbers.vmap_area_root = 0;
+    for cpu in 0..CPUS {
+        let base = direct(PER_CPU_AREAS + cpu * PER_CPU_UNIT);
+        let capture = guest.capture(base + (VMALLOC - DIRECT_MAP) + 4);
+        assert_eq!((kind(&capture), capture.type_name()), (CaptureKind::Vmalloc, ""));
+        guest.set(direct(PER_CPU_AREAS + variable + 48), VMALLOC - DIRECT_MAP);
+        let capture = guest.capture(base + (VMALLOC - DIRECT_MAP) + 4);
+        assert_eq!((kind(&capture), capture.cpu, capture.type_name()), (CaptureKind::PerCpu, cpu as u32, "mnt_pcp"));
+        assert_eq!((capture.object, capture.typed_start), (VMALLOC - DIRECT_MAP + 4, VMALLOC - DIRECT_MAP));
+        guest.set(direct(PER_CPU_AREAS + variable + 48), offset);
+    }
+}
+
+#[test]
+fn an_array_reaches_to_the_end_of_its_allocation() {
+    let mut guest = guest_with_kmalloc();
+    guest.layout.types[2].name = "fdtable[]".to_owned();
+    let (files, table) = (direct(FREE + 0x400), direct(FREE + 0x1000 + 3 * 128));
+    guest.set(direct(FREE) + 96, files);
+    guest.set(files + 8, table);
+    for offset in [0, 60, 127] {
+        assert_eq!(guest.capture(table + offset).type_name(), "fdtable[]");
+    }
+    assert_eq!(guest.capture(table + 128).type_name(), "");
+}
+
+#[test]
+fn tells_a_tree_nodes_layout_by_the_pointer_to_it() {
+    let mut guest = Guest::new();
+    guest.cache(direct(CACHE), "maple_node", 256, 256, 0);
+    guest.slab(FRAME + 1, direct(CACHE));
+    let (tree, root) = (direct(FREE), direct(FREE + 0x1000));
+    let (leaf, stray) = (root + 256, root + 512);
+    let name = |guest: &Guest, node: u64| guest.capture(node + 100).type_name().to_owned();
+    // The tree points to its root, a node of ranges with gaps; that one's third slot points to a leaf.
+    guest.set(tree + 16, root | 3 << 3 | 2);
+    guest.set(root, tree | 1);
+    guest.set(root + 88 + 3 * 8, leaf | 1 << 3 | 4);
+    guest.set(leaf, root | 3 << 3 | 6);
+    assert_eq!((name(&guest, root), name(&guest, leaf)), ("maple_arange_64".to_owned(), "maple_range_64".to_owned()));
+    // A parent without gaps has its slots elsewhere.
+    guest.set(root + 88 + 3 * 8, 0);
+    guest.set(root + 120 + 3 * 8, leaf | 2 << 3 | 4);
+    assert_eq!(name(&guest, leaf), "maple_range_64");
+    // A dead node is its own parent; others lead nowhere, or to a tree that has another root.
+    for parent in [stray, 0, u64::MAX, tree | 1, root | 0xf8] {
+        guest.set(stray, parent);
+        assert_eq!(name(&guest, stray), "", "{parent:#x}");
+    }
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn names_functions() {
 }
 
 fn pair(namer: &Namer, first: (&ObjectCapture, u64, u64), second: (&ObjectCapture, u64, u64)) -> PairName {
-    let make = |(capture, address, size_bytes)| Side { capture, address, size_bytes };
+    let make = |(capture, address, size_bytes)| Side { capture, address, size_bytes, function: "" };
     namer.name_pair(make(first), make(second))
 }
 
@@ -228,6 +228,48 @@ fn names_what_both_touched() {
         assert_eq!((name.field.as_str(), name.sharing), (field, sharing), "{first:?} {second:?}");
         let mirrored = pair(&namer, (&right, right.address, second.1), (&left, left.address, first.1));
         assert_eq!(mirrored, name, "the order of the sides");
+    }
+}
+
+/// The inode of `shmem_inode_cache` lies 8 bytes into its object; its union of `i_rcu` and `i_dentry` at 48.
+#[test]
+fn the_accessing_function_tells_what_a_union_is_used_for() {
+    let namer = namer();
+    let capture = slab("shmem_inode_cache", "");
+    let side =
+        |offset: u64, function| Side { capture: &capture, address: OBJECT + 8 + offset, size_bytes: 8, function };
+    for (first, second, object, field) in [
+        (side(48, "call_rcu"), side(0, "iput"), "struct inode", "i_rcu | i_state"),
+        (side(48, "__d_instantiate"), side(0, "call_rcu"), "struct inode", "i_dentry | i_state"),
+        (side(48, "call_rcu"), side(48, "rcu_do_batch"), "struct inode", "i_rcu"),
+        (side(48, "call_rcu"), side(48, "__d_instantiate"), "struct inode", "i_dentry"),
+        (side(48, "kmem_cache_free"), side(48, "__slab_free"), "struct shmem_inode_info", "free list link"),
+        (side(48, "kmem_cache_free"), side(48, "__d_instantiate"), "struct inode", "i_dentry"),
+        (
+            side(48, "kmem_cache_free"),
+            side(0, "iput"),
+            "struct inode.i_state | struct shmem_inode_info.free list link",
+            "",
+        ),
+    ] {
+        let name = namer.name_pair(first, second);
+        let found = (name.object.as_str(), name.field.as_str(), name.known);
+        assert_eq!(found, (object, field, true), "{} {}", first.function, second.function);
+        assert_eq!(namer.name_pair(second, first), name, "the order of the sides");
+    }
+    let unknown = slab("kmalloc-64", "");
+    let side = Side { capture: &unknown, address: OBJECT, size_bytes: 8, function: "kfree" };
+    assert!(!namer.name_pair(side, side).known, "a free object of no type");
+}
+
+#[test]
+fn names_elements_of_an_array_alike() {
+    let namer = namer();
+    let mut capture = slab("kmalloc-cg-1k", "dentry[]");
+    capture.typed_start = OBJECT;
+    for index in 0..3 {
+        let name = namer.name(&capture, OBJECT + 24 * index + 16, 4);
+        assert_eq!(parts(&name), ("struct dentry", "d_flags", "d_flags"));
     }
 }
 
@@ -261,8 +303,8 @@ proptest! {
                 let name = namer.name(&capture, at, size);
                 prop_assert!(!name.object.is_empty());
                 prop_assert!(!name.object.contains(char::is_control));
-                let side = Side { capture: &capture, address: at, size_bytes: size };
-                let second = Side { capture: &capture, address, size_bytes: 8 };
+                let side = Side { capture: &capture, address: at, size_bytes: size, function: "" };
+                let second = Side { capture: &capture, address, size_bytes: 8, function: "call_rcu" };
                 prop_assert_eq!(namer.name_pair(side, second).sharing, namer.name_pair(second, side).sharing);
             }
         }

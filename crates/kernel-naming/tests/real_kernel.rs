@@ -252,7 +252,7 @@ fn names_functions_and_pairs() {
         let mut view = WindowView::new(guest.memory(), &guest.layout);
         let at = |field: &str| inode + reader.offset("inode", field);
         let captures: [ObjectCapture; 2] = [view.capture(at(first.0)), view.capture(at(second.0))];
-        let side = |capture, field: &str, size_bytes| Side { capture, address: at(field), size_bytes };
+        let side = |capture, field: &str, size_bytes| Side { capture, address: at(field), size_bytes, function: "" };
         let pair = guest.namer.name_pair(side(&captures[0], first.0, first.1), side(&captures[1], second.0, second.1));
         (pair.object, pair.field, pair.sharing)
     };

@@ -4,6 +4,8 @@ use kernel_naming::symbols::{SymbolKind, without_compiler_suffix, without_number
 use kernel_naming::{KernelSymbols, SymbolError};
 use proptest::prelude::*;
 
+const CODE: u64 = 0xffff_ffff_8100_0000;
+
 const TABLE: &str = "\
 0000000000000000 A fixed_percpu_data
 0000000000000000 A __per_cpu_start
@@ -175,4 +177,17 @@ proptest! {
             prop_assert_eq!(symbol.name, format!("f_{start:x}"));
         }
     }
+}
+
+/// Regression: functions named so were taken for the marks of sections, and all that tmpfs or ext4 write had no name.
+#[test]
+fn functions_that_begin_and_end_something_keep_their_names() {
+    let names = ["shmem_write_begin", "__block_write_begin", "__ptep_modify_prot_start", "__delayacct_blkio_end"];
+    let text: String = (0..).zip(names).map(|(index, name)| format!("{:x} t {name}\n", CODE + 0x100 * index)).collect();
+    let symbols = KernelSymbols::parse(format!("{text}{:x} T __entry_text_end\n", CODE + 0x400).as_bytes());
+    let symbols = symbols.expect("a correct table");
+    for (index, name) in (0..).zip(names) {
+        assert_eq!(symbols.function_at(CODE + 0x100 * index + 0x44).map(|symbol| symbol.name), Some(name));
+    }
+    assert_eq!(symbols.function_at(CODE + 0x404), None);
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use kernel_naming::{CaptureKind, GuestLayout, GuestMemory, ObjectCapture, WindowView};
 use mtrace::LINE_BYTES;
+use qemu_plugin::ram::Ram;
 
-use crate::ram::Ram;
 use crate::window::{Capturer, DirectMap};
 
 /// Size of one capture in the trace.
@@ -69,7 +69,7 @@ fn addresses_of(capture: &ObjectCapture) -> Range<u64> {
     let typed_by_pointer = !capture.type_name().is_empty();
     match capture.capture_kind() {
         // Memory from kmalloc may hold a typed part for each address.
-        CaptureKind::Slab if !typed_by_pointer && !capture.cache_name().contains("kmalloc") => {
+        CaptureKind::Slab if !capture.cache_name().contains("kmalloc") => {
             capture.object..capture.object.saturating_add(capture.object_size)
         }
         CaptureKind::StructPage | CaptureKind::Stack if capture.object_size > 0 => {

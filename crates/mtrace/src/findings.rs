@@ -155,8 +155,7 @@ impl FindingStore {
         if let Some(&number) = self.known.get(&key) {
             return number;
         }
-        let bytes = |access: Access| (access.offset, access.size_bytes);
-        let (object, field) = self.names.pair(line, bytes(first), bytes(second), conflict.sharing);
+        let (object, field) = self.names.pair(line, [first, second], conflict.sharing);
         let finding = Finding {
             object,
             field,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kernel_naming::{CaptureKind, Namer, ObjectCapture, ObjectName, Side};
 
 use crate::conflict::{Places, Sharing};
-use crate::record::SharedLine;
+use crate::record::{Access, SharedLine};
 
 /// A symbol of a program: code or data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,17 +91,20 @@ impl Names {
     }
 
     /// Object and field of what two accesses share.
-    pub fn pair(&self, line: &SharedLine, first: (u8, u8), second: (u8, u8), sharing: Sharing) -> (String, String) {
+    pub fn pair(&mut self, line: &SharedLine, accesses: [Access; 2], sharing: Sharing) -> (String, String) {
+        let functions = accesses.map(|access| self.function(access.instruction));
+        let [first, second] = accesses.map(|access| (access.offset, access.size_bytes));
         let address = |(offset, _): (u8, u8)| line.address + u64::from(offset);
         match &self.source {
             NameSource::Kernel(namer) => {
                 let captures = [first, second].map(|side| capture_at(line, address(side)));
-                let [one, other] = [(first, &captures[0]), (second, &captures[1])].map(|(side, capture)| Side {
-                    capture,
+                let side = |side: (u8, u8), index: usize| Side {
+                    capture: &captures[index],
                     address: address(side),
                     size_bytes: u64::from(side.1),
-                });
-                let name = namer.name_pair(one, other);
+                    function: self.function_name(functions[index]),
+                };
+                let name = namer.name_pair(side(first, 0), side(second, 1));
                 (name.object, name.field)
             }
             NameSource::Program(symbols) => {

@@ -9,7 +9,7 @@ mod reader;
 
 use std::collections::HashMap;
 
-pub use path::{FieldPath, FieldStep};
+pub use path::{FieldPath, FieldStep, UnionUse};
 pub use reader::BtfError;
 
 /// Identifies a type within one [`KernelTypes`]; 0 is `void`.

@@ -2,8 +2,8 @@
 //!
 //! A range of bytes is followed downward as long as one member holds all of it. Unions offer several members: the one
 //! whose final field fits the range exactly is taken first, then one whose name is not private or padding (`__i_nlink`,
-//! `_pt_pad_1`), then one that is not the link used for deferred freeing (`struct rcu_head`), then the one declared first;
-//! so a name depends on the access and the type alone. Array elements all have one name, `fd_array[]`: an index would make
+//! `_pt_pad_1`), then one that is not the link used for deferred work (`struct rcu_head`) unless who accesses it is known to
+//! defer, then the one declared first; so a name depends on the access and the type alone. Array elements all have one name, `fd_array[]`: an index would make
 //! a finding of each of them.
 
 use super::{KernelTypes, Member, NESTING_LIMIT, Shape, TypeId};
@@ -20,6 +20,15 @@ pub struct FieldStep {
     pub offset_bytes: u64,
 }
 
+/// Which alternative of a union is meant where several fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnionUse {
+    /// What the object is for.
+    Plain,
+    /// The link by which the object waits for deferred work (`struct callback_head`).
+    Deferred,
+}
+
 /// The way from a structure down to a field.
 pub type FieldPath = Vec<FieldStep>;
 
@@ -27,7 +36,13 @@ impl KernelTypes {
     /// The path to the `size_bytes` bytes at `offset_bytes` of `structure`. Empty where no member lies there (padding).
     #[must_use]
     pub fn path(&self, structure: TypeId, offset_bytes: u64, size_bytes: u64) -> FieldPath {
-        let mut search = Search { types: self, start: offset_bytes, end: 0, steps: Vec::new() };
+        self.path_used(structure, offset_bytes, size_bytes, UnionUse::Plain)
+    }
+
+    /// As [`KernelTypes::path`], for a known use of the bytes.
+    #[must_use]
+    pub fn path_used(&self, structure: TypeId, offset_bytes: u64, size_bytes: u64, union_use: UnionUse) -> FieldPath {
+        let mut search = Search { types: self, start: offset_bytes, end: 0, union_use, steps: Vec::new() };
         search.end = offset_bytes.saturating_add(size_bytes.max(1));
         search.descend(structure);
         search.steps
@@ -38,6 +53,7 @@ struct Search<'a> {
     types: &'a KernelTypes,
     start: u64,
     end: u64,
+    union_use: UnionUse,
     steps: FieldPath,
 }
 
@@ -118,7 +134,7 @@ impl Search<'_> {
             let name = self.name_below(member, base);
             let private = name.starts_with('_') || name.contains("pad");
             let deferred = types.name(types.strip(member.kind)) == "callback_head";
-            (!exact, private, deferred, *index)
+            (!exact, private, deferred != (self.union_use == UnionUse::Deferred), *index)
         });
         best.map(|(_, member)| *member).or_else(|| {
             let mut members = types.members_of(aggregate).iter();

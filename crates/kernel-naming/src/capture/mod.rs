@@ -4,6 +4,7 @@
 //! no allocation, loops with fixed limits, and every value that comes from the guest is checked before it is used, so that
 //! a guest with damaged or hostile memory gives a poor name, and nothing else.
 
+mod maple;
 mod page;
 mod pointers;
 mod record;

@@ -20,6 +20,16 @@ pub(super) struct Head {
     pub kind: PageKind,
 }
 
+/// One of the equal places of a slab.
+struct Slot {
+    /// The `kmem_cache`.
+    cache: u64,
+    /// Where the object begins.
+    object: u64,
+    /// Bytes that were asked for.
+    size_bytes: u64,
+}
+
 impl Space<'_> {
     fn marked(&self, page: u64, offset: u64, mask: u64, value: u64) -> bool {
         self.field_u32(page, offset).is_some_and(|word| u64::from(word) & mask == value)
@@ -90,7 +100,15 @@ impl Space<'_> {
         }
     }
 
-    fn capture_slab_object(&self, capture: &mut ObjectCapture, head: &Head) -> Option<()> {
+    /// How many bytes from `address` on belong to the slab object that holds it.
+    pub fn allocated_behind(&self, address: u64) -> Option<u64> {
+        let head = self.head_page(self.direct_physical(address)? / PAGE_BYTES)?;
+        let slot = self.slab_slot(&head, address).filter(|_| head.kind == PageKind::Slab)?;
+        slot.object.checked_add(slot.size_bytes)?.checked_sub(address)
+    }
+
+    /// The place in a slab that holds `address`.
+    fn slab_slot(&self, head: &Head, address: u64) -> Option<Slot> {
         let numbers = &self.layout.numbers;
         let cache = self.field(head.page, numbers.slab_cache)?;
         let distance = u64::from(self.field_u32(cache, numbers.cache_size)?);
@@ -100,12 +118,16 @@ impl Space<'_> {
             return None;
         }
         let slab_start = self.direct_map.checked_add(head.frame.checked_mul(PAGE_BYTES)?)?;
-        let within = capture.address.checked_sub(slab_start)?;
-        capture.object = (slab_start + within / distance * distance).checked_add(padding)?;
+        let within = address.checked_sub(slab_start)?;
+        let object = (slab_start + within / distance * distance).checked_add(padding)?;
+        Some(Slot { cache, object, size_bytes: object_size })
+    }
+
+    fn capture_slab_object(&self, capture: &mut ObjectCapture, head: &Head) -> Option<()> {
+        let slot = self.slab_slot(head, capture.address)?;
         capture.kind = CaptureKind::Slab as u32;
-        capture.object_size = object_size;
-        capture.owner = cache;
-        let name = self.field(cache, numbers.cache_name)?;
+        (capture.object, capture.object_size, capture.owner) = (slot.object, slot.size_bytes, slot.cache);
+        let name = self.field(slot.cache, self.layout.numbers.cache_name)?;
         self.copy_text(name, &mut capture.cache_name);
         Some(())
     }

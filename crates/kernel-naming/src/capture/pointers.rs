@@ -87,7 +87,9 @@ impl PointerWalk {
             }
             slot = (slot + 1) % SLOT_COUNT;
         }
-        self.objects[self.count] = TypedObject { start, size_bytes: entry.size_bytes, kind, per_cpu };
+        let allocated = if entry.is_array() && !per_cpu { space.allocated_behind(start) } else { None };
+        let size_bytes = allocated.unwrap_or(0).max(entry.size_bytes);
+        self.objects[self.count] = TypedObject { start, size_bytes, kind, per_cpu };
         self.count += 1;
         self.slots[slot] = self.count as u16;
     }
@@ -108,6 +110,11 @@ impl PointerWalk {
             RootKind::PerCpuPointer => {
                 for base in per_cpu {
                     add_pointed(base.checked_add(root.address));
+                }
+            }
+            RootKind::PerCpuObject => {
+                for base in per_cpu {
+                    self.add(space, base.wrapping_add(root.address), root.target, false);
                 }
             }
             RootKind::Object => self.add(space, root.address, root.target, false),

@@ -162,6 +162,15 @@ impl ObjectCapture {
         text(&self.type_name)
     }
 
+    /// Notes the type that was found and where the typed part begins; of a name that is too long, what fits.
+    pub(super) fn set_type(&mut self, name: &str, start: u64) {
+        self.type_name = [0; NAME_BYTES];
+        for (byte, value) in self.type_name.iter_mut().zip(name.bytes()) {
+            *byte = value;
+        }
+        self.typed_start = start;
+    }
+
     /// The bytes, as the module describes them.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE_BYTES] {

@@ -1,8 +1,9 @@
 //! Sorts an address into its part of the kernel's address space and hands it to who knows that part.
 
+use super::maple;
 use super::pointers::PointerWalk;
 use super::record::{CaptureKind, ObjectCapture, PageKind};
-use super::space::{CPU_ENTRY_AREA_END, CPU_ENTRY_AREA_START, MODULES_END, MODULES_START, Space};
+use super::space::{CPU_ENTRY_AREA_END, CPU_ENTRY_AREA_START, MODULES_END, MODULES_START, PAGE_BYTES, Space};
 use crate::layout::{GuestLayout, RegionEntries};
 use crate::memory::GuestMemory;
 
@@ -49,8 +50,17 @@ impl<'a> WindowView<'a> {
         }
         let static_bytes = numbers.per_cpu_end.saturating_sub(numbers.per_cpu_start);
         let unit_bytes = variable(numbers.per_cpu_unit_variable).map_or(static_bytes, u64::from);
-        let per_cpu_unit_bytes = unit_bytes.clamp(static_bytes.min(PER_CPU_UNIT_LIMIT_BYTES), PER_CPU_UNIT_LIMIT_BYTES);
+        let unit_bytes = unit_bytes.clamp(static_bytes.min(PER_CPU_UNIT_LIMIT_BYTES), PER_CPU_UNIT_LIMIT_BYTES);
+        let used_bytes = per_cpu_used_bytes(&space).filter(|used| (static_bytes..=unit_bytes).contains(used));
+        let per_cpu_unit_bytes = used_bytes.unwrap_or(unit_bytes);
         Self { space, per_cpu, cpu_count: found, per_cpu_unit_bytes, walk: PointerWalk::new() }
+    }
+
+    /// The addresses of a CPU's part of the first per-CPU chunk; `None` for a CPU that is not there.
+    #[must_use]
+    pub fn per_cpu_area(&self, cpu: usize) -> Option<std::ops::Range<u64>> {
+        let start = self.per_cpu[..self.cpu_count].get(cpu)?.wrapping_add(self.space.layout.numbers.per_cpu_start);
+        Some(start..start.saturating_add(self.per_cpu_unit_bytes))
     }
 
     /// Whether the guest's memory holds the kernel that the layout was derived from: its banner is where it should be. False
@@ -70,9 +80,17 @@ impl<'a> WindowView<'a> {
         let kind = capture.capture_kind();
         let unnamed_page = matches!(capture.page(), PageKind::Reserved | PageKind::Other | PageKind::None);
         match kind {
+            CaptureKind::Slab if capture.cache_name() == maple::CACHE => {
+                if let Some(name) = maple::node_type(&self.space, capture.object) {
+                    capture.set_type(name, capture.object);
+                }
+            }
             CaptureKind::Slab => self.find_type(&mut capture),
             CaptureKind::Page | CaptureKind::Vmalloc if unnamed_page && !self.find_table(&mut capture) => {
-                self.find_type(&mut capture);
+                let in_chunk = kind == CaptureKind::Vmalloc && self.find_per_cpu_chunk(&mut capture);
+                if !in_chunk {
+                    self.find_type(&mut capture);
+                }
             }
             CaptureKind::PerCpu if capture.object >= self.space.layout.numbers.per_cpu_end => {
                 self.find_type(&mut capture);
@@ -141,10 +159,24 @@ impl<'a> WindowView<'a> {
             return;
         }
         let Some(entry) = self.space.layout.types.get(usize::from(found.kind)) else { return };
-        for (byte, value) in capture.type_name.iter_mut().zip(entry.name.bytes()) {
-            *byte = value;
+        capture.set_type(&entry.name, found.start);
+    }
+
+    /// Recognises an object in a later chunk of per-CPU memory, which lies in vmalloc space with the CPUs' parts as far
+    /// from each other as in the first one.
+    fn find_per_cpu_chunk(&mut self, capture: &mut ObjectCapture) -> bool {
+        for cpu in 0..self.cpu_count {
+            let offset = capture.address.wrapping_sub(self.per_cpu[cpu]);
+            let Some(found) = self.walk.find(&self.space, &self.per_cpu[..self.cpu_count], offset, true) else {
+                continue;
+            };
+            let Some(entry) = self.space.layout.types.get(usize::from(found.kind)) else { continue };
+            capture.kind = CaptureKind::PerCpu as u32;
+            (capture.object, capture.cpu) = (offset, cpu as u32);
+            capture.set_type(&entry.name, found.start);
+            return true;
         }
-        capture.typed_start = found.start;
+        false
     }
 
     /// Recognises a table that a variable points to.
@@ -170,4 +202,17 @@ impl<'a> WindowView<'a> {
         }
         false
     }
+}
+
+/// Bytes of each CPU's part of the first chunk that are in use: static variables, then what `pcpu_first_chunk` serves. The
+/// rest of a part was given back to the page allocator at boot (`pcpu_embed_first_chunk` in `mm/percpu.c`).
+fn per_cpu_used_bytes(space: &Space<'_>) -> Option<u64> {
+    let numbers = &space.layout.numbers;
+    if numbers.per_cpu_chunk_variable == 0 || numbers.per_cpu_base_variable == 0 {
+        return None;
+    }
+    let chunk = space.read_u64(numbers.per_cpu_chunk_variable)?;
+    let pages = space.field_u32(chunk, numbers.chunk_page_count)?;
+    let end = space.field(chunk, numbers.chunk_base_address)?.checked_add(u64::from(pages) * PAGE_BYTES)?;
+    end.checked_sub(space.read_u64(numbers.per_cpu_base_variable)?)
 }

@@ -7,7 +7,7 @@
 
 use super::known::{
     ARRAYS, CONTAINERS, CONTROLLERS, FDTABLE_LEAST_FILES, FILE_POINTERS, FILE_SYSTEMS, NODES, OPEN_FILES,
-    PER_CPU_POINTERS, POINTER_ARRAY_LIMIT, REGIONS,
+    PER_CPU_OBJECTS, PER_CPU_POINTERS, POINTER_ARRAY_LIMIT, REGIONS,
 };
 use super::pointers::{Edge, EdgeKind, Guard, Region, Root, RootKind, TYPE_NAME_LIMIT_BYTES, TypeEntry};
 use super::text::LAYOUT_VERSION;
@@ -102,6 +102,14 @@ impl Source<'_> {
             per_cpu_end: self.symbol("__per_cpu_end")?,
             cpu_count_variable: self.optional("nr_cpu_ids"),
             per_cpu_unit_variable: self.optional("pcpu_unit_size"),
+            per_cpu_base_variable: self.optional("pcpu_base_addr"),
+            per_cpu_chunk_variable: if self.types.structure("pcpu_chunk").is_some() {
+                self.optional("pcpu_first_chunk")
+            } else {
+                0
+            },
+            chunk_base_address: self.offset("pcpu_chunk", "base_addr").unwrap_or(0),
+            chunk_page_count: self.offset("pcpu_chunk", "nr_pages").unwrap_or(0),
             current_task: self.current_task()?,
             init_task: self.symbol("init_task")?,
             task_tasks: self.offset("task_struct", "tasks")?,
@@ -122,6 +130,9 @@ impl Source<'_> {
             vm_address: self.offset("vm_struct", "addr")?,
             vm_size: self.offset("vm_struct", "size")?,
             vm_caller: self.offset("vm_struct", "caller")?,
+            maple_tree_root: self.offset("maple_tree", "ma_root").unwrap_or(0),
+            maple_range_slots: self.offset("maple_range_64", "slot").unwrap_or(0),
+            maple_gap_range_slots: self.offset("maple_arange_64", "slot").unwrap_or(0),
         })
     }
 
@@ -305,6 +316,9 @@ impl Graph<'_> {
     fn add_roots(&mut self, numbers: &Numbers) {
         if let Some(target) = self.structure("task_struct") {
             self.roots.push(Root { kind: RootKind::PerCpuPointer, target, address: numbers.current_task });
+        }
+        for (variable, structure) in PER_CPU_OBJECTS {
+            self.add_root(RootKind::PerCpuObject, variable, structure);
         }
         for (variable, structure) in [
             ("init_task", "task_struct"),

@@ -102,9 +102,13 @@ pub(super) const PER_CPU_POINTERS: &[(&str, &str, &str)] = &[
     ("pglist_data", "per_cpu_nodestats", "per_cpu_nodestat"),
     ("shmem_sb_info", "used_blocks.counters", "percpu_counter.counters"),
     ("shmem_sb_info", "ino_batch", "shmem_sb_info.ino_batch"),
+    ("call_function_data", "pcpu", "cfd_percpu"),
 ];
 
-/// Pointers to arrays: structure, field, description of the array, least size.
+/// Per-CPU variables that hold pointers worth following.
+pub(super) const PER_CPU_OBJECTS: &[(&str, &str)] = &[("cfd_data", "call_function_data")];
+
+/// Pointers to arrays: structure, field, description of the array, size of an element or least size.
 pub(super) const ARRAYS: &[(&str, &str, &str, u64)] = &[
     ("fdtable", "fd", FILE_POINTERS, 8 * FDTABLE_LEAST_FILES as u64),
     ("fdtable", "open_fds", "fdtable.open_fds", 8),

@@ -131,8 +131,16 @@ numbers! {
     per_cpu_end,
     /// Variable `nr_cpu_ids`; 0 where it is a constant.
     cpu_count_variable,
-    /// Variable `pcpu_unit_size`: bytes of one CPU's part of the first chunk.
+    /// Variable `pcpu_unit_size`: bytes from one CPU's part of the first chunk to the next one's.
     per_cpu_unit_variable,
+    /// Variable `pcpu_base_addr`: where the first CPU's part begins.
+    per_cpu_base_variable,
+    /// Variable `pcpu_first_chunk`: the chunk that serves the end of each part; what lies behind was given back at boot.
+    per_cpu_chunk_variable,
+    /// `pcpu_chunk.base_addr`, in the first CPU's part.
+    chunk_base_address,
+    /// `pcpu_chunk.nr_pages`, of each part.
+    chunk_page_count,
     /// Offset, in the per-CPU area, of the pointer to the running task.
     current_task,
 
@@ -175,6 +183,13 @@ numbers! {
     vm_size,
     /// `vm_struct.caller`.
     vm_caller,
+
+    /// `maple_tree.ma_root`; 0 like the two below before 6.1, which has no such trees.
+    maple_tree_root,
+    /// `maple_range_64.slot`.
+    maple_range_slots,
+    /// `maple_arange_64.slot`.
+    maple_gap_range_slots,
 }
 
 /// Offsets and addresses of one kernel build, and the pointers that type what has no cache of its own.

@@ -11,8 +11,16 @@ pub const TYPE_NAME_LIMIT_BYTES: usize = 32;
 pub struct TypeEntry {
     /// Structure name, or a description with `[]` for an array (`file*[]`); no spaces.
     pub name: String,
-    /// Size of an object; for arrays the least size.
+    /// Size of an object; for arrays that of an element, or the least size.
     pub size_bytes: u64,
+}
+
+impl TypeEntry {
+    /// Whether objects reach to the end of the memory that was allocated for them.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        self.name.ends_with("[]")
+    }
 }
 
 /// A pointer, or several, in an object of a known type.
@@ -76,6 +84,8 @@ pub enum RootKind {
     Pointers(u32),
     /// The variable is a per-CPU pointer variable, one object for each CPU.
     PerCpuPointer,
+    /// The variable is a per-CPU object.
+    PerCpuObject,
     /// The variable is the head of a list that runs through the objects at this offset.
     List(u32),
 }

@@ -1,10 +1,10 @@
 //! The layout as text, one item per line; a version in the first line.
 //!
 //! ```text
-//! layout_version 1
+//! layout_version 2
 //! <number> <value>                                         every number of `Numbers`, once, in hexadecimal
 //! type <name> <size>                                       numbered from 0 in order
-//! root object|pointer|percpu <type> <address>
+//! root object|pointer|percpu|percpu_object <type> <address>
 //! root pointers:<count>|list:<offset> <type> <address>
 //! edge <type> pointer|pointers:<count>|percpu <offset> <type> <offset in target> [if <offset> <mask> <value>]
 //! region <name> <pointer> mask|shift <variable> <bytes of an entry>
@@ -19,7 +19,7 @@ use super::pointers::{Edge, EdgeKind, Guard, Region, RegionEntries, Root, RootKi
 use super::{GuestLayout, LayoutError, Numbers};
 
 /// Version of this text.
-pub(super) const LAYOUT_VERSION: u64 = 1;
+pub(super) const LAYOUT_VERSION: u64 = 2;
 /// More items of a kind than any derived layout has; a bound against hostile text.
 const ITEM_LIMIT: usize = 4096;
 /// Offsets within an object stay below this.
@@ -41,6 +41,7 @@ impl GuestLayout {
                 RootKind::Object => "object".to_owned(),
                 RootKind::Pointer => "pointer".to_owned(),
                 RootKind::PerCpuPointer => "percpu".to_owned(),
+                RootKind::PerCpuObject => "percpu_object".to_owned(),
                 RootKind::Pointers(count) => format!("pointers:{count:#x}"),
                 RootKind::List(offset) => format!("list:{offset:#x}"),
             };
@@ -119,6 +120,10 @@ impl GuestLayout {
             }
         }
         let fail = |problem: String| LayoutError::Text { line: last_line, problem };
+        if !text.is_empty() && !text.ends_with('\n') {
+            // A number that lost its last digits is a number.
+            return Err(fail("expected the line to end with a line feed: the text is cut off".to_owned()));
+        }
         if let Some(missing) = Numbers::KEYS.iter().find(|key| !seen.contains(*key)) {
             return Err(fail(format!("the text ends without `{missing}`")));
         }
@@ -223,6 +228,7 @@ impl<'a> Words<'a> {
             ("object", _) => RootKind::Object,
             ("pointer", _) => RootKind::Pointer,
             ("percpu", _) => RootKind::PerCpuPointer,
+            ("percpu_object", _) => RootKind::PerCpuObject,
             ("pointers", count) => RootKind::Pointers(count),
             ("list", offset) => RootKind::List(offset),
             (kind, _) => return Err(format!("expected the kind of a root, found {:?}", shortened(kind))),

@@ -9,8 +9,10 @@
 //! 4. The full path ends at a word such as `atomic_t` or `spinlock_t`, whose insides have no meaning of their own
 //!    (`i_rwsem.count`). The short path ends one level earlier, at the lock, list or work item that the field is part of
 //!    (`i_rwsem`).
-//! 5. Variables are called by their symbol, per-CPU ones with `per-CPU` in front; a field follows where the type is known.
-//! 6. Memory without type is called what it is: `kernel stack`, `page table`, `page cache page`, `user page`. A bare
+//! 5. Where it is the slab allocator that accesses a free object, the field is the `free list link`, and where a function
+//!    queues deferred work, of a union's alternatives the one for that (`f_rcuhead`).
+//! 6. Variables are called by their symbol, per-CPU ones with `per-CPU` in front; a field follows where the type is known.
+//! 7. Memory without type is called what it is: `kernel stack`, `page table`, `page cache page`, `user page`. A bare
 //!    `kmalloc-192`, `page` or `unknown` is no name ([`ObjectName::known`] is false).
 //!
 //! Nothing in a name depends on an address, so it survives another boot, and mostly another build.
@@ -22,7 +24,7 @@ mod tables;
 pub use function::FunctionName;
 pub use pair::{PairName, Sharing, Side};
 
-use crate::btf::{FieldStep, KernelTypes, TypeId};
+use crate::btf::{FieldStep, KernelTypes, TypeId, UnionUse};
 use crate::capture::{CaptureKind, ObjectCapture, PageKind};
 use crate::symbols::{KernelSymbols, without_number};
 
@@ -55,6 +57,17 @@ pub struct Namer {
     symbols: KernelSymbols,
 }
 
+/// What bytes are used for, as far as the accessing function tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// What their type says.
+    Plain,
+    /// As the link by which an object waits for deferred work, such as being freed behind a grace period.
+    Deferred,
+    /// As part of a free object: by the slab allocator.
+    FreeObject,
+}
+
 /// A byte range within a structure.
 #[derive(Clone, Copy)]
 struct Place {
@@ -85,11 +98,16 @@ impl Namer {
     /// Names the `size_bytes` bytes at `address`, which lie in the captured object.
     #[must_use]
     pub fn name(&self, capture: &ObjectCapture, address: u64, size_bytes: u64) -> ObjectName {
+        self.name_used(capture, address, size_bytes, Use::Plain)
+    }
+
+    /// As [`Namer::name`], for what a function is known to use the bytes for.
+    fn name_used(&self, capture: &ObjectCapture, address: u64, size_bytes: u64, used: Use) -> ObjectName {
         // Per-CPU memory and aliases of the image: `object` stands for the byte at `capture.address`.
         let canonical = capture.object.wrapping_add(address.wrapping_sub(capture.address));
         let within = address.wrapping_sub(capture.object);
         match capture.capture_kind() {
-            CaptureKind::Slab => self.slab_name(capture, address, size_bytes),
+            CaptureKind::Slab => self.slab_name(capture, address, size_bytes, used),
             CaptureKind::StructPage => self.page_structure_name(capture, within, size_bytes),
             CaptureKind::Page => self.page_name(capture, address, size_bytes),
             CaptureKind::PerCpu => self.per_cpu_name(capture, canonical, size_bytes),
@@ -107,18 +125,30 @@ impl Namer {
         }
     }
 
-    fn slab_name(&self, capture: &ObjectCapture, address: u64, size_bytes: u64) -> ObjectName {
+    fn slab_name(&self, capture: &ObjectCapture, address: u64, size_bytes: u64, used: Use) -> ObjectName {
+        let cache = capture.cache_name();
+        let offset = address.wrapping_sub(capture.object);
+        if used == Use::FreeObject {
+            // While it is free, an object is nothing but a link in its slab's list, whatever it was before.
+            let structure = tables::cache_structures(cache).find(|structure| self.types.structure(structure).is_some());
+            let object = structure.map_or_else(|| cache.to_owned(), |structure| format!("struct {structure}"));
+            let field = tables::FREE_LIST_LINK.to_owned();
+            return ObjectName {
+                object,
+                field: field.clone(),
+                full_field: field,
+                known: !cache.is_empty() && !tables::is_kmalloc(cache),
+            };
+        }
         if let Some(name) = self.typed_name(capture, address, size_bytes) {
             return name;
         }
-        let cache = capture.cache_name();
-        let offset = address.wrapping_sub(capture.object);
         if !tables::is_kmalloc(cache) {
             // Sizes are not compared: objects may be shorter than their structure, whose last array is cut to what the
             // machine needs (`kmem_cache.node`, the register state in `task_struct`).
             let structure = tables::cache_structures(cache).find_map(|structure| self.types.structure(structure));
             if let Some(structure) = structure {
-                return self.structure_name(Place { structure, offset, size_bytes });
+                return self.structure_name_used(Place { structure, offset, size_bytes }, used);
             }
         }
         // Memory from kmalloc, or a cache of a structure that BTF does not have.
@@ -139,6 +169,13 @@ impl Namer {
             }
             _ => address.wrapping_sub(capture.typed_start),
         };
+        // Elements of an array have one name, as they have within a structure.
+        let element = name.strip_suffix("[]").and_then(|element| self.types.structure(element));
+        if let Some((structure, stride)) = element.and_then(|id| Some((id, self.types.size_bytes(id)?)))
+            && offset.checked_rem(stride).is_some()
+        {
+            return Some(self.structure_name(Place { structure, offset: offset % stride, size_bytes }));
+        }
         Some(match self.types.structure(name) {
             Some(structure) => self.structure_name(Place { structure, offset, size_bytes }),
             None => ObjectName::at_offset(name, offset, true),
@@ -248,7 +285,12 @@ impl Namer {
 
     /// A field of a structure, the object being the innermost well-known one.
     fn structure_name(&self, place: Place) -> ObjectName {
-        let steps = self.types.path(place.structure, place.offset, place.size_bytes);
+        self.structure_name_used(place, Use::Plain)
+    }
+
+    fn structure_name_used(&self, place: Place, used: Use) -> ObjectName {
+        let union_use = if used == Use::Deferred { UnionUse::Deferred } else { UnionUse::Plain };
+        let steps = self.types.path_used(place.structure, place.offset, place.size_bytes, union_use);
         let mut structure = self.types.name(place.structure);
         let mut rest = steps.as_slice();
         for (index, step) in steps.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The name of a shared line: what both cores touched.
 
-use super::{Namer, ObjectName};
+use super::{Namer, ObjectName, Use, tables};
 use crate::capture::ObjectCapture;
 
 /// What one core touched of a shared line.
@@ -12,6 +12,20 @@ pub struct Side<'a> {
     pub address: u64,
     /// Bytes touched.
     pub size_bytes: u64,
+    /// The function that touched them ([`FunctionName::identity`](super::FunctionName)), empty where unknown.
+    pub function: &'a str,
+}
+
+impl Side<'_> {
+    fn used(&self) -> Use {
+        if tables::is_slab_function(self.function) {
+            Use::FreeObject
+        } else if tables::is_deferring_function(self.function) {
+            Use::Deferred
+        } else {
+            Use::Plain
+        }
+    }
 }
 
 /// Whether two cores touched common bytes or only a common line.
@@ -47,10 +61,13 @@ impl Namer {
             // The common bytes; they lie in both objects, so either capture will do. The one that is further in begins at
             // the common bytes.
             let capture = if first.address >= second.address { first.capture } else { second.capture };
-            let name = self.name(capture, start, end - start);
+            // Where the two use the bytes for different things, what the object is for names them best.
+            let used = if first.used() == second.used() { first.used() } else { Use::Plain };
+            let name = self.name_used(capture, start, end - start, used);
             return PairName { object: name.object, field: name.field, sharing: Sharing::True, known: name.known };
         }
-        let names = [first, second].map(|side| self.name(side.capture, side.address, side.size_bytes));
+        let name = |side: Side<'_>| self.name_used(side.capture, side.address, side.size_bytes, side.used());
+        let names = [first, second].map(name);
         let known = names.iter().all(|name| name.known);
         let [mut low, mut high] = names;
         if (&high.object, &high.full_field) < (&low.object, &low.full_field) {

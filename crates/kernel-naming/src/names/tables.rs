@@ -279,6 +279,55 @@ const VMALLOC_CALLERS: &[(&str, &str)] = &[
     ("pcpu_create_chunk", DYNAMIC_PER_CPU),
 ];
 
+/// What the slab allocator keeps in a free object.
+pub(super) const FREE_LIST_LINK: &str = "free list link";
+
+/// Functions of the slab allocator that read or write links of free objects (`mm/slub.c`).
+const SLAB_FUNCTIONS: &[&str] = &[
+    "___slab_alloc",
+    "__kmalloc",
+    "__kmalloc_node",
+    "__kmalloc_node_track_caller",
+    "__kmem_cache_alloc_bulk",
+    "__kmem_cache_alloc_node",
+    "__kmem_cache_free",
+    "__slab_alloc",
+    "__slab_free",
+    "__unfreeze_partials",
+    "allocate_slab",
+    "deactivate_slab",
+    "get_partial_node",
+    "kfree",
+    "kmalloc_node_trace",
+    "kmalloc_trace",
+    "kmem_cache_alloc",
+    "kmem_cache_alloc_bulk",
+    "kmem_cache_alloc_lru",
+    "kmem_cache_alloc_node",
+    "kmem_cache_free",
+    "kmem_cache_free_bulk",
+];
+
+/// Functions that queue an object for later by a link in it (`kernel/rcu`, `kernel/task_work.c`).
+const DEFERRING_FUNCTIONS: &[&str] = &[
+    "__call_rcu_common",
+    "call_rcu",
+    "kvfree_call_rcu",
+    "rcu_cblist_dequeue",
+    "rcu_do_batch",
+    "rcu_segcblist_enqueue",
+    "task_work_add",
+    "task_work_run",
+];
+
+pub(super) fn is_slab_function(function: &str) -> bool {
+    SLAB_FUNCTIONS.contains(&function)
+}
+
+pub(super) fn is_deferring_function(function: &str) -> bool {
+    DEFERRING_FUNCTIONS.contains(&function)
+}
+
 fn find<'a>(table: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
     table.iter().find(|entry| entry.0 == name).map(|entry| entry.1)
 }

@@ -30,6 +30,9 @@ const CPU_COUNT: u64 = 0x300;
 const UNIT_BYTES: u64 = 0x308;
 const BANNER: u64 = 0x400;
 pub const INIT_TASK: u64 = 0x1000;
+/// Variables `pcpu_base_addr` and `pcpu_first_chunk`.
+pub const PER_CPU_BASE: u64 = 0x310;
+pub const PER_CPU_CHUNK: u64 = 0x318;
 pub const TREE_ROOT: u64 = 0x500;
 pub const SUPER_BLOCKS: u64 = 0x510;
 pub const TABLE_POINTER: u64 = 0x520;
@@ -55,7 +58,7 @@ pub fn direct(physical: u64) -> u64 {
 
 pub fn layout() -> GuestLayout {
     let numbers = Numbers {
-        layout_version: 1,
+        layout_version: 2,
         image_start: image(0),
         code_end: image(0x80),
         image_end: image(0x10_0000),
@@ -88,6 +91,10 @@ pub fn layout() -> GuestLayout {
         per_cpu_end: PER_CPU_STATIC,
         cpu_count_variable: image(CPU_COUNT),
         per_cpu_unit_variable: image(UNIT_BYTES),
+        per_cpu_base_variable: image(PER_CPU_BASE),
+        per_cpu_chunk_variable: image(PER_CPU_CHUNK),
+        chunk_base_address: 48,
+        chunk_page_count: 20,
         current_task: CURRENT_TASK,
         init_task: image(INIT_TASK),
         task_tasks: 16,
@@ -108,6 +115,9 @@ pub fn layout() -> GuestLayout {
         vm_address: 0,
         vm_size: 16,
         vm_caller: 8,
+        maple_tree_root: 16,
+        maple_range_slots: 120,
+        maple_gap_range_slots: 88,
     };
     let kind = |name: &str, size_bytes: u64| TypeEntry { name: name.to_owned(), size_bytes };
     let types = vec![
