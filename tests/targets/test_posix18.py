@@ -36,7 +36,10 @@ def is_pair(test: TestCase) -> bool:
     return test.calls[0].call != test.calls[1].call
 
 
-@pytest.mark.parametrize("file_system", ["tmpfs", "ramfs"])
+@pytest.mark.parametrize(
+    "file_system",
+    ["tmpfs", "ramfs", "ext4", *(pytest.param(name, marks=pytest.mark.long) for name in ("xfs", "btrfs"))],
+)
 def test_linux_does_what_the_model_says(file_system: str) -> None:
     target = LinuxTarget(f"linux:fs={file_system}", Options(file_system))
     try:

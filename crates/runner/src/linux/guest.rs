@@ -9,6 +9,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use commutant_wire::batch::Batch;
@@ -98,11 +99,13 @@ fn coordinate(crew: Crew<Linux>, mut region: Region) {
     }
 }
 
-/// Writes a line to the console, which the host keeps.
+/// Writes a line to the console, which the host keeps, and waits until it is out: the machine may end at once.
 pub fn complain(text: &str) {
     if let Ok(mut console) = OpenOptions::new().write(true).open("/dev/console") {
         // Nothing is left to do if the console does not work.
         let _ = writeln!(console, "commutant-runner: {text}");
+        // SAFETY: a live descriptor.
+        unsafe { libc::tcdrain(console.as_raw_fd()) };
     }
 }
 

@@ -1,0 +1,172 @@
+"""File systems under test: disks that their own tools make, kernels that lack one, and what is shared on them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from commutant import artifacts, checking
+from commutant.errors import RunError, UsageError
+from commutant.lang.load import load_interface
+from commutant.targets.base import Job
+from commutant.targets.linux.emulator import find_emulator
+from commutant.targets.linux.file_systems import DISK_BYTES, FILE_SYSTEMS, FileSystem, make_disk, tool_version
+from commutant.targets.linux.kernel import default_kernel
+from commutant.targets.linux.machine import Hardware
+from commutant.targets.linux.snapshot import Guest, take_snapshot
+from commutant.targets.linux.target import LinuxTarget, Options
+from commutant.testgen.corpus import Corpus
+from commutant.testgen.generation import generate
+from commutant.testgen.testcase import TestCase
+from tests.targets.handwritten import CREATE_CREATE, RIGHT
+
+MAGIC = {"ext4": (0x438, b"\x53\xef"), "xfs": (0, b"XFSB"), "btrfs": (0x10040, b"_BHRfS_M")}
+"""Where the kernel looks for what tells the file system from others."""
+
+
+@cache
+def corpus() -> Corpus:
+    """Tests of names."""
+    return generate(load_interface("names"), ("open", "link"), level="conflict")
+
+
+def sample() -> list[TestCase]:
+    """Thirty of them, the same each time, and those written by hand."""
+    return [*RIGHT, *random.Random(30).sample(corpus().tests, 30)]
+
+
+@pytest.mark.parametrize("name", MAGIC)
+def test_a_disk_holds_the_file_system_in_few_bytes(name: str) -> None:
+    parts = make_disk(FILE_SYSTEMS[name])
+    place, magic = MAGIC[name]
+    assert any(start <= place and content[place - start :].startswith(magic) for start, content in parts)
+    ends = [start + len(content) for start, content in parts]
+    assert all(end < start for end, (start, _) in zip(ends, parts[1:], strict=False))
+    assert ends[-1] <= DISK_BYTES
+    assert sum(len(content) for _, content in parts) < DISK_BYTES // 100
+
+
+def test_file_systems_without_a_disk_get_none() -> None:
+    for name in FILE_SYSTEMS.keys() - MAGIC.keys():
+        assert make_disk(FILE_SYSTEMS[name]) == []
+        assert tool_version(FILE_SYSTEMS[name]) == ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        (("mkfs.nowhere",), "mkfs.nowhere is not there; run `make setup`, or install Debian's nowhere-progs"),
+        (("mke2fs", "-t", "nonsense"), "mke2fs -t nonsense .*disk: "),
+        (("false",), "false .*disk: exit code 1"),
+    ],
+)
+def test_a_tool_that_is_missing_or_fails_is_one_line(tool: tuple[str, ...], expected: str) -> None:
+    with pytest.raises(RunError, match=expected) as caught:
+        make_disk(FileSystem("nowhere", tool=tool, package="nowhere-progs"))
+    assert "\n" not in str(caught.value)
+
+
+def _guest(file_system: str) -> Guest:
+    entry = FILE_SYSTEMS[file_system]
+    return Guest(default_kernel(), artifacts.runner_path(), Hardware(2, entry.memory_mib), entry)
+
+
+def _without_modules(guest: Guest) -> Guest:
+    return replace(guest, kernel=replace(guest.kernel, load_orders={}))
+
+
+def _without_disk_driver(guest: Guest) -> Guest:
+    orders = {name: order for name, order in guest.kernel.load_orders.items() if name != "brd"}
+    return replace(guest, kernel=replace(guest.kernel, load_orders=orders))
+
+
+def _badly_mounted(guest: Guest) -> Guest:
+    return replace(guest, mount_options="data=nonsense")
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "expected"),
+    [
+        (_without_modules, UsageError, "does not have the file system ext4: it is no part of it, and no module came"),
+        pytest.param(_without_disk_driver, RunError, "/dev/ram0: No such file or directory", marks=pytest.mark.long),
+        (_badly_mounted, RunError, "mounting ext4 on /w with data=nonsense: Invalid argument"),
+    ],
+)
+def test_a_guest_that_cannot_mount_says_why(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Guest], Guest],
+    kind: type[Exception],
+    expected: str,
+) -> None:
+    guest = change(_guest("ext4"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(kind, match=expected) as caught:
+        take_snapshot(find_emulator(), guest, lambda _doing: None)
+    assert "\n" not in str(caught.value)
+    assert [path.suffix for path in (tmp_path / "commutant" / "snapshots").iterdir()] == [".lock"]
+
+
+@pytest.fixture(
+    scope="module", params=["ext4", *(pytest.param(fs, marks=pytest.mark.long) for fs in ("xfs", "btrfs", "overlay"))]
+)
+def target(request: pytest.FixtureRequest) -> Iterator[LinuxTarget]:
+    """The target on each, started: the self-test has passed."""
+    target = LinuxTarget(f"linux:fs={request.param}", Options(request.param))
+    target.start(lambda _: None, 2)
+    yield target
+    target.close()
+
+
+def test_calls_do_what_they_do_on_tmpfs(target: LinuxTarget) -> None:
+    (session,) = target.sessions(1)
+    jobs = [Job(test, order) for test in sample() for order in range(len(test.orders))]
+    for record in session.run(jobs):
+        assert (record.wrong, record.crashed) == (None, None), record.job.test.id
+    session.close()
+
+
+OWN = {
+    "ext4": ("struct ext4_inode_info.", "ext4_create"),
+    "xfs": ("struct xfs_inode.", "xfs_create"),
+    "btrfs": ("struct btrfs_inode.", "btrfs_create"),
+    "overlay": ("struct ovl_", "ovl_create"),
+}
+"""A type that only the file system's module has, and a function of it."""
+
+
+def test_types_and_functions_of_modules_are_named(target: LinuxTarget) -> None:
+    (session,) = target.sessions(1)
+    records = list(session.run([Job(CREATE_CREATE, order) for order in (0, 1, 0, 1)]))
+    session.close()
+    kind, function = OWN[target.options.file_system]
+    names = {finding.name for record in records for finding in record.findings}
+    frames = {frame for record in records for finding in record.findings for frame in finding.first.stack}
+    assert any(kind in name for name in names), names
+    assert any(frame.startswith(f"{function}+") for frame in frames), frames
+
+
+def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) -> None:
+    """An unknown non-maskable interrupt, which this kernel is told to panic at, falls into some window."""
+    target = LinuxTarget("linux", Options(append="unknown_nmi_panic=1"))
+    with checking.new(corpus(), target, jobs=1, repeats=1, directory=tmp_path / "run") as check:
+        check.start(lambda _doing: None)
+        (session,) = check._sessions
+        done: list[int] = []
+
+        def interrupt(_progress: object, _rate: float) -> None:
+            if not done:
+                session.monitor.execute("inject-nmi")  # type: ignore[attr-defined]
+            done.append(1)
+
+        run = check.run(interrupt)
+    counts = run.summary.counts
+    assert (counts.crashed, counts.wrong_result, counts.skipped) == (1, 0, 0)
+    assert counts.tests == len(corpus().tests)
+    (crashed,) = [verdict for verdict in run.verdicts() if verdict.outcome == "crashed"]
+    assert "Kernel panic" in crashed.detail
