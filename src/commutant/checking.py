@@ -1,6 +1,6 @@
 """A check from corpus to run directory: start the target, run the campaign, keep what it finds, close everything.
 
-    with new(corpus, load_target("linux:fs=ramfs"), jobs=2) as check:    # or resume(Path("runs/names-linux-1"), jobs=2)
+    with new(corpus, load_target("linux:fs=ramfs"), jobs=2) as check:    # or repeat, or resume(Path("runs/x"), jobs=2)
         check.start(print)
         run = check.run()
 
@@ -18,6 +18,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -30,9 +31,11 @@ from commutant.mtrace.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
 from commutant.rundir import (
     FINDINGS_FILE,
     REPORT_FILE,
+    Generated,
     Run,
     RunInfo,
     RunWriter,
+    hash_of_tests,
     load_run,
     new_directory,
     safe_folder_name,
@@ -60,16 +63,35 @@ def new(
     repeats: int = DEFAULT_REPEATS,
     seed: int = 0,
     directory: Path | None = None,
+    generated: Generated | None = None,
 ) -> Check:
     """A check of a corpus on a target, into a new run directory (default: see `rundir.new_directory`).
 
-    Raises UsageError if the corpus has no tests.
+    `generated` says how the corpus was made, for who repeats the run without it. Raises UsageError if the corpus has no
+    tests.
     """
     if not corpus.tests:
         lost = sum(corpus.without_setup.values())
         reason = f"; {lost} classes have states that no calls build" if lost else ""
         raise UsageError(f"no tests of {corpus.interface} to run: expected a set of calls with at least one{reason}")
-    return Check(corpus, target, jobs=jobs, repeats=repeats, seed=seed, directory=directory, resumed=None)
+    plan = Plan(repeats, seed, generated)
+    return Check(corpus, target, plan, jobs=jobs, directory=directory)
+
+
+def repeat(info: RunInfo, corpus: Corpus, *, jobs: int, directory: Path | None = None) -> Check:
+    """A check that does again what a run did: its tests in its order on its target.
+
+    Raises UsageError if the corpus is another one than the run had, and at the start if the target is.
+    """
+    if hash_of_tests(corpus) != info.tests_sha256:
+        what = f"{len(corpus.tests)} tests of model {corpus.model_hash}"
+        then = f"{info.tests} tests of model {info.model}" + ("" if info.tests_sha256 else ", without their hash")
+        raise UsageError(
+            f"these are not the tests of the run: {what}, the run had {then}; use the model and the version of then "
+            f"({info.commutant}), or its corpus"
+        )
+    plan = Plan(info.repeats, info.seed, info.generated)
+    return Check(corpus, load_target(info.target), plan, jobs=jobs, directory=directory, repeated=info)
 
 
 def resume(path: Path, jobs: int) -> Check:
@@ -77,33 +99,40 @@ def resume(path: Path, jobs: int) -> Check:
     run = load_run(path)
     if run.complete:
         raise UsageError(f"{path} is complete, nothing is left to run; `commutant report {path}` shows it")
-    target = load_target(run.info.target)
-    return Check(
-        run.corpus, target, jobs=jobs, repeats=run.info.repeats, seed=run.info.seed, directory=path, resumed=run
-    )
+    plan = Plan(run.info.repeats, run.info.seed, run.info.generated)
+    return Check(run.corpus, load_target(run.info.target), plan, jobs=jobs, directory=path, resumed=run)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a check goes: windows per order, the seed of the tests' order, how the tests were made (None: unknown)."""
+
+    repeats: int
+    seed: int
+    generated: Generated | None
 
 
 class Check:
-    """One check; made by `new` or `resume`, then `start`, then `run`, each once."""
+    """One check; made by `new`, `repeat` or `resume`, then `start`, then `run`, each once."""
 
     def __init__(
         self,
         corpus: Corpus,
         target: Target,
+        plan: Plan,
         *,
         jobs: int,
-        repeats: int,
-        seed: int,
         directory: Path | None,
-        resumed: Run | None,
+        resumed: Run | None = None,
+        repeated: RunInfo | None = None,
     ) -> None:
         self.target = target
         self.corpus = corpus
+        self._plan = plan
         self._jobs = jobs
-        self._repeats = repeats
-        self._seed = seed
         self._directory = directory
         self._resumed = resumed
+        self._repeated = repeated
         self._sessions: Sequence[Session] = ()
         self._start_seconds = 0.0
         self._implemented: dict[tuple[str, tuple[str, ...]], bool] = {}
@@ -142,8 +171,10 @@ class Check:
 
     def _open(self) -> RunWriter:
         if self._resumed is not None:
-            self._refuse_another_target(self._resumed)
+            self._refuse_another_target(self._resumed.info, str(self._resumed.path))
             return RunWriter.resume(self._resumed)
+        if self._repeated is not None:
+            self._refuse_another_target(self._repeated, "the run")
         corpus = self.corpus
         default_name = f"{safe_folder_name(corpus.interface)}-{safe_folder_name(self.target.argument)}"
         description = dict(self.target.describe())
@@ -158,11 +189,13 @@ class Check:
             tests=len(corpus.tests),
             target=self.target.argument,
             target_description=description,
-            seed=self._seed,
-            repeats=self._repeats,
+            seed=self._plan.seed,
+            repeats=self._plan.repeats,
             jobs=self._jobs,
             started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             machine=_machine(),
+            tests_sha256=hash_of_tests(corpus),
+            generated=self._plan.generated,
         )
         try:
             return RunWriter.create(path, info, corpus)
@@ -170,14 +203,15 @@ class Check:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it that could be lost
             raise
 
-    def _refuse_another_target(self, run: Run) -> None:
-        """Verdicts of two kernels (or QEMUs) do not belong into one run."""
-        was, now = dict(run.info.target_description), json.loads(json.dumps(dict(self.target.describe())))
+    def _refuse_another_target(self, info: RunInfo, what: str) -> None:
+        """Verdicts of two kernels (or QEMUs) do not belong into one run, nor are they those of a run repeated."""
+        corpus = self._resumed.path if self._resumed else "CORPUS"
+        was, now = dict(info.target_description), json.loads(json.dumps(dict(self.target.describe())))
         for key in sorted(was.keys() | now.keys()):
-            if was.get(key) != now.get(key):
+            if was.get(key) != now.get(key) and not (self._repeated and key == "host"):
                 raise UsageError(
-                    f"{run.path} was started with {key} {was.get(key)!r:.80}, this is {now.get(key)!r:.80}; "
-                    f"check its corpus anew: `commutant check {run.path} --target {run.info.target}`"
+                    f"{what} was started with {key} {was.get(key)!r:.80}, this is {now.get(key)!r:.80}; "
+                    f"check its corpus anew: `commutant check {corpus} --target {info.target}`"
                 )
 
     def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[Tally, float]:
@@ -225,9 +259,11 @@ class Check:
                 else:
                     keep(test, skipped(test, f"{self.target.argument} does not know the call {unknown}"), 0.0)
             done_before = tally.tests
-            campaign = Campaign(runnable, take, repeats=self._repeats, seed=self._seed)
+            campaign = Campaign(runnable, take, repeats=self._plan.repeats, seed=self._plan.seed)
             campaign.run(self._sessions, tell)
-            asked = ask_other_seeds(self.target, suspects, jobs=self._jobs, repeats=self._repeats, seed=self._seed)
+            asked = ask_other_seeds(
+                self.target, suspects, jobs=self._jobs, repeats=self._plan.repeats, seed=self._plan.seed
+            )
             for test, verdict in asked:
                 keep(test, verdict, time.monotonic() - started)
             return tally, seconds_before + time.monotonic() - started

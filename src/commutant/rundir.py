@@ -18,6 +18,7 @@ reading skips and resuming cuts off. All other files appear under their name onl
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import itertools
 import json
 import os
@@ -53,11 +54,40 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
 @dataclass(frozen=True, slots=True)
+class Generated:
+    """How a corpus was made: from an interface argument, for sets of `size` calls out of `calls` (None: all)."""
+
+    interface: str
+    calls: tuple[str, ...] | None
+    size: int
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Generated:
+        """Reads what `asdict` gives; raises KeyError, TypeError or ValueError for anything else."""
+        interface, calls, size = raw["interface"], raw["calls"], raw["size"]
+        if type(interface) is not str or type(size) is not int or not 1 <= size <= 9:
+            raise ValueError(f"generated: expected an interface and a size, got {interface!r:.80} and {size!r:.20}")
+        if calls is not None and (type(calls) is not list or not all(type(call) is str for call in calls)):
+            raise ValueError("generated: expected names of calls")
+        return cls(interface, None if calls is None else tuple(calls), size)
+
+
+def hash_of_tests(corpus: Corpus) -> str:
+    """The SHA-256 of the ids of all tests in their order, and so of the tests."""
+    digest = hashlib.sha256()
+    for test in corpus.tests:
+        digest.update(f"{test.id}\n".encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class RunInfo:
     """The content of `run.json` (docs/schemas/run.schema.json).
 
     `target` is the target argument, `target_description` what the target says of itself (kernel, QEMU, options),
-    `started` a UTC time in ISO 8601, `machine` what the campaign ran on, `command` the command line.
+    `started` a UTC time in ISO 8601, `machine` what the campaign ran on, `command` the command line. `tests_sha256` is
+    `hash_of_tests`, and `generated` says how the tests are made again; None if they came out of a file. Runs of earlier
+    versions have neither.
     """
 
     commutant: str
@@ -74,6 +104,8 @@ class RunInfo:
     jobs: int
     started: str
     machine: Mapping[str, object]
+    tests_sha256: str = ""
+    generated: Generated | None = None
 
     def to_json(self) -> dict[str, object]:
         """The JSON document."""
@@ -94,7 +126,12 @@ class RunInfo:
             for key in keys:
                 if type(raw[key]) is not kind:
                     raise ValueError(f"{key}: expected {kind.__name__}, got {type(raw[key]).__name__}")
-        return cls(**{key: raw[key] for key in cls.__slots__})
+        given = {key: raw[key] for key in cls.__slots__ if key in raw}
+        if type(given.get("tests_sha256", "")) is not str:
+            raise ValueError("tests_sha256: expected str")
+        if given.get("generated") is not None:
+            given["generated"] = Generated.from_json(given["generated"])
+        return cls(**given)
 
 
 def safe_folder_name(text: str) -> str:
@@ -245,7 +282,7 @@ class Run:
 
     def __init__(self, path: Path, corpus: Corpus | None = None) -> None:
         self.path = path
-        self.info = _read_document(path / RUN_FILE, RunInfo.from_json)
+        self.info = load_run_info(path / RUN_FILE)
         self._corpus = corpus
 
     @property
@@ -341,6 +378,11 @@ def load_run(path: Path, corpus: Corpus | None = None) -> Run:
     if not (path / RUN_FILE).exists():
         raise UsageError(f"{path} has no {RUN_FILE}; expected a run directory as `commutant check` makes it")
     return Run(path, corpus)
+
+
+def load_run_info(path: Path) -> RunInfo:
+    """What a `run.json` says, wherever it lies; raises UsageError, one line, if it is none or damaged."""
+    return _read_document(path, RunInfo.from_json)
 
 
 def _load_json(content: bytes) -> Any:

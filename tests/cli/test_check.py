@@ -129,10 +129,63 @@ def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
     assert Path("run/verdicts.jsonl").read_bytes() == before
 
 
+def test_a_run_is_repeated_from_its_run_json_alone(commutant, folder):
+    arguments = ["--calls", "stat,stat", "--target", "fake:outcome=unstable", "--seed", "5", "--repeats", "2"]
+    first = commutant("check", "names", *arguments, "-o", "first", "--format", "json")
+    Path("run.json").write_bytes(Path("first/run.json").read_bytes())
+    again = commutant("check", "--repeat", "run.json", "-o", "again", "--format", "json")
+    assert again.returncode == first.returncode == 0
+    figures = [{**summary(answer), "seconds": 0, "start_seconds": 0} for answer in (first, again)]
+    assert figures[0] == figures[1] and figures[0]["unstable"] > 0
+    infos = [json.loads(Path(run, "run.json").read_text()) for run in ("first", "again")]
+    assert {key for key in infos[0] if infos[0][key] != infos[1][key]} <= {"started", "command"}
+    verdicts = [Path(run, "verdicts.jsonl").read_text().splitlines() for run in ("first", "again")]
+    tests = [[json.loads(line).get("test") for line in lines] for lines in verdicts]
+    assert tests[0] == tests[1]
+
+
+def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
+    assert commutant(*CHECK, "fake", "-o", "first").returncode == 0
+    again = commutant("check", "--repeat", "first/run.json", "-o", "again", "--format", "json")
+    assert again.returncode == 0 and summary(again)["tests"] == 10
+    Path("alone.json").write_bytes(Path("first/run.json").read_bytes())
+    Path("corpus.jsonl.gz").unlink()
+    alone = commutant("check", "--repeat", "alone.json")
+    assert alone.returncode == 2 and "expected it as corpus.jsonl.gz beside run.json" in one_line(alone)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"target_description": {"kernel": "other"}}, "the run was started with kernel 'other', this is 'none'"),
+        ({"tests_sha256": "00"}, "these are not the tests of the run"),
+        ({"tests_sha256": 0}, "damaged (tests_sha256: expected str)"),
+        ({"generated": {"interface": "names", "calls": None, "size": 0}}, "damaged (generated: expected an interface"),
+        (
+            {"generated": {"interface": "names", "calls": [7], "size": 2}},
+            "damaged (generated: expected names of calls)",
+        ),
+        ({"generated": {"interface": "nope", "calls": None, "size": 2}}, "unknown interface 'nope'"),
+        ({"generated": None}, "these are not the tests of the run"),
+        ({"target": "nope"}, "unknown target 'nope'"),
+        ({"schema_version": 9}, "expected a run of schema_version 1, got 9"),
+        ({"seed": "0"}, "damaged (seed: expected int, got str)"),
+    ],
+)
+def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expected):
+    commutant("check", "names", "--calls", "stat,stat", "--target", "fake", "-o", "first")
+    info = json.loads(Path("first/run.json").read_text())
+    Path("run.json").write_text(json.dumps({**info, **changes}))
+    answer = commutant("check", "--repeat", "run.json", "-o", "again")
+    assert answer.returncode == 2
+    assert expected in one_line(answer)
+    assert not Path("again").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["check"], "expected an interface or a corpus, or --resume RUN"),
+        (["check"], "expected an interface or a corpus, --resume RUN or --repeat RUN.JSON"),
         (["check", "nope", "--target", "fake"], "unknown interface 'nope'"),
         (["check", "/", "--target", "fake"], "/ has no corpus.jsonl.gz; expected an interface, a corpus, or"),
         (["check", "missing.jsonl.gz", "--target", "fake"], "cannot read the corpus missing.jsonl.gz"),
@@ -148,6 +201,11 @@ def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
         (["check", "--resume", "missing"], "missing is not a directory"),
         (["check", "--resume", ".", "--seed", "1"], "--resume takes everything from the run: --seed cannot be given"),
         (["check", "names", "--resume", "."], "an interface or corpus cannot be given"),
+        (["check", "--repeat", "missing"], "cannot read missing: No such file"),
+        (["check", "--repeat", "."], "cannot read .: Is a directory"),
+        (["check", "--repeat", "corpus.jsonl.gz"], "corpus.jsonl.gz is damaged"),
+        (["check", "--repeat", "run.json", "--target", "fake"], "--repeat takes everything from the run: --target"),
+        (["check", "--repeat", "x", "--resume", "y"], "--repeat cannot be given"),
         (["check", "--nope"], "No such option"),
     ],
 )

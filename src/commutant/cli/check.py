@@ -15,7 +15,12 @@ from commutant.mtrace.verdict import DEFAULT_REPEATS
 if TYPE_CHECKING:
     from commutant.checking import Check
     from commutant.mtrace.campaign import Progress
-    from commutant.rundir import Run
+    from commutant.rundir import Run, RunInfo
+    from commutant.testgen.corpus import Corpus
+
+
+_OF_THE_RUN = ("what", "target", "calls", "size", "level", "repeats", "seed")
+"""Parameters that a run that is resumed or repeated has already."""
 
 
 @click.command(
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
         "commutant check tests/open-link.jsonl.gz --target linux -o runs/today --fail-on findings",
         "commutant check names --target linux --fail-on new --baseline runs/names-linux-1",
         "commutant check --resume runs/names-linux-1",
+        "commutant check --repeat runs/names-linux-1/run.json -o runs/again",
         "commutant check names --format json | jq .conflict_free",
     ),
 )
@@ -66,6 +72,12 @@ if TYPE_CHECKING:
     metavar="RUN",
     help="Go on with an interrupted run, as it was started.",
 )
+@click.option(
+    "--repeat",
+    type=click.Path(path_type=Path),
+    metavar="RUN.JSON",
+    help="Do again what a run did, from its run.json: the same tests, target, order and number of windows.",
+)
 @options.output("New run directory.  [default: runs/<interface>-<target>-<n>]")
 @options.output_format("text", "json")
 @click.pass_context
@@ -85,6 +97,7 @@ def command(
     baseline: tuple[Path, ...],
     suppress: Path | None,
     resume: Path | None,
+    repeat: Path | None,
     output: Path | None,
     format_: str,
 ) -> int:
@@ -96,7 +109,7 @@ def command(
     Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
     """
     from commutant import checking
-    from commutant.rundir import load_run
+    from commutant.rundir import Generated, load_run, load_run_info
     from commutant.targets.registry import load_target
     from commutant.testgen.corpus import read_corpus, select_tests
 
@@ -105,16 +118,22 @@ def command(
     known = [load_run(path) for path in baseline]
     suppressions = results.load_suppressions(suppress)
     if resume is not None:
-        _refuse(ctx, "--resume takes everything from the run", "what", "target", "calls", "size", "level", "repeats")
-        _refuse(ctx, "--resume takes everything from the run", "seed", "no_cache", "output")
+        _refuse(ctx, "--resume takes everything from the run", *_OF_THE_RUN, "no_cache", "output", "repeat")
         check = checking.resume(resume, jobs)
+    elif repeat is not None:
+        _refuse(ctx, "--repeat takes everything from the run", *_OF_THE_RUN)
+        _refuse_existing(output)
+        info = load_run_info(repeat)
+        corpus = _corpus_of_run(info, repeat, jobs=jobs, executor=executor, no_cache=no_cache)
+        if ctx.get_parameter_source("jobs") is not click.core.ParameterSource.COMMANDLINE:
+            jobs = info.jobs
+        check = checking.repeat(info, corpus, jobs=jobs, directory=output)
     else:
         if what is None:
-            raise click.UsageError("expected an interface or a corpus, or --resume RUN", ctx)
-        if output is not None and output.exists():
-            raise UsageError(f"{output} exists already; -o takes the name of a new directory")
+            raise click.UsageError("expected an interface or a corpus, --resume RUN or --repeat RUN.JSON", ctx)
+        _refuse_existing(output)
         implementation = load_target(target)
-        path = _corpus_path(what)
+        path, generated = _corpus_path(what), None
         if path is not None:
             _refuse(ctx, f"{what} is a corpus", "size", "level", "no_cache")
             corpus = read_corpus(path)
@@ -124,7 +143,10 @@ def command(
             from commutant.cli.generate import make_corpus
 
             corpus = make_corpus(what, calls, size, level, jobs=jobs, executor=executor, no_cache=no_cache)
-        check = checking.new(corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output)
+            generated = Generated(what, calls, size)
+        check = checking.new(
+            corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output, generated=generated
+        )
     for earlier in known:
         gate.refuse_without_common_test(earlier, check)
     run = _run(check)
@@ -145,6 +167,30 @@ def command(
     failed = gate.failures(run, known, suppressions)
     results.say_unused(suppress, suppressions)
     return 1 if failed else 0
+
+
+def _refuse_existing(output: Path | None) -> None:
+    """Raises UsageError if there is something where a new run directory is to be."""
+    if output is not None and output.exists():
+        raise UsageError(f"{output} exists already; -o takes the name of a new directory")
+
+
+def _corpus_of_run(info: RunInfo, path: Path, *, jobs: int, executor: str | None, no_cache: bool) -> Corpus:
+    """The tests of a run: the corpus beside its run.json if that is the run's, else made anew."""
+    from commutant.cli.generate import make_corpus
+    from commutant.rundir import CORPUS_FILE, hash_of_tests
+    from commutant.testgen.corpus import read_corpus
+
+    beside = path.with_name(CORPUS_FILE)
+    corpus = read_corpus(beside) if beside.is_file() else None
+    made = info.generated
+    if corpus is not None and (made is None or hash_of_tests(corpus) == info.tests_sha256):
+        return corpus
+    if made is None:
+        raise UsageError(f"the tests of {path} came out of a file; expected it as {CORPUS_FILE} beside run.json")
+    return make_corpus(
+        made.interface, made.calls, made.size, info.level, jobs=jobs, executor=executor, no_cache=no_cache
+    )
 
 
 def _refuse(ctx: click.Context, reason: str, *names: str) -> None:

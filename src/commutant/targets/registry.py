@@ -22,10 +22,10 @@ _MAX_ARGUMENT_CHARACTERS = 4096
 
 
 def parse_target(argument: str) -> tuple[str, dict[str, str]]:
-    """Splits `NAME[:key=value,...]` into the name and the options; raises UsageError.
+    """Splits `NAME[:key=value,...]` into the name and the options; raises UsageError. Two commas are one of a value.
 
-    >>> parse_target("linux:fs=ext4,cores=4")
-    ('linux', {'fs': 'ext4', 'cores': '4'})
+    >>> parse_target("linux:fs=ext4,mount=noatime,,sync")
+    ('linux', {'fs': 'ext4', 'mount': 'noatime,sync'})
     """
     name, _, rest = argument.partition(":")
     if len(argument) > _MAX_ARGUMENT_CHARACTERS or "\0" in argument:
@@ -33,7 +33,9 @@ def parse_target(argument: str) -> tuple[str, dict[str, str]]:
     if name not in TARGETS:
         raise UsageError(f"unknown target {name!r}; expected one of {', '.join(sorted(TARGETS))}, as in linux:fs=ramfs")
     options: dict[str, str] = {}
-    for item in rest.split(",") if rest else ():
+    # Doubled commas stand aside as NUL, which no argument has.
+    for part in rest.replace(",,", "\0").split(",") if rest else ():
+        item = part.replace("\0", ",")
         key, equals, value = item.partition("=")
         if not equals or not key or not value:
             raise UsageError(f"target {argument!r}: expected {name}:key=value,..., got {item!r}")
