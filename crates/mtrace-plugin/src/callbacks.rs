@@ -217,10 +217,11 @@ extern "C" fn on_call_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, s
             vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
             log_of_machine(vcpu, info, address, site);
         }
-        // An indirect call also loads its target.
-        // SAFETY: `info` is what QEMU handed to this callback.
-        if unsafe { abi::qemu_plugin_mem_is_store(info) } {
-            vcpu.call(address, site, recording);
+        match size_and_direction(info) {
+            (_, true) => vcpu.call(address, site, recording),
+            // An indirect call loads its target, 8 bytes. Less is the interrupt table: see `Vcpu::interrupted`.
+            (8, false) => {}
+            (_, false) => vcpu.interrupted(),
         }
     });
 }
@@ -232,7 +233,11 @@ extern "C" fn on_return_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64,
             vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
             log_of_machine(vcpu, info, address, Site(site as u64));
         }
-        vcpu.ret(address, recording);
+        // A return address is 8 bytes, aligned; the interrupt table is read by fours, the stack for a more privileged
+        // level lies unaligned in the task state segment.
+        if size_and_direction(info) == (8, false) && address.is_multiple_of(8) {
+            vcpu.ret(address, recording);
+        }
     });
 }
 

@@ -99,6 +99,8 @@ pub struct Vcpu {
     in_test_task: bool,
     /// Where the last call stored its return address.
     last_call_at: u64,
+    /// See [`Vcpu::interrupted`].
+    is_interrupted: bool,
     /// Category that the nest and the task give; kept up to date with them.
     category: Category,
     /// Rules that are switched on; what the others would ignore counts.
@@ -122,6 +124,7 @@ impl Vcpu {
             task: None,
             in_test_task,
             last_call_at: 0,
+            is_interrupted: false,
             category: COUNTS,
             rules,
             switched_from: None,
@@ -146,6 +149,7 @@ impl Vcpu {
     pub fn enter_call(&mut self, epoch: u32) {
         if self.call_epoch != epoch {
             self.call_epoch = epoch;
+            self.is_interrupted = false;
             self.stack.clear();
         }
     }
@@ -190,6 +194,9 @@ impl Vcpu {
     /// A call stored its return address; `recording` tells whether a traced call runs.
     #[inline]
     pub fn call(&mut self, stack_pointer: u64, site: Site, recording: bool) {
+        if self.is_interrupted {
+            return;
+        }
         self.last_call_at = stack_pointer;
         if recording && self.category == COUNTS {
             self.stack.call(&mut self.tree, stack_pointer, site.address(), site.has(Site::ALLOCATOR));
@@ -210,8 +217,15 @@ impl Vcpu {
         }
     }
 
+    /// The processor reads its interrupt table right behind a call. To QEMU (7.2) that and the frame which it then stores are
+    /// accesses of the instruction before, and the frame's parts would look like calls.
+    pub fn interrupted(&mut self) {
+        self.is_interrupted = true;
+    }
+
     /// A system call, fault, interrupt or softirq begins at the instruction `entry`.
     pub fn begin(&mut self, level: Level, entry: u64) {
+        self.is_interrupted = false;
         if level == Level::SystemCall {
             // Only user code makes system calls, and user code runs outside of every nest.
             self.nest.clear();
@@ -396,6 +410,22 @@ mod tests {
         assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::Interrupt)));
         vcpu.end();
         assert_eq!(record(&mut vcpu, KERNEL, site(0x12)), (COUNTS, vec![0x600]));
+    }
+
+    /// Regression: an interrupt behind a call stored its frame as that instruction, which looked like five calls.
+    #[test]
+    fn what_the_processor_stores_for_an_interrupt_is_no_call() {
+        let (mut vcpu, _) = in_call();
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        vcpu.interrupted();
+        for at in [0x3ef8, 0x3ef0, 0x3ee8, 0x3ee0, 0x3ed8] {
+            vcpu.call(0xffff_c900_0000_0000 + at, site(0x600), true);
+        }
+        vcpu.begin(Level::InterProcessorInterrupt, 0x200);
+        vcpu.call(0xffff_c900_0000_3ed0, site(0x700), true);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x700, 0x200]));
+        vcpu.end();
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x11)), (COUNTS, vec![0x600]));
     }
 
     /// Regression: a task that last ran in an earlier call had its stack emptied when it came back, and with it what the
