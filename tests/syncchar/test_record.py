@@ -27,6 +27,9 @@ def lock() -> dict[str, Any]:
     side = {"write": True, "addresses": [4096]}
     return dict.fromkeys(counts.split(), 1) | {
         "source": "annotated",
+        "class": None,
+        "instances": 1,
+        "generations": 1,
         "first_stack": [4096, 8192],
         "wait": SPANS,
         "hold": SPANS,
@@ -47,6 +50,7 @@ def lock() -> dict[str, Any]:
         "fields": [
             {
                 "kind": "beside_lock",
+                "name": None,
                 "address": 64,
                 "offset": 8,
                 "pairs": 1,
@@ -60,7 +64,7 @@ def lock() -> dict[str, Any]:
 
 def record() -> dict[str, Any]:
     return {
-        "schema_version": 2,
+        "schema_version": 3,
         "kind": "lock-record",
         "process_id": 1,
         "threads": 2,
@@ -69,6 +73,7 @@ def record() -> dict[str, Any]:
         "crowds": [8, 16, 32],
         "mappings": [{"start": 4096, "end": 8192, "offset": 0, "path": "/nonexistent"}],
         "locks": [lock(), lock() | {"address": 128}],
+        "kernel": None,
     }
 
 

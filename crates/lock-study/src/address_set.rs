@@ -42,6 +42,13 @@ impl Word {
         })
     }
 
+    /// Which of two accesses to one word wrote, this one and the other, in a pair that conflicts: this one, and the other if
+    /// it wrote the same bytes; else the other alone.
+    #[must_use]
+    pub fn conflicting_writes(&self, other: &Word) -> (bool, bool) {
+        if self.written & other.touched() != 0 { (true, self.written & other.written != 0) } else { (false, true) }
+    }
+
     fn touched(self) -> u8 {
         self.read | self.written
     }

@@ -54,6 +54,19 @@ impl Density {
         }
     }
 
+    /// The lock is another one from now on: no earlier section is of a thread's newest any more.
+    pub fn begin_anew(&mut self) {
+        *self = Self { sums: self.sums, ..Self::default() };
+    }
+
+    /// Adds what was seen of another lock of the same class.
+    pub fn join(&mut self, other: &Self) {
+        for (mine, theirs) in self.sums.iter_mut().zip(other.sums) {
+            mine.0 += theirs.0;
+            mine.1 += theirs.1;
+        }
+    }
+
     /// The speed-up of the newest sections of up to that many threads; None for fewer than two threads.
     fn speed_up_of_newest(&self, crowd: usize) -> Option<f64> {
         let members = &self.places[self.places.len().saturating_sub(crowd)..];

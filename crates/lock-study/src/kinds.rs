@@ -59,19 +59,25 @@ pub struct Kinds {
 impl Kinds {
     /// Adds a section and tells the place of its kind; `None` when there are more kinds than are told apart.
     pub fn add(&mut self, kind: Kind, hold: Span) -> Option<KindIndex> {
-        let index = match self.reports.iter().position(|known| known.kind == kind) {
-            Some(index) => index,
-            None if self.reports.len() < KIND_LIMIT => {
-                self.reports.push(KindReport { kind, sections: 0, hold: Spans::default(), hold_squares: 0.0 });
-                self.reports.len() - 1
-            }
-            None => return None,
-        };
-        let report = &mut self.reports[index];
+        let KindIndex(place) = self.place(kind)?;
+        let report = &mut self.reports[usize::from(place)];
         report.sections += 1;
         report.hold.add(hold);
         report.hold_squares += (hold.instructions as f64).powi(2);
-        Some(KindIndex(index as u8))
+        Some(KindIndex(place))
+    }
+
+    /// The place of a kind, made if it is not there; `None` when there are more kinds than are told apart.
+    fn place(&mut self, kind: Kind) -> Option<KindIndex> {
+        let index = self.reports.iter().position(|known| known.kind == kind).unwrap_or_else(|| {
+            if self.reports.len() < KIND_LIMIT {
+                self.reports.push(KindReport { kind, sections: 0, hold: Spans::default(), hold_squares: 0.0 });
+                self.reports.len() - 1
+            } else {
+                KIND_LIMIT
+            }
+        });
+        (index < KIND_LIMIT).then_some(KindIndex(index as u8))
     }
 
     /// Adds a pair of sections that were compared; a pair of a kind that is not told apart is left out.
@@ -80,6 +86,29 @@ impl Kinds {
         let (compared, conflicting) = self.pairs.entry([one.min(other), one.max(other)]).or_default();
         *compared += 1;
         conflicting.iter_mut().zip(conflicts).for_each(|(count, conflict)| *count += u64::from(conflict));
+    }
+
+    /// Adds the sections and pairs of another lock.
+    pub fn join(&mut self, other: &Self) {
+        let mut places = Vec::new();
+        for report in &other.reports {
+            let place = self.place(report.kind);
+            if let Some(KindIndex(place)) = place {
+                let mine = &mut self.reports[usize::from(place)];
+                mine.sections += report.sections;
+                mine.hold.join(report.hold);
+                mine.hold_squares += report.hold_squares;
+            }
+            places.push(place);
+        }
+        for (&[one, other_kind], &(compared, conflicting)) in &other.pairs {
+            let (Some(one), Some(other_kind)) = (places[usize::from(one.0)], places[usize::from(other_kind.0)]) else {
+                continue;
+            };
+            let mine = self.pairs.entry([one.min(other_kind), one.max(other_kind)]).or_default();
+            mine.0 += compared;
+            mine.1.iter_mut().zip(conflicting).for_each(|(sum, added)| *sum += added);
+        }
     }
 
     /// The kinds, in the order of their first section: a [`KindIndex`] is a place in it.
@@ -116,6 +145,13 @@ impl Gaps {
         self.count += 1;
         self.instructions += instructions;
         self.squares += (instructions as f64).powi(2);
+    }
+
+    /// Adds those of another lock.
+    pub fn join(&mut self, other: Self) {
+        self.count += other.count;
+        self.instructions += other.instructions;
+        self.squares += other.squares;
     }
 }
 

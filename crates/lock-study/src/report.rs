@@ -51,11 +51,24 @@ impl Pairs {
         all
     }
 
+    /// Adds the pairs of another lock.
+    pub fn join(&mut self, other: &Self) {
+        self.compared += other.compared;
+        sum(&mut self.conflicting, other.conflicting);
+        sum(&mut self.conflicting_without_per_cpu, other.conflicting_without_per_cpu);
+        self.conflicting_bytes += other.conflicting_bytes;
+        self.set_bytes += other.set_bytes;
+    }
+
     /// Pairs that share no written byte, in percent.
     #[must_use]
     pub fn independence(&self) -> Percent {
         Percent::of(self.compared - self.conflicting[0], self.compared)
     }
+}
+
+fn sum(sums: &mut [u64; GRANULARITIES], added: [u64; GRANULARITIES]) {
+    sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
 }
 
 fn count(counts: &mut [u64; GRANULARITIES], conflicts: [bool; GRANULARITIES]) {
@@ -91,6 +104,14 @@ impl FieldTally {
             let alone = u64::from(fields.len() == 1);
             self.add_counts(FieldReport { field, pairs: 1, pairs_on_it_alone: alone });
         }
+    }
+
+    /// Adds the pairs of another lock.
+    pub fn join(&mut self, other: &Self) {
+        for &field in &other.fields {
+            self.add_counts(field);
+        }
+        self.forgotten_pairs = self.forgotten_pairs.max(other.forgotten_pairs);
     }
 
     fn add_counts(&mut self, added: FieldReport) {
@@ -143,6 +164,14 @@ impl Spans {
         self.longest.instructions = self.longest.instructions.max(span.instructions);
         self.longest.nanoseconds = self.longest.nanoseconds.max(span.nanoseconds);
     }
+
+    /// Adds those of another lock.
+    pub fn join(&mut self, other: Self) {
+        self.total.instructions += other.total.instructions;
+        self.total.nanoseconds += other.total.nanoseconds;
+        self.longest.instructions = self.longest.instructions.max(other.longest.instructions);
+        self.longest.nanoseconds = self.longest.nanoseconds.max(other.longest.nanoseconds);
+    }
 }
 
 /// Statistics of one lock.
@@ -152,6 +181,8 @@ pub struct LockReport {
     pub address: u64,
     /// The recorder's number for its kind.
     pub class: u64,
+    /// Locks that this is the report of: those that lay there one after the other, and those that were joined.
+    pub generations: u64,
     /// Times that it was acquired, and how often of these by a reader.
     pub acquires: u64,
     /// See `acquires`.
@@ -203,6 +234,7 @@ impl LockReport {
         Self {
             address,
             class,
+            generations: 1,
             acquires: 0,
             shared_acquires: 0,
             contended: 0,
@@ -225,6 +257,32 @@ impl LockReport {
             fields: FieldTally::default(),
             density: Density::default(),
         }
+    }
+
+    /// Adds what was seen of another lock of the same class, whose sections are compared with none of this one's.
+    pub fn join(&mut self, other: &Self) {
+        self.generations += other.generations;
+        self.acquires += other.acquires;
+        self.shared_acquires += other.shared_acquires;
+        self.contended += other.contended;
+        self.contended_compared += other.contended_compared;
+        self.contended_conflicts += other.contended_conflicts;
+        self.wait.join(other.wait);
+        self.sections += other.sections;
+        self.hold.join(other.hold);
+        self.kinds.join(&other.kinds);
+        self.gaps.join(other.gaps);
+        self.set_bytes += other.set_bytes;
+        self.written_bytes += other.written_bytes;
+        self.device_sections += other.device_sections;
+        self.handed_over += other.handed_over;
+        self.releases_without_acquire += other.releases_without_acquire;
+        self.never_released += other.never_released;
+        self.compared_sections += other.compared_sections;
+        sum(&mut self.conflicting_sections, other.conflicting_sections);
+        self.pairs.join(&other.pairs);
+        self.fields.join(&other.fields);
+        self.density.join(&other.density);
     }
 }
 

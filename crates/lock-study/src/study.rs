@@ -17,11 +17,14 @@ pub struct Options {
     pub filters_lock_words: bool,
     /// Whether sections of one thread are compared too.
     pub compares_own_sections: bool,
+    /// Whether locks of one class that lie at one address, one after the other, have one report: where memory is used again
+    /// without end, as in a kernel, there is no other bound. Each has a history of its own all the same.
+    pub joins_generations: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { window_sections: 128, filters_lock_words: true, compares_own_sections: false }
+        Self { window_sections: 128, filters_lock_words: true, compares_own_sections: false, joins_generations: false }
     }
 }
 
@@ -103,6 +106,8 @@ pub struct Study {
     words: LockWords,
     /// The lock that lies at an address now.
     present: HashMap<u64, LockId>,
+    /// The lock that lay at an address last, if its report goes on with the next of its class.
+    retired: HashMap<u64, LockId>,
     locks: Vec<Lock>,
 }
 
@@ -136,10 +141,19 @@ impl Study {
         if let Some(&id) = self.present.get(&address) {
             return id;
         }
-        let id = LockId(self.locks.len() as u32);
+        let class = class();
         self.words.add(address, size_bytes);
+        if let Some(id) = self.retired.remove(&address)
+            && let Some(lock) = self.locks.get_mut(id.0 as usize)
+            && lock.report.class == class
+        {
+            lock.report.generations += 1;
+            self.present.insert(address, id);
+            return id;
+        }
+        let id = LockId(self.locks.len() as u32);
         self.locks.push(Lock {
-            report: LockReport::new(address, class()),
+            report: LockReport::new(address, class),
             history: History::default(),
             holders: Vec::new(),
             waiters: Vec::new(),
@@ -158,8 +172,33 @@ impl Study {
             && lock.waiters.is_empty()
         {
             lock.history = History::default();
+            lock.released_at = Vec::new();
+            lock.report.density.begin_anew();
+            let id = *id;
             self.present.remove(&address);
+            if self.options.joins_generations {
+                self.retired.insert(address, id);
+            }
         }
+    }
+
+    /// The lock that lies at an address now, if there is one.
+    #[must_use]
+    pub fn present(&self, address: u64) -> Option<LockId> {
+        self.present.get(&address).copied()
+    }
+
+    /// More memory of a lock, which does not lie next to its first part.
+    pub fn add_lock_words(&mut self, address: u64, size_bytes: u32) {
+        self.words.add(address, size_bytes);
+    }
+
+    /// Whether somebody holds a lock in a way that keeps a thread out that asks for it like this.
+    #[must_use]
+    pub fn keeps_out(&self, id: LockId, thread: u32, exclusion: Exclusion) -> bool {
+        self.locks[id.0 as usize].holders.iter().any(|holder| {
+            holder.thread != thread && (holder.exclusion == Exclusion::Exclusive || exclusion == Exclusion::Exclusive)
+        })
     }
 
     /// A thread begins to wait for a lock.
@@ -179,6 +218,8 @@ impl Study {
     pub fn acquire(&mut self, id: LockId, thread: u32, exclusion: Exclusion, caller: u64, now: Moment) {
         let lock = &mut self.locks[id.0 as usize];
         let waited = lock.waiters.iter().position(|waiter| waiter.thread == thread).map(|at| lock.waiters.remove(at));
+        // One that spins executes instructions while it waits: the gap ends where it began to.
+        let wanted_at = waited.as_ref().map_or(now, |waiter| waiter.since);
         lock.report.acquires += 1;
         lock.report.shared_acquires += u64::from(exclusion == Exclusion::Shared);
         let waited_for = waited.map_or_else(Vec::new, |waiter| {
@@ -187,7 +228,7 @@ impl Study {
             waiter.waited_for
         });
         if let Some(&(_, released_at)) = lock.released_at.iter().find(|&&(releaser, _)| releaser == thread) {
-            lock.report.gaps.add(now.instructions.saturating_sub(released_at));
+            lock.report.gaps.add(wanted_at.instructions.saturating_sub(released_at));
         }
         let (touched_device, handed_over) = (false, false);
         lock.holders.push(Holder {
@@ -208,10 +249,13 @@ impl Study {
         }
     }
 
-    /// A section under way goes on in another thread, which will release the lock (a run queue's lock in a task switch).
-    pub fn hand_over(&mut self, id: LockId, from: u32, to: u32) {
-        if let Some(holder) = self.locks[id.0 as usize].holders.iter_mut().find(|holder| holder.thread == from) {
-            holder.thread = to;
+    /// A section under way goes on in another thread, which will release the lock (a run queue's lock in a task switch); the
+    /// moments are the same one, as either thread counts.
+    pub fn hand_over(&mut self, id: LockId, from: (u32, Moment), to: (u32, Moment)) {
+        if let Some(holder) = self.locks[id.0 as usize].holders.iter_mut().find(|holder| holder.thread == from.0) {
+            let held = from.1.since(holder.acquired_at);
+            holder.thread = to.0;
+            holder.acquired_at.instructions = to.1.instructions.saturating_sub(held.instructions);
             holder.handed_over = true;
         }
     }
@@ -285,15 +329,17 @@ impl Study {
         lock.report.never_released += (before - lock.holders.len()) as u64;
     }
 
+    /// Statistics of a lock; sections still under way are counted as never released.
+    #[must_use]
+    pub fn report(&self, id: LockId) -> LockReport {
+        let lock = &self.locks[id.0 as usize];
+        LockReport { never_released: lock.report.never_released + lock.holders.len() as u64, ..lock.report.clone() }
+    }
+
     /// Statistics of every lock, in the order of their first use; sections still under way are counted as never released.
     #[must_use]
     pub fn reports(&self) -> Vec<LockReport> {
-        let report = |lock: &Lock| {
-            let mut report = lock.report.clone();
-            report.never_released += lock.holders.len() as u64;
-            report
-        };
-        self.locks.iter().map(report).collect()
+        (0..self.locks.len() as u32).map(|id| self.report(LockId(id))).collect()
     }
 }
 

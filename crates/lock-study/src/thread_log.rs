@@ -47,6 +47,11 @@ impl ThreadLog {
         self.open.len()
     }
 
+    /// The locks of open sections, in the order of acquiring.
+    pub fn open(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        self.open.iter().map(|&(lock, _)| lock)
+    }
+
     /// A section begins.
     pub fn begin(&mut self, lock: u32) {
         self.open.push((lock, self.words.len()));

@@ -134,7 +134,7 @@ fn a_section_that_changed_hands_is_compared_with_none() {
         let id = recorder.lock();
         recorder.study.acquire(id, 2, Exclusion::Exclusive, 7, at(20));
         let releaser = if hands_over { 3 } else { 2 };
-        recorder.study.hand_over(id, 2, releaser);
+        recorder.study.hand_over(id, (2, Moment::default()), (releaser, Moment::default()));
         if !hands_over {
             recorder.section(4, &[], &[0x2000]);
             assert_eq!(recorder.report().pairs.compared, compared);

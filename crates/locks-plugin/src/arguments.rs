@@ -17,9 +17,22 @@ pub struct Arguments {
     pub inlined: bool,
     /// Seconds between two reports while the program runs: `every`.
     pub every_seconds: u64,
+    /// For a machine: what its kernel's symbols, types and memory are, `kallsyms`, `btf`, `ram`.
+    pub kernel: Option<KernelFiles>,
 }
 
-const KNOWN: &str = "out, window, filter_locks, filter_same_thread, filter_stack, inlined, every";
+/// Files that tell of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelFiles {
+    /// As in the guest's `/proc/kallsyms`.
+    pub kallsyms: PathBuf,
+    /// As in the guest's `/sys/kernel/btf/vmlinux`.
+    pub btf: PathBuf,
+    /// The file behind the guest's RAM.
+    pub ram: PathBuf,
+}
+
+const KNOWN: &str = "out, window, filter_locks, filter_same_thread, filter_stack, inlined, every, kallsyms, btf, ram";
 const WINDOW_LIMIT_SECTIONS: usize = 1 << 16;
 
 impl Arguments {
@@ -28,19 +41,25 @@ impl Arguments {
     /// # Errors
     /// One line that says what was expected and what came.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let mut out = None;
+        let (mut out, mut kallsyms, mut btf, mut ram) = (None, None, None, None);
         let mut arguments = Self {
             out: PathBuf::new(),
             options: Options::default(),
             filters_stack: true,
             inlined: true,
             every_seconds: 2,
+            kernel: None,
         };
         for text in texts {
             let (key, value) = text.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, got '{text}'"))?;
             match key {
-                "out" if !value.is_empty() => out = Some(PathBuf::from(value)),
-                "out" => return Err("expected out=PATH, got an empty path".to_owned()),
+                "out" | "kallsyms" | "btf" | "ram" if value.is_empty() => {
+                    return Err(format!("expected {key}=PATH, got an empty path"));
+                }
+                "out" => out = Some(PathBuf::from(value)),
+                "kallsyms" => kallsyms = Some(PathBuf::from(value)),
+                "btf" => btf = Some(PathBuf::from(value)),
+                "ram" => ram = Some(PathBuf::from(value)),
                 "window" => {
                     arguments.options.window_sections = value
                         .parse()
@@ -60,6 +79,11 @@ impl Arguments {
             }
         }
         arguments.out = out.ok_or("expected out=PATH, got no such argument")?;
+        arguments.kernel = match (kallsyms, btf, ram) {
+            (None, None, None) => None,
+            (Some(kallsyms), Some(btf), Some(ram)) => Some(KernelFiles { kallsyms, btf, ram }),
+            _ => return Err("expected kallsyms=PATH, btf=PATH and ram=PATH together, got not all of them".to_owned()),
+        };
         Ok(arguments)
     }
 }

@@ -1,11 +1,15 @@
 //! Installation: arguments are checked before QEMU starts; a mistake is one line on standard error.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
 
+use kernel_naming::{KernelSymbols, KernelTypes};
+use lock_study::Options;
 use qemu_plugin::abi::{API_VERSION, Info, PluginId};
+use qemu_plugin::ram::Ram;
 
 use crate::arguments::Arguments;
-use crate::program;
+use crate::{kernel, program};
 
 /// QEMU's call after loading the plugin. Returns 0, or -1 to refuse.
 ///
@@ -24,14 +28,13 @@ pub unsafe extern "C" fn qemu_plugin_install(
         (&*info, CStr::from_ptr((*info).target_name), texts.collect::<Result<Vec<_>, _>>())
     };
     let result = match texts {
-        Ok(texts) => prepare(info, target.to_str().unwrap_or("?"), &texts),
+        Ok(texts) => {
+            prepare(info, target.to_str().unwrap_or("?"), &texts).and_then(|arguments| start(id, info, arguments))
+        }
         Err(_) => Err("expected arguments in UTF-8".to_owned()),
     };
     match result {
-        Ok(arguments) => {
-            program::install(id, arguments);
-            0
-        }
+        Ok(()) => 0,
         Err(problem) => {
             eprintln!("commutant lock recorder: {problem}");
             -1
@@ -44,8 +47,33 @@ fn prepare(info: &Info, target: &str, texts: &[&str]) -> Result<Arguments, Strin
         let (min, cur) = (info.version_min, info.version_cur);
         return Err(format!("expected a QEMU with plugin interface {API_VERSION}, got one with {min} to {cur}"));
     }
-    if target != "x86_64" || info.system_emulation {
-        return Err(format!("expected qemu-x86_64, which runs programs, got an emulator of {target} machines"));
+    if target != "x86_64" {
+        return Err(format!("expected QEMU for x86_64, got one for {target}"));
     }
     Arguments::parse(texts.iter().copied())
+}
+
+fn start(id: PluginId, info: &Info, arguments: Arguments) -> Result<(), String> {
+    match (&arguments.kernel, info.system_emulation) {
+        (None, false) => program::install(id, arguments),
+        (Some(files), true) => {
+            if info.max_vcpus > kernel::CPU_LIMIT as c_int {
+                return Err(format!("expected at most {} virtual CPUs, got {}", kernel::CPU_LIMIT, info.max_vcpus));
+            }
+            let symbols = KernelSymbols::parse(&read(&files.kallsyms)?).map_err(|error| error.to_string())?;
+            let types = KernelTypes::parse(&read(&files.btf)?).map_err(|error| error.to_string())?;
+            let functions = kernel::Functions::find(&symbols)?;
+            let names = kernel::KernelNames::new(types, symbols, Ram::open(&files.ram)?, u64::MAX)?;
+            let options = Options { joins_generations: true, ..arguments.options };
+            let recorder = kernel::Recorder::new(names, options, arguments.filters_stack);
+            kernel::install(id, recorder, functions, arguments.out);
+        }
+        (None, true) => return Err("expected kallsyms=PATH, btf=PATH and ram=PATH for a machine, got none".to_owned()),
+        (Some(_), false) => return Err("expected no kallsyms, btf and ram for a program, got them".to_owned()),
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("'{}': {error}", path.display()))
 }

@@ -15,5 +15,6 @@
 mod arguments;
 #[cfg(not(test))]
 mod install;
+mod kernel;
 mod program;
 mod report;

@@ -15,6 +15,18 @@ pub enum Source {
     Annotated,
     /// Found by its instructions.
     Inlined,
+    /// Told by a kernel's functions.
+    Kernel,
+}
+
+/// What a lock is a part of, where the recorder itself could tell.
+pub struct ClassRecord {
+    /// A variable or a type's field.
+    pub name: String,
+    /// Whether that is a name of the lock, not only of the code that uses it.
+    pub known: bool,
+    /// `spinlock`, `mutex`, ...
+    pub family: &'static str,
 }
 
 /// One side of a conflict: whether it wrote, and its call stack, innermost address first.
@@ -27,8 +39,10 @@ pub struct StackRecord {
 
 /// A field on which a lock's sections conflict.
 pub struct FieldRecord {
-    /// `variable`, `beside_lock` or `code`.
+    /// `variable`, `beside_lock`, `code` or `named`.
     pub kind: &'static str,
+    /// Its name, if the recorder itself could tell.
+    pub name: Option<String>,
     /// Address of an example.
     pub address: u64,
     /// Bytes behind the lock's start.
@@ -43,6 +57,10 @@ pub struct FieldRecord {
 pub struct LockRecord {
     /// How it was found.
     pub source: Source,
+    /// What it is a part of.
+    pub class: Option<ClassRecord>,
+    /// Locks at different addresses whose statistics were put together.
+    pub instances: u64,
     /// The call stack that used it first.
     pub first_stack: Vec<u64>,
     /// Fields by rank.
@@ -65,10 +83,12 @@ pub struct Record<'a> {
     pub mappings: &'a [Mapping],
     /// Locks with at least one section.
     pub locks: Vec<LockRecord>,
+    /// What else was seen of a kernel; null for a program.
+    pub kernel: Value,
 }
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 
 impl Record<'_> {
     /// Writes the document beside its place and moves it there, so that a reader finds the old one or the new one.
@@ -96,6 +116,7 @@ impl Record<'_> {
             "crowds": CROWDS,
             "mappings": self.mappings.iter().filter(|mapping| !mapping.path.is_empty()).map(mapping).collect::<Vec<_>>(),
             "locks": self.locks.iter().map(lock).collect::<Vec<_>>(),
+            "kernel": self.kernel,
         })
     }
 }
@@ -109,7 +130,18 @@ fn lock(lock: &LockRecord) -> Value {
     let pairs = &report.pairs;
     json!({
         "address": report.address,
-        "source": if lock.source == Source::Annotated { "annotated" } else { "inlined" },
+        "source": match lock.source {
+            Source::Annotated => "annotated",
+            Source::Inlined => "inlined",
+            Source::Kernel => "kernel",
+        },
+        "class": lock.class.as_ref().map(|class| json!({
+            "name": class.name,
+            "known": class.known,
+            "family": class.family,
+        })),
+        "instances": lock.instances,
+        "generations": report.generations,
         "first_stack": lock.first_stack,
         "acquires": report.acquires,
         "shared_acquires": report.shared_acquires,
@@ -165,6 +197,7 @@ fn kind(report: &KindReport) -> Value {
 fn field(field: &FieldRecord) -> Value {
     json!({
         "kind": field.kind,
+        "name": field.name,
         "address": field.address,
         "offset": field.offset,
         "pairs": field.counted.pairs,

@@ -13,9 +13,9 @@ use crate::arguments::Arguments;
 use crate::callbacks;
 use crate::objects::{CAPTURE_BYTES, Objects};
 use crate::output::Output;
-use crate::ram::Ram;
 use crate::tracer::{self, Setup};
 use qemu_plugin::abi::{API_VERSION, Info, PluginId};
+use qemu_plugin::ram::Ram;
 
 /// QEMU's call after loading the plugin. Returns 0, or -1 to refuse.
 ///

@@ -28,5 +28,4 @@ mod callbacks;
 mod install;
 mod objects;
 mod output;
-mod ram;
 mod tracer;

@@ -5,4 +5,5 @@
 #[cfg(not(test))]
 pub mod abi;
 pub mod call_tree;
+pub mod ram;
 pub mod shadow_stack;

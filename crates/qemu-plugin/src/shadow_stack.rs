@@ -118,6 +118,12 @@ impl ShadowStack {
         if self.frames.len() > self.base { self.frames[self.frames.len() - 1].node } else { self.base_node }
     }
 
+    /// Where the return address of the innermost call lies; None outside of calls.
+    #[inline]
+    pub fn innermost(&self) -> Option<u64> {
+        self.frames[self.base..].last().map(|frame| frame.stack_pointer)
+    }
+
     #[inline]
     fn on_one_stack(&self, low: u64, high: u64) -> bool {
         low <= high && high - low < self.stack_bytes

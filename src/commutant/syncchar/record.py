@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from commutant.errors import UsageError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 GRANULARITIES_BYTES = (1, 8, 64)
 """What counts as one datum when two sections are compared."""
 
@@ -59,11 +59,13 @@ class Side:
 class FieldRecord:
     """A datum on which pairs of sections conflict.
 
-    `kind` is "variable" (at `address`), "beside_lock" (`offset` bytes behind the lock's start) or "code" (known by the
-    two instructions only). `pairs_on_it_alone` conflict on nothing else. The two sides are an example.
+    `kind` is "variable" (at `address`), "beside_lock" (`offset` bytes behind the lock's start), "code" (known by the
+    two instructions only) or "named" (`name`, which the recorder found out). `pairs_on_it_alone` conflict on nothing
+    else. The two sides are an example.
     """
 
     kind: str
+    name: str | None
     address: int
     offset: int | None
     pairs: int
@@ -107,11 +109,42 @@ class Gaps:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassRecord:
+    """What a kernel's lock is a part of: a type's field or a variable (`known`), else the code that used it first; and
+    the kind of lock ("spinlock", "mutex", ...)."""
+
+    name: str
+    known: bool
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCounts:
+    """What was seen of a kernel beside its locks.
+
+    `calls` entries of functions that acquire, of which `failed` came back without the lock; `handed_over` sections
+    across a task switch; `missing_functions` the kernel does not have, or has under another name.
+    """
+
+    calls: int
+    failed: int
+    handed_over: int
+    read_copy_update_sections: int
+    missing_functions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LockRecord:
-    """One lock; counts are of `crates/lock-study`, where their meaning is defined."""
+    """One lock, or `instances` of a class whose statistics were put together; `generations` lay there one after another.
+
+    Counts are of `crates/lock-study`, where their meaning is defined.
+    """
 
     address: int
     inlined: bool
+    klass: ClassRecord | None
+    instances: int
+    generations: int
     first_stack: tuple[int, ...]
     acquires: int
     shared_acquires: int
@@ -152,6 +185,7 @@ class Record:
     crowds: tuple[int, ...]
     mappings: tuple[MappedFile, ...]
     locks: tuple[LockRecord, ...]
+    kernel: KernelCounts | None
 
 
 def read_record(path: Path) -> Record:
@@ -216,6 +250,16 @@ class _Reader:
             raise UsageError(f"{self.where}: expected {length} numbers in {name!r}, got {len(items)}")
         return tuple(items)
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        items: list[Any] = self._get(name, list, "a list of texts")
+        for item in items:
+            if not isinstance(item, str):
+                raise UsageError(f"{self.where}: expected texts in {name!r}, got {item!r:.40}")
+        return tuple(items)
+
+    def optional(self, name: str, read: Callable[[_Reader], T]) -> T | None:
+        return None if self._value.get(name) is None else read(self.object(name))
+
     def ratios(self, name: str, length: int) -> tuple[float | None, ...]:
         items: list[Any] = self._get(name, list, "a list of ratios")
         for item in items:
@@ -239,6 +283,7 @@ def _record(reader: _Reader) -> Record:
         crowds=crowds,
         mappings=reader.list("mappings", _mapping),
         locks=reader.list("locks", lambda lock: _lock(lock, len(crowds))),
+        kernel=reader.optional("kernel", _kernel),
     )
 
 
@@ -261,14 +306,15 @@ def _side(reader: _Reader) -> Side:
 
 def _field(reader: _Reader) -> FieldRecord:
     kind = reader.text("kind")
-    if kind not in ("variable", "beside_lock", "code"):
-        raise UsageError(f"{reader.where}: expected variable, beside_lock or code as 'kind', got {kind!r:.40}")
+    if kind not in ("variable", "beside_lock", "code", "named"):
+        raise UsageError(f"{reader.where}: expected variable, beside_lock, code or named as 'kind', got {kind!r:.40}")
     sides = reader.list("stacks", _side)
     if len(sides) != 2:
         raise UsageError(f"{reader.where}: expected two stacks, got {len(sides)}")
     offset = reader.number("offset") if kind == "beside_lock" else None
     counts = (reader.number("pairs"), reader.number("pairs_on_it_alone"))
-    return FieldRecord(kind, reader.number("address"), offset, *counts, (sides[0], sides[1]))
+    name = reader.text("name") if kind == "named" else None
+    return FieldRecord(kind, name, reader.number("address"), offset, *counts, (sides[0], sides[1]))
 
 
 def _kind(reader: _Reader) -> KindRecord:
@@ -294,16 +340,28 @@ def _gaps(reader: _Reader) -> Gaps:
     return Gaps(reader.number("count"), reader.number("instructions"), reader.measure("squares"))
 
 
+def _kernel(reader: _Reader) -> KernelCounts:
+    numbers = (reader.number(name) for name in ("calls", "failed", "handed_over", "read_copy_update_sections"))
+    return KernelCounts(*numbers, reader.texts("missing_functions"))
+
+
+def _class(reader: _Reader) -> ClassRecord:
+    return ClassRecord(reader.text("name"), reader.flag("known"), reader.text("family"))
+
+
 def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
     source = reader.text("source")
-    if source not in ("annotated", "inlined"):
-        raise UsageError(f"{reader.where}: expected annotated or inlined as 'source', got {source!r:.40}")
+    if source not in ("annotated", "inlined", "kernel"):
+        raise UsageError(f"{reader.where}: expected annotated, inlined or kernel as 'source', got {source!r:.40}")
     pairs = reader.object("pairs")
     granularities = len(GRANULARITIES_BYTES)
     kinds = reader.list("kinds", _kind)
     return LockRecord(
         address=reader.number("address"),
         inlined=source == "inlined",
+        klass=reader.optional("class", _class),
+        instances=reader.number("instances"),
+        generations=reader.number("generations"),
         first_stack=reader.numbers("first_stack"),
         acquires=reader.number("acquires"),
         shared_acquires=reader.number("shared_acquires"),

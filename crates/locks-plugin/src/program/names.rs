@@ -119,12 +119,7 @@ impl FieldNames {
 
 impl Fields for FieldNames {
     fn field(&mut self, lock_address: u64, ours: &Word, theirs: &Word) -> u64 {
-        // The pair that conflicts: a write of one of the two, and what the other did to common bytes.
-        let (our_write, their_write) = if ours.written & (theirs.read | theirs.written) != 0 {
-            (true, ours.written & theirs.written != 0)
-        } else {
-            (false, true)
-        };
+        let (our_write, their_write) = ours.conflicting_writes(theirs);
         let stack = |word: &Word, write| if write { word.write_site } else { word.read_site };
         let stacks = [stack(ours, our_write), stack(theirs, their_write)];
         let address = ours.number * 8;

@@ -227,6 +227,8 @@ impl Recorder {
         let locks = self.study.reports().into_iter().zip(&self.sources).filter(|(report, _)| report.sections > 0);
         let locks = locks.map(|(report, &source)| LockRecord {
             source,
+            class: None,
+            instances: 1,
             first_stack: stacks.addresses(report.class as u32),
             fields: report.fields.ranked().into_iter().map(|field| self.field_record(field)).collect(),
             report,
@@ -238,6 +240,7 @@ impl Recorder {
             nanoseconds: self.started.elapsed().as_nanos() as u64,
             mappings: &self.mappings,
             locks: locks.collect(),
+            kernel: serde_json::Value::Null,
         }
     }
 
@@ -252,7 +255,7 @@ impl Recorder {
             write: field.writes[side],
             addresses: self.names.stacks().addresses(field.stacks[side]),
         });
-        FieldRecord { kind, address: field.address, offset, counted, stacks }
+        FieldRecord { kind, name: None, address: field.address, offset, counted, stacks }
     }
 }
 
