@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from commutant.syncchar.kernel_names import KernelAddressNames
 from commutant.syncchar.names import AddressNames, Frame
 from commutant.syncchar.record import FieldRecord, LockRecord, Record
+
+Names = AddressNames | KernelAddressNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class LockClass:
     """Locks of one kind. Every share is in percent and None where there is nothing to take it of."""
 
     name: str
+    family: str
     locks: list[LockRecord] = field(default_factory=list)
     fields: list[ConflictField] = field(default_factory=list)
     callers: list[Caller] = field(default_factory=list)
@@ -41,6 +45,11 @@ class LockClass:
     def total(self, of: Callable[[LockRecord], int]) -> int:
         """The sum over all instances."""
         return sum(of(lock) for lock in self.locks)
+
+    @property
+    def instances(self) -> int:
+        """Locks, by address."""
+        return self.total(lambda lock: lock.instances)
 
     @property
     def acquired(self) -> int:
@@ -71,6 +80,12 @@ class LockClass:
         """Pairs of sections of different threads that share no written datum (of 1, 8, 64 bytes by granularity)."""
         compared = self.total(lambda lock: lock.compared_pairs)
         return _percent(compared - self.total(lambda lock: lock.conflicting_pairs[granularity]), compared)
+
+    def independence_without_per_cpu_percent(self, granularity: int = 0) -> float | None:
+        """The same without data that both sections reached as those of the processor that they ran on."""
+        compared = self.total(lambda lock: lock.compared_pairs)
+        conflicting = self.total(lambda lock: lock.conflicting_pairs_without_per_cpu[granularity])
+        return _percent(compared - conflicting, compared)
 
     @property
     def conflicting_acquires_percent(self) -> float | None:
@@ -123,9 +138,25 @@ class LockStudy:
         """Pairs without conflict, averaged over all locks, weighted by time held (the paper: 24.1 %)."""
         return self._weighted(lambda lock: lock.independence_percent())
 
+    @property
+    def independence_without_per_cpu_percent(self) -> float | None:
+        """The same without data of the processor that a section ran on."""
+        return self._weighted(lambda lock: lock.independence_without_per_cpu_percent())
+
     def speed_up(self, crowd: int) -> float | None:
         """Processors kept busy, averaged over all locks, weighted by time held."""
         return self._weighted(lambda lock: lock.speed_up(crowd))
+
+    def of_family(self, family: str) -> LockStudy:
+        """The classes of one family of locks ("spinlock", "mutex", ...)."""
+        chosen = tuple(one for one in self.classes if one.family == family)
+        return LockStudy(self.record, chosen, self.unreadable)
+
+    @property
+    def named_percent(self) -> float | None:
+        """Acquires of locks that are known as a variable or a type's field."""
+        known = sum(one.total(lambda lock: lock.acquires * _is_named(lock)) for one in self.classes)
+        return _percent(known, sum(one.acquired for one in self.classes))
 
     def _weighted(self, of: Callable[[LockClass], float | None]) -> float | None:
         known = [(max(1, one.hold_instructions), value) for one in self.classes if (value := of(one)) is not None]
@@ -133,13 +164,18 @@ class LockStudy:
         return sum(weight * value for weight, value in known) / total if total else None
 
 
-def study(record: Record) -> LockStudy:
-    """Names the locks of a record and puts those of one kind together."""
-    names = AddressNames(record)
-    classes: dict[str, LockClass] = {}
+def study(record: Record, names: Names | None = None, *, by: str = "class") -> LockStudy:
+    """Names the locks of a record and puts those of one kind together, or, `by` "instance", tells each apart.
+
+    `names` are the kernel's for its record; a program's are found in the files that it had mapped.
+    """
+    names = names or AddressNames(record)
+    classes: dict[tuple[str, str], LockClass] = {}
     for lock in record.locks:
-        name = _class_name(lock, names)
-        classes.setdefault(name, LockClass(name)).locks.append(lock)
+        name, family = _class_name(lock, names), lock.klass.family if lock.klass else "lock"
+        if by == "instance":
+            name = f"{name} ({lock.address:#x})" if lock.instances == 1 else f"{name} (others)"
+        classes.setdefault((name, family), LockClass(name, family)).locks.append(lock)
     for one in classes.values():
         one.fields = _fields(one.locks, names)
         one.callers = _callers(one.locks, names)
@@ -147,7 +183,13 @@ def study(record: Record) -> LockStudy:
     return LockStudy(record, tuple(ordered), names.unreadable)
 
 
-def _class_name(lock: LockRecord, names: AddressNames) -> str:
+def _is_named(lock: LockRecord) -> bool:
+    return lock.klass is None or lock.klass.known
+
+
+def _class_name(lock: LockRecord, names: Names) -> str:
+    if lock.klass is not None:
+        return lock.klass.name
     variable = names.variable(lock.address)
     if variable is not None:
         return variable
@@ -155,7 +197,7 @@ def _class_name(lock: LockRecord, names: AddressNames) -> str:
     return f"lock of {user.function}" if user else "lock of unknown code"
 
 
-def _fields(locks: Sequence[LockRecord], names: AddressNames) -> list[ConflictField]:
+def _fields(locks: Sequence[LockRecord], names: Names) -> list[ConflictField]:
     examples: dict[str, FieldRecord] = {}
     pairs: dict[str, int] = defaultdict(int)
     alone: dict[str, int] = defaultdict(int)
@@ -174,7 +216,9 @@ def _fields(locks: Sequence[LockRecord], names: AddressNames) -> list[ConflictFi
     return [ConflictField(name, pairs[name], alone[name], sides(name)) for name in ranked]
 
 
-def _field_name(recorded: FieldRecord, names: AddressNames) -> str:
+def _field_name(recorded: FieldRecord, names: Names) -> str:
+    if recorded.name is not None:
+        return recorded.name
     if recorded.kind == "variable":
         return names.variable(recorded.address) or f"{recorded.address:#x}"
     if recorded.kind == "beside_lock":
@@ -183,7 +227,7 @@ def _field_name(recorded: FieldRecord, names: AddressNames) -> str:
     return f"data of {' and '.join(places)}" if places else "data of unknown code"
 
 
-def _callers(locks: Sequence[LockRecord], names: AddressNames) -> list[Caller]:
+def _callers(locks: Sequence[LockRecord], names: Names) -> list[Caller]:
     sections: dict[str, int] = defaultdict(int)
     hold: dict[str, int] = defaultdict(int)
     for lock in locks:

@@ -135,7 +135,7 @@ class KernelCounts:
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """One lock, or `instances` of a class whose statistics were put together; `generations` lay there one after another.
+    """One lock, or `instances` of a class with their statistics together; `generations` lay there one after another.
 
     Counts are of `crates/lock-study`, where their meaning is defined.
     """
@@ -341,8 +341,13 @@ def _gaps(reader: _Reader) -> Gaps:
 
 
 def _kernel(reader: _Reader) -> KernelCounts:
-    numbers = (reader.number(name) for name in ("calls", "failed", "handed_over", "read_copy_update_sections"))
-    return KernelCounts(*numbers, reader.texts("missing_functions"))
+    return KernelCounts(
+        calls=reader.number("calls"),
+        failed=reader.number("failed"),
+        handed_over=reader.number("handed_over"),
+        read_copy_update_sections=reader.number("read_copy_update_sections"),
+        missing_functions=reader.texts("missing_functions"),
+    )
 
 
 def _class(reader: _Reader) -> ClassRecord:
