@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, Literal
 
 import pytest
 
@@ -11,11 +14,14 @@ from commutant import _native, artifacts
 from commutant.errors import RunError
 from commutant.mtrace.finding import Access, Finding
 from commutant.targets.process import emulator
-from commutant.targets.process.program import Program, Region, read_regions, read_symbols
+from commutant.targets.process.objects import ObjectMap
+from commutant.targets.process.program import Program, Region, load_program
 from commutant.targets.process.session import ProcessSession
-from commutant.targets.runner import read_calls, signature
+from commutant.targets.process.stacks import Stacks
+from commutant.targets.runner import ask, read_calls, signature
 
 NO_NAMES = _native.ProgramNames([])
+NO_STACKS = Stacks(Path("p"), [])
 
 
 def access(core: int, offset: int) -> Access:
@@ -23,7 +29,8 @@ def access(core: int, offset: int) -> Access:
 
 
 def test_findings_in_a_region_are_named_after_it_and_the_bytes_of_the_line() -> None:
-    program = Program(Path("p"), (), NO_NAMES, (Region(0x1000, 0x2000, "low"), Region(0x2000, 0x3000, "high")))
+    regions = (Region(0x1000, 0x2000, "low"), Region(0x2000, 0x3000, "high"))
+    program = Program(Path("p"), (), NO_NAMES, NO_STACKS, regions)
 
     def name(line: int, sharing: str, first: int, second: int) -> str:
         assert sharing in ("true", "false")
@@ -38,9 +45,79 @@ def test_findings_in_a_region_are_named_after_it_and_the_bytes_of_the_line() -> 
     assert name(0xFC0, "true", 0, 0) == "memory without symbol"
 
 
+LIST = b"""kind 128 entry
+field 0 next
+field 16 state
+field 64 value
+memory 1000 2000
+kind 64 slot
+field 0 word
+memory 3000 4000
+"""
+
+
+@pytest.fixture
+def listing(tmp_path: Path) -> Iterator[BinaryIO]:
+    """A list of objects that can grow."""
+    with (tmp_path / "objects").open("w+b", buffering=0) as file:
+        yield file
+
+
+def test_findings_in_listed_memory_have_type_and_field(listing: BinaryIO) -> None:
+    listing.write(LIST[:-5])  # the program is in the middle of a line
+    objects = ObjectMap(listing.fileno())
+
+    def named(line: int, first: int, second: int, sharing: Literal["true", "false"] = "true") -> Finding | None:
+        return objects.named(Finding(line, "memory", "", sharing, access(0, first), access(1, second)))
+
+    def name(line: int, first: int, second: int, sharing: Literal["true", "false"] = "true") -> str | None:
+        finding = named(line, first, second, sharing)
+        return finding and finding.name
+
+    assert name(0x1000, 0, 8) == name(0x1F80, 8, 8) == "entry.next"
+    assert name(0x1080, 16, 24) == "entry.state"
+    assert name(0x10C0, 0, 32) == "entry.value"
+    assert name(0x1000, 20, 0, "false") == "entry.next | state"
+    assert name(0x1000, 20, 24, "false") == "entry.state"
+    assert name(0x3000, 0, 0) is None and name(0x2000, 0, 0) is None and name(0xFC0, 0, 0) is None
+    listing.write(LIST[-5:])
+    assert name(0x3FC0, 63, 8) == "slot.word"
+    line = named(0x1000, 0, 0)
+    assert line is not None
+    assert [(one.offset, one.size_bytes, one.name) for one in line.fields] == [
+        (0, 16, "entry.next"),
+        (16, 48, "entry.state"),
+    ]
+
+
+@pytest.mark.parametrize("line", [b"memory 1 2", b"kind 100 entry", b"kind 64", b"field x y", b"\xff a b", b"cake 1 2"])
+def test_a_damaged_list_is_refused(listing: BinaryIO, line: bytes) -> None:
+    listing.write(line + b"\n")
+    with pytest.raises(RunError, match="the program's list of objects is damaged at"):
+        ObjectMap(listing.fileno()).named(Finding(0, "memory", "", "true", access(0, 0), access(1, 0)))
+
+
+def test_stacks_get_inlined_functions_with_their_lines() -> None:
+    runner = artifacts.scalefs_runner_path()
+    listed = (line.split(" ", 2) for line in ask(runner, "--symbols").splitlines())
+    symbols = [(int(start, 16), int(end, 16), name) for start, end, name in listed]
+    stacks = Stacks(runner, symbols)
+    (start, end) = next((start, end) for start, end, name in symbols if name == "scalefs::data::write_at")
+    frames = [f"scalefs::data::write_at+{offset:#x}" for offset in range(end - start)]
+    finding = Finding(0, "memory", "", "true", Access(0, True, 0, 8, "f", tuple(frames)), access(1, 0))
+    expanded = stacks.expanded(finding)
+    inlined = [frame for frame in expanded.first.stack if "+0x" not in frame]
+    assert any(re.fullmatch(r"write_file crates/scalefs/src/data\.rs:\d+", frame) for frame in inlined)
+    outer = [frame for frame in expanded.first.stack if "+0x" in frame]
+    assert [frame.split(" ")[0] for frame in outer] == frames
+    assert all(re.search(r" crates/scalefs/src/data\.rs:\d+$", frame) for frame in outer)
+    assert expanded.second.stack == ("f+0x1",)  # no such symbol
+
+
 def test_regions_depend_on_the_arguments() -> None:
     runner = artifacts.scalefs_runner_path()
-    few, many = (read_regions(runner, f"--cores {n} --workers 2 --seed 1".split()) for n in (2, 200))
+    arguments = (tuple(f"--cores {n} --workers 2 --seed 1".split()) for n in (2, 200))
+    few, many = (load_program(runner, one).regions for one in arguments)
     assert [region.name for region in few] == [region.name for region in many]
     assert all(left.end == right.start for left, right in itertools.pairwise(many))
     assert few[1].end < many[1].end
@@ -52,9 +129,9 @@ def test_a_runner_that_does_not_answer_is_named(tmp_path: Path, contents: bytes 
     if contents is not None:
         path.write_bytes(contents)
         path.chmod(0o755)
-    for ask in (read_symbols, read_calls):
+    for question in (lambda path: load_program(path, ()), read_calls):
         with pytest.raises(RunError, match=r"the runner does not start: .*; run `make setup` again"):
-            ask(path)
+            question(path)
 
 
 def test_calls_are_known_by_name_and_parameters(tmp_path: Path) -> None:
@@ -68,7 +145,7 @@ def test_calls_are_known_by_name_and_parameters(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_run_ends_the_session(tmp_path: Path) -> None:
-    program = Program(tmp_path / "missing", (), NO_NAMES)
+    program = Program(tmp_path / "missing", (), NO_NAMES, NO_STACKS)
     session = ProcessSession(emulator.find_user_emulator().path, artifacts.plugin_path(), program)
     try:
         with pytest.raises(RunError, match=r"it ended \(exit code 1\)"):

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 
 use commit::{Decisions, Observed, Tag};
 use epoch::Retired;
-use percpu::{Core, OutOfMemory, SizeClass};
+use percpu::{Core, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::key::{Key, MAX_NAME_BYTES, position};
@@ -70,7 +70,20 @@ pub(crate) struct Entry {
 const _: () = assert!(size_of::<Entry>() == 128 && offset_of!(Entry, second) == 64);
 
 /// Size class of entries, for `Core::will_allocate`.
-pub const ENTRY_CLASS: SizeClass = SizeClass::of_type::<Entry>();
+pub const ENTRY_CLASS: SizeClass = SizeClass::of_type::<Entry>().of_kind(&ENTRY);
+/// What tools call an entry's parts.
+pub const ENTRY: ObjectKind = object_kind!(1, Entry as "directory entry" {
+    "next" = first.next,
+    "state" = first.state,
+    "hash" = first.hash,
+    "name" = first.name,
+    "marked" = first.marked,
+    "value" = second.value,
+    "value_to_be" = second.value_to_be,
+    "tag" = second.tag,
+    "version" = second.version,
+    "retired" = second.retired,
+});
 const LONG_NAME_CLASS: SizeClass = match SizeClass::of(Layout::new::<[u8; MAX_NAME_BYTES]>()) {
     Some(class) => class,
     None => unreachable!(),

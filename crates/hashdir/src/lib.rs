@@ -65,9 +65,9 @@ mod table;
 
 pub use change::{InsertError, Locked, LockedPair, Prepared, lock_two};
 pub use dir::{Found, HashDir, Present};
-pub use entry::{ENTRY_CLASS, MARK};
+pub use entry::{ENTRY, ENTRY_CLASS, MARK};
 pub use grow::Growth;
 pub use key::{Key, MAX_NAME_BYTES};
 pub use kill::{Killing, NotEmpty};
 pub use list::{FIRST_COOKIE, Listed};
-pub use table::{KIND_ENTRY, KIND_TABLE, RANK_BUCKET, RANK_GROW, free_retired};
+pub use table::{BUCKET, KIND_ENTRY, KIND_TABLE, RANK_BUCKET, RANK_GROW, free_retired};

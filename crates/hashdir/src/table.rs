@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use epoch::{Retired, RetiredKind};
-use percpu::{CacheLine, Core, CoreLock, LockRank, OutOfMemory, SizeClass};
+use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::entry::Entry;
@@ -44,6 +44,10 @@ struct Head {
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Bucket>() == 128);
+
+/// What tools call the parts of a bucket.
+pub const BUCKET: ObjectKind =
+    object_kind!(2, Bucket as "directory bucket" { "first" = head.0.first, "filter" = head.0.filter, "lock" = lock });
 
 /// A hash's bit in the filter: of bits that choose no bucket, and that are part of the hash's position in listings.
 #[inline]
@@ -125,7 +129,9 @@ impl Table {
 
     fn segment_layout(bucket_count: usize) -> SizeClass {
         let buckets = bucket_count.min(SEGMENT_BUCKETS);
-        Layout::array::<Bucket>(buckets).ok().and_then(SizeClass::of).expect("a segment fits in 64 KiB")
+        let class = Layout::array::<Bucket>(buckets).ok().and_then(SizeClass::of).expect("a segment fits in 64 KiB");
+        // Objects of a kind have one size: small directories' buckets are of none.
+        if buckets == SEGMENT_BUCKETS { class.of_kind(&BUCKET) } else { class }
     }
 
     fn segments(table: NonNull<Table>) -> NonNull<*mut Bucket> {

@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::cell::Cell;
+use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use percpu::{Arena, Core, OutOfMemory, PerCore};
@@ -47,6 +48,15 @@ pub struct Maxima<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Maxima<WORDS> {
+    /// Where the slots of each core lie.
+    pub fn memory(&self) -> impl Iterator<Item = Range<usize>> {
+        let bytes = (self.slot_mask + 1) * size_of::<Slot<WORDS>>();
+        self.slots.all().map(move |(_, table)| {
+            let start = table.0.as_ptr() as usize;
+            start..start + bytes
+        })
+    }
+
     /// Places caches in an arena.
     pub fn create(arena: &Arena, config: MaximaConfig) -> Result<&Maxima<WORDS>, OutOfMemory> {
         let slot_count = config.slots_per_core.max(1).checked_next_power_of_two().ok_or(OutOfMemory)?;

@@ -53,3 +53,4 @@ mod slot;
 
 pub use cache::{Maxima, MaximaConfig};
 pub use maximum::{Floor, Maximum, Reset};
+pub use slot::SLOT;

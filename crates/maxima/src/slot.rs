@@ -2,6 +2,7 @@
 
 use core::ptr;
 
+use percpu::{ObjectKind, object_kind};
 use sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
 use crate::maximum::Maximum;
@@ -14,6 +15,15 @@ pub(crate) struct Slot<const WORDS: usize> {
     generation: AtomicU64,
     words: [AtomicU64; WORDS],
 }
+
+/// What tools call the parts of a slot, whatever its number of words.
+pub const SLOT: ObjectKind = object_kind!(0, Slot<1> as "maximum's slot" {
+    "version" = version,
+    "object" = object,
+    "generation" = generation,
+    "words" = words,
+});
+const _: () = assert!(size_of::<Slot<1>>() == size_of::<Slot<2>>());
 
 /// What a collect saw, over any number of slots.
 #[derive(Clone, Copy, PartialEq, Eq)]

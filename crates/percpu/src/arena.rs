@@ -2,7 +2,10 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
+// Told once when a chunk is taken; no part of the protocol, so that models need not interleave it.
+use core::sync::atomic::AtomicU8;
 
 use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -13,7 +16,9 @@ use crate::{LINE_BYTES, MAX_CORES, OutOfMemory};
 
 const MAGIC: u64 = 0x0061_6e65_7261_5f31;
 /// Raised whenever the layout of anything in an arena changes.
-const LAYOUT_VERSION: u64 = 1;
+const LAYOUT_VERSION: u64 = 2;
+/// The map of kinds has a byte for so many bytes of the arena.
+pub(crate) const KIND_MAP_BYTES: usize = 4096;
 
 /// How an arena is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +84,8 @@ pub struct Arena {
     chunk_bytes: usize,
     core_count: usize,
     records: *mut CoreRecord,
+    /// Atomic bytes, zero where no chunk of a kind lies; see `slab`.
+    kinds: *const AtomicU8,
     // Atomic, on lines of their own.
     next_offset: OwnLine<AtomicUsize>,
     core_limit: OwnLine<AtomicU32>,
@@ -133,15 +140,21 @@ impl Arena {
             return Err(CreateError::Misaligned);
         }
         let records_offset = size_of::<Arena>();
-        let first_free = records_offset + core_count * size_of::<CoreRecord>();
+        let kinds_offset = records_offset + core_count * size_of::<CoreRecord>();
+        let kind_count = size_bytes.div_ceil(KIND_MAP_BYTES);
+        let first_free = kinds_offset + kind_count;
         if first_free > size_bytes {
             return Err(CreateError::TooSmall { size_bytes });
         }
-        // SAFETY: records_offset..first_free lies in the region, and both types are aligned to at most 64 bytes.
+        // SAFETY: records_offset..first_free lies in the region, and the types are aligned to at most 64 bytes.
         unsafe {
             let records = base.as_ptr().add(records_offset).cast::<CoreRecord>();
             for number in 0..core_count {
                 records.add(number).write(CoreRecord { state: AtomicU64::new(0), slabs: CoreSlabs::new() });
+            }
+            let kinds = base.as_ptr().add(kinds_offset).cast::<AtomicU8>();
+            for index in 0..kind_count {
+                kinds.add(index).write(AtomicU8::new(0));
             }
             let header = base.as_ptr().cast::<Arena>();
             header.write(Arena {
@@ -152,6 +165,7 @@ impl Arena {
                 chunk_bytes,
                 core_count,
                 records,
+                kinds,
                 next_offset: OwnLine(AtomicUsize::new(first_free)),
                 core_limit: OwnLine(AtomicU32::new(0)),
             });
@@ -224,6 +238,34 @@ impl Arena {
             place.write(value);
             Ok(place.as_ref())
         }
+    }
+
+    /// Notes that objects of a kind lie in a chunk that was just taken.
+    pub(crate) fn note_kind(&self, chunk: NonNull<u8>, chunk_bytes: usize, kind: u8) {
+        let offset = chunk.as_ptr() as usize - self.base as usize;
+        // A chunk smaller than a byte's part shares it with others: what lies there is not known.
+        if offset.is_multiple_of(KIND_MAP_BYTES) && chunk_bytes.is_multiple_of(KIND_MAP_BYTES) {
+            for index in offset / KIND_MAP_BYTES..(offset + chunk_bytes) / KIND_MAP_BYTES {
+                // SAFETY: the chunk lies in the arena, whose every part has a byte.
+                unsafe { &*self.kinds.add(index) }.store(kind, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The parts of the arena in which objects of a kind lie: addresses, and the kind's number.
+    pub fn kinds(&self) -> impl Iterator<Item = (Range<usize>, u8)> {
+        let used = self.next_offset.0.load(Ordering::Relaxed).min(self.size_bytes);
+        // SAFETY: as above.
+        let kind_of = |index| unsafe { &*self.kinds.add(index) }.load(Ordering::Relaxed);
+        let base = self.base as usize;
+        let mut index = 0;
+        core::iter::from_fn(move || {
+            let end = used / KIND_MAP_BYTES;
+            let start = (index..end).find(|index| kind_of(*index) != 0)?;
+            let kind = kind_of(start);
+            index = (start..end).find(|index| kind_of(*index) != kind).unwrap_or(end);
+            Some((base + start * KIND_MAP_BYTES..base + index * KIND_MAP_BYTES, kind))
+        })
     }
 
     pub(crate) fn chunk_bytes(&self) -> usize {

@@ -36,7 +36,7 @@ pub use core_handle::{ClaimError, Core, CoreIndex, OwnerId};
 pub use lock::{CoreLock, CoreLockGuard, LockRank};
 pub use per_core::{CacheLine, PerCore};
 pub use region::HeapRegion;
-pub use slab::SizeClass;
+pub use slab::{MAX_KIND, ObjectKind, SizeClass};
 
 /// Bytes of a cache line: the unit in which conflicts are counted.
 pub const LINE_BYTES: usize = 64;

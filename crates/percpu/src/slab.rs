@@ -14,6 +14,10 @@
 //! depot grows and core 0 takes fresh chunks until the arena is exhausted; then it takes core 1's whole depot at once.
 //! At most two batches per core and class stay out of reach of the others: `core_count * 2 * 16 KiB` per class at most.
 //!
+//! **Kinds.** A type of objects may have magazines and chunks of its own ([`ObjectKind`]). Which chunk holds which kind
+//! stands in a map beside the arena's header, written when a chunk is taken and never changed: so whoever knows an
+//! address knows what lies there, now or ever.
+//!
 //! **Why take-all.** A depot is a stack whose owner pushes single batches and whose takers exchange its head for null:
 //! nobody pops, so the ABA problem does not arise.
 //!
@@ -26,11 +30,11 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 // Statistics are no part of the protocol, so that models need not interleave them.
-use core::sync::atomic::AtomicI64;
+use core::sync::atomic::{AtomicI64, AtomicU16};
 
 use sync::atomic::{AtomicPtr, Ordering};
 
-use crate::arena::Arena;
+use crate::arena::{Arena, KIND_MAP_BYTES};
 use crate::core_handle::{Core, CoreIndex};
 use crate::per_core::CacheLine;
 use crate::{LINE_BYTES, OutOfMemory};
@@ -42,9 +46,42 @@ const CLASS_COUNT: usize = (LARGEST_BITS - SMALLEST_BITS + 1) as usize;
 const BATCH_BYTES: usize = 16 << 10;
 const BATCH_OBJECTS: usize = 32;
 
-/// A class of object sizes: a power of two from 64 bytes to 64 KiB.
+/// Kinds have numbers from 1 to this.
+pub const MAX_KIND: u8 = 15;
+const MAGAZINE_COUNT: usize = CLASS_COUNT + MAX_KIND as usize;
+
+/// A type whose objects lie in chunks of their own, and what tools call its fields. Made by [`object_kind!`].
+#[derive(Debug)]
+pub struct ObjectKind {
+    /// From 1 to [`MAX_KIND`], another for each kind in an arena; 0 for what lies in tables alone.
+    pub number: u8,
+    /// What such an object is called.
+    pub name: &'static str,
+    /// After so many bytes the next one begins, in a slab as in a table: a power of two, to which they are aligned.
+    pub stride_bytes: usize,
+    /// Where each field starts, in bytes, and its name; in the order of their places.
+    pub fields: &'static [(usize, &'static str)],
+}
+
+/// Describes a type as an [`ObjectKind`]: `object_kind!(1, Entry as "directory entry" { "state" = first.state, ... })`.
+#[macro_export]
+macro_rules! object_kind {
+    ($number:literal, $type:ty as $name:literal { $($field:literal = $($path:tt).+),* $(,)? }) => {
+        $crate::ObjectKind {
+            number: $number,
+            name: $name,
+            stride_bytes: ::core::mem::size_of::<$type>().next_power_of_two(),
+            fields: &[$((::core::mem::offset_of!($type, $($path).+), $field)),*],
+        }
+    };
+}
+
+/// A class of objects: their size, a power of two from 64 bytes to 64 KiB, and perhaps their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizeClass(u8);
+pub struct SizeClass {
+    size: u8,
+    kind: u8,
+}
 
 impl SizeClass {
     /// The smallest class that holds an object of this layout; `None` beyond 64 KiB.
@@ -55,7 +92,21 @@ impl SizeClass {
             return None;
         }
         let bits = bytes.next_power_of_two().trailing_zeros();
-        Some(SizeClass(bits.saturating_sub(SMALLEST_BITS) as u8))
+        Some(SizeClass { size: bits.saturating_sub(SMALLEST_BITS) as u8, kind: 0 })
+    }
+
+    /// The class of the same size for objects of a kind.
+    ///
+    /// # Panics
+    /// At compile time if used in a constant: kinds have numbers from 1 to [`MAX_KIND`].
+    pub const fn of_kind(self, kind: &ObjectKind) -> SizeClass {
+        assert!(kind.number > 0 && kind.number <= MAX_KIND);
+        SizeClass { size: self.size, kind: kind.number }
+    }
+
+    #[inline]
+    const fn magazine(self) -> usize {
+        if self.kind == 0 { self.size as usize } else { CLASS_COUNT + self.kind as usize - 1 }
     }
 
     /// The class for a type.
@@ -72,7 +123,7 @@ impl SizeClass {
     /// Bytes of an object of the class.
     #[inline]
     pub const fn object_bytes(self) -> usize {
-        LINE_BYTES << self.0
+        LINE_BYTES << self.size
     }
 
     const fn batch_objects(self) -> u32 {
@@ -86,8 +137,16 @@ impl SizeClass {
         }
     }
 
-    fn all() -> impl Iterator<Item = SizeClass> {
-        (0..CLASS_COUNT as u8).map(SizeClass)
+    /// A word for the class that is never zero.
+    const fn encode(self) -> u16 {
+        ((self.kind as u16) << 8) | (self.size as u16 + 1)
+    }
+
+    const fn decode(word: u16) -> Option<SizeClass> {
+        match word {
+            0 => None,
+            _ => Some(SizeClass { size: (word & 0xff) as u8 - 1, kind: (word >> 8) as u8 }),
+        }
     }
 }
 
@@ -106,16 +165,17 @@ struct Magazine {
     /// The part of the newest chunk that was never handed out.
     fresh: Cell<*mut u8>,
     fresh_objects: Cell<u32>,
-    used: Cell<bool>,
+    /// Atomic, written by the core alone: the class once it was used, in `SizeClass::encode`'s form.
+    class: AtomicU16,
     /// Objects allocated less objects freed by this core; written by the core alone, read by anybody.
     live: AtomicI64,
 }
 
 /// The slabs of one core.
 pub(crate) struct CoreSlabs {
-    magazines: CacheLine<[Magazine; CLASS_COUNT]>,
+    magazines: CacheLine<[Magazine; MAGAZINE_COUNT]>,
     /// Stacks of full batches: the core pushes, anybody takes all.
-    depots: CacheLine<[AtomicPtr<FreeObject>; CLASS_COUNT]>,
+    depots: CacheLine<[AtomicPtr<FreeObject>; MAGAZINE_COUNT]>,
 }
 
 impl CoreSlabs {
@@ -127,7 +187,7 @@ impl CoreSlabs {
                 spare: Cell::new(ptr::null_mut()),
                 fresh: Cell::new(ptr::null_mut()),
                 fresh_objects: Cell::new(0),
-                used: Cell::new(false),
+                class: AtomicU16::new(0),
                 live: AtomicI64::new(0),
             })),
             depots: CacheLine(core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()))),
@@ -161,6 +221,17 @@ impl Magazine {
         }
     }
 
+    /// Lets maintenance fill the magazine from now on.
+    #[inline]
+    fn use_for(&self, class: SizeClass) {
+        debug_assert!(self.class().is_none_or(|used| used == class), "objects of a kind have one size");
+        self.class.store(class.encode(), Ordering::Relaxed);
+    }
+
+    fn class(&self) -> Option<SizeClass> {
+        SizeClass::decode(self.class.load(Ordering::Relaxed))
+    }
+
     fn count_live(&self, change: i64) {
         // Only this core writes the word: no read-modify-write instruction is needed.
         self.live.store(self.live.load(Ordering::Relaxed) + change, Ordering::Relaxed);
@@ -174,7 +245,7 @@ impl Core<'_> {
         if self.allocation_must_fail() {
             return Err(OutOfMemory);
         }
-        let magazine = &self.record.slabs.magazines[usize::from(class.0)];
+        let magazine = &self.record.slabs.magazines[class.magazine()];
         let object = match magazine.pop() {
             Some(object) => object.cast(),
             None => self.allocate_from_fresh(class, magazine)?,
@@ -189,8 +260,8 @@ impl Core<'_> {
     /// `object` came from [`Core::allocate`] with the same class in the same arena, and nobody uses it any more.
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>, class: SizeClass) {
-        let magazine = &self.record.slabs.magazines[usize::from(class.0)];
-        magazine.used.set(true);
+        let magazine = &self.record.slabs.magazines[class.magazine()];
+        magazine.use_for(class);
         magazine.count_live(-1);
         let object = object.cast::<FreeObject>();
         // SAFETY: the object is ours now, large and aligned enough for a `FreeObject`.
@@ -209,20 +280,27 @@ impl Core<'_> {
     /// shares nothing.
     #[inline]
     pub fn will_allocate(&self, class: SizeClass) {
-        self.record.slabs.magazines[usize::from(class.0)].used.set(true);
+        self.record.slabs.magazines[class.magazine()].use_for(class);
     }
 
-    /// Allocates and initialises an object.
+    /// Allocates and initialises an object of a type without a kind.
     #[inline]
     pub fn allocate_value<T>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {
-        let place = self.allocate(const { SizeClass::of_type::<T>() })?.cast::<T>();
+        self.allocate_in(const { SizeClass::of_type::<T>() }, value)
+    }
+
+    /// Allocates an object of a class and initialises it.
+    #[inline]
+    pub fn allocate_in<T>(&self, class: SizeClass, value: T) -> Result<NonNull<T>, OutOfMemory> {
+        debug_assert!(size_of::<T>() <= class.object_bytes(), "the class is the type's");
+        let place = self.allocate(class)?.cast::<T>();
         // SAFETY: fresh memory of a class that holds a `T`.
         unsafe { place.write(value) };
         Ok(place)
     }
 
     fn allocate_from_fresh(&self, class: SizeClass, magazine: &Magazine) -> Result<NonNull<u8>, OutOfMemory> {
-        magazine.used.set(true);
+        magazine.use_for(class);
         if !magazine.spare.get().is_null() {
             magazine.set_active(magazine.spare.replace(ptr::null_mut()), class.batch_objects());
         } else if magazine.fresh_objects.get() == 0 {
@@ -257,11 +335,13 @@ impl Core<'_> {
 
     fn new_chunk(&self, class: SizeClass, magazine: &Magazine) -> bool {
         let object_bytes = class.object_bytes();
-        let align = object_bytes.min(4096);
         // Near the end of the arena a smaller chunk may still fit.
         for chunk_bytes in [self.arena.chunk_bytes().max(object_bytes), object_bytes] {
+            // Aligned as the map of kinds is.
+            let align = chunk_bytes.min(KIND_MAP_BYTES);
             let layout = Layout::from_size_align(chunk_bytes, align).expect("powers of two of at most 64 KiB");
             if let Ok(chunk) = self.arena.allocate_permanent(layout) {
+                self.arena.note_kind(chunk, chunk_bytes, class.kind);
                 magazine.fresh.set(chunk.as_ptr());
                 magazine.fresh_objects.set((chunk_bytes / object_bytes) as u32);
                 return true;
@@ -271,7 +351,7 @@ impl Core<'_> {
     }
 
     fn push_depot(&self, class: SizeClass, batch: NonNull<FreeObject>) {
-        let depot = &self.record.slabs.depots[usize::from(class.0)];
+        let depot = &self.record.slabs.depots[class.magazine()];
         let mut head = depot.load(Ordering::Relaxed);
         loop {
             // SAFETY: the batch is this core's own until the exchange succeeds.
@@ -286,7 +366,7 @@ impl Core<'_> {
 
     /// Takes all batches of a core's depot: one becomes active, the others go to this core's depot.
     fn take_depot(&self, class: SizeClass, magazine: &Magazine, victim: CoreIndex) -> bool {
-        let depot = &self.arena.record(victim).slabs.depots[usize::from(class.0)];
+        let depot = &self.arena.record(victim).slabs.depots[class.magazine()];
         if depot.load(Ordering::Relaxed).is_null() {
             return false;
         }
@@ -308,7 +388,7 @@ impl Core<'_> {
             // Our own depot is empty, since we tried it first or emptied it just now, and only we push to it. An
             // exchange, although a store would do: every change of the word is a read-modify-write, so that a take
             // cannot read what another take has read.
-            let depot = &self.record.slabs.depots[usize::from(class.0)];
+            let depot = &self.record.slabs.depots[class.magazine()];
             let previous = depot.swap(rest, Ordering::Release);
             debug_assert!(previous.is_null());
         }
@@ -321,11 +401,13 @@ impl Arena {
     /// Running out of memory is no error here: the next call will tell.
     pub fn maintain(&self, core: &Core<'_>) {
         assert!(ptr::eq(self, core.arena), "the core belongs to another arena");
-        for class in SizeClass::all() {
-            let magazine = &core.record.slabs.magazines[usize::from(class.0)];
+        for magazine in core.record.slabs.magazines.iter() {
+            let Some(class) = magazine.class() else {
+                continue;
+            };
             let ready = magazine.active_count.get() + magazine.fresh_objects.get();
             let short = ready < class.batch_objects() && magazine.spare.get().is_null();
-            if !magazine.used.get() || !short {
+            if !short {
                 continue;
             }
             while magazine.fresh_objects.get() > 0 {
@@ -344,12 +426,14 @@ impl Arena {
 
     /// Objects of a class that are allocated and not freed, over all cores; exact when no core is working.
     pub fn live_objects(&self, class: SizeClass) -> i64 {
-        let live = |index| self.record(index).slabs.magazines[usize::from(class.0)].live.load(Ordering::Relaxed);
+        let live = |index| self.record(index).slabs.magazines[class.magazine()].live.load(Ordering::Relaxed);
         self.cores().map(live).sum()
     }
 
     /// Bytes of all objects that are allocated and not freed; exact when no core is working.
     pub fn live_bytes(&self) -> i64 {
-        SizeClass::all().map(|class| self.live_objects(class) * class.object_bytes() as i64).sum()
+        let magazines = self.cores().flat_map(|index| self.record(index).slabs.magazines.iter());
+        let used = magazines.filter_map(|magazine| magazine.class().map(|class| (magazine, class)));
+        used.map(|(magazine, class)| magazine.live.load(Ordering::Relaxed) * class.object_bytes() as i64).sum()
     }
 }

@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use epoch::{Retired, RetiredKind};
-use percpu::{Core, CoreIndex, OutOfMemory, SizeClass};
+use percpu::{Core, CoreIndex, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use sync::atomic::AtomicU64;
 
 /// Kind of a retired leaf, for the callback of `Epochs::maintain`.
@@ -117,8 +117,13 @@ struct Inner {
 }
 
 /// The size class of the nodes that calls on small arrays allocate.
-pub const LEAF_CLASS: SizeClass = SizeClass::of_type::<Leaf>();
-const INNER_CLASS: SizeClass = SizeClass::of_type::<Inner>();
+pub const LEAF_CLASS: SizeClass = SizeClass::of_type::<Leaf>().of_kind(&SLOT);
+const INNER_CLASS: SizeClass = SizeClass::of_type::<Inner>().of_kind(&INNER);
+/// What tools call the parts of a leaf's slots.
+pub const SLOT: ObjectKind =
+    object_kind!(3, LeafSlot as "radix slot" { "word" = word, "version" = version, "retired" = retired });
+/// What tools call the parts of an inner node.
+pub const INNER: ObjectKind = object_kind!(4, Inner as "radix node" { "words" = words, "retired" = retired });
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Leaf>() == 1024);
 
@@ -155,10 +160,10 @@ impl Node {
                 version: AtomicU64::new(0),
                 retired: Retired::new(),
             });
-            core.allocate_value(Leaf { slots })?.cast()
+            core.allocate_in(LEAF_CLASS, Leaf { slots })?.cast()
         } else {
             let words = core::array::from_fn(|index| AtomicU64::new(word(index).0));
-            core.allocate_value(Inner { words, retired: Retired::new() })?.cast()
+            core.allocate_in(INNER_CLASS, Inner { words, retired: Retired::new() })?.cast()
         };
         Ok(Node { address, level })
     }

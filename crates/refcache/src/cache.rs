@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::cell::Cell;
+use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use commit::{Decisions, Tag};
@@ -68,6 +69,15 @@ unsafe impl Sync for RefCache {}
 unsafe impl Send for RefCache {}
 
 impl RefCache {
+    /// Where the slots of each core lie.
+    pub fn memory(&self) -> impl Iterator<Item = Range<usize>> {
+        let bytes = (self.slot_mask + 1) * size_of::<Slot>();
+        self.slots.all().map(move |(_, table)| {
+            let start = table.0.as_ptr() as usize;
+            start..start + bytes
+        })
+    }
+
     /// Places caches in an arena. Pending deltas depend on operations of `decisions`, which lies in the same arena.
     pub fn create<'a>(
         arena: &'a Arena,

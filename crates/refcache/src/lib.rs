@@ -59,3 +59,4 @@ mod slot;
 pub use cache::{RefCache, RefCacheConfig};
 pub use counted::{Counted, CountedKind, WeakRef};
 pub use review::Maintained;
+pub use slot::SLOT;

@@ -3,6 +3,7 @@
 use core::ptr;
 
 use commit::{Decisions, Observed, Tag};
+use percpu::{ObjectKind, object_kind};
 use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering, fence};
 
 use crate::counted::Counted;
@@ -16,6 +17,15 @@ pub(crate) struct Slot {
     pending_tag: AtomicU64,
     pending_delta: AtomicI64,
 }
+
+/// What tools call the parts of a slot.
+pub const SLOT: ObjectKind = object_kind!(0, Slot as "count's slot" {
+    "version" = version,
+    "object" = object,
+    "delta" = delta,
+    "pending_tag" = pending_tag,
+    "pending_delta" = pending_delta,
+});
 
 /// What a collect saw, over any number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

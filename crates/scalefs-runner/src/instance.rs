@@ -111,6 +111,16 @@ impl Instance {
         })))
     }
 
+    /// The arena.
+    pub fn arena(&self) -> &'static Arena {
+        self.arena
+    }
+
+    /// The file system.
+    pub fn file_system(&self) -> &'static ScaleFs {
+        self.file_system
+    }
+
     /// The parts of the arena, in the form of symbols: first address, first address behind it, name.
     pub fn regions(&self) -> String {
         let header_end = ARENA_BASE + size_of::<Arena>();

@@ -10,6 +10,7 @@
 //!
 //! ```text
 //! commutant-scalefs-runner --cores N --workers N --seed N    run batches until standard input ends
+//! commutant-scalefs-runner ... --objects FILE                and list in it what lies where in the arena ([`objects`])
 //! commutant-scalefs-runner ... --regions                     list the parts of such an instance's arena
 //! commutant-scalefs-runner --calls                           list the calls
 //! commutant-scalefs-runner --symbols                         list this program's functions and data, for names
@@ -18,12 +19,14 @@
 mod calls;
 mod frames;
 mod instance;
+mod objects;
 mod operation;
 mod options;
 mod outside;
 mod symbols;
 mod target;
 
+use std::io;
 use std::process::ExitCode;
 
 use commutant_runner::crew::{Crew, Slots};
@@ -34,6 +37,7 @@ use commutant_runner::window::Interpreter;
 use commutant_wire::batch::Batch;
 
 use crate::instance::Instance;
+use crate::objects::ObjectList;
 use crate::operation::Operation;
 use crate::options::{Mode, Options};
 use crate::target::ScaleFsTarget;
@@ -59,13 +63,13 @@ fn run(mode: Mode) -> Result<(), String> {
         Mode::Regions(options) => {
             print!("{}", Instance::create(options.cores, options.hash_seed)?.regions());
         }
-        Mode::Batches(options) => serve(options)?,
+        Mode::Batches { options, objects } => serve(options, objects)?,
     }
     Ok(())
 }
 
 /// Starts all threads; the calling one becomes the worker of core 0. Returns only if the instance cannot be made.
-fn serve(options: Options) -> Result<(), String> {
+fn serve(options: Options, objects: Option<String>) -> Result<(), String> {
     // A thread that panics would leave the others waiting for it.
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -79,7 +83,7 @@ fn serve(options: Options) -> Result<(), String> {
         start(&format!("core-{core}"), move || work(instance, slots, core))?;
     }
     start("coordinator", move || {
-        let code = match coordinate(instance, slots, options) {
+        let code = match coordinate(instance, slots, options, objects) {
             Ok(()) => 0,
             Err(why) => {
                 complain(&why);
@@ -106,7 +110,12 @@ fn work(instance: &'static Instance, slots: &'static Slots<Operation>, core: usi
 }
 
 /// Runs batches until standard input ends.
-fn coordinate(instance: &'static Instance, slots: &'static Slots<Operation>, options: Options) -> Result<(), String> {
+fn coordinate(
+    instance: &'static Instance,
+    slots: &'static Slots<Operation>,
+    options: Options,
+    objects: Option<String>,
+) -> Result<(), String> {
     instance.enter(options.cores)?;
     // SAFETY: made once, here; the workers serve their slots and command nobody.
     let mut crew = unsafe { Crew::new(slots, options.workers.min(CORE_LIMIT)) };
@@ -115,11 +124,16 @@ fn coordinate(instance: &'static Instance, slots: &'static Slots<Operation>, opt
     }
     crew.rest();
     let mut interpreter = Interpreter::new(ScaleFsTarget::new(options.workers), crew);
+    let listing = |error: io::Error| format!("listing the arena's objects: {error}");
+    let mut objects = objects.map(|path| ObjectList::begin(&path, instance)).transpose().map_err(listing)?;
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut buffer = Vec::new();
     while let Some(bytes) = frames::read(&mut input).map_err(|error| format!("reading a batch: {error}"))? {
         let batch = Batch::decode(&bytes).map_err(|error| format!("a batch: {error}"))?;
         buffer = interpreter.run(&batch, buffer, |_| ()).map_err(|error| error.to_string())?;
+        if let Some(objects) = &mut objects {
+            objects.update(instance).map_err(listing)?;
+        }
         frames::write(&mut output, &buffer).map_err(|error| format!("writing results: {error}"))?;
     }
     Ok(())

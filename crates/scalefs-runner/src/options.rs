@@ -6,7 +6,12 @@ use commutant_runner::place::CORE_LIMIT;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Run batches.
-    Batches(Options),
+    Batches {
+        /// On what.
+        options: Options,
+        /// The file that is to list what lies where.
+        objects: Option<String>,
+    },
     /// List the calls.
     Calls,
     /// List the symbols.
@@ -39,7 +44,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
         ["--calls"] => Ok(Mode::Calls),
         ["--symbols"] => Ok(Mode::Symbols),
         ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..]
-            if matches!(rest, [] | ["--regions"]) =>
+            if matches!(rest, [] | ["--regions"] | ["--objects", _]) =>
         {
             let number = |what: &str, text: &str, most: usize| {
                 text.parse()
@@ -52,9 +57,15 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
             let hash_seed =
                 seed.parse().map_err(|_| format!("--seed {seed}: expected a number from 0 to {}", u64::MAX))?;
             let options = Options { cores, workers, hash_seed };
-            Ok(if rest.is_empty() { Mode::Batches(options) } else { Mode::Regions(options) })
+            Ok(match rest {
+                ["--regions"] => Mode::Regions(options),
+                _ => Mode::Batches { options, objects: rest.get(1).map(ToString::to_string) },
+            })
         }
-        _ => Err("expected --cores N --workers N --seed N [--regions], or --calls, or --symbols".to_owned()),
+        _ => {
+            Err("expected --cores N --workers N --seed N [--regions|--objects FILE], or --calls, or --symbols"
+                .to_owned())
+        }
     }
 }
 
@@ -69,7 +80,9 @@ mod tests {
     #[test]
     fn batches_need_three_numbers() {
         let options = Options { cores: 16, workers: 2, hash_seed: 7 };
-        assert_eq!(parsed("--cores 16 --workers 2 --seed 7"), Ok(Mode::Batches(options)));
+        let batches = |objects| Ok(Mode::Batches { options, objects });
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7"), batches(None));
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --objects f"), batches(Some("f".to_owned())));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --regions"), Ok(Mode::Regions(options)));
     }
 

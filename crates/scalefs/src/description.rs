@@ -11,7 +11,7 @@
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
-use percpu::{CacheLine, Core, CoreLock, LockRank, OutOfMemory, SizeClass};
+use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -24,7 +24,15 @@ use crate::pipe::PipeEnd;
 /// Kind of the count of descriptors, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_DESCRIPTION: CountedKind = CountedKind(3);
 const RANK_OFFSET: LockRank = LockRank(190);
-pub(crate) const DESCRIPTION_CLASS: SizeClass = SizeClass::of_type::<Description>();
+pub(crate) const DESCRIPTION_CLASS: SizeClass = SizeClass::of_type::<Description>().of_kind(&DESCRIPTION);
+pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open file description" {
+    "node" = opened.0.node,
+    "mode" = opened.0.mode,
+    "status" = opened.0.status,
+    "references" = references,
+    "offset" = position.0.offset,
+    "offset's lock" = position.0.lock,
+});
 
 /// What a description is open for; never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,11 +121,14 @@ impl DescriptionRef {
     ) -> Result<DescriptionRef, OutOfMemory> {
         let opened = OpenedFile { node, mode, status: AtomicU32::new(status.0) };
         let position = Position { offset: AtomicU64::new(0), lock: CoreLock::new() };
-        core.allocate_value(Description {
-            opened: CacheLine(opened),
-            references: CacheLine(Counted::new(1, KIND_DESCRIPTION)),
-            position: CacheLine(position),
-        })
+        core.allocate_in(
+            DESCRIPTION_CLASS,
+            Description {
+                opened: CacheLine(opened),
+                references: CacheLine(Counted::new(1, KIND_DESCRIPTION)),
+                position: CacheLine(position),
+            },
+        )
         .map(DescriptionRef)
     }
 

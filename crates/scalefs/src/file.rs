@@ -35,7 +35,7 @@
 use epoch::Guard;
 use maxima::Maximum;
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{CacheLine, Core, CoreLock, LockRank, OutOfMemory};
+use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
 use radix::RadixArray;
 use sync::Wait;
 
@@ -58,6 +58,17 @@ pub(crate) struct File {
     /// Held by appends; on a line of its own.
     appending: CacheLine<CoreLock>,
 }
+
+/// What tools call a file's parts.
+pub(crate) const FILE: ObjectKind = object_kind!(6, File as "file" {
+    "inode" = inode,
+    "links" = inode.links,
+    "times" = inode.stamps,
+    "references" = inode.references,
+    "size" = size,
+    "root of the pages" = pages,
+    "lock of appends" = appending,
+});
 
 /// What a slot of the array holds.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use core::ptr::NonNull;
 
 use hashdir::HashDir;
 use maxima::Maximum;
-use percpu::{CacheLine, Core, CoreLock, LockRank};
+use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
@@ -256,6 +256,17 @@ pub(crate) struct Directory {
     pub(crate) names: HashDir,
     pub(crate) place: CacheLine<Place>,
 }
+
+/// What tools call a directory's parts.
+pub(crate) const DIRECTORY: ObjectKind = object_kind!(8, Directory as "directory" {
+    "inode" = inode,
+    "links" = inode.links,
+    "times" = inode.stamps,
+    "references" = inode.references,
+    "names" = names,
+    "parent" = place.0.parent,
+    "mark of a move" = place.0.moving,
+});
 
 /// Where a directory stands in the tree.
 pub(crate) struct Place {

@@ -19,17 +19,17 @@ use crate::budget::Budget;
 use crate::context::Context;
 use crate::description::{DESCRIPTION_CLASS, DescriptionRef, KIND_DESCRIPTION};
 use crate::direct::{Direct, Node};
-use crate::file::File;
+use crate::file::{FILE, File};
 use crate::host::Host;
 use crate::inode::{
-    Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Place, Symlink, stamp_of,
+    DIRECTORY, Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Place, Symlink, stamp_of,
 };
-use crate::pipe::Pipe;
+use crate::pipe::{PIPE, Pipe};
 use crate::verbs::{NewObject, Space};
 
-const FILE_CLASS: SizeClass = SizeClass::of_type::<File>();
-const PIPE_CLASS: SizeClass = SizeClass::of_type::<Pipe>();
-const DIRECTORY_CLASS: SizeClass = SizeClass::of_type::<Directory>();
+const FILE_CLASS: SizeClass = SizeClass::of_type::<File>().of_kind(&FILE);
+const PIPE_CLASS: SizeClass = SizeClass::of_type::<Pipe>().of_kind(&PIPE);
+const DIRECTORY_CLASS: SizeClass = SizeClass::of_type::<Directory>().of_kind(&DIRECTORY);
 /// The root has this number; inodes made later have a core in the low eight bits and a count from 1 above them.
 const ROOT_NUMBER: InodeNumber = InodeNumber(1);
 const CORE_BITS: u32 = 8;
@@ -221,7 +221,7 @@ impl ScaleFs {
         let credentials = context.credentials();
         let permissions = Permissions { mode: 0o600, user: credentials.user, group: credentials.group };
         let inode = Inode::new(self.next_number(core), Kind::Pipe, permissions, now_ns);
-        Ok(Node::new(core.allocate_value(Pipe::new(inode))?.cast(), Kind::Pipe))
+        Ok(Node::new(core.allocate_in(PIPE_CLASS, Pipe::new(inode))?.cast(), Kind::Pipe))
     }
 
     pub(crate) fn root_node(&self) -> Node {
@@ -269,7 +269,7 @@ impl ScaleFs {
         };
         let inode = Inode::new(self.next_number(core), kind, permissions, now_ns);
         let address = match object {
-            NewObject::File => core.allocate_value(File::new(inode))?.cast(),
+            NewObject::File => core.allocate_in(FILE_CLASS, File::new(inode))?.cast(),
             NewObject::Directory => {
                 let address = core.allocate(DIRECTORY_CLASS)?.cast::<Directory>();
                 // SAFETY: the directory is used with this arena and this instance's epochs only.

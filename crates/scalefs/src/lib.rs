@@ -42,6 +42,7 @@ mod host;
 mod inode;
 mod instance;
 pub mod names;
+pub mod parts;
 mod pipe;
 mod process;
 mod shared_bytes;

@@ -22,7 +22,7 @@
 #![allow(unsafe_code)]
 
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{CacheLine, Core, CoreLock, LockRank};
+use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -68,6 +68,18 @@ pub(crate) struct Pipe {
     sides: [CacheLine<Side>; 2],
     slots: [CacheLine<PipeSlot>; SLOT_COUNT],
 }
+
+/// What tools call a pipe's parts.
+pub(crate) const PIPE: ObjectKind = object_kind!(7, Pipe as "pipe" {
+    "inode" = inode,
+    "links" = inode.links,
+    "times" = inode.stamps,
+    "references" = inode.references,
+    "ends" = ends,
+    "gone" = gone,
+    "sides" = sides,
+    "slots" = slots,
+});
 
 /// What readers have among them, or writers.
 struct Side {

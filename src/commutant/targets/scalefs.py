@@ -17,7 +17,7 @@ from commutant import artifacts
 from commutant.errors import RunError, UsageError
 from commutant.targets.base import Job, Progress, Target
 from commutant.targets.process.emulator import find_user_emulator
-from commutant.targets.process.program import Program, read_regions, read_symbols
+from commutant.targets.process.program import Program, load_program
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.rules import ALL_RULES, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
@@ -104,7 +104,7 @@ class ScaleFsTarget:
         workers = max(core_count, 2)
         arguments = ("--cores", str(self.options.cores), "--workers", str(workers), "--seed", str(self.options.seed))
         self._emulator, self._emulator_version = emulator.path, emulator.version
-        self._program = Program(runner, arguments, read_symbols(runner), read_regions(runner, arguments))
+        self._program = load_program(runner, arguments)
         progress("checking the tracer")
         session = self._new_session(ALL_RULES)
         check(session)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from commutant import _native
 from commutant.mtrace.finding import Finding
+from commutant.targets.process.stacks import Stacks
 from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import ask
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Memory in which no symbol lies, from `start` to `end` (excluded); its objects are named after it."""
+    """Memory in which no symbol lies, from `start` to `end` (excluded); what is not known better is named after it."""
 
     start: int
     end: int
@@ -29,13 +29,13 @@ class Program:
     path: Path
     arguments: tuple[str, ...]
     names: _native.ProgramNames
+    stacks: Stacks
     regions: tuple[Region, ...] = ()
     rules_off: frozenset[str] = ALL_RULES
 
-    @property
-    def command(self) -> list[str]:
-        """Program and arguments."""
-        return [str(self.path), *self.arguments]
+    def command(self, objects: int) -> list[str]:
+        """Program and arguments; it lists its objects in the file of this descriptor."""
+        return [str(self.path), *self.arguments, "--objects", f"/proc/self/fd/{objects}"]
 
     def named(self, finding: Finding) -> Finding:
         """The finding, named after its region if it has no symbol.
@@ -51,14 +51,12 @@ class Program:
         return finding
 
 
-def read_symbols(path: Path) -> _native.ProgramNames:
-    """The symbols that a program lists of itself (`--symbols`); raises RunError if it does not."""
-    return _native.ProgramNames(_ranges(ask(path, "--symbols")))
-
-
-def read_regions(path: Path, arguments: Sequence[str]) -> tuple[Region, ...]:
-    """The regions that a program with these arguments lists (`--regions`); raises RunError if it does not."""
-    return tuple(Region(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
+def load_program(path: Path, arguments: tuple[str, ...]) -> Program:
+    """A program with the symbols (`--symbols`) and, for these arguments, the regions (`--regions`) that it lists of
+    itself; raises RunError if it does not."""
+    symbols = _ranges(ask(path, "--symbols"))
+    regions = tuple(Region(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
+    return Program(path, arguments, _native.ProgramNames(symbols), Stacks(path, symbols), regions)
 
 
 def _ranges(listing: str) -> list[tuple[int, int, str]]:

@@ -137,7 +137,7 @@ class ProcessSession:
             raise self._traced.failure(f"its results cannot be read: {error}") from None
 
     def _name(self, window: TracedWindow) -> tuple[Finding, ...]:
-        """The window's findings, those in regions named after them, one per identity."""
+        """The window's findings, named after the objects or else the regions that they lie in, one per identity."""
         if not window.findings:
             return ()
         unique: dict[tuple[str, str, str], Finding] = {}
@@ -145,6 +145,7 @@ class ProcessSession:
             # Findings of a trace are kept by the reader, so that an identity number stays one finding's.
             known = self._named.get(id(finding))
             if known is None:
-                known = self._named[id(finding)] = (finding, self._program.named(finding))
+                named = self._traced.objects.named(finding) or self._program.named(finding)
+                known = self._named[id(finding)] = (finding, self._program.stacks.expanded(named))
             unique.setdefault(known[1].identity, known[1])
         return tuple(unique.values())

@@ -1,9 +1,9 @@
 """One program under the emulator with its tracer: batches to it, results from it, and windows from its trace.
 
-Batches, results and trace go through pipes and messages to an anonymous file, so there is nothing to clean up. The
-kernel kills the emulator when this process ends, however that happens. The trace is read all the time, by a thread,
-since the tracer waits when its pipe is full; batches are written as far as the pipe takes them while results are waited
-for, so that neither side waits for the other.
+Batches, results and trace go through pipes, messages and the list of objects to anonymous files, so there is nothing
+to clean up. The kernel kills the emulator when this process ends, however that happens. The trace is read all the time,
+by a thread, since the tracer waits when its pipe is full; batches are written as far as the pipe takes them while
+results are waited for, so that neither side waits for the other.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from commutant.errors import RunError
 from commutant.mtrace.trace import TracedWindow, TraceReader
 from commutant.targets.closing import close_at_exit
+from commutant.targets.process.objects import ObjectMap
 from commutant.targets.process.program import Program
 from commutant.targets.rules import tracer_arguments
 
@@ -54,6 +55,9 @@ class TracedProgram:
         with contextlib.ExitStack() as stack:
             self._messages = os.memfd_create("commutant-messages")
             stack.callback(os.close, self._messages)
+            listing = os.memfd_create("commutant-objects")
+            stack.callback(os.close, listing)
+            self.objects = ObjectMap(listing)
             trace, far_trace = os.pipe()
             stack.callback(os.close, trace)
             with contextlib.ExitStack() as until_started:
@@ -63,8 +67,17 @@ class TracedProgram:
                 # A comma separates arguments for QEMU; doubled it stands for itself.
                 paths = f"{str(plugin).replace(',', ',,')},out=/proc/self/fd/{far_trace},mode=user"
                 tracer = ",".join([paths, *tracer_arguments(program.rules_off)])
-                command = ["setpriv", "--pdeathsig", "KILL", "--", emulator, "-plugin", tracer, *program.command]
-                self._process = _spawner.submit(_spawn, command, far_trace, self._messages).result()
+                command = [
+                    "setpriv",
+                    "--pdeathsig",
+                    "KILL",
+                    "--",
+                    emulator,
+                    "-plugin",
+                    tracer,
+                    *program.command(listing),
+                ]
+                self._process = _spawner.submit(_spawn, command, (far_trace, listing), self._messages).result()
             assert self._process.stdin is not None and self._process.stdout is not None
             self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
             stack.callback(self._process.stdout.close)
@@ -190,7 +203,7 @@ def _close_quietly(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _spawn(command: list[str], trace: int, messages: int) -> subprocess.Popen[bytes]:
+def _spawn(command: list[str], passed: Sequence[int], messages: int) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             command,
@@ -198,7 +211,7 @@ def _spawn(command: list[str], trace: int, messages: int) -> subprocess.Popen[by
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=messages,
-            pass_fds=[trace],
+            pass_fds=passed,
             start_new_session=True,  # Ctrl-C is for us; we end the emulators
         )
     except OSError as error:

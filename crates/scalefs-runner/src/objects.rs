@@ -1,0 +1,60 @@
+//! A list of what lies where in the arena, for whoever names shared lines: a file that grows.
+//!
+//! ```text
+//! kind <stride in bytes> <name>                 what the lines that follow speak of
+//! field <offset in bytes> <name>
+//! memory <first address> <first address behind>       hexadecimal
+//! ```
+//! A kind is told again whenever memory of it is. What was told stays true: chunks keep their kind.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+
+use scalefs::parts::{self, Part};
+
+use crate::instance::Instance;
+
+/// The list, and how far it has come.
+pub struct ObjectList {
+    file: File,
+    /// Memory up to here has been told of.
+    told: usize,
+}
+
+impl ObjectList {
+    /// Begins a list with the tables of an instance, in a file that exists.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn begin(path: &str, instance: &Instance) -> io::Result<Self> {
+        let mut list = Self { file: OpenOptions::new().append(true).open(path)?, told: 0 };
+        list.write(instance.file_system().tables())?;
+        list.update(instance)?;
+        Ok(list)
+    }
+
+    /// Adds the chunks that were taken since. No core works meanwhile.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn update(&mut self, instance: &Instance) -> io::Result<()> {
+        let told = self.told;
+        let new = parts::chunks(instance.arena()).filter(|part| part.memory.end > told);
+        let new: Vec<_> =
+            new.map(|Part { memory, kind }| Part { memory: memory.start.max(told)..memory.end, kind }).collect();
+        self.told = new.last().map_or(told, |part| part.memory.end);
+        self.write(new.into_iter())
+    }
+
+    fn write(&mut self, parts: impl Iterator<Item = Part>) -> io::Result<()> {
+        let mut text = String::new();
+        for Part { memory, kind } in parts {
+            text += &format!("kind {} {}\n", kind.stride_bytes, kind.name);
+            for (offset, name) in kind.fields {
+                text += &format!("field {offset} {name}\n");
+            }
+            text += &format!("memory {:x} {:x}\n", memory.start, memory.end);
+        }
+        self.file.write_all(text.as_bytes())
+    }
+}

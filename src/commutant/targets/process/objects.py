@@ -1,0 +1,119 @@
+"""Names for the objects in a program's memory, from the list that it makes of them while it runs.
+
+A library under test knows which memory it gave to which type, and where the type's fields are; the program writes that
+into a file (crates/scalefs-runner/src/objects.rs). What was written stays true, so the file is read on where it ended.
+
+    kind <stride in bytes> <name>
+    field <offset in bytes> <name>
+    memory <first address> <first address behind>
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+
+from commutant.errors import RunError
+from commutant.mtrace.finding import LINE_BYTES, Finding, LineField
+
+_READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of objects, which lie `stride_bytes` apart (a power of two), and its fields by offset."""
+
+    name: str
+    stride_bytes: int
+    offsets: tuple[int, ...]
+    fields: tuple[str, ...]
+
+    def field_at(self, offset: int) -> str:
+        """The field in which an offset lies, or what is known of the place."""
+        index = bisect_right(self.offsets, offset) - 1
+        return self.fields[index] if index >= 0 else f"+{offset:#x}"
+
+    def line(self, start: int) -> tuple[LineField, ...]:
+        """What the bytes of the line at this offset are called, as far as the list tells: fields begin at their places,
+        and how long the last one is nobody says."""
+        ends = (*self.offsets[1:], self.stride_bytes)
+        parts = zip(self.fields, self.offsets, ends, strict=True)
+        within = ((name, max(first, start), min(end, start + LINE_BYTES)) for name, first, end in parts)
+        return tuple(
+            LineField(low - start, high - low, f"{self.name}.{name}") for name, low, high in within if low < high
+        )
+
+
+class ObjectMap:
+    """What lies where in a program's memory; grows with the program's list."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Of the list in this file, which stays the caller's."""
+        self._descriptor = descriptor
+        self._offset = 0
+        self._rest = b""
+        self._kind: tuple[int, str] | None = None
+        self._fields: list[tuple[int, str]] = []
+        self._starts: list[int] = []
+        self._parts: list[tuple[int, Kind]] = []
+
+    def named(self, finding: Finding) -> Finding | None:
+        """The finding with the type and field of what lies there; None if the list does not tell.
+
+        Raises RunError if the list is damaged.
+        """
+        kind = self._find(finding.line_address)
+        if kind is None:
+            return None
+        start = finding.line_address % kind.stride_bytes
+        sides = finding.first.offset, finding.second.offset
+        # Where both touch the same bytes these begin where the later of the two begins.
+        places = (max(sides),) if finding.sharing == "true" else sides
+        names = dict.fromkeys(kind.field_at((start + place) % kind.stride_bytes) for place in places)
+        fields = () if kind.stride_bytes < LINE_BYTES else kind.line(start)
+        return replace(finding, object=kind.name, field=" | ".join(sorted(names)), fields=fields)
+
+    def _find(self, address: int) -> Kind | None:
+        return self._lookup(address) or (self._lookup(address) if self._read_on() else None)
+
+    def _lookup(self, address: int) -> Kind | None:
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        end, kind = self._parts[index]
+        return kind if address < end else None
+
+    def _read_on(self) -> bool:
+        """Reads what the program has added; tells whether that was anything."""
+        came = b""
+        while part := os.pread(self._descriptor, _READ_BYTES, self._offset + len(came)):
+            came += part
+        self._offset += len(came)
+        *lines, self._rest = (self._rest + came).split(b"\n")
+        for line in lines:
+            try:
+                self._take(line.decode("ascii"))
+            except ValueError:
+                raise RunError(f"the program's list of objects is damaged at {line[:80]!r}") from None
+        return bool(lines)
+
+    def _take(self, line: str) -> None:
+        what, first, second = line.split(" ", 2)
+        if what == "kind":
+            stride = int(first)
+            if stride <= 0 or stride & (stride - 1):
+                raise ValueError("a stride is a power of two")
+            self._kind, self._fields = (stride, second), []
+        elif what == "field":
+            self._fields.append((int(first), second))
+        elif what == "memory" and self._kind is not None:
+            start, end = int(first, 16), int(second, 16)
+            stride, name = self._kind
+            fields = sorted(self._fields)
+            kind = Kind(name, stride, tuple(one[0] for one in fields), tuple(one[1] for one in fields))
+            index = bisect_right(self._starts, start)
+            self._starts.insert(index, start)
+            self._parts.insert(index, (end, kind))
+        else:
+            raise ValueError("neither a kind, nor a field or memory of one")
