@@ -18,7 +18,7 @@ from commutant.errors import CommutantError, RunError, UsageError
 from commutant.targets.linux import kernel as kernels
 from commutant.targets.linux.bzimage import extract_vmlinux, is_bzimage
 from commutant.targets.linux.elf import Elf
-from commutant.targets.linux.prepare import main, package_name
+from commutant.targets.linux.prepare import image_package, main
 from tests.targets.images import RELEASE, make_bzimage, make_elf, write
 
 
@@ -175,13 +175,30 @@ def test_a_damaged_record_of_the_default_gives_one_line(text: str) -> None:
 
 def test_the_package_is_the_dependency_of_the_meta_package() -> None:
     depends = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n  Conflicts: x\n"
-    assert package_name(depends) == "linux-image-6.1.0-56-amd64"
+    assert image_package(depends, "linux-image-amd64") == "linux-image-6.1.0-56-amd64"
+    image = "linux-image-6.1.0-56-amd64\n  Depends: kmod\n"
+    assert image_package(image, "linux-image-6.1.0-56-amd64") == "linux-image-6.1.0-56-amd64"
     with pytest.raises(RunError, match="apt-get update"):
-        package_name("linux-image-amd64\n")
+        image_package("linux-image-amd64\n", "linux-image-amd64")
 
 
 def test_prepare_leaves_a_prepared_kernel_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kernels.set_default(kernels.unpack(write(tmp_path / "vmlinux", make_elf())))
-    assert main([]) == 0
-    assert RELEASE in capsys.readouterr().out
-    assert main(["--help"]) == 2
+    kernel = kernels.unpack(write(tmp_path / "vmlinux", make_elf()))
+    kernels.set_default(kernel)
+    kernels.set_prepared("linux-image-test", kernel)
+    for arguments in ([], ["linux-image-test"]):
+        assert main(arguments) == 0
+        assert RELEASE in capsys.readouterr().out
+    assert main(["--help"]) == main(["a", "b"]) == 2
+    assert main(["../x"]) == 2
+    assert "expected the name of a Debian package" in capsys.readouterr().err
+
+
+def test_a_kernel_is_a_file_or_a_prepared_package(tmp_path: Path) -> None:
+    path = write(tmp_path / "vmlinux", make_elf())
+    assert kernels.kernel_of(str(path)) == path
+    kernels.set_prepared("linux-image-test", kernels.unpack(path))
+    assert kernels.kernel_of("linux-image-test") == kernels.prepared_kernel("linux-image-test")
+    for wrong in ("linux-image-other", "../../etc", "/nowhere"):
+        with pytest.raises(UsageError, match=f"no file {wrong}; expected a kernel"):
+            kernels.kernel_of(wrong)

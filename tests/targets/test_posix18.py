@@ -38,7 +38,7 @@ def is_pair(test: TestCase) -> bool:
 
 @pytest.mark.parametrize(
     "file_system",
-    ["tmpfs", "ramfs", "ext4", *(pytest.param(name, marks=pytest.mark.long) for name in ("xfs", "btrfs"))],
+    ["tmpfs", "ramfs", "ext4", *(pytest.param(name, marks=pytest.mark.long) for name in ("xfs", "btrfs", "overlay"))],
 )
 def test_linux_does_what_the_model_says(file_system: str) -> None:
     target = LinuxTarget(f"linux:fs={file_system}", Options(file_system))

@@ -29,7 +29,8 @@ from commutant.targets.linux.modules import SIZE_LIMIT_BYTES as MODULE_LIMIT_BYT
 from commutant.targets.linux.modules import load_order, plain_name, read_module
 
 _FORMAT = 2
-_DEFAULT = "default.json"
+_DEFAULT = "default"
+_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}")
 _VERSION = re.compile(rb"Linux version ([!-~]{1,64}) ")
 _FILE_LIMIT_BYTES = 2 << 30
 _MODULES_LIMIT_BYTES = 1 << 30
@@ -86,23 +87,58 @@ def kernels_folder() -> Path:
 
 def default_kernel() -> Kernel:
     """Debian's kernel as prepared by `make setup`; raises RunError if it is not there."""
-    record = kernels_folder() / _DEFAULT
-    try:
-        name = json.loads(record.read_text())["folder"]
-        return _load(kernels_folder() / Path(str(name)).name)
-    except FileNotFoundError:
+    kernel = prepared_kernel(_DEFAULT)
+    if kernel is None:
         raise RunError(
-            f"no kernel is prepared: expected {record}; run `make setup` (downloads Debian's kernel package), "
-            "or give your own: linux:kernel=PATH"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            f"no kernel is prepared: expected {_record(_DEFAULT)}; run `make setup` (downloads Debian's kernel "
+            "package), or give your own: linux:kernel=PATH"
+        )
+    return kernel
+
+
+def prepared_kernel(name: str) -> Kernel | None:
+    """The kernel that was prepared under a name, a package's; None if none was. Raises RunError if it is damaged."""
+    record = _record(name)
+    try:
+        return _load(kernels_folder() / Path(str(json.loads(record.read_text())["folder"])).name)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{record}: damaged ({error}); delete it and run `make setup` again") from None
 
 
 def set_default(kernel: Kernel) -> None:
     """Makes an unpacked kernel the one that `default_kernel` gives."""
-    text = json.dumps({"folder": kernel.vmlinux.parent.name})
-    replace_file(kernels_folder() / _DEFAULT, text.encode())
+    set_prepared(_DEFAULT, kernel)
+
+
+def set_prepared(name: str, kernel: Kernel) -> None:
+    """Makes an unpacked kernel the one that `prepared_kernel` gives for a name."""
+    replace_file(_record(name), json.dumps({"folder": kernel.vmlinux.parent.name}).encode())
+
+
+def is_package_name(name: str) -> bool:
+    """Whether a Debian package may have this name (Debian Policy, section 5.6.1)."""
+    return _PACKAGE_NAME.fullmatch(name) is not None
+
+
+def _record(name: str) -> Path:
+    assert is_package_name(name), name
+    return kernels_folder() / f"{name}.json"
+
+
+def kernel_of(argument: str) -> Path | Kernel:
+    """What `kernel=ARGUMENT` means: a file, or a package that was prepared; raises UsageError if neither is there."""
+    path = Path(argument)
+    if path.is_file():
+        return path
+    kernel = prepared_kernel(argument) if is_package_name(argument) else None
+    if kernel is None:
+        raise UsageError(
+            f"no file {argument}; expected a kernel: a bzImage, a vmlinux, a Debian package, or the name of a package "
+            "that `python -m commutant.targets.linux.prepare NAME` has prepared"
+        )
+    return kernel
 
 
 def unpack(path: Path, source: str | None = None) -> Kernel:

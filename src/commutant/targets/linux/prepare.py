@@ -1,7 +1,9 @@
-"""Downloads and unpacks Debian's kernel: `python -m commutant.targets.linux.prepare`, part of `make setup`.
+"""Downloads and unpacks Debian kernels: `python -m commutant.targets.linux.prepare`, part of `make setup`.
 
-The one step that needs a network. It does nothing if a kernel is prepared already; `--update` looks for a newer one.
-The package is downloaded by `apt-get download`, which checks its signature, as any user; nothing is installed.
+The one step that needs a network. It does nothing if the kernel is prepared already; `--update` looks for a newer one.
+Without a name it prepares the default, with one that package, for `linux:kernel=NAME`: a kernel's, or one that depends
+on the current one, such as `linux-image-6.12-amd64`. A package is downloaded by `apt-get download`, which checks its
+signature, as any user; nothing is installed.
 """
 
 from __future__ import annotations
@@ -11,44 +13,58 @@ import sys
 import tempfile
 from pathlib import Path
 
-from commutant.errors import CommutantError, RunError
-from commutant.targets.linux.kernel import Kernel, default_kernel, set_default, unpack
+from commutant.errors import CommutantError, RunError, UsageError
+from commutant.targets.linux.kernel import (
+    Kernel,
+    is_package_name,
+    prepared_kernel,
+    set_prepared,
+    unpack,
+)
 
-META_PACKAGE = "linux-image-amd64"
+DEFAULT_PACKAGE = "linux-image-amd64"
 """Debian's package that depends on the current kernel's."""
 
 _DOWNLOAD_SECONDS = 600.0
 
 
-def prepare(update: bool = False) -> Kernel:
-    """The default kernel, downloaded and unpacked if there is none yet (or with `update`, whatever is there).
+def prepare(package: str | None = None, *, update: bool = False) -> Kernel:
+    """The kernel of a package (None: the default), downloaded and unpacked if there is none yet, or with `update`.
 
     Raises RunError if the package cannot be found or downloaded, UsageError if what came is damaged.
     """
+    name = package or "default"
+    if not is_package_name(name):
+        raise UsageError(f"{name!r}: expected the name of a Debian package, such as {DEFAULT_PACKAGE}")
     if not update:
         try:
-            return default_kernel()
+            if kernel := prepared_kernel(name):
+                return kernel
         except RunError:
-            pass  # none yet, or damaged: downloaded below
-    package = package_name(_run(["apt-cache", "depends", META_PACKAGE]))
+            pass  # damaged: downloaded below
+    image = image_package(_run(["apt-cache", "depends", package or DEFAULT_PACKAGE]), package or DEFAULT_PACKAGE)
     with tempfile.TemporaryDirectory(prefix="commutant-kernel-") as folder:
-        _run(["apt-get", "-q", "download", package], folder)
+        _run(["apt-get", "-q", "download", image], folder)
         packages = list(Path(folder).glob("*.deb"))
         if len(packages) != 1:
-            raise RunError(f"apt-get download {package}: expected one package file, found {len(packages)}")
+            raise RunError(f"apt-get download {image}: expected one package file, found {len(packages)}")
         kernel = unpack(packages[0], packages[0].name)
-    set_default(kernel)
+    set_prepared(name, kernel)
     return kernel
 
 
-def package_name(depends: str) -> str:
-    """The kernel package among the dependencies that `apt-cache depends` prints; raises RunError."""
-    for line in depends.splitlines():
+def image_package(depends: str, package: str) -> str:
+    """The kernel package among the dependencies that `apt-cache depends` prints of `package`, or itself if it depends
+    on none; raises RunError if apt knows nothing."""
+    lines = depends.splitlines()
+    for line in lines:
         kind, _, name = line.strip().partition(": ")
         if kind == "Depends" and name.startswith("linux-image-"):
             return name
+    if len(lines) > 1:
+        return package
     raise RunError(
-        f"apt knows no kernel behind {META_PACKAGE}: run `apt-get update` on a Debian system, "
+        f"apt knows no kernel behind {package}: run `apt-get update` on a Debian system, "
         "or give a kernel of your own: linux:kernel=PATH"
     )
 
@@ -69,12 +85,13 @@ def _run(command: list[str], folder: str | None = None) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Prepares the kernel and prints its release; the exit code is that of the command line."""
-    if arguments not in ([], ["--update"]):
-        print("usage: python -m commutant.targets.linux.prepare [--update]", file=sys.stderr)
+    """Prepares a kernel and prints its release; the exit code is that of the command line."""
+    names = [argument for argument in arguments if argument != "--update"]
+    if len(names) > 1 or any(name.startswith("-") for name in names):
+        print("usage: python -m commutant.targets.linux.prepare [--update] [PACKAGE]", file=sys.stderr)
         return 2
     try:
-        kernel = prepare(update=bool(arguments))
+        kernel = prepare(*names, update="--update" in arguments)
     except CommutantError as error:
         print(f"prepare: {error}", file=sys.stderr)
         return error.exit_code

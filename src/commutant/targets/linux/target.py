@@ -16,7 +16,7 @@ from commutant.targets.base import Progress
 from commutant.targets.linux import selftest
 from commutant.targets.linux.emulator import Emulator, find_emulator
 from commutant.targets.linux.file_systems import FILE_SYSTEMS, tool_version
-from commutant.targets.linux.kernel import default_kernel, unpack
+from commutant.targets.linux.kernel import Kernel, default_kernel, kernel_of, unpack
 from commutant.targets.linux.machine import CORE_LIMIT, Hardware, hardware_arguments
 from commutant.targets.linux.region import LEAST_RAM_BYTES
 from commutant.targets.linux.session import LinuxSession
@@ -45,7 +45,7 @@ class Options:
 
     file_system: str = "tmpfs"
     mount: str = ""
-    kernel: Path | None = None
+    kernel: Path | Kernel | None = None
     append: str = ""
     cpus: int | None = None
     memory_mib: int | None = None
@@ -68,10 +68,7 @@ def parse_options(argument: str, options: Mapping[str, str]) -> Options:
                 raise UsageError(f"target {argument!r}: unknown file system {value!r}; {expected}")
             parsed = replace(parsed, file_system=value)
         elif key == "kernel":
-            if not Path(value).is_file():
-                wanted = "a bzImage, a vmlinux or a Debian package"
-                raise UsageError(f"target {argument!r}: no file {value}; expected a kernel: {wanted}")
-            parsed = replace(parsed, kernel=Path(value))
+            parsed = replace(parsed, kernel=kernel_of(value))
         elif key == "mount":
             parsed = replace(parsed, mount=_text(argument, key, value, _MOUNT_OPTIONS))
         elif key == "append":
@@ -136,7 +133,7 @@ class LinuxTarget:
         emulator = find_emulator()
         file_system = FILE_SYSTEMS[self.options.file_system]
         guest = Guest(
-            kernel=unpack(self.options.kernel) if self.options.kernel else default_kernel(),
+            kernel=self._kernel(),
             runner=artifacts.runner_path(),
             hardware=Hardware(
                 core_count=self.options.cpus or max(core_count, 2),
@@ -159,6 +156,10 @@ class LinuxTarget:
             session.close()
         else:
             self._spare = session
+
+    def _kernel(self) -> Kernel:
+        kernel = self.options.kernel or default_kernel()
+        return unpack(kernel) if isinstance(kernel, Path) else kernel
 
     @property
     def snapshot(self) -> Snapshot | None:

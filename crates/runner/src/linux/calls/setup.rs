@@ -1,11 +1,14 @@
 //! Calls that only set-ups make: they build a state out of files, pipes, descriptors and mappings.
 //!
 //! Files and pipes are numbered by the set-up, and held by process 0 ([`held`]) until the set-up forgets them. A file has
-//! no name at first (O_TMPFILE); `name_file` links it. Every descriptor gets an open file description of its own.
+//! no name at first (O_TMPFILE); `name_file` links it. Where the file system does not have that (overlay before Linux 6.3)
+//! it has a name of the runner's until it is forgotten. Every descriptor gets an open file description of its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::held;
 use super::super::leftovers::Leftovers;
-use super::super::operation::{Operation, PAGE_BYTES, check_name};
+use super::super::operation::{Operation, PAGE_BYTES, Path, check_name};
 use super::super::system_call::system_call;
 use super::memory::{LENGTH, address, protection};
 use super::{CWD, LinuxCall, Names, Status, access_mode, byte, nothing, offset};
@@ -28,22 +31,46 @@ pub(super) const CALLS: &[LinuxCall] = &[
 
 const FILE_MODE: u64 = 0o644;
 
+/// Whether the file system has no files without a name. Atomic as a static must be: only process 0 makes and forgets files.
+static NEEDS_NAMES: AtomicBool = AtomicBool::new(false);
+
+/// The path of the name that a set-up's file has where it needs one.
+fn name_of_held(path: &mut Path, leftovers: &Leftovers, file: u64) -> Result<(), String> {
+    path.set(&[leftovers.root(), &format!("held.{file}")])
+}
+
+/// Opens a new file, without a name if the file system has such.
+fn open_new(operation: &Operation) -> i64 {
+    let [directory, name] = [operation.paths[0].address(), operation.paths[1].address()];
+    if !NEEDS_NAMES.load(Ordering::Relaxed) {
+        let flags = (libc::O_TMPFILE | libc::O_RDWR) as u64;
+        let opened = system_call(libc::SYS_openat, [CWD, directory, flags, FILE_MODE]);
+        if opened != -i64::from(libc::EOPNOTSUPP) {
+            return opened;
+        }
+        NEEDS_NAMES.store(true, Ordering::Relaxed);
+    }
+    system_call(libc::SYS_unlink, [name]); // of a window that came to no good end
+    let flags = (libc::O_CREAT | libc::O_EXCL | libc::O_RDWR) as u64;
+    system_call(libc::SYS_openat, [CWD, name, flags, FILE_MODE])
+}
+
 fn make_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
     leftovers.descriptors();
+    let held = held::file(arguments.number(0)?)?;
     operation.paths[0].set(&[leftovers.root()])?;
+    name_of_held(&mut operation.paths[1], leftovers, held)?;
     operation.steps(
         |operation| {
             let [held, length, ..] = operation.arguments;
-            let flags = (libc::O_TMPFILE | libc::O_RDWR) as u64;
-            let path = operation.paths[0].address();
-            let opened = step!(system_call(libc::SYS_openat, [CWD, path, flags, FILE_MODE]));
+            let opened = step!(open_new(operation));
             step!(held::move_to(opened.cast_unsigned(), held));
             if length > 0 {
                 step!(system_call(libc::SYS_ftruncate, [held, length]));
             }
             system_call(libc::SYS_fstat, [held, operation.stat_address()])
         },
-        [held::file(arguments.number(0)?)?, offset(arguments, 1)?],
+        [held, offset(arguments, 1)?],
     );
     Ok(())
 }
@@ -204,15 +231,20 @@ fn map_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mu
     Ok(())
 }
 
-fn forget_file(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+fn forget_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
+    let held = held::file(arguments.number(0)?)?;
+    name_of_held(&mut operation.paths[0], leftovers, held)?;
     operation.steps(
         |operation| {
             let [held, ..] = operation.arguments;
+            if NEEDS_NAMES.load(Ordering::Relaxed) {
+                step!(system_call(libc::SYS_unlink, [operation.paths[0].address()]));
+            }
             // For the model this removes a name, which marks the time of the last change of status: so does this.
             step!(system_call(libc::SYS_fchmod, [held, FILE_MODE]));
             system_call(libc::SYS_close, [held])
         },
-        [held::file(arguments.number(0)?)?],
+        [held],
     );
     Ok(())
 }
