@@ -28,7 +28,7 @@ def states_of(
     for found in classes(CallSet(interface, calls), level):
         valuation = Valuation(found.context, sorts)
         arguments = [{name: valuation(value) for name, value in given.items()} for given in found.outcome.arguments]
-        state = object.__new__(interface)
+        state = interface.__new__(interface)
         for attribute in interface.state_types():
             setattr(state, attribute, valuation(getattr(found.outcome.initial, attribute)))
         facts = facts_of(found.context, found.context.trail)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations
+from typing import NamedTuple
 
 from commutant.analyzer.condition import Cube, Fact
 from commutant.analyzer.vocabulary import Vocabulary
@@ -35,25 +36,63 @@ def cases(cubes: Sequence[Cube], calls: tuple[str, ...], vocabulary: Vocabulary)
     return found
 
 
+class Phrase(NamedTuple):
+    """How a sentence says one fact: `text`, or in a sentence with others of its kind as one phrase.
+
+    Of kind `in` are facts that say of a key (`text`) that a map (`other`) has it or not, of kind `differ` those that
+    say of two terms that they are not the same; the rest stands alone, as `flag`, `same` or `compare`. `choices` are
+    those that it speaks of.
+    """
+
+    kind: str
+    holds: bool
+    text: str
+    other: str
+    choices: tuple[str, ...]
+
+
+def phrase(fact: Fact, vocabulary: Vocabulary) -> Phrase:
+    """One fact as a part of a sentence."""
+    kind, text, other = "compare", "", ""
+    if fact.kind == "bool":
+        text = vocabulary.sentence_term(fact.left)
+        if _is_presence(fact, vocabulary):
+            kind = "in"
+            text, other = text.rsplit(" in ", 1)
+        else:
+            kind = "flag"
+            text = text if fact.holds else f"not {text}"
+    elif fact.kind == "same":
+        kind, text = "differ", vocabulary.sentence_term(fact.left)
+        other = vocabulary.sentence_term(fact.right)
+        if fact.holds:
+            kind, text, other = "same", f"{text} = {other}", ""
+    else:
+        text = _comparison(fact, vocabulary)
+    return Phrase(kind, fact.holds, text, other, tuple(vocabulary.chosen_in((fact,))))
+
+
 def sentence(cube: Cube, vocabulary: Vocabulary) -> str:
     """One cube as a sentence; `always` for the empty one."""
-    if not cube:
+    return sentence_of([phrase(fact, vocabulary) for fact in cube], vocabulary)
+
+
+def sentence_of(phrases: Sequence[Phrase], vocabulary: Vocabulary) -> str:
+    """The phrases of a cube's facts as a sentence; `always` without any."""
+    if not phrases:
         return "always"
     parts: list[str] = []
     for holds, word in ((True, "in"), (False, "not in")):
         by_map: dict[str, list[str]] = {}
-        for fact in cube:
-            if fact.kind == "bool" and fact.holds == holds and _is_presence(fact, vocabulary):
-                key, container = vocabulary.sentence_term(fact.left).rsplit(" in ", 1)
-                by_map.setdefault(container, []).append(key)
+        for one in phrases:
+            if one.kind == "in" and one.holds == holds:
+                by_map.setdefault(one.other, []).append(one.text)
         parts += [f"{_and(keys)} {word} {container}" for container, keys in by_map.items()]
-    for fact in cube:
-        if fact.kind == "bool" and not _is_presence(fact, vocabulary):
-            parts.append(("" if fact.holds else "not ") + vocabulary.sentence_term(fact.left))
-    parts += [_same(fact, vocabulary) for fact in cube if fact.kind == "same" and fact.holds]
-    parts += _differences([fact for fact in cube if fact.kind == "same" and not fact.holds], vocabulary)
-    parts += [_comparison(fact, vocabulary) for fact in cube if fact.kind in ("<=", "==")]
-    chosen = ", ".join(vocabulary.short[name] for name in vocabulary.chosen_in(cube))
+    parts += [one.text for one in phrases if one.kind == "flag"]
+    parts += [one.text for one in phrases if one.kind == "same"]
+    parts += _differences({frozenset((one.text, one.other)) for one in phrases if one.kind == "differ"})
+    parts += [one.text for one in phrases if one.kind == "compare"]
+    chosen = ", ".join([vocabulary.short[name] for name in sorted({n for one in phrases for n in one.choices})])
     return (f"for some {chosen}: " if chosen else "") + "; ".join(parts)
 
 
@@ -62,22 +101,17 @@ def _is_presence(fact: Fact, vocabulary: Vocabulary) -> bool:
     return term[0] == "apply" and bool(vocabulary.functions[term[1]].presence_of)
 
 
-def _same(fact: Fact, vocabulary: Vocabulary) -> str:
-    return f"{vocabulary.sentence_term(fact.left)} = {vocabulary.sentence_term(fact.right)}"
-
-
-def _differences(facts: Sequence[Fact], vocabulary: Vocabulary) -> list[str]:
+def _differences(pairs: set[frozenset[str]]) -> list[str]:
     """Disequalities, with those that make a complete group written as `a, b, c all differ`."""
-    pairs = {frozenset((vocabulary.sentence_term(f.left), vocabulary.sentence_term(f.right))) for f in facts}
-    terms = sorted({term for pair in pairs for term in pair})
     texts: list[str] = []
-    while True:
+    terms = sorted({term for pair in pairs for term in pair})
+    while len(pairs) >= 3:
         group = _largest_group(terms, pairs)
         if len(group) < 3:
             break
         texts.append(f"{', '.join(group)} all differ")
         pairs -= {frozenset((a, b)) for a in group for b in group if a != b}
-    return texts + [" ≠ ".join(sorted(pair)) for pair in sorted(pairs, key=sorted)]
+    return texts + [" ≠ ".join(pair) for pair in sorted(map(sorted, pairs))]
 
 
 def _largest_group(terms: Sequence[str], pairs: set[frozenset[str]]) -> list[str]:

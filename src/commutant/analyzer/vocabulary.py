@@ -107,6 +107,8 @@ class Vocabulary:
 
     def chosen_in(self, cube: Cube) -> list[str]:
         """The choices that a cube speaks of; it holds where some values of them satisfy it."""
+        if not self.choices:
+            return []
         return sorted({name for fact in cube for name in constants_of(fact) if name in self.choices})
 
     def sentence_term(self, term: Term) -> str:

@@ -6,7 +6,7 @@ states agree if a bijection between their opaque values makes them equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from commutant.lang.errno import Errno, Signal
@@ -26,10 +26,12 @@ class Canonical:
     """Writes values with opaque ones numbered by their first occurrence, so that equal text means equal up to a
     bijection."""
 
-    def __init__(self, before: Canonical | None = None) -> None:
-        """`before`: goes on where another one stands now, which does not change by it."""
-        self._numbers: dict[OpaqueValue, int] = before._numbers.copy() if before else {}
-        self._count: dict[str, int] = before._count.copy() if before else {}
+    def __init__(self, numbered: Iterable[OpaqueValue] = ()) -> None:
+        """`numbered`: goes on where another one stood, of which these were the values with a number."""
+        self._numbers: dict[OpaqueValue, int] = {}
+        self._count: dict[str, int] = {}
+        for value in numbered:
+            self.number(value)
 
     @property
     def numbered(self) -> tuple[OpaqueValue, ...]:

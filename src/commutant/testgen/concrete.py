@@ -1,25 +1,28 @@
 """Concrete runs of a model: ordinary values, the state that its own set-up reaches, every order of the calls.
 
 Expected results are never taken from the symbolic engine: the model itself runs, once per order of the calls and per
-choice that the specification leaves open. Runs are many and alike, so what two of them have in common is done once: a
-set-up that was replayed before, and an observation of a state that was observed before.
+choice that the specification leaves open. Runs are many and alike, so what was done before is not done again: an
+observation of a state that was observed before, whatever led there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from commutant.analyzer.faults import ChoiceRefused, ModelFault, placed
+from commutant.lang.errno import Errno
 from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
 from commutant.lang.types import OpaqueValue, SortType, Struct, TimeValue, Type
 from commutant.testgen.canonical import Canonical
+from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
 from commutant.testgen.testcase import Value, encode
+
+T = TypeVar("T")
 
 TICK_OF_CALLS = 1_000_000
 """The time at which all calls under test run; set-up steps run before, at 1, 2, ..."""
@@ -80,25 +83,23 @@ class ReplayedOracle:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A state that a set-up has reached, what its calls returned, and how these number opaque values."""
+    """A state that a set-up has reached, what its calls returned, and which opaque values those told, in order."""
 
     state: Interface
     results: tuple[Value, ...]
-    canonical: Canonical
-    packed: bytes | None
-    observed: dict[tuple[object, ...], str] = field(default_factory=dict)
-    """Observations as JSON, by the state that they were made of, the values known before, and the calls."""
+    numbered: tuple[OpaqueValue, ...]
+    frozen: Frozen | None
 
     @classmethod
-    def of(cls, state: Interface) -> Start:
-        """A state that is there without a set-up."""
-        return cls(state, (), Canonical(), _packed(state))
+    def of(cls, state: Interface, results: tuple[Value, ...] = (), numbered: tuple[OpaqueValue, ...] = ()) -> Start:
+        """A state that is there, or that calls with these results have led to."""
+        return cls(state, results, numbered, _frozen(state))
 
     def copy(self) -> Interface:
         """The state, to be changed."""
-        if self.packed is None:
+        if self.frozen is None:
             return copy.deepcopy(self.state)
-        state: Interface = pickle.loads(self.packed)
+        state: Interface = thaw(self.frozen)
         return state
 
 
@@ -116,7 +117,8 @@ class ConcreteModel:
     def __init__(self, interface: type[Interface]) -> None:
         self.interface = interface
         self._functions: dict[str, Callable[..., Any]] = {}
-        self._starts: dict[str, Start] = {}
+        self._told: dict[Frozen, tuple[str, tuple[OpaqueValue, ...]]] = {}
+        self._observed: dict[Frozen, str] = {}
 
     def perform(self, state: Interface, call: str, arguments: Mapping[str, Any]) -> Any:
         """Runs one call; ModelFault if the model raises. Arguments are copied, for the call may store them."""
@@ -133,13 +135,6 @@ class ConcreteModel:
 
     def replay(self, invocations: Sequence[Invocation]) -> Start:
         """Where a set-up leads from the empty state."""
-        key = repr([(invocation.call, invocation.arguments) for invocation in invocations])
-        start = self._starts.get(key)
-        if start is None:
-            start = self._starts[key] = self._replay(invocations)
-        return start
-
-    def _replay(self, invocations: Sequence[Invocation]) -> Start:
         try:
             state = self.interface()
         except (Exception, SystemExit) as error:
@@ -155,7 +150,7 @@ class ConcreteModel:
                     raise ModelFault(
                         f"{self.interface.__name__}.{invocation.call}: choose() allows no value here"
                     ) from None
-        return Start(state, tuple(results), canonical, _packed(state))
+        return Start.of(state, tuple(results), canonical.numbered)
 
     def outcomes(
         self,
@@ -194,46 +189,68 @@ class ConcreteModel:
         oracle: ReplayedOracle,
     ) -> str:
         state = start.copy()
-        results: dict[int, Any] = {}
+        results: list[Any] = [None] * len(calls)
         for index in order:
             oracle.begin(f"call.{index}", TICK_OF_CALLS)
             results[index] = _own(self.perform(state, *calls[index]))
-        canonical = Canonical(start.canonical)
-        told = encode([canonical.json(results[index]) for index in range(len(calls))])
-        return f'{{"results":{told},"observation":{self._observation(start, state, canonical, observe, oracle)}}}'
+        told, numbered = self._results(start.numbered, results)
+        return f'{{"results":{told},"observation":{self._observation(state, numbered, observe, oracle)}}}'
+
+    def _results(
+        self, numbered: tuple[OpaqueValue, ...], results: Sequence[Any]
+    ) -> tuple[str, tuple[OpaqueValue, ...]]:
+        """Results as JSON, and the opaque values that are known behind them; looked up if they were told before."""
+        key = _frozen((numbered, results))
+        known = self._told.get(key)
+        if known is None or key is None:
+            canonical = Canonical(numbered)
+            known = encode([canonical.json(result) for result in results]), canonical.numbered
+            _keep(self._told, key, known)
+        return known
 
     def _observation(
-        self,
-        start: Start,
-        state: Interface,
-        canonical: Canonical,
-        observe: Observation,
-        oracle: ReplayedOracle,
+        self, state: Interface, numbered: tuple[OpaqueValue, ...], observe: Observation, oracle: ReplayedOracle
     ) -> str:
         """What the observing calls return, as JSON; looked up if they were made of the very same state before."""
-        key = (_packed(state), canonical.numbered, observe.text)
-        known = start.observed.get(key) if key[0] is not None else None
-        if known is None:
+        frozen = _frozen(state)
+        key = None if frozen is None else (frozen, numbered, observe.text)
+        known = self._observed.get(key)
+        if known is None or key is None:
+            canonical = Canonical(numbered)
             told = []
             for number, invocation in enumerate(observe.invocations):
                 oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
                 told.append(canonical.json(self.perform(state, invocation.call, invocation.arguments)))
-            known = start.observed[key] = encode(told)
+            known = encode(told)
+            _keep(self._observed, key, known)
         return known
 
 
-_PLAIN = frozenset((int, bool, str))
+MAX_KEPT = 1 << 14
+"""So many texts of each kind are kept to be looked up; then that begins anew."""
+
+
+def _keep(known: dict[Frozen, T], key: Frozen | None, value: T) -> None:
+    if key is not None:
+        if len(known) >= MAX_KEPT:
+            known.clear()
+        known[key] = value
+
+
+_PLAIN = frozenset((int, bool, str, OpaqueValue, Errno, type(None)))
 
 
 def _own(value: Any) -> Any:
     """An argument or a result that changes no more: what may be part of a state is copied."""
-    return copy.deepcopy(value) if isinstance(value, Struct | list | tuple | dict) else value
+    if value.__class__ in _PLAIN or not isinstance(value, Struct | list | tuple | dict):
+        return value
+    frozen = _frozen(value)
+    return copy.deepcopy(value) if frozen is None else thaw(frozen)
 
 
-def _packed(state: Interface) -> bytes | None:
-    """The state as bytes: equal ones mean that nothing tells two states apart. None for what Python cannot pack, such
-    as a class within a function."""
+def _frozen(value: Any) -> Frozen | None:
+    """The frozen form of a value, if it has one."""
     try:
-        return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, AttributeError, TypeError):
+        return freeze(value)
+    except (NotFrozen, RecursionError):
         return None

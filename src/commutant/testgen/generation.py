@@ -10,19 +10,22 @@ from dataclasses import dataclass
 
 from commutant.analyzer import Analysis, CallSet, SetAnalysis, sets_of_calls
 from commutant.analyzer.analysis import estimated_costs, from_kept, to_kept
+from commutant.analyzer.commute import Outcome
 from commutant.analyzer.condition import facts_of
 from commutant.analyzer.faults import no_state, time_limit
 from commutant.analyzer.parallel import MakeExecutor, ModelReference, Progress, map_in_processes
-from commutant.analyzer.sentences import sentence
+from commutant.analyzer.sentences import Phrase, phrase, sentence_of
 from commutant.analyzer.vocabulary import Vocabulary
 from commutant.cache import ResultCache, engine_hash
 from commutant.errors import UsageError
 from commutant.lang.interface import Interface
 from commutant.lang.load import model_hash
-from commutant.testgen.classes import LEVELS, Level, classes
+from commutant.symbolic import Decision
+from commutant.testgen.classes import LEVELS, Class, Level, classes
 from commutant.testgen.corpus import Corpus, content_of
-from commutant.testgen.materialize import Materializer, NoSetup
+from commutant.testgen.materialize import Materializer
 from commutant.testgen.packed import KeptTests, PackedTests
+from commutant.testgen.setups import NoSetup
 
 
 def generate(
@@ -115,25 +118,52 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     materializer = Materializer(interface, calls, level)
     vocabulary = Vocabulary(interface, call_set.signatures)
     lines: list[str] = []
-    paths: set[tuple[object, ...]] = set()
-    commutative: dict[tuple[object, ...], int] = {}
-    without_setup = 0
-    on_path = ""
+    paths = commutative = without_setup = 0
+    path: tuple[Decision, ...] | None = None
+    description: _Description | None = None
     with time_limit(interface, calls):
         for found in classes(call_set, level):
-            if found.path not in paths:
-                paths.add(found.path)
-                told = [d for position, d in enumerate(found.path) if position not in found.context.restricted]
-                on_path = sentence(facts_of(found.context, told), vocabulary)
+            if found.path != path:  # classes of one path come one behind the other
+                path = found.path
+                paths += 1
+                commutative += found.outcome.commutes
             if not found.outcome.commutes:
                 continue
-            number = commutative.setdefault(found.path, len(commutative))
-            beside = sentence(facts_of(found.context, found.beyond_path), vocabulary) if found.beyond_path else ""
-            description = "; ".join(filter(None, (on_path, beside)))
+            if description is None or description.outcome is not found.outcome:
+                description = _Description(found.outcome, vocabulary)
             try:
-                lines += materializer.lines(found.context, found.outcome, number, description)
+                lines += materializer.lines(found.context, found.outcome, commutative - 1, description.of(found))
             except NoSetup:
                 without_setup += 1
     if not paths:
         raise no_state(interface, calls)
-    return GeneratedSet(tuple(lines), len(paths), len(commutative), without_setup)
+    return GeneratedSet(tuple(lines), paths, commutative, without_setup)
+
+
+class _Description:
+    """The classes in which one run of the calls ended, in words; what they have in common is put into words once."""
+
+    def __init__(self, outcome: Outcome, vocabulary: Vocabulary) -> None:
+        self.outcome = outcome
+        self._vocabulary = vocabulary
+        self._phrases: dict[Decision, Phrase] = {}
+        self._on_path: str | None = None
+
+    def of(self, found: Class) -> str:
+        """What is decided on the path, and then what the class decides beside."""
+        if self._on_path is None:
+            restricted = found.context.restricted
+            told = [decision for position, decision in enumerate(found.path) if position not in restricted]
+            self._on_path = self._sentence(found, told)
+        beside = self._sentence(found, found.beyond_path) if found.beyond_path else ""
+        return "; ".join(filter(None, (self._on_path, beside)))
+
+    def _sentence(self, found: Class, decisions: Sequence[Decision]) -> str:
+        phrases = []
+        for decision in decisions:
+            known = self._phrases.get(decision)
+            if known is None:
+                (fact,) = facts_of(found.context, (decision,))
+                known = self._phrases[decision] = phrase(fact, self._vocabulary)
+            phrases.append(known)
+        return sentence_of(phrases, self._vocabulary)

@@ -17,6 +17,7 @@ from commutant.lang.types import (
     MapType,
     OpaqueValue,
     Process,
+    Record,
     Seq,
     SeqType,
     Sort,
@@ -31,6 +32,7 @@ from commutant.lang.types import (
 from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap
 from commutant.symbolic.integers import value_of
 from commutant.testgen.canonical import Anything
+from commutant.testgen.frozen import FALSE, TRUE, Frozen, freeze, thaw
 
 
 class Valuation:
@@ -47,78 +49,98 @@ class Valuation:
             self._by_root[context.find(index)] = constant
             self._by_sort[context.sort_names[index]].append(constant)
 
-    def state(self, initial: Interface) -> Interface:
-        """The concrete state that stands for an unknown one."""
-        state = object.__new__(type(initial))
-        asked_for = vars(initial)
-        for name, type_ in type(initial).state_types().items():
-            setattr(state, name, self(asked_for[name]) if name in asked_for else self.of_type(type_))
-        return state
-
     def __call__(self, value: Any) -> Any:
         """The concrete value of a part of an unknown state."""
-        if isinstance(value, SortValue):
-            return self._sort_value(value)
-        if isinstance(value, BoolValue):
-            usual = self._context.bool_usual.get(value.index, False)
-            return self._context.bool_values.get(value.index, usual)
-        if isinstance(value, IntValue):
-            number = value_of(value.linear, self._ints)
-            free = all(variable not in self._constrained for variable, _ in value.linear[0])
-            return Anything(number) if free else number
-        if isinstance(value, tuple):
-            return tuple([self(item) for item in value])
-        if isinstance(value, Seq):
-            return Seq(self(item) for item in value)
-        if isinstance(value, Struct):
-            struct = object.__new__(type(value))
-            asked_for, fields = vars(value), vars(struct)
-            for name, type_ in struct_fields(type(value)).items():
-                fields[name] = self(asked_for[name]) if name in asked_for else self.of_type(type_)
-            return struct
-        if isinstance(value, SymbolicMap):
-            return self._map(value)
-        return value
+        return thaw(self.frozen(value))
 
-    def _map(self, value: SymbolicMap) -> Map[Any, Any]:
+    def state(self, initial: Interface) -> Interface:
+        """The concrete state that stands for an unknown one."""
+        state: Interface = thaw(self.frozen_state(initial))
+        return state
+
+    def frozen_state(self, initial: Interface) -> Frozen:
+        """The frozen form of the concrete state that stands for an unknown one."""
+        return self._record(initial, type(initial).state_types())
+
+    def frozen(self, value: Any) -> Frozen:
+        """The frozen form of the concrete value of a part of an unknown state."""
+        kind = value.__class__
+        if kind is SortValue:
+            return self._sort_value(value)
+        if kind is BoolValue:
+            return TRUE if self._truth(value.index) else FALSE
+        if kind is IntValue:
+            return self._integer(value)
+        if kind is SymbolicMap:
+            return self._map(value)
+        if isinstance(value, Struct):
+            return self._record(value, struct_fields(kind))
+        if isinstance(value, tuple | Seq):
+            return (kind, *[self.frozen(item) for item in value])
+        return freeze(value)
+
+    def _record(self, record: Record, types: Mapping[str, Type]) -> Frozen:
+        asked_for = vars(record)
+        return (
+            record.__class__,
+            tuple(types),
+            *[
+                self.frozen(asked_for[name]) if name in asked_for else self.of_type(type_)
+                for name, type_ in types.items()
+            ],
+        )
+
+    def _truth(self, index: int) -> bool:
+        known = self._context.bool_values.get(index)
+        return self._context.bool_usual.get(index, False) if known is None else known
+
+    def _integer(self, value: IntValue) -> Frozen:
+        number = value_of(value.linear, self._ints)
+        constrained = self._constrained
+        for variable, _ in value.linear[0]:
+            if variable in constrained:
+                return number
+        return (Anything, Anything(number))
+
+    def _map(self, value: SymbolicMap) -> Frozen:
         """Entries in the order of their keys, whatever the order in which the model asks for them."""
-        known = self._context.bool_values
+        content, known = value.content, self._context.bool_values
         entries = [
-            (self(entry.key), entry)
-            for entry in value.content.entries
+            (self.frozen(entry.key), entry)
+            for entry in content.entries
             if not isinstance(entry.presence, bool) and known.get(entry.presence.index, False)
         ]
         if len(entries) > 1:
             entries.sort(key=lambda found: _place(found[0]))
-        return Map(
-            (key, self(entry.value) if entry.known else self.of_type(value.content.type.value))
-            for key, entry in entries
-        )
+        type_ = content.type.value
+        return (Map, *[(key, self.frozen(e.value) if e.known else self.of_type(type_)) for key, e in entries])
 
-    def of_type(self, type_: Type) -> Any:
-        """A value that nobody has looked at."""
+    def of_type(self, type_: Type) -> Frozen:
+        """The frozen form of a value that nobody has looked at."""
         if isinstance(type_, SortType):
             if type_.sort is Time:
-                return Anything(0)
+                return _ANYTHING
             return self._new(type_.sort.__name__) if type_.constant is None else type_.constant
         if isinstance(type_, IntType):
-            return Anything(type_.zero())
+            return (Anything, Anything(type_.zero()))
         if isinstance(type_, BoolType):
-            return type_.usual
+            return TRUE if type_.usual else FALSE
         if isinstance(type_, TupleType):
-            return tuple([self.of_type(item) for item in type_.items])
+            return (tuple, *[self.of_type(item) for item in type_.items])
         if isinstance(type_, StructType):
-            return type_.struct(**{name: self.of_type(field) for name, field in struct_fields(type_.struct).items()})
+            types = struct_fields(type_.struct)
+            return (type_.struct, tuple(types), *[self.of_type(field) for field in types.values()])
         assert isinstance(type_, MapType | SeqType)
-        return type_.zero()
+        return freeze(type_.zero())
 
     def _sort_value(self, value: SortValue) -> Any:
         if value.sort == Time.__name__:
-            return Anything(0)
+            return _ANYTHING
         root = self._context.find(value.index)
-        if root not in self._by_root:
-            self._by_root[root] = self._new(value.sort)
-        return self._by_root[root]
+        known = self._by_root.get(root)
+        if known is None:
+            known = self._by_root[root] = self._new(value.sort)
+        return known
 
     def _new(self, name: str) -> Any:
         """A value of the sort that differs from those handed out before."""
@@ -141,11 +163,14 @@ class Valuation:
         return {sort: self._by_sort[name] for name, sort in self._sorts.items()}
 
 
-def _place(key: Any) -> tuple[Any, ...]:
+_ANYTHING: Frozen = (Anything, Anything(0))
+
+
+def _place(key: Frozen) -> tuple[Any, ...]:
     """Where a key stands among others of its map."""
     if isinstance(key, OpaqueValue):
         return (len(key.label), key.label)
-    return tuple([_place(part) for part in key]) if isinstance(key, tuple) else (key,)
+    return tuple([_place(part) for part in key[1:]]) if isinstance(key, tuple) else (key,)
 
 
 def sorts_of(interface: type[Interface]) -> dict[str, type[Sort]]:

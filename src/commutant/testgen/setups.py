@@ -1,0 +1,147 @@
+"""The states that set-ups reach: how the model builds a state, and whether its own replay gets there.
+
+Classes that differ in what calls do, in one set of calls or in several, mostly begin in few states. So each is built
+once, and with it stands how a test tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from commutant.analyzer.faults import faults_of
+from commutant.errors import UsageError
+from commutant.lang.interface import CallSignature, Interface, Invocation
+from commutant.lang.types import OpaqueValue, Sort, Struct, struct_fields
+from commutant.testgen.canonical import agree
+from commutant.testgen.concrete import ConcreteModel, Observation, Start
+from commutant.testgen.frozen import Frozen, thaw
+from commutant.testgen.testcase import Value, encode
+
+MAX_STATES = 1 << 13
+"""So many states are kept; then that begins anew."""
+
+
+class NoSetup(Exception):
+    """The model has no set-up for this state."""
+
+
+class Built:
+    """A state that a set-up has reached, and the set-up's steps as JSON."""
+
+    def __init__(self, setups: Setups, start: Start, text: str) -> None:
+        self.start = start
+        self.text = text
+        self._setups = setups
+        self._observations: dict[tuple[tuple[Any, ...], ...], Observation] = {}
+
+    def observation(self, values: Mapping[type[Sort], Sequence[Any]]) -> Observation:
+        """The calls that read the state back, where a test uses these values."""
+        key = tuple(map(tuple, values.values()))
+        known = self._observations.get(key)
+        if known is None:
+            with faults_of(self._setups.model.interface, "observe"):
+                invocations = _invocations(self.start.state.observe(values))
+            text = encode([self._setups.step(invocation) for invocation in invocations])
+            known = self._observations[key] = Observation(invocations, text)
+        return known
+
+
+class Setups:
+    """The states of one model that have been asked for."""
+
+    def __init__(self, interface: type[Interface]) -> None:
+        self.model = ConcreteModel(interface)
+        self._built: dict[Frozen, Built | None] = {}
+
+        @cache
+        def signature(call: str) -> tuple[CallSignature, str | None]:
+            found = interface.signature(call)
+            return found, found.process_parameter
+
+        self._signature = signature
+
+    def of(self, wanted: Frozen) -> Built:
+        """What builds a state; NoSetup if nothing does."""
+        known = self._built.get(wanted)
+        if known is None and wanted not in self._built:
+            if len(self._built) >= MAX_STATES:
+                self._built.clear()
+            known = self._built[wanted] = self._build(thaw(wanted))
+        if known is None:
+            raise NoSetup
+        return known
+
+    def _build(self, wanted: Interface) -> Built | None:
+        """None where there is no set-up, or one that leads elsewhere, up to the values an implementation picks."""
+        interface = self.model.interface
+        with faults_of(interface, "complete"):
+            wanted.complete()
+        with faults_of(interface, "setup"):
+            given = wanted.setup()
+            invocations = None if given is None else _invocations(given)
+        if invocations is None:
+            return None
+        start = self.model.replay(invocations)
+        if not agree(wanted, start.state):
+            return None
+        steps = [{**self.step(i), "result": result} for i, result in zip(invocations, start.results, strict=True)]
+        return Built(self, start, encode(steps))
+
+    def step(self, invocation: Invocation) -> dict[str, Value]:
+        """A call of a set-up or an observation as a JSON object."""
+        signature, parameter = self._signature(invocation.call)
+        process = int(invocation.arguments[parameter]) if parameter else 0
+        return {
+            "call": invocation.call,
+            "args": self.arguments(signature, parameter, invocation.arguments),
+            "process": process,
+        }
+
+    def arguments(
+        self, signature: CallSignature, process_parameter: str | None, given: Mapping[str, Any]
+    ) -> dict[str, Value]:
+        """Arguments as JSON values; UsageError for one that only the implementation knows."""
+        plain = {}
+        for name, value in given.items():
+            if name != process_parameter:
+                plain[name] = argument = _json_argument(value)
+                if argument is _OPAQUE:
+                    raise UsageError(
+                        f"{self.model.interface.__name__}: {signature.name} was given a value of the state as "
+                        f"{name!r} that the implementation picks: expected calls, set-up and observation to use "
+                        "values that the test picks"
+                    )
+        return plain
+
+
+@lru_cache(maxsize=1)
+def setups_of(interface: type[Interface]) -> Setups:
+    """The states of a model that this process has built; sets of calls share them."""
+    return Setups(interface)
+
+
+def _invocations(given: Iterable[Any]) -> list[Invocation]:
+    """UsageError for what is no invocation."""
+    invocations = list(given)
+    for item in invocations:
+        if not isinstance(item, Invocation):
+            raise UsageError(f"expected invoke(...) of calls, got {type(item).__name__} {item!r}")
+    return invocations
+
+
+_OPAQUE = object()
+
+
+def _json_argument(value: Any) -> Value:
+    """An argument as the JSON value of docs/ARCHITECTURE.md ("Values"); `_OPAQUE` if a part of it has none."""
+    if isinstance(value, OpaqueValue):
+        return _OPAQUE
+    if isinstance(value, Struct):
+        fields = {name: _json_argument(getattr(value, name)) for name in struct_fields(type(value))}
+        return _OPAQUE if _OPAQUE in fields.values() else {"struct": fields}
+    if isinstance(value, tuple | list):
+        items = [_json_argument(item) for item in value]
+        return _OPAQUE if _OPAQUE in items else {"seq": items}
+    return value
