@@ -56,6 +56,9 @@ def test_better_worse_and_why():
     assert (one.tests, one.before, one.after, one.worse, one.better) == (4, 2, 2, 2, 1)
     assert one.causes == {"struct dentry.a": 1, "struct dentry.c": 1}
     assert one.reliefs == {"struct dentry.a": 1}
+    assert (one.shared_before, one.shared_after) == (2, 4) == comparison.shared
+    assert one.gained == {"struct dentry.a": 1, "struct dentry.b": 1, "struct dentry.c": 1}
+    assert one.lost == {"struct dentry.a": 1}
     assert (names(comparison.appeared), names(comparison.went), names(comparison.stayed)) == (["b", "c"], [], ["a"])
 
 

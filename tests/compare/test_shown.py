@@ -15,7 +15,8 @@ from commutant.compare.terminal import print_corpus_comparison, print_run_compar
 from commutant.mtrace.verdict import Outcome
 from commutant.report.data import JudgedTest, RunReport
 from commutant.testgen.corpus import Corpus
-from tests.report.invented import HOSTILE_NAMES, hostile_run
+from tests.campaign.fakes import make_finding, make_test
+from tests.report.invented import HOSTILE_NAMES, hostile_run, summary_of
 
 NEW = hostile_run()
 BASE = RunReport(NEW.summary, [JudgedTest(one.test, Outcome.CONFLICT_FREE) for one in NEW.tests])
@@ -41,6 +42,26 @@ def test_nothing_but_text_reaches_the_terminal():
     text = out.getvalue()
     assert "\x1b]" not in text and "\x1b[2J" not in text and "\u202e" not in text and "\u2028" not in text
     assert "[bold red]markup[/]" in text
+
+
+def test_calls_that_share_more_are_listed_though_no_test_became_worse():
+    """ext4 against tmpfs: nearly all tests of names conflict on both, but on ext4 each shares many more lines."""
+    tests = [make_test(number) for number in range(4)]
+    few = [JudgedTest(test, Outcome.CONFLICTING, (make_finding("a"),)) for test in tests]
+    many = [JudgedTest(test, Outcome.CONFLICTING, (make_finding("a"), make_finding("b"))) for test in tests]
+    runs = [RunReport(summary_of(side), side) for side in (few, many)]
+    sides = [side_of_run(name, run, True) for name, run in zip("xy", runs, strict=True)]
+
+    def shown(base, new):
+        out = io.StringIO()
+        print_run_comparison(compare_runs(base, new), *sides, Console(file=out, width=120))
+        return out.getvalue()
+
+    more, less, same = shown(*runs), shown(*runs[::-1]), shown(runs[0], runs[0])
+    assert "0 worse, 0 better; a test shares 1.0 variables in BASE, 2.0 in NEW" in more
+    assert "Calls that share more" in more and "struct dentry.b (" in more and "share less" not in more
+    assert "Calls that share less" in less and "share more" not in less
+    assert "share more" not in same and "share less" not in same
 
 
 def test_markdown_has_no_html_but_the_folds():

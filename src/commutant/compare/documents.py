@@ -78,6 +78,10 @@ def _set(one: ChangedSet) -> dict[str, object]:
         "better": one.better,
         "causes": counted(one.causes),
         "reliefs": counted(one.reliefs),
+        "shared_before": one.shared_before,
+        "shared_after": one.shared_after,
+        "gained": counted(one.gained),
+        "lost": counted(one.lost),
     }
 
 

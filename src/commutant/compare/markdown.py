@@ -25,9 +25,11 @@ def _run_parts(comparison: RunComparison, base: Side, new: Side) -> Iterator[str
     appeared = [group for group in comparison.appeared if not group.accepted]
     accepted = len(comparison.appeared) - len(appeared)
     yield f"### {plural(len(appeared), 'new finding')}" + (f", {accepted:,} accepted" if accepted else "")
+    before, after = comparison.shared
     yield (
         f"{plural(len(comparison.worse), 'test')} worse, {len(comparison.better):,} better of {comparison.common:,} "
-        f"in both; {len(comparison.went):,} findings went, {len(comparison.stayed):,} stayed."
+        f"in both; {len(comparison.went):,} findings went, {len(comparison.stayed):,} stayed. "
+        f"Shared variables, summed up over the tests: {before:,} → {after:,}."
     )
     yield f"- base: {code(base.title)}: {base.counts}\n- new: {code(new.title)}: {new.counts}"
     worse = [one for one in comparison.sets if one.worse]

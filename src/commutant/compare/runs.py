@@ -40,6 +40,9 @@ class ChangedSet:
 
     `before` and `after` count tests that are not conflict-free. `causes` counts, per variable, the worse tests whose
     new findings name it; `reliefs` the better tests whose old findings did.
+
+    A test that was conflicting may share more than before: `shared_before` and `shared_after` sum up the variables that
+    each test shares, `gained` counts per variable the tests that share it in NEW alone, `lost` those in BASE alone.
     """
 
     calls: tuple[str, ...]
@@ -50,6 +53,10 @@ class ChangedSet:
     better: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     reliefs: Counter[str] = field(default_factory=Counter)
+    shared_before: int = 0
+    shared_after: int = 0
+    gained: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,11 @@ class RunComparison:
     def worse(self) -> list[ChangedTest]:
         """The tests that became worse."""
         return [test for test in self.tests if test.is_worse]
+
+    @property
+    def shared(self) -> tuple[int, int]:
+        """Variables that the tests of both share, summed up over the tests: in BASE and in NEW."""
+        return sum(one.shared_before for one in self.sets), sum(one.shared_after for one in self.sets)
 
     @property
     def better(self) -> list[ChangedTest]:
@@ -135,6 +147,11 @@ def _count(
     one.tests += 1
     one.before += before.outcome in _NOT_CONFLICT_FREE
     one.after += after.outcome in _NOT_CONFLICT_FREE
+    shared_before, shared_after = ({finding.name for finding in side.findings} for side in (before, after))
+    one.shared_before += len(shared_before)
+    one.shared_after += len(shared_after)
+    one.gained.update(sorted(shared_after - shared_before))
+    one.lost.update(sorted(shared_before - shared_after))
     rise = BADNESS[after.outcome] - BADNESS[before.outcome]
     if not rise:
         return

@@ -21,6 +21,8 @@ LISTED = 20
 LISTED_IDS = 5
 CAUSES = 3
 FUNCTIONS = 3
+LEAST_CHANGE = 0.1
+"""A set is listed as sharing more or less if that is so by this part: two runs of one target differ a little."""
 
 
 def print_run_comparison(comparison: RunComparison, base: Side, new: Side, console: Console) -> None:
@@ -28,12 +30,18 @@ def print_run_comparison(comparison: RunComparison, base: Side, new: Side, conso
     for label, side in (("BASE", base), ("NEW", new)):
         _line(console, Text(f"{label:<5}").append(side.title, style="bold").append(f": {side.counts}"))
     worse, better = len(comparison.worse), len(comparison.better)
+    before, after = (_each(shared, comparison.common) for shared in comparison.shared)
     _line(
         console,
-        Text(f"{plural(comparison.common, 'test')} in both: {worse:,} worse, {better:,} better{_apart(comparison)}"),
+        Text(
+            f"{plural(comparison.common, 'test')} in both: {worse:,} worse, {better:,} better{_apart(comparison)}; "
+            f"a test shares {before} variables in BASE, {after} in NEW"
+        ),
     )
     _print_sets(comparison.sets, console, "became worse", lambda one: one.worse, lambda one: one.causes)
     _print_sets(comparison.sets, console, "became better", lambda one: one.better, lambda one: one.reliefs)
+    _print_shares(comparison.sets, console, "share more", 1, lambda one: one.gained)
+    _print_shares(comparison.sets, console, "share less", -1, lambda one: one.lost)
     console.print()
     accepted = sum(1 for group in comparison.appeared if group.accepted)
     _line(
@@ -103,6 +111,41 @@ def _print_sets(
         )
     console.print(table)
     _rest(len(changed), "set", console)
+
+
+def _print_shares(
+    sets: Sequence[ChangedSet],
+    console: Console,
+    what: str,
+    sign: int,
+    behind: Callable[[ChangedSet], Counter[str]],
+) -> None:
+    """Sets whose tests share more (or less), whether or not that made them conflicting."""
+
+    def rise(one: ChangedSet) -> float:
+        return sign * (one.shared_after - one.shared_before)
+
+    changed = [one for one in sets if rise(one) > LEAST_CHANGE * max(one.shared_before, one.shared_after)]
+    changed.sort(key=lambda one: (-rise(one) / one.tests, one.calls))
+    if not changed:
+        return
+    console.print()
+    _line(console, Text(f"Calls that {what}", style="bold").append("; variables of a test", style="not bold"))
+    table = _table("before", "after", "of", last=("calls", "because of (tests)"))
+    for one in changed[:LISTED]:
+        table.add_row(
+            Text(_each(one.shared_before, one.tests)),
+            Text(_each(one.shared_after, one.tests)),
+            Text(f"{one.tests:,}"),
+            Text(", ".join(map(safe_text, one.calls)), style="bold"),
+            Text(", ".join(f"{safe_text(name)} ({number:,})" for name, number in behind(one).most_common(CAUSES))),
+        )
+    console.print(table)
+    _rest(len(changed), "set", console)
+
+
+def _each(sum_of_tests: int, tests: int) -> str:
+    return f"{sum_of_tests / max(tests, 1):.1f}"
 
 
 def _print_variables(title: str, groups: Iterable[FindingGroup], console: Console) -> None:
