@@ -43,8 +43,18 @@ def lock() -> dict[str, Any]:
         },
         "speed_ups": [1.5, None, None],
         "kinds": [
-            {"caller": 4096, "shared": False, "writes": True, "sections": 1, "hold": SPANS, "hold_squares": 100.0}
+            {
+                "caller": 4096,
+                "shared": False,
+                "writes": True,
+                "sections": 1,
+                "hold": SPANS,
+                "hold_squares": 100.0,
+                "compared": 1,
+                "conflicting": [1, 1, 1],
+            }
         ],
+        "threads": [{"thread": 1, "sections": [1]}],
         "kind_pairs": [{"kinds": [0, 0], "compared": 4, "conflicting": [1, 1, 2]}],
         "gaps": {"count": 1, "instructions": 30, "squares": 900.0},
         "fields": [

@@ -24,7 +24,14 @@ def workload(
         for place in range(kinds)
     )
     none = ((0.0,) * kinds,) * kinds
-    return Workload(made, (none,) * 3, (1 / instances,) * instances, Length(gap, scatter * gap))
+    return Workload(
+        made,
+        ((1.0,) * kinds,) * 3,
+        (none,) * 3,
+        ((1 / kinds,) * kinds,),
+        (1 / instances,) * instances,
+        Length(gap, scatter * gap),
+    )
 
 
 ALONE = Policy([[1.0]])

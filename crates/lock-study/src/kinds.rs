@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::report::{GRANULARITIES, Span, Spans};
+use crate::report::{GRANULARITIES, Span, Spans, count, sum};
 
 /// What tells one kind of section from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,11 @@ pub struct KindReport {
     pub hold: Spans,
     /// The sum of the squares of their lengths in instructions: says how the lengths scatter.
     pub hold_squares: f64,
+    /// Those that were compared with at least one other.
+    pub compared: u64,
+    /// Of these, those that conflict with any, by granularity: where few sections make all conflicts they are rarer than
+    /// conflicting pairs would have it.
+    pub conflicting: [u64; GRANULARITIES],
 }
 
 /// Pairs of sections of two kinds.
@@ -46,32 +51,47 @@ pub struct KindPairs {
     pub conflicting: [u64; GRANULARITIES],
 }
 
+/// Sections of one thread, by kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadReport {
+    /// The recorder's number for the thread.
+    pub thread: u32,
+    /// Sections by the place of their kind; kinds behind the last have none.
+    pub sections: Vec<u64>,
+}
+
 /// Kinds per lock that are told apart; the rest is in the lock's own sums only.
 const KIND_LIMIT: usize = 64;
+
+/// Threads per lock that are told apart: enough to know whether threads do different things.
+const THREAD_LIMIT: usize = 64;
 
 /// All kinds of one lock.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
     reports: Vec<KindReport>,
+    threads: Vec<ThreadReport>,
     pairs: HashMap<[KindIndex; 2], (u64, [u64; GRANULARITIES])>,
 }
 
 impl Kinds {
-    /// Adds a section and tells the place of its kind; `None` when there are more kinds than are told apart.
-    pub fn add(&mut self, kind: Kind, hold: Span) -> Option<KindIndex> {
-        let KindIndex(place) = self.place(kind)?;
-        let report = &mut self.reports[usize::from(place)];
+    /// Adds a section of a thread and tells the place of its kind; `None` when there are more kinds than are told apart.
+    pub fn add(&mut self, thread: u32, kind: Kind, hold: Span) -> Option<KindIndex> {
+        let place = self.place(kind)?;
+        let report = &mut self.reports[usize::from(place.0)];
         report.sections += 1;
         report.hold.add(hold);
         report.hold_squares += (hold.instructions as f64).powi(2);
-        Some(KindIndex(place))
+        self.add_to_thread(thread, place, 1);
+        Some(place)
     }
 
     /// The place of a kind, made if it is not there; `None` when there are more kinds than are told apart.
     fn place(&mut self, kind: Kind) -> Option<KindIndex> {
         let index = self.reports.iter().position(|known| known.kind == kind).unwrap_or_else(|| {
             if self.reports.len() < KIND_LIMIT {
-                self.reports.push(KindReport { kind, sections: 0, hold: Spans::default(), hold_squares: 0.0 });
+                let (hold, conflicting) = (Spans::default(), [0; GRANULARITIES]);
+                self.reports.push(KindReport { kind, sections: 0, hold, hold_squares: 0.0, compared: 0, conflicting });
                 self.reports.len() - 1
             } else {
                 KIND_LIMIT
@@ -80,12 +100,31 @@ impl Kinds {
         (index < KIND_LIMIT).then_some(KindIndex(index as u8))
     }
 
+    fn add_to_thread(&mut self, thread: u32, KindIndex(kind): KindIndex, sections: u64) {
+        if !self.threads.iter().any(|known| known.thread == thread) && self.threads.len() < THREAD_LIMIT {
+            self.threads.push(ThreadReport { thread, sections: Vec::new() });
+        }
+        let Some(known) = self.threads.iter_mut().find(|known| known.thread == thread) else { return };
+        let kind = usize::from(kind);
+        if known.sections.len() <= kind {
+            known.sections.resize(kind + 1, 0);
+        }
+        known.sections[kind] += sections;
+    }
+
+    /// Adds that a section was compared with others, and whether it conflicts with any of them.
+    pub fn add_compared(&mut self, kind: Option<KindIndex>, conflicts: [bool; GRANULARITIES]) {
+        let Some(report) = kind.and_then(|KindIndex(index)| self.reports.get_mut(usize::from(index))) else { return };
+        report.compared += 1;
+        count(&mut report.conflicting, conflicts);
+    }
+
     /// Adds a pair of sections that were compared; a pair of a kind that is not told apart is left out.
     pub fn add_pair(&mut self, one: Option<KindIndex>, other: Option<KindIndex>, conflicts: [bool; GRANULARITIES]) {
         let (Some(one), Some(other)) = (one, other) else { return };
         let (compared, conflicting) = self.pairs.entry([one.min(other), one.max(other)]).or_default();
         *compared += 1;
-        conflicting.iter_mut().zip(conflicts).for_each(|(count, conflict)| *count += u64::from(conflict));
+        count(conflicting, conflicts);
     }
 
     /// Adds the sections and pairs of another lock.
@@ -98,8 +137,17 @@ impl Kinds {
                 mine.sections += report.sections;
                 mine.hold.join(report.hold);
                 mine.hold_squares += report.hold_squares;
+                mine.compared += report.compared;
+                sum(&mut mine.conflicting, report.conflicting);
             }
             places.push(place);
+        }
+        for thread in &other.threads {
+            for (&place, &sections) in places.iter().zip(&thread.sections).filter(|&(_, &sections)| sections > 0) {
+                if let Some(place) = place {
+                    self.add_to_thread(thread.thread, place, sections);
+                }
+            }
         }
         for (&[one, other_kind], &(compared, conflicting)) in &other.pairs {
             let (Some(one), Some(other_kind)) = (places[usize::from(one.0)], places[usize::from(other_kind.0)]) else {
@@ -107,7 +155,7 @@ impl Kinds {
             };
             let mine = self.pairs.entry([one.min(other_kind), one.max(other_kind)]).or_default();
             mine.0 += compared;
-            mine.1.iter_mut().zip(conflicting).for_each(|(sum, added)| *sum += added);
+            sum(&mut mine.1, conflicting);
         }
     }
 
@@ -115,6 +163,12 @@ impl Kinds {
     #[must_use]
     pub fn reports(&self) -> &[KindReport] {
         &self.reports
+    }
+
+    /// What each thread did, in the order of their first section.
+    #[must_use]
+    pub fn threads(&self) -> &[ThreadReport] {
+        &self.threads
     }
 
     /// The pairs of kinds of which sections were compared, in ascending order.
@@ -167,22 +221,27 @@ mod tests {
     fn pairs_are_counted_in_either_order() {
         let mut kinds = Kinds::default();
         let span = Span { instructions: 3, nanoseconds: 1 };
-        let (one, other) = (kinds.add(kind(1), span), kinds.add(kind(2), span));
+        let (one, other) = (kinds.add(7, kind(1), span), kinds.add(8, kind(2), span));
         kinds.add_pair(one, other, [true, true, true]);
         kinds.add_pair(other, one, [false, false, true]);
+        kinds.add_compared(other, [true, true, true]);
         let expected = KindPairs { kinds: [KindIndex(0), KindIndex(1)], compared: 2, conflicting: [1, 1, 2] };
         assert_eq!(kinds.pairs(), [expected]);
-        assert_eq!(kinds.reports()[1].hold_squares, 9.0);
+        let second = kinds.reports()[1];
+        let threads = [(7, vec![1]), (8, vec![0, 1])].map(|(thread, sections)| ThreadReport { thread, sections });
+        assert_eq!(kinds.threads(), threads);
+        assert_eq!((second.hold_squares, second.compared, second.conflicting), (9.0, 1, [1; GRANULARITIES]));
     }
 
     #[test]
     fn more_kinds_than_are_told_apart_leave_the_first_ones() {
         let mut kinds = Kinds::default();
         for caller in 0..1000 {
-            let index = kinds.add(kind(caller), Span::default());
+            let index = kinds.add(caller as u32, kind(caller), Span::default());
             assert_eq!(index.is_some(), caller < KIND_LIMIT as u64);
             kinds.add_pair(index, Some(KindIndex(0)), [false; GRANULARITIES]);
         }
         assert_eq!((kinds.reports().len(), kinds.pairs().len()), (KIND_LIMIT, KIND_LIMIT));
+        assert_eq!(kinds.threads().len(), THREAD_LIMIT);
     }
 }

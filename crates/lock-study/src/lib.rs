@@ -28,7 +28,7 @@ mod thread_log;
 pub use address_set::{AddressSet, Overlap, Shared, Word};
 pub use density::{CROWDS, Density};
 pub use history::{History, Section};
-pub use kinds::{Gaps, Kind, KindIndex, KindPairs, KindReport, Kinds};
+pub use kinds::{Gaps, Kind, KindIndex, KindPairs, KindReport, Kinds, ThreadReport};
 pub use lock_words::LockWords;
 pub use report::{FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent, Span, Spans};
 pub use study::{Exclusion, Fields, LockId, Moment, Options, Study};

@@ -67,11 +67,13 @@ impl Pairs {
     }
 }
 
-fn sum(sums: &mut [u64; GRANULARITIES], added: [u64; GRANULARITIES]) {
+/// Adds counts to counts, by granularity.
+pub(crate) fn sum(sums: &mut [u64; GRANULARITIES], added: [u64; GRANULARITIES]) {
     sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
 }
 
-fn count(counts: &mut [u64; GRANULARITIES], conflicts: [bool; GRANULARITIES]) {
+/// Counts those of a thing's granularities at which it conflicts.
+pub(crate) fn count(counts: &mut [u64; GRANULARITIES], conflicts: [bool; GRANULARITIES]) {
     counts.iter_mut().zip(conflicts).for_each(|(count, conflict)| *count += u64::from(conflict));
 }
 

@@ -295,7 +295,7 @@ impl Study {
         let hold = now.since(holder.acquired_at);
         let shared = holder.exclusion == Exclusion::Shared;
         let kind = Kind { caller: holder.caller, shared, writes: set.written_byte_count() > 0 };
-        let kind = report.kinds.add(kind, hold);
+        let kind = report.kinds.add(thread, kind, hold);
         let section = Section { thread, shared, kind, touched_device: holder.touched_device, set };
         report.sections += 1;
         report.hold.add(hold);
@@ -402,6 +402,7 @@ fn compare_with_history(
     if compared > 0 {
         report.compared_sections += 1;
         report.conflicting_sections.iter_mut().zip(any).for_each(|(count, any)| *count += u64::from(any));
+        report.kinds.add_compared(section.kind, any);
     }
     report.density.add(section.thread, |thread| newest.iter().any(|&(other, conflicts)| other == thread && conflicts));
 }

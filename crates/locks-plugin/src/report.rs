@@ -168,6 +168,10 @@ fn lock(lock: &LockRecord) -> Value {
         },
         "speed_ups": report.density.speed_ups(),
         "kinds": report.kinds.reports().iter().map(kind).collect::<Vec<_>>(),
+        "threads": report.kinds.threads().iter().map(|known| json!({
+            "thread": known.thread,
+            "sections": known.sections,
+        })).collect::<Vec<_>>(),
         "kind_pairs": report.kinds.pairs().iter().map(|pair| json!({
             "kinds": pair.kinds.map(|kind| kind.0),
             "compared": pair.compared,
@@ -191,6 +195,8 @@ fn kind(report: &KindReport) -> Value {
         "sections": report.sections,
         "hold": spans(report.hold),
         "hold_squares": report.hold_squares,
+        "compared": report.compared,
+        "conflicting": report.conflicting,
     })
 }
 

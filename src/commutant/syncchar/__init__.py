@@ -6,5 +6,16 @@ program ── crates/locks-plugin ──► lock record ──► names ──�
 from commutant.syncchar.classes import LockClass, LockStudy, study
 from commutant.syncchar.program import record_program
 from commutant.syncchar.record import LockRecord, Record, read_record
+from commutant.syncchar.what_if import Prediction, predictions
 
-__all__ = ["LockClass", "LockRecord", "LockStudy", "Record", "read_record", "record_program", "study"]
+__all__ = [
+    "LockClass",
+    "LockRecord",
+    "LockStudy",
+    "Prediction",
+    "Record",
+    "predictions",
+    "read_record",
+    "record_program",
+    "study",
+]

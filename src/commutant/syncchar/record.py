@@ -77,7 +77,8 @@ class FieldRecord:
 class KindRecord:
     """Sections that were begun by the call at `caller`, as readers or not, and that wrote anything or not.
 
-    `hold_squares` is the sum of the squares of their lengths in instructions.
+    `hold_squares` is the sum of the squares of their lengths in instructions. Of the `compared` ones those in
+    `conflicting` conflict with any other, by each of GRANULARITIES_BYTES.
     """
 
     caller: int
@@ -86,6 +87,16 @@ class KindRecord:
     sections: int
     hold: Spans
     hold_squares: float
+    compared: int
+    conflicting: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRecord:
+    """Sections of the recorder's thread of that number, by the place of their kind; kinds behind the last have none."""
+
+    thread: int
+    sections: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +180,7 @@ class LockRecord:
     set_bytes_of_conflicting: int
     speed_ups: tuple[float | None, ...]
     kinds: tuple[KindRecord, ...]
+    threads: tuple[ThreadRecord, ...]
     kind_pairs: tuple[KindPairRecord, ...]
     gaps: Gaps
     fields: tuple[FieldRecord, ...]
@@ -325,7 +337,16 @@ def _kind(reader: _Reader) -> KindRecord:
         sections=reader.number("sections"),
         hold=_spans(reader.object("hold")),
         hold_squares=reader.measure("hold_squares"),
+        compared=reader.number("compared"),
+        conflicting=reader.numbers("conflicting", len(GRANULARITIES_BYTES)),
     )
+
+
+def _thread(reader: _Reader, kind_count: int) -> ThreadRecord:
+    sections = reader.numbers("sections")
+    if len(sections) > kind_count:
+        raise UsageError(f"{reader.where}: expected sections of {kind_count} kinds, got {len(sections)}")
+    return ThreadRecord(reader.number("thread"), sections)
 
 
 def _kind_pair(reader: _Reader, kind_count: int) -> KindPairRecord:
@@ -391,6 +412,7 @@ def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
         set_bytes_of_conflicting=pairs.number("set_bytes"),
         speed_ups=reader.ratios("speed_ups", crowd_count),
         kinds=kinds,
+        threads=reader.list("threads", lambda thread: _thread(thread, len(kinds))),
         kind_pairs=reader.list("kind_pairs", lambda pair: _kind_pair(pair, len(kinds))),
         gaps=_gaps(reader.object("gaps")),
         fields=reader.list("fields", _field),

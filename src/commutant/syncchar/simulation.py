@@ -25,17 +25,25 @@ Shares = Sequence[Sequence[float]]
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What keeps sections of the same lock apart: an arriving section *waits* for an earlier one, or makes it *restart*
-    once the arriving one has ended (a reader of a sequence lock that a writer overtakes)."""
+    once the arriving one has ended (a reader of a sequence lock that a writer overtakes).
+
+    Where conflicts decide, they may be those of few sections: `prone` is the share of each kind that conflicts at all.
+    A pair that is not prone on both sides waits with the chance `otherwise`.
+    """
 
     waits: Shares
     restarts: Shares | None = None
+    prone: Sequence[float] | None = None
+    otherwise: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
 class _Section:
+    thread: int
     kind: int
     instance: int
     length: float
+    prone: bool
     blockers: set[_Section] = field(default_factory=set)
     ends_at: float | None = None
 
@@ -50,30 +58,31 @@ class _Simulation:
         self._workload = workload
         self._policy = policy
         self._random = random.Random(0)  # the same draws for each policy: what differs is the policy
-        self._kinds = list(accumulate(kind.share for kind in workload.kinds))
+        self._kinds = [list(accumulate(shares)) for shares in workload.threads]
         self._instances = list(accumulate(workload.instances))
-        self._events: list[tuple[float, int, _Section | None]] = []
+        self._events: list[tuple[float, int, int | _Section]] = []
         self._count = 0
         self._present: list[_Section] = []
 
     def run(self, threads: int, sections: int) -> float:
-        for _ in range(threads):
-            self._at(self._draw(self._workload.gap) * self._random.random(), None)
+        for thread in range(threads):
+            self._at(self._draw(self._workload.gap) * self._random.random(), thread)
         done = 0
         now = 0.0
         while done < sections:
-            now, _, section = heappop(self._events)
-            if section is None:
-                self._arrive(now)
-            elif section.ends_at == now:
-                self._end(now, section)
+            now, _, event = heappop(self._events)
+            if isinstance(event, int):
+                self._arrive(now, event)
+            elif event.ends_at == now:
+                self._end(now, event)
                 done += 1
-                self._at(now + self._draw(self._workload.gap), None)
+                self._at(now + self._draw(self._workload.gap), event.thread)
         return done / now if now else float("inf")
 
-    def _at(self, time: float, section: _Section | None) -> None:
+    def _at(self, time: float, event: int | _Section) -> None:
+        """A thread wants a section then, or a section ends."""
         self._count += 1
-        heappush(self._events, (time, self._count, section))
+        heappush(self._events, (time, self._count, event))
 
     def _draw(self, length: Length) -> float:
         if length.deviation < 0.05 * length.mean or length.mean <= 0:
@@ -81,13 +90,16 @@ class _Simulation:
         shape = (length.mean / length.deviation) ** 2
         return self._random.gammavariate(shape, length.mean / shape)
 
-    def _arrive(self, now: float) -> None:
+    def _arrive(self, now: float, thread: int) -> None:
         draw = self._random
-        kind = draw.choices(range(len(self._kinds)), cum_weights=self._kinds)[0]
+        kinds = self._kinds[thread % len(self._kinds)]
+        kind = draw.choices(range(len(kinds)), cum_weights=kinds)[0]
         instance = draw.choices(range(len(self._instances)), cum_weights=self._instances)[0]
-        section = _Section(kind, instance, max(1.0, self._draw(self._workload.kinds[kind].hold)))
+        prone = self._policy.prone is None or draw.random() < self._policy.prone[kind]
+        section = _Section(thread, kind, instance, max(1.0, self._draw(self._workload.kinds[kind].hold)), prone)
         for other in self._present:
-            if other.instance == instance and draw.random() < self._policy.waits[kind][other.kind]:
+            chance = self._policy.waits[kind][other.kind] if prone and other.prone else self._policy.otherwise
+            if other.instance == instance and draw.random() < chance:
                 section.blockers.add(other)
         self._present.append(section)
         if not section.blockers:

@@ -60,12 +60,12 @@ def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]
         (
             "optimistic execution",
             "sections run at once (lock elision, transactions); of two that conflict on a line the later waits",
-            Policy(_lock_if(workload, lambda i, j: workload.conflicts[_LINES][i][j])),
+            _optimistic(workload, _LINES),
         ),
         (
             f"split by instance or hash ({PARTS} locks)",
             f"each datum has one of {PARTS} locks; sections on different data meet with a chance of 1 in {PARTS}",
-            Policy(_lock_if(workload, lambda i, j: _either(workload.conflicts[_BYTES][i][j], 1 / PARTS))),
+            _optimistic(workload, _BYTES, otherwise=1 / PARTS),
         ),
     ]
     if any(not kind.writes and not kind.shared for kind in workload.kinds):
@@ -95,8 +95,20 @@ def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]
 
 def _without(workload: Workload, found: ConflictField, share: float) -> tuple[str, str, Policy]:
     """Copies per core of a field, and then optimistic execution of what is left."""
-    policy = Policy(_lock_if(workload, lambda i, j: workload.conflicts[_BYTES][i][j] * (1 - share)))
-    return f"per-core copies of {found.name}", "and optimistic execution of the rest; sums over cores are rare", policy
+    assumes = "and optimistic execution of the rest; sums over cores are rare"
+    return f"per-core copies of {found.name}", assumes, _optimistic(workload, _BYTES, remains=1 - share)
+
+
+def _optimistic(workload: Workload, granularity: int, *, otherwise: float = 0.0, remains: float = 1.0) -> Policy:
+    """Sections that conflict wait; as many conflict at all as were seen to. `remains` of the conflicts are left."""
+    prone = workload.conflicting[granularity]
+
+    def chance(i: int, j: int) -> float:
+        both = prone[i] * prone[j]
+        conflict = min(1.0, remains * workload.conflicts[granularity][i][j] / both) if both else 0.0
+        return conflict + (1 - conflict) * otherwise
+
+    return Policy(_lock_if(workload, chance), prone=prone, otherwise=otherwise)
 
 
 def _lock(workload: Workload) -> Shares:
@@ -122,10 +134,6 @@ def _seqlock(workload: Workload) -> Policy:
     waits = [[float(other.writes) for other in kinds] for _ in kinds]
     restarts = [[float(one.writes and not other.writes) for other in kinds] for one in kinds]
     return Policy(waits, restarts)
-
-
-def _either(one: float, other: float) -> float:
-    return one + (1 - one) * other
 
 
 def _groups(workload: Workload) -> list[int]:

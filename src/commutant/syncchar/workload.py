@@ -44,12 +44,16 @@ class SectionKind:
 class Workload:
     """The sections of a class of locks.
 
-    `conflicts[g][i][j]` is the share of pairs of kinds i and j that conflict at granularity g (of GRANULARITIES_BYTES).
-    `instances` are the shares of the locks of the class, the largest first.
+    `conflicting[g][i]` is the share of sections of kind i that conflict with any other, and `conflicts[g][i][j]` the
+    share of pairs of kinds i and j that conflict, both at granularity g (of GRANULARITIES_BYTES). `threads[t][i]` is
+    the share of kind i of thread t's sections, the busiest thread first. `instances` are the shares of the locks of the
+    class, the largest first.
     """
 
     kinds: tuple[SectionKind, ...]
+    conflicting: tuple[tuple[float, ...], ...]
     conflicts: tuple[tuple[tuple[float, ...], ...], ...]
+    threads: tuple[tuple[float, ...], ...]
     instances: tuple[float, ...]
     gap: Length
 
@@ -73,8 +77,15 @@ def workload_of(locks: Iterable[LockRecord], record: Record) -> Workload | None:
     kinds = tuple(_merged(key, of_key, sections) for key, of_key in merged.items())
     places = {key: place for place, key in enumerate(merged)}
     used = [lock.sections for lock in locks[:INSTANCE_LIMIT]]
-    conflicts = tuple(_conflicts(locks, places, granularity) for granularity in range(len(GRANULARITIES_BYTES)))
-    return Workload(kinds, conflicts, tuple(count / sum(used) for count in used), _gap(locks, sections, kinds, record))
+    granularities = range(len(GRANULARITIES_BYTES))
+    return Workload(
+        kinds,
+        conflicting=tuple(tuple(_conflicting(of_key, size) for of_key in merged.values()) for size in granularities),
+        conflicts=tuple(_conflicts(locks, places, granularity) for granularity in granularities),
+        threads=_threads(locks, places),
+        instances=tuple(count / sum(used) for count in used),
+        gap=_gap(locks, sections, kinds, record),
+    )
 
 
 def _key(kind: KindRecord) -> tuple[int, bool, bool]:
@@ -85,6 +96,21 @@ def _merged(key: tuple[int, bool, bool], kinds: list[KindRecord], sections: int)
     count = sum(kind.sections for kind in kinds)
     total = sum(kind.hold.total.instructions for kind in kinds)
     return SectionKind(*key, count / sections, Length.of(count, total, sum(kind.hold_squares for kind in kinds)))
+
+
+def _threads(locks: list[LockRecord], places: dict[tuple[int, bool, bool], int]) -> tuple[tuple[float, ...], ...]:
+    counts: dict[int, list[int]] = defaultdict(lambda: [0] * len(places))
+    for lock in locks:
+        for thread in lock.threads:
+            for kind, sections in zip(lock.kinds, thread.sections, strict=False):
+                counts[thread.thread][places[_key(kind)]] += sections
+    ordered = sorted((known for known in counts.values() if sum(known)), key=lambda known: -sum(known))
+    return tuple(tuple(count / sum(known) for count in known) for known in ordered)
+
+
+def _conflicting(kinds: list[KindRecord], granularity: int) -> float:
+    compared = sum(kind.compared for kind in kinds)
+    return sum(kind.conflicting[granularity] for kind in kinds) / compared if compared else 1.0
 
 
 def _gap(locks: list[LockRecord], sections: int, kinds: tuple[SectionKind, ...], record: Record) -> Length:
