@@ -82,9 +82,14 @@ def write(text: str) -> None:
     sys.stdout.write(text)
 
 
+def json_text(document: Mapping[str, object]) -> str:
+    """A JSON document as a reader sees it; plain ASCII, so that any terminal and pipe takes it."""
+    return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
 def write_json(document: Mapping[str, object]) -> None:
-    """Writes one JSON document to standard output; plain ASCII, so that any terminal and pipe takes it."""
-    sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
+    """Writes one JSON document to standard output."""
+    sys.stdout.write(json_text(document))
 
 
 def flush() -> None:

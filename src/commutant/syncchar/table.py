@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from commutant.errors import UsageError
-from commutant.report.text import safe_text
+from commutant.syncchar.advice import print_predictions, print_warnings
 from commutant.syncchar.classes import ConflictField, LockClass, LockStudy
-from commutant.syncchar.record import GRANULARITIES_BYTES
+from commutant.syncchar.lines import line, name_cell, number_cell, share_cell, table
+from commutant.syncchar.record import GRANULARITIES_BYTES, Record
+from commutant.syncchar.warning import warnings
+from commutant.syncchar.what_if import predictions
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SORT_KEYS: dict[str, Callable[[LockClass], float]] = {
     "acquired": lambda one: one.acquired,
@@ -44,50 +44,52 @@ def sorted_classes(study: LockStudy, key: str) -> list[LockClass]:
 def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console, *, fields: int) -> None:
     """Prints the tables of contention and of the limit study, then what the first classes conflict on."""
     record = study.record
-    _line(
+    line(
         console,
         f"{sum(one.acquired for one in study.classes):,} acquires of {len(record.locks):,} locks in "
         f"{len(study.classes):,} classes; {record.threads} threads, {record.instructions:,} instructions",
     )
     independence, speed_up = study.independence_percent, study.speed_up(0)
     if independence is not None and speed_up is not None:
-        _line(
+        line(
             console,
             f"Weighted by time held, {independence:.1f} % of pairs of sections touch disjoint data: enough for "
             f"{speed_up:.1f} of {record.crowds[0]} processors.",
         )
     else:
-        _line(console, "No lock was used by two threads, so there is nothing to compare.")
+        line(console, "No lock was used by two threads, so there is nothing to compare.")
     console.print()
     _print_limits(classes, record.crowds, console)
     contended = [one for one in classes if one.contended]
     if contended:
         console.print()
         _print_contended(contended, console)
+    print_warnings(study, console)
     for one in classes[:fields]:
         _print_fields(one, console)
+    print_predictions(study, classes[:fields], console)
     for problem in study.unreadable.values():
-        _line(console, f"not named: {problem}")
+        line(console, f"not named: {problem}")
 
 
 def _print_limits(classes: Sequence[LockClass], crowds: Sequence[int], console: Console) -> None:
-    table = _table(
+    shown = table(
         "lock", "acquired", "hold_total", "indep.", "confl.", "set", "shared", f"x{crowds[0]}", f"x{crowds[-1]}"
     )
     for one in classes:
-        table.add_row(
-            _name(one.name if len(one.locks) == 1 else f"{one.name} ({len(one.locks):,})"),
+        shown.add_row(
+            name_cell(one.name if len(one.locks) == 1 else f"{one.name} ({len(one.locks):,})"),
             f"{one.acquired:,}",
             f"{one.hold_instructions:,}",
-            _share(one.independence_percent()),
-            _share(one.conflicting_acquires_percent),
-            _number(one.mean_set_bytes),
-            _number(one.mean_conflicting_bytes),
-            _number(one.speed_up(0)),
-            _number(one.speed_up(len(crowds) - 1)),
+            share_cell(one.independence_percent()),
+            share_cell(one.conflicting_acquires_percent),
+            number_cell(one.mean_set_bytes),
+            number_cell(one.mean_conflicting_bytes),
+            number_cell(one.speed_up(0)),
+            number_cell(one.speed_up(len(crowds) - 1)),
         )
-    console.print(table)
-    _line(
+    console.print(shown)
+    line(
         console,
         "hold_total: instructions. indep.: % of pairs of sections that touch disjoint data. confl.: % of acquires that "
         "conflict with any of the window. set, shared: mean bytes of a section, and in conflict. "
@@ -96,18 +98,18 @@ def _print_limits(classes: Sequence[LockClass], crowds: Sequence[int], console: 
 
 
 def _print_contended(classes: Sequence[LockClass], console: Console) -> None:
-    table = _table("lock", "contended", "%", "avg_wait us", "wait_total ms", "conflicting %")
+    shown = table("lock", "contended", "%", "avg_wait us", "wait_total ms", "conflicting %")
     for one in classes:
-        table.add_row(
-            _name(one.name),
+        shown.add_row(
+            name_cell(one.name),
             f"{one.contended:,}",
-            _share(100.0 * one.contended / one.acquired),
+            share_cell(100.0 * one.contended / one.acquired),
             f"{one.wait_nanoseconds / one.contended / 1000:,.1f}",
             f"{one.wait_nanoseconds / 1e6:,.1f}",
-            _share(one.contended_conflicts_percent),
+            share_cell(one.contended_conflicts_percent),
         )
-    console.print(table)
-    _line(console, "Waiting is the emulator's: it says who met whom, not how long it takes on a processor.")
+    console.print(shown)
+    line(console, "Waiting is the emulator's: it says who met whom, not how long it takes on a processor.")
 
 
 def _print_fields(one: LockClass, console: Console) -> None:
@@ -116,17 +118,17 @@ def _print_fields(one: LockClass, console: Console) -> None:
         return
     compared = one.total(lambda lock: lock.compared_pairs)
     console.print()
-    _line(console, f"{one.name}: what its sections conflict on")
+    line(console, f"{one.name}: what its sections conflict on")
     for found in one.fields[:_STACK_FRAMES]:
         without = independence + 100.0 * found.pairs_on_it_alone / compared
-        _line(
+        line(
             console,
             f"  {found.name}: {100.0 * found.pairs / compared:.1f} % of pairs; without it independence would rise from "
             f"{independence:.1f} % to {without:.1f} %",
         )
         for write, frames in found.sides:
             path = " < ".join(str(frame) for frame in frames[:_STACK_FRAMES])
-            _line(console, f"    {'writes' if write else 'reads '} {path}")
+            line(console, f"    {'writes' if write else 'reads '} {path}")
 
 
 def study_json(study: LockStudy, classes: Sequence[LockClass]) -> dict[str, object]:
@@ -138,11 +140,21 @@ def study_json(study: LockStudy, classes: Sequence[LockClass]) -> dict[str, obje
         "instructions": record.instructions,
         "independence_percent": study.independence_percent,
         "speed_up": {str(crowd): study.speed_up(index) for index, crowd in enumerate(record.crowds)},
-        "locks": [_class_json(one, record.crowds) for one in classes],
+        "locks": [_class_json(one, record) for one in classes],
+        "warnings": [
+            {
+                "name": warning.lock.name,
+                "held_percent": warning.held_percent,
+                "full_at_threads": warning.full_at_threads,
+                "independence_percent": warning.independence_percent,
+                "contended_percent": warning.contended_percent,
+            }
+            for warning in warnings(study)
+        ],
     }
 
 
-def _class_json(one: LockClass, crowds: Sequence[int]) -> dict[str, object]:
+def _class_json(one: LockClass, record: Record) -> dict[str, object]:
     return {
         "name": one.name,
         "instances": len(one.locks),
@@ -159,13 +171,21 @@ def _class_json(one: LockClass, crowds: Sequence[int]) -> dict[str, object]:
         "mean_set_bytes": one.mean_set_bytes,
         "mean_conflicting_bytes": one.mean_conflicting_bytes,
         "conflicting_bytes_percent": one.conflicting_bytes_percent,
-        "speed_up": {str(crowd): one.speed_up(index) for index, crowd in enumerate(crowds)},
+        "speed_up": {str(crowd): one.speed_up(index) for index, crowd in enumerate(record.crowds)},
         "never_released": one.total(lambda lock: lock.never_released),
         "releases_without_acquire": one.total(lambda lock: lock.releases_without_acquire),
         "fields": [_field_json(found) for found in one.fields],
         "callers": [
             {"name": caller.name, "sections": caller.sections, "hold_instructions": caller.hold_instructions}
             for caller in one.callers
+        ],
+        "what_if": [
+            {
+                "change": prediction.change,
+                "assumes": prediction.assumes,
+                "gains": {str(threads): gain for threads, gain in prediction.gains.items()},
+            }
+            for prediction in predictions(one, record)
         ],
     }
 
@@ -180,27 +200,3 @@ def _field_json(found: ConflictField) -> dict[str, object]:
             for write, frames in found.sides
         ],
     }
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(first, overflow="fold")
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _name(name: str) -> Text:
-    return Text(safe_text(name))
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(Text(safe_text(text)), soft_wrap=True)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}"
