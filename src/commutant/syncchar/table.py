@@ -46,7 +46,7 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
     record = study.record
     line(
         console,
-        f"{sum(one.acquired for one in study.classes):,} acquires of {len(record.locks):,} locks in "
+        f"{sum(one.acquired for one in study.classes):,} acquires of {sum(one.instances for one in study.classes):,} locks in "
         f"{len(study.classes):,} classes; {record.threads} threads, {record.instructions:,} instructions",
     )
     independence, speed_up = study.independence_percent, study.speed_up(0)
@@ -78,7 +78,7 @@ def _print_limits(classes: Sequence[LockClass], crowds: Sequence[int], console: 
     )
     for one in classes:
         shown.add_row(
-            name_cell(one.name if len(one.locks) == 1 else f"{one.name} ({len(one.locks):,})"),
+            name_cell(one.name if one.instances == 1 else f"{one.name} ({one.instances:,})"),
             f"{one.acquired:,}",
             f"{one.hold_instructions:,}",
             share_cell(one.independence_percent()),
@@ -157,7 +157,7 @@ def study_json(study: LockStudy, classes: Sequence[LockClass]) -> dict[str, obje
 def _class_json(one: LockClass, record: Record) -> dict[str, object]:
     return {
         "name": one.name,
-        "instances": len(one.locks),
+        "instances": one.instances,
         "acquired": one.acquired,
         "contended": one.contended,
         "contended_conflicts_percent": one.contended_conflicts_percent,

@@ -40,7 +40,7 @@ def _warning(one: LockClass, study: LockStudy) -> ContentionWarning | None:
     if independence is None or independence < LEAST_INDEPENDENCE_PERCENT or not study.record.instructions:
         return None
     # Of several instances the one that is held longest is full first.
-    longest = max(lock.hold.total.instructions for lock in one.locks)
+    longest = max(lock.hold.total.instructions / lock.instances for lock in one.locks)
     held = 100.0 * longest / study.record.instructions
     if held < LEAST_HELD_PERCENT:
         return None

@@ -76,7 +76,7 @@ def workload_of(locks: Iterable[LockRecord], record: Record) -> Workload | None:
             merged[_key(kind)].append(kind)
     kinds = tuple(_merged(key, of_key, sections) for key, of_key in merged.items())
     places = {key: place for place, key in enumerate(merged)}
-    used = [lock.sections for lock in locks[:INSTANCE_LIMIT]]
+    used = _sections_by_instance(locks)
     granularities = range(len(GRANULARITIES_BYTES))
     return Workload(
         kinds,
@@ -86,6 +86,14 @@ def workload_of(locks: Iterable[LockRecord], record: Record) -> Workload | None:
         instances=tuple(count / sum(used) for count in used),
         gap=_gap(locks, sections, kinds, record),
     )
+
+
+def _sections_by_instance(locks: list[LockRecord]) -> list[float]:
+    """Of the locks that are used most; where statistics of several are together each has an equal part."""
+    used: list[float] = []
+    for lock in locks:
+        used += [lock.sections / lock.instances] * min(lock.instances, INSTANCE_LIMIT)
+    return sorted(used, reverse=True)[:INSTANCE_LIMIT]
 
 
 def _key(kind: KindRecord) -> tuple[int, bool, bool]:
@@ -116,7 +124,7 @@ def _conflicting(kinds: list[KindRecord], granularity: int) -> float:
 def _gap(locks: list[LockRecord], sections: int, kinds: tuple[SectionKind, ...], record: Record) -> Length:
     """Between two sections of one thread. For one lock that was measured; over many locks it follows from all that the
     threads executed, and is as scattered as chance makes it."""
-    if len(locks) == 1:
+    if sum(lock.instances for lock in locks) == 1:
         gaps = locks[0].gaps
         return Length.of(gaps.count, gaps.instructions, gaps.squares)
     hold = sum(kind.share * kind.hold.mean for kind in kinds)
