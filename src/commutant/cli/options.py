@@ -127,7 +127,7 @@ def jobs(function: F) -> F:
         type=click.IntRange(1, 1024),
         default=available_cpus,
         show_default="the processors",
-        help="Processes for analysis, virtual machines for checking.",
+        help="Processes for analysis; virtual machines (or processes) that run tests.",
     )(function)
 
 
