@@ -80,6 +80,12 @@ impl HashDir {
         }
     }
 
+    /// Asks for the line of the lock that [`HashDir::lock`] will take, so that it comes while the caller does other work.
+    #[inline]
+    pub fn prefetch_lock(&self, guard: &Guard<'_>, key: &Key<'_>) {
+        percpu::prefetch_for_writing(ptr::from_ref(&self.locate(guard, key.hash).1.lock).cast(), 1);
+    }
+
     /// Waits until a kill that an insertion met has ended either way. Holds no lock.
     pub fn wait_for_kill(&self, wait: &impl Wait) {
         let mut round = 0;

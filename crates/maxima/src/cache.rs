@@ -165,9 +165,33 @@ impl<const WORDS: usize> Maxima<WORDS> {
 
     /// The words of an object as they were at one moment of the call. Waits for a reset that is under way.
     pub fn read(&self, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
+        Self::until_stable(wait, || self.try_read(object))
+    }
+
+    /// [`Maxima::read`] for a core that has changed nothing since its last sequentially consistent fence, such as the one
+    /// that pinned it for a call that only reads.
+    #[inline]
+    pub fn read_after_fence(&self, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
+        Self::until_stable(wait, || self.try_read_below(object, self.slots.limit_seen()))
+    }
+
+    /// The words of an object as they were at one moment, unless somebody changes them.
+    #[inline]
+    pub fn try_read(&self, object: &Maximum<WORDS>) -> Option<[u64; WORDS]> {
+        self.try_read_below(object, self.slots.limit())
+    }
+
+    #[inline]
+    fn try_read_below(&self, object: &Maximum<WORDS>, limit: usize) -> Option<[u64; WORDS]> {
+        let generation = object.settled_generation()?;
+        self.collect_twice(object, generation, limit).filter(|_| object.is_still(generation))
+    }
+
+    #[inline]
+    fn until_stable(wait: &impl Wait, read: impl Fn() -> Option<[u64; WORDS]>) -> [u64; WORDS] {
         let mut round = 0;
         loop {
-            if let Some(words) = self.try_read(object) {
+            if let Some(words) = read() {
                 return words;
             }
             wait.wait(WaitReason::Operation, round);
@@ -175,17 +199,9 @@ impl<const WORDS: usize> Maxima<WORDS> {
         }
     }
 
-    /// The words of an object as they were at one moment, unless somebody changes them.
+    /// The words of an object in one generation on the cores below a limit, if no slot changed meanwhile.
     #[inline]
-    pub fn try_read(&self, object: &Maximum<WORDS>) -> Option<[u64; WORDS]> {
-        let generation = object.settled_generation()?;
-        self.collect_twice(object, generation).filter(|_| object.is_still(generation))
-    }
-
-    /// The words of an object in one generation, if no slot changed meanwhile.
-    #[inline]
-    fn collect_twice(&self, object: &Maximum<WORDS>, generation: u64) -> Option<[u64; WORDS]> {
-        let limit = self.slots.limit();
+    fn collect_twice(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Option<[u64; WORDS]> {
         let first = self.collect(object, generation, limit);
         if sync::mutant::planted("maxima: single collect") {
             return Some(first.words);
@@ -223,14 +239,8 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let lock = object.lock(core, wait);
         let generation = object.raising_generation();
         let reset = object.begin_reset(lock);
-        let mut round = 0;
-        loop {
-            if let Some(words) = self.collect_twice(object, generation) {
-                return (reset, words);
-            }
-            wait.wait(WaitReason::Operation, round);
-            round = round.saturating_add(1);
-        }
+        let words = Self::until_stable(wait, || self.collect_twice(object, generation, self.slots.limit()));
+        (reset, words)
     }
 
     /// Brings all that the core has raised to the objects and empties its cache; part of its maintenance.

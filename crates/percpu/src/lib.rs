@@ -28,6 +28,7 @@ mod lock;
 #[cfg(loom)]
 pub mod model;
 mod per_core;
+mod prefetch;
 mod region;
 mod slab;
 
@@ -35,6 +36,7 @@ pub use arena::{Arena, ArenaConfig, CreateError};
 pub use core_handle::{ClaimError, Core, CoreIndex, OwnerId};
 pub use lock::{CoreLock, CoreLockGuard, LockRank};
 pub use per_core::{CacheLine, PerCore};
+pub use prefetch::prefetch_for_writing;
 pub use region::HeapRegion;
 pub use slab::{MAX_KIND, ObjectKind, SizeClass};
 

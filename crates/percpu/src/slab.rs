@@ -37,6 +37,7 @@ use sync::atomic::{AtomicPtr, Ordering};
 use crate::arena::{Arena, KIND_MAP_BYTES};
 use crate::core_handle::{Core, CoreIndex};
 use crate::per_core::CacheLine;
+use crate::prefetch::prefetch_for_writing;
 use crate::{LINE_BYTES, OutOfMemory};
 
 const SMALLEST_BITS: u32 = LINE_BYTES.trailing_zeros();
@@ -45,6 +46,8 @@ const CLASS_COUNT: usize = (LARGEST_BITS - SMALLEST_BITS + 1) as usize;
 /// A batch holds this many bytes of objects, but at most `BATCH_OBJECTS` and at least one.
 const BATCH_BYTES: usize = 16 << 10;
 const BATCH_OBJECTS: usize = 32;
+/// So much of the next object is asked for when one is taken; processors see by themselves how larger ones go on.
+const PREFETCHED_BYTES: usize = 512;
 
 /// Kinds have numbers from 1 to this.
 pub const MAX_KIND: u8 = 15;
@@ -197,11 +200,14 @@ impl CoreSlabs {
 
 impl Magazine {
     #[inline]
-    fn pop(&self) -> Option<NonNull<FreeObject>> {
+    fn pop(&self, class: SizeClass) -> Option<NonNull<FreeObject>> {
         let object = NonNull::new(self.active.get())?;
         // SAFETY: objects in the list are free memory of this core and hold a `FreeObject`.
-        self.active.set(unsafe { (*object.as_ptr()).next });
+        let next = unsafe { (*object.as_ptr()).next };
+        self.active.set(next);
         self.active_count.set(self.active_count.get() - 1);
+        // The next call will write it, and its fence would wait for all of its lines.
+        prefetch_for_writing(next.cast(), class.object_bytes().min(PREFETCHED_BYTES));
         Some(object)
     }
 
@@ -246,7 +252,7 @@ impl Core<'_> {
             return Err(OutOfMemory);
         }
         let magazine = &self.record.slabs.magazines[class.magazine()];
-        let object = match magazine.pop() {
+        let object = match magazine.pop(class) {
             Some(object) => object.cast(),
             None => self.allocate_from_fresh(class, magazine)?,
         };
@@ -306,7 +312,7 @@ impl Core<'_> {
         } else if magazine.fresh_objects.get() == 0 {
             self.refill(class, magazine)?;
         }
-        if let Some(object) = magazine.pop() {
+        if let Some(object) = magazine.pop(class) {
             return Ok(object.cast());
         }
         Ok(magazine.take_fresh(class))

@@ -228,7 +228,21 @@ impl RefCache {
     /// As for [`RefCache::change`].
     pub unsafe fn exact(&self, object: &Counted, wait: &impl Wait) -> i64 {
         // Its fence also orders what this core changed before the collects: of two eager releases one sees the other.
-        let mut limit = self.slots.limit();
+        self.collect_stable(object, self.slots.limit(), wait)
+    }
+
+    /// [`RefCache::exact`] for a core that has changed nothing since its last sequentially consistent fence, such as the one
+    /// that pinned it for a call that only reads.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`].
+    #[inline]
+    pub unsafe fn exact_after_fence(&self, object: &Counted, wait: &impl Wait) -> i64 {
+        self.collect_stable(object, self.slots.limit_seen(), wait)
+    }
+
+    #[inline]
+    fn collect_stable(&self, object: &Counted, mut limit: usize, wait: &impl Wait) -> i64 {
         let mut round = 0;
         loop {
             let first = self.collect(object, limit);

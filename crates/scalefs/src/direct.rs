@@ -167,6 +167,7 @@ impl<'c, H: Host> Direct<'c, H> {
         unsafe { core::slice::from_raw_parts(place.add(1).cast().as_ptr(), usize::from(place.as_ref().target_bytes)) }
     }
 
+    /// For calls that have changed nothing since they were pinned.
     pub(crate) fn read_attributes(&self, node: Node, fields: Fields) -> Attributes {
         let inode = node.inode();
         let mut attributes = Attributes {
@@ -188,18 +189,18 @@ impl<'c, H: Host> Direct<'c, H> {
         }
         if fields.contains(Fields::LINK_COUNT) {
             // SAFETY: nodes live during the call.
-            let count = unsafe { self.fs.counts().exact(&inode.links, self.host) };
+            let count = unsafe { self.fs.counts().exact_after_fence(&inode.links, self.host) };
             attributes.link_count = u32::try_from(count).unwrap_or(0);
         }
         if fields.contains(Fields::SIZE) {
             attributes.size_bytes = match node.kind() {
                 Kind::Symlink => self.target_of(node).len() as u64,
-                Kind::Regular => node.file().size(self.fs, self.host),
+                Kind::Regular => node.file().size_after_fence(self.fs, self.host),
                 Kind::Directory | Kind::Pipe => 0,
             };
         }
         if fields.contains(Fields::TIMES) {
-            let [modified, changed] = self.fs.stamps().read(&inode.stamps, self.host);
+            let [modified, changed] = self.fs.stamps().read_after_fence(&inode.stamps, self.host);
             attributes = Attributes { modified_ns: time_of(modified), changed_ns: time_of(changed), ..attributes };
         }
         attributes

@@ -240,19 +240,21 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
     ) -> Result<Node, Refusal> {
         let names = self.names(directory);
         self.working_on(&[directory]);
+        names.prefetch_lock(&self.guard, key);
+        let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns());
+        let node = made.map_err(|_| Refusal::NoSpace)?;
         let outcome = {
             let locked = names.lock(&self.guard, key, self.host);
-            if locked.lookup(key).is_some() {
-                return Err(Refusal::Exists);
-            }
-            let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns());
-            let node = made.map_err(|_| Refusal::NoSpace)?;
-            locked.insert(key, node.to_bits()).map(|()| node).inspect_err(|_| {
-                // SAFETY: made just now; no name leads to it.
-                unsafe { self.fs.unmake(self.core(), node) };
-            })
+            let exists = locked.lookup(key).is_some();
+            if exists { Ok(false) } else { locked.insert(key, node.to_bits()).map(|()| true) }
         };
-        let node = outcome.map_err(|error| self.refusal(directory, error))?;
+        if outcome != Ok(true) {
+            // SAFETY: made just now; no name leads to it.
+            unsafe { self.fs.unmake(self.core(), node) };
+        }
+        if !outcome.map_err(|error| self.refusal(directory, error))? {
+            return Err(Refusal::Exists);
+        }
         self.mark_all([(directory, Stamp::Data)]);
         self.fs.note_growth(self.core(), directory);
         Ok(node)

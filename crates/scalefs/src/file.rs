@@ -145,6 +145,12 @@ impl File {
         fs.sizes().read(&self.size, wait)[0]
     }
 
+    /// The size in bytes, for a call that only reads; see [`Maxima::read_after_fence`](maxima::Maxima::read_after_fence).
+    #[inline]
+    pub(crate) fn size_after_fence(&self, fs: &ScaleFs, wait: &impl Wait) -> u64 {
+        fs.sizes().read_after_fence(&self.size, wait)[0]
+    }
+
     /// Whether a read at this offset finds the end of the file. Writes nothing.
     pub(crate) fn ends_at<W: Wait>(&self, access: Access<'_, W>, offset: u64) -> bool {
         self.read_page(access, offset / PAGE, (offset % PAGE) as usize, &mut [0]) == 0
