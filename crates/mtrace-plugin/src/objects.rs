@@ -61,6 +61,11 @@ impl Capturer for View<'_> {
         out.extend_from_slice(&capture.to_bytes());
         addresses_of(&capture)
     }
+
+    fn object_off_lines(&mut self, address: u64) -> Option<Range<u64>> {
+        let view = self.view.get_or_insert_with(|| WindowView::new(self.memory, self.layout));
+        view.slab_object(address).filter(|object| !object.is_placed_by(LINE_BYTES)).map(|object| object.place)
+    }
 }
 
 /// The addresses that would give an equal capture (but for the address asked for).

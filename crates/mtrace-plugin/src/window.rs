@@ -7,11 +7,18 @@
 //! 3. the accesses to the lines that stay are written, each distinct one once.
 //!
 //! The hash table is never cleared: a slot belongs to the present window if its stamp does.
+//!
+//! **Where lines begin.** A slab whose objects are no whole number of lines long puts each at another distance from the
+//! line's start, so that which of its fields share a line depends on the place that the allocator had free. A verdict must
+//! not: in such objects lines are counted from the object's start, as the compiler and `pahole` see them. If the first
+//! pass finds that two cores came close to each other in one, it is made again with those objects in mind.
 
-use mtrace::LINE_BYTES;
+use std::ops::Range;
+
 use mtrace::encode::{self, WindowSummary, WindowWriter};
 use mtrace::record::{Access, MAX_ACCESSES, MAX_CAPTURES};
 use mtrace::rules::RULE_COUNT;
+use mtrace::{LINE_BYTES, OBJECT_ALIGNMENT_BYTES};
 
 use crate::trace_stacks::TraceStacks;
 use crate::vcpu::{CATEGORY_COUNT, COUNTS, Entry, Vcpu};
@@ -50,7 +57,10 @@ pub struct Logs<'a, 'b> {
 /// Looks at the object at an address.
 pub trait Capturer {
     /// Appends the capture of the object at `address` and gives the addresses that it speaks for.
-    fn capture(&mut self, address: u64, out: &mut Vec<u8>) -> std::ops::Range<u64>;
+    fn capture(&mut self, address: u64, out: &mut Vec<u8>) -> Range<u64>;
+
+    /// The addresses of the object at `address`, if its allocator does not place objects by lines.
+    fn object_off_lines(&mut self, address: u64) -> Option<Range<u64>>;
 }
 
 /// One line of the present window.
@@ -108,25 +118,52 @@ struct Slot {
 /// A piece of an access that lies within one line.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
+    /// What identifies the line among the window's lines.
+    slot_key: u64,
+    /// The line's start: what identifies the memory there, and its virtual address.
     key: u64,
     address: u64,
     offset: u8,
     size_bytes: u8,
 }
 
-/// The one or two pieces of an access.
-fn pieces(entry: &Entry, direct_map: DirectMap) -> impl Iterator<Item = Piece> {
+/// Objects in which lines are counted from the start, by what identifies their memory; sorted, apart.
+type Objects = Vec<Range<u64>>;
+
+/// The line that holds the byte at `key`: what identifies it, its start, and where the bytes behind `key` leave it.
+#[inline]
+fn line_at(objects: &Objects, key: u64) -> (u64, Range<u64>) {
+    let start = key & !(LINE_BYTES - 1);
+    let mut end = start.saturating_add(LINE_BYTES);
+    if !objects.is_empty() {
+        let (before, behind) = objects.split_at(objects.partition_point(|object| object.start <= key));
+        if let Some(object) = before.last().filter(|object| key < object.end) {
+            let start = key - (key - object.start) % LINE_BYTES;
+            // Odd, so that the lines that it overlaps are others.
+            return (start | 1, start..object.end.min(start + LINE_BYTES));
+        }
+        end = behind.first().map_or(end, |object| object.start.min(end));
+    }
+    (start, start..end)
+}
+
+/// The pieces of an access, mostly one.
+fn pieces(entry: &Entry, direct_map: DirectMap, objects: &Objects) -> impl Iterator<Item = Piece> {
     let key = direct_map.physical(entry.key).unwrap_or(entry.key);
-    let offset = key % LINE_BYTES;
-    let first = u64::from(entry.size_bytes).min(LINE_BYTES - offset);
-    let second = u64::from(entry.size_bytes) - first;
-    let piece = move |start: u64, count: u64| Piece {
-        key: key.wrapping_add(start) & !(LINE_BYTES - 1),
-        address: entry.address.wrapping_add(start) & !(LINE_BYTES - 1),
-        offset: (key.wrapping_add(start) % LINE_BYTES) as u8,
-        size_bytes: count as u8,
-    };
-    std::iter::once(piece(0, first)).chain((second > 0).then(|| piece(first, second)))
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let left = u64::from(entry.size_bytes) - done;
+        if left == 0 {
+            return None;
+        }
+        let at = key.wrapping_add(done);
+        let (slot_key, line) = line_at(objects, at);
+        let offset = at - line.start;
+        let size_bytes = left.min(line.end - at).max(1);
+        let address = entry.address.wrapping_add(done).wrapping_sub(offset);
+        done += size_bytes;
+        Some(Piece { slot_key, key: line.start, address, offset: offset as u8, size_bytes: size_bytes as u8 })
+    })
 }
 
 /// An access that will be written.
@@ -146,7 +183,8 @@ pub struct WindowAnalysis {
     kept: Vec<Kept>,
     accesses: Vec<Access>,
     captures: Vec<u8>,
-    captured: Vec<std::ops::Range<u64>>,
+    captured: Vec<Range<u64>>,
+    objects: Objects,
 }
 
 impl Default for WindowAnalysis {
@@ -160,6 +198,7 @@ impl Default for WindowAnalysis {
             accesses: Vec::new(),
             captures: Vec::new(),
             captured: Vec::new(),
+            objects: Vec::new(),
         }
     }
 }
@@ -171,11 +210,18 @@ impl WindowAnalysis {
         sequence: u64,
         logs: Logs<'_, '_>,
         stacks: &mut TraceStacks,
-        capturer: Option<&mut C>,
+        mut capturer: Option<&mut C>,
         buffer: &mut Vec<u8>,
     ) {
         let Logs { vcpus, core_count, direct_map } = logs;
+        self.objects.clear();
         let mut lost = self.find_lines(vcpus, direct_map);
+        if let Some(capturer) = capturer.as_deref_mut() {
+            self.find_objects(direct_map, capturer);
+            if !self.objects.is_empty() {
+                lost = self.find_lines(vcpus, direct_map);
+            }
+        }
         let mut ignored_lines = [0; RULE_COUNT];
         self.staying.clear();
         for (index, line) in self.lines.iter_mut().enumerate() {
@@ -217,8 +263,8 @@ impl WindowAnalysis {
         for (core, vcpu) in vcpus {
             let core_bit = 1u64 << core;
             for entry in &vcpu.log {
-                for piece in pieces(entry, direct_map) {
-                    let Some(line) = self.line_of(piece) else {
+                for piece in pieces(entry, direct_map, &self.objects) {
+                    let Some(line) = line_of(&mut self.lines, &mut self.slots, self.stamp, piece) else {
                         lost += 1;
                         continue;
                     };
@@ -233,33 +279,28 @@ impl WindowAnalysis {
         lost
     }
 
-    fn slot_of(&self, key: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = ((key / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        while self.slots[slot].stamp == self.stamp && self.slots[slot].key != key {
-            slot = (slot + 1) & mask;
+    /// The objects off lines in which two cores came so close that counting lines from their start may make or undo a
+    /// conflict: on a line that one wrote, or on the ones beside it.
+    fn find_objects<C: Capturer>(&mut self, direct_map: DirectMap, capturer: &mut C) {
+        let cores = |line: &Line| line.readers.iter().chain(&line.writers).fold(0, |cores, core| cores | core);
+        for line in &self.lines {
+            // Objects are met by their address in the direct map, which shows physical memory.
+            if line.key >= direct_map.bytes || line.writers.iter().all(|writers| *writers == 0) {
+                continue;
+            }
+            let mut touched = cores(line);
+            for beside in [line.key.wrapping_sub(LINE_BYTES), line.key + LINE_BYTES] {
+                let slot = self.slots[slot_of(&self.slots, self.stamp, beside)];
+                if slot.stamp == self.stamp {
+                    touched |= cores(&self.lines[slot.line as usize]);
+                }
+            }
+            if !touched.is_power_of_two() {
+                add_objects(&mut self.objects, line.key, direct_map, capturer);
+            }
         }
-        slot
-    }
-
-    fn line_of(&mut self, piece: Piece) -> Option<usize> {
-        let slot = self.slot_of(piece.key);
-        if self.slots[slot].stamp == self.stamp {
-            return Some(self.slots[slot].line as usize);
-        }
-        if self.lines.len() == LINE_CAPACITY {
-            return None;
-        }
-        let line = self.lines.len();
-        self.slots[slot] = Slot { key: piece.key, stamp: self.stamp, line: line as u32 };
-        self.lines.push(Line {
-            address: piece.address,
-            key: piece.key,
-            readers: [0; CATEGORY_COUNT],
-            writers: [0; CATEGORY_COUNT],
-            rank: DROPPED,
-        });
-        Some(line)
+        self.objects.sort_unstable_by_key(|object| object.start);
+        self.objects.dedup();
     }
 
     /// Orders the lines that stay by address.
@@ -283,8 +324,8 @@ impl WindowAnalysis {
         for (core, vcpu) in vcpus {
             let Vcpu { log, tree, .. } = &mut **vcpu;
             for entry in log.iter().filter(|entry| entry.category == COUNTS) {
-                for piece in pieces(entry, direct_map) {
-                    let slot = self.slots[self.slot_of(piece.key)];
+                for piece in pieces(entry, direct_map, &self.objects) {
+                    let slot = self.slots[slot_of(&self.slots, self.stamp, piece.slot_key)];
                     if slot.stamp != self.stamp {
                         continue;
                     }
@@ -348,6 +389,53 @@ impl WindowAnalysis {
     }
 }
 
+/// The slot of a line, or the free one where it belongs.
+fn slot_of(slots: &[Slot], stamp: u32, key: u64) -> usize {
+    let mask = slots.len() - 1;
+    let mut slot = ((key / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+    while slots[slot].stamp == stamp && slots[slot].key != key {
+        slot = (slot + 1) & mask;
+    }
+    slot
+}
+
+/// The index of a piece's line, a new one if it was not touched before; `None` if there is no room.
+fn line_of(lines: &mut Vec<Line>, slots: &mut [Slot], stamp: u32, piece: Piece) -> Option<usize> {
+    let slot = slot_of(slots, stamp, piece.slot_key);
+    if slots[slot].stamp == stamp {
+        return Some(slots[slot].line as usize);
+    }
+    if lines.len() == LINE_CAPACITY {
+        return None;
+    }
+    let line = lines.len();
+    slots[slot] = Slot { key: piece.slot_key, stamp, line: line as u32 };
+    lines.push(Line {
+        address: piece.address,
+        key: piece.key,
+        readers: [0; CATEGORY_COUNT],
+        writers: [0; CATEGORY_COUNT],
+        rank: DROPPED,
+    });
+    Some(line)
+}
+
+/// Adds the objects off lines that reach into the line at physical address `start`.
+fn add_objects<C: Capturer>(objects: &mut Objects, start: u64, direct_map: DirectMap, capturer: &mut C) {
+    let mut at = start;
+    while at < start + LINE_BYTES {
+        let Some(object) = capturer.object_off_lines(direct_map.base.wrapping_add(at)) else { return };
+        let physical = object.start.wrapping_sub(direct_map.base)..object.end.wrapping_sub(direct_map.base);
+        // What the guest's memory says is not believed where it makes no sense.
+        let aligned = physical.start.is_multiple_of(OBJECT_ALIGNMENT_BYTES);
+        if !aligned || !physical.contains(&at) || physical.end > direct_map.bytes {
+            return;
+        }
+        at = physical.end;
+        objects.push(physical);
+    }
+}
+
 /// The physical address of a line that is identified by it.
 fn physical(line: &Line) -> Option<u64> {
     // Kernel addresses, and those of a program in user mode, identify themselves.
@@ -360,7 +448,7 @@ fn capture_objects<C: Capturer>(
     line_address: u64,
     accesses: &[Access],
     captures: &mut Vec<u8>,
-    captured: &mut Vec<std::ops::Range<u64>>,
+    captured: &mut Vec<Range<u64>>,
 ) {
     for access in accesses {
         let address = line_address + u64::from(access.offset);

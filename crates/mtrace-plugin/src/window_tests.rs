@@ -11,13 +11,26 @@ use proptest::prelude::*;
 use super::*;
 use crate::vcpu::Site;
 
-/// Captures the address itself, for the eight bytes around it.
-struct Echo;
+/// Captures the address itself, for the eight bytes around it. A slab lies at the start of physical memory.
+#[derive(Clone, Copy)]
+struct Echo {
+    /// Bytes from one of the slab's objects to the next.
+    distance: u64,
+}
+
+const BASE: u64 = 0xffff_8880_0000_0000;
+const SLAB_BYTES: u64 = 4096;
 
 impl Capturer for Echo {
     fn capture(&mut self, address: u64, out: &mut Vec<u8>) -> Range<u64> {
         out.extend_from_slice(&address.to_le_bytes());
         address & !7..(address & !7) + 8
+    }
+
+    fn object_off_lines(&mut self, address: u64) -> Option<Range<u64>> {
+        let start = address - (address - BASE) % self.distance;
+        let in_slab = address - BASE < SLAB_BYTES && !self.distance.is_multiple_of(LINE_BYTES);
+        in_slab.then_some(start..start + self.distance)
     }
 }
 
@@ -30,6 +43,10 @@ fn vcpus(count: usize) -> Vec<Vcpu> {
 
 /// Closes windows of the same analysis, one after the other, and reads their records back.
 fn close(windows: &[Vec<Step>], core_count: usize, direct_map: DirectMap) -> Vec<Window> {
+    close_with_slab(windows, core_count, direct_map, LINE_BYTES)
+}
+
+fn close_with_slab(windows: &[Vec<Step>], core_count: usize, direct_map: DirectMap, distance: u64) -> Vec<Window> {
     let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes: 8 }).to_vec();
     let (mut analysis, mut stacks) = (WindowAnalysis::default(), TraceStacks::default());
     let mut vcpus = vcpus(core_count);
@@ -40,7 +57,7 @@ fn close(windows: &[Vec<Step>], core_count: usize, direct_map: DirectMap) -> Vec
         }
         let mut numbered: Vec<(u8, &mut Vcpu)> = (0u8..).zip(&mut vcpus).collect();
         let logs = Logs { vcpus: &mut numbered, core_count, direct_map };
-        analysis.close(sequence as u64, logs, &mut stacks, Some(&mut Echo), &mut bytes);
+        analysis.close(sequence as u64, logs, &mut stacks, Some(&mut Echo { distance }), &mut bytes);
     }
     encode::end(&mut bytes, windows.len() as u64);
     let mut decoder = TraceDecoder::new(&bytes[..]).expect("a header");
@@ -122,12 +139,12 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 /// What the definition says: lines with a conflict among the accesses that a set of rules leaves.
-fn conflicting_lines(steps: &[Step], leaves: impl Fn(Rule) -> bool) -> BTreeSet<u64> {
+fn conflicting_lines(steps: &[Step], line_of: impl Fn(u64) -> u64, leaves: impl Fn(Rule) -> bool) -> BTreeSet<u64> {
     let mut touched: BTreeMap<u64, (BTreeSet<usize>, bool)> = BTreeMap::new();
     for &(core, address, size_bytes, write, rule) in steps {
         if rule.is_none_or(&leaves) {
             for byte in address..address + u64::from(size_bytes) {
-                let line = touched.entry(byte & !63).or_default();
+                let line = touched.entry(line_of(byte)).or_default();
                 line.0.insert(core);
                 line.1 |= write;
             }
@@ -142,10 +159,10 @@ proptest! {
         let closed = close(&windows, 4, DirectMap::default());
         for (steps, window) in windows.iter().zip(closed) {
             let staying: BTreeSet<u64> = window.lines.iter().map(|line| line.address).collect();
-            prop_assert_eq!(&staying, &conflicting_lines(steps, |_| false));
-            let mut before = conflicting_lines(steps, |_| true);
+            prop_assert_eq!(&staying, &conflicting_lines(steps, |byte| byte & !63, |_| false));
+            let mut before = conflicting_lines(steps, |byte| byte & !63, |_| true);
             for (index, rule) in Rule::ALL.into_iter().enumerate() {
-                let after = conflicting_lines(steps, |other| other as usize > index);
+                let after = conflicting_lines(steps, |byte| byte & !63, |other| other as usize > index);
                 prop_assert_eq!(window.ignored_by(rule) as usize, before.difference(&after).count());
                 before = after;
             }
@@ -164,6 +181,32 @@ proptest! {
                     }
                 }
                 prop_assert_eq!(told, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_objects_off_lines_are_counted_from_their_start(
+        windows in proptest::collection::vec(proptest::collection::vec(any_step(), 0..60), 1..4),
+        distance in prop::sample::select(&[8u64, 24, 40, 64, 72, 104, 200][..]),
+    ) {
+        let direct_map = DirectMap { base: BASE, bytes: 1 << 20 };
+        let in_slab = |steps: &Vec<Step>| steps.iter().map(|step| (step.0, BASE + step.1, step.2, step.3, step.4)).collect();
+        let windows: Vec<Vec<Step>> = windows.iter().map(in_slab).collect();
+        let line_of = |byte: u64| {
+            let within = (byte - BASE) % distance;
+            if distance.is_multiple_of(64) { byte & !63 } else { byte - within % 64 }
+        };
+        for (steps, window) in windows.iter().zip(close_with_slab(&windows, 4, direct_map, distance)) {
+            let staying: BTreeSet<u64> = window.lines.iter().map(|line| line.address).collect();
+            prop_assert_eq!(&staying, &conflicting_lines(steps, line_of, |_| false));
+            for line in &window.lines {
+                prop_assert_eq!(line.physical, Some(line.address - BASE));
+                for access in &line.accesses {
+                    let bytes = line.address + u64::from(access.offset)..;
+                    let mut bytes = bytes.take(usize::from(access.size_bytes));
+                    prop_assert!(bytes.all(|byte| line_of(byte) == line.address), "{:#x} {:?}", line.address, access);
+                }
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::io::{ErrorKind, Read};
 
-use crate::LINE_BYTES;
+use crate::OBJECT_ALIGNMENT_BYTES;
 use crate::encode::{ACCESS_BYTES, LINE_HEADER_BYTES, NO_PHYSICAL_ADDRESS};
 use crate::record::{
     Access, Event, HEADER_BYTES, Header, MAGIC, MAX_BODY_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, MAX_CORES,
@@ -377,10 +377,10 @@ fn parse_line(
     let position = body.position();
     let address = body.u64()?;
     let physical = body.u64()?;
-    if !address.is_multiple_of(LINE_BYTES) {
+    if !address.is_multiple_of(OBJECT_ALIGNMENT_BYTES) {
         return Err(damaged(position, format!("expected a line's address, got {address:#x}")));
     }
-    if !physical.is_multiple_of(LINE_BYTES) && physical != NO_PHYSICAL_ADDRESS {
+    if !physical.is_multiple_of(OBJECT_ALIGNMENT_BYTES) && physical != NO_PHYSICAL_ADDRESS {
         return Err(damaged(position + 8, format!("expected a line's physical address, got {physical:#x}")));
     }
     let position = body.position();

@@ -23,3 +23,6 @@ pub mod rules;
 
 /// Size of a cache line, the unit of sharing (x86-64: 64 bytes).
 pub const LINE_BYTES: u64 = 64;
+/// Lines begin at a multiple of [`LINE_BYTES`], or so many bytes from the start of an object that is itself aligned to this
+/// only (docs/trace-format.md).
+pub const OBJECT_ALIGNMENT_BYTES: u64 = 8;

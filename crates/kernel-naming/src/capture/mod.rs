@@ -12,5 +12,6 @@ mod space;
 mod stack;
 mod view;
 
+pub use page::SlabPlace;
 pub use record::{CaptureError, CaptureKind, NAME_BYTES, ObjectCapture, PageKind};
 pub use view::{WindowView, capture};

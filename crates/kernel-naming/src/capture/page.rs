@@ -3,6 +3,8 @@
 //! Every page of RAM has a `struct page`, in an array that `vmemmap` points to; the pages of a slab share a first one that
 //! names the cache, and objects lie in it at equal distances (`nearest_obj` in `include/linux/slub_def.h`).
 
+use std::ops::Range;
+
 use super::record::{CaptureKind, ObjectCapture, PageKind};
 use super::space::{PAGE_BYTES, Space};
 
@@ -28,6 +30,25 @@ struct Slot {
     object: u64,
     /// Bytes that were asked for.
     size_bytes: u64,
+    /// Bytes from one object to the next.
+    distance: u64,
+}
+
+/// An object of a slab, as far as its place goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlabPlace {
+    /// From its first byte to the next object's.
+    pub place: Range<u64>,
+    slab_start: u64,
+}
+
+impl SlabPlace {
+    /// Whether all objects of its slab begin at a multiple of `bytes`, a divisor of the page's size.
+    #[must_use]
+    pub fn is_placed_by(&self, bytes: u64) -> bool {
+        (self.place.end - self.place.start).is_multiple_of(bytes)
+            && (self.place.start - self.slab_start).is_multiple_of(bytes)
+    }
 }
 
 impl Space<'_> {
@@ -120,7 +141,16 @@ impl Space<'_> {
         let slab_start = self.direct_map.checked_add(head.frame.checked_mul(PAGE_BYTES)?)?;
         let within = address.checked_sub(slab_start)?;
         let object = (slab_start + within / distance * distance).checked_add(padding)?;
-        Some(Slot { cache, object, size_bytes: object_size })
+        Some(Slot { cache, object, size_bytes: object_size, distance })
+    }
+
+    /// The place of the slab object at an address of the direct map.
+    pub fn slab_place(&self, address: u64) -> Option<SlabPlace> {
+        let head = self.head_page(self.direct_physical(address)? / PAGE_BYTES)?;
+        let slot = self.slab_slot(&head, address).filter(|_| head.kind == PageKind::Slab)?;
+        let slab_start = self.direct_map.checked_add(head.frame.checked_mul(PAGE_BYTES)?)?;
+        let place = slot.object..slot.object.checked_add(slot.distance)?;
+        place.contains(&address).then_some(SlabPlace { place, slab_start })
     }
 
     fn capture_slab_object(&self, capture: &mut ObjectCapture, head: &Head) -> Option<()> {

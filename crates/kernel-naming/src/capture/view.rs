@@ -1,6 +1,7 @@
 //! Sorts an address into its part of the kernel's address space and hands it to who knows that part.
 
 use super::maple;
+use super::page::SlabPlace;
 use super::pointers::PointerWalk;
 use super::record::{CaptureKind, ObjectCapture, PageKind};
 use super::space::{CPU_ENTRY_AREA_END, CPU_ENTRY_AREA_START, MODULES_END, MODULES_START, PAGE_BYTES, Space};
@@ -98,6 +99,12 @@ impl<'a> WindowView<'a> {
             _ => {}
         }
         capture
+    }
+
+    /// Where the slab object at an address of the direct map lies; `None` if there is none.
+    #[must_use]
+    pub fn slab_object(&self, virtual_address: u64) -> Option<SlabPlace> {
+        self.space.slab_place(virtual_address)
     }
 
     fn classify(&self, capture: &mut ObjectCapture) {
