@@ -92,11 +92,14 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, address: u64, kind
                 EntryPoint::InterProcessorInterrupt => on_execution(on_inter_processor_interrupt, address),
                 EntryPoint::Softirq => on_execution(on_softirq, address),
                 EntryPoint::TaskStart => on_execution(on_task_start, address),
+                EntryPoint::Schedule => on_execution(on_schedule, address),
             }
         }
     }
     let flag = |kind, flag| if tracer.layout.is_in(kind, address) { flag } else { 0 };
-    let flags = flag(RangeKind::Clear, Site::CLEAR) | flag(RangeKind::Allocator, Site::ALLOCATOR);
+    let flags = flag(RangeKind::Clear, Site::CLEAR)
+        | flag(RangeKind::Allocator, Site::ALLOCATOR)
+        | flag(RangeKind::Preemption, Site::PREEMPTION);
     // SAFETY: as above; the site is a number that travels as a pointer.
     unsafe {
         let site = Site::new(address, flags).0 as *mut c_void;
@@ -141,6 +144,15 @@ extern "C" fn on_inter_processor_interrupt(vcpu: c_uint, entry: *mut c_void) {
 
 extern "C" fn on_softirq(vcpu: c_uint, entry: *mut c_void) {
     begin(vcpu, Level::Softirq, entry);
+}
+
+extern "C" fn on_schedule(vcpu: c_uint, entry: *mut c_void) {
+    with_vcpu_of_machine(vcpu, |vcpu| {
+        if vcpu.is_preempted() {
+            vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+            vcpu.begin(Level::Preemption, entry as u64);
+        }
+    });
 }
 
 extern "C" fn on_kernel_exit(vcpu: c_uint, _data: *mut c_void) {

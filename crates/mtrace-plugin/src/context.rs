@@ -7,6 +7,7 @@
 //!
 //! The innermost interrupt decides:
 //! - a timer or device interrupt, or a softirq: ignored by the rule of that name;
+//! - the scheduler, called because the task's time is over: ignored by the rule `other_task`;
 //! - an interrupt that another core sent: counts, whichever task it met;
 //! - none (system calls and faults belong to what runs): counts in the test's tasks, else rule `other_task`.
 
@@ -30,6 +31,15 @@ pub enum Level {
     InterProcessorInterrupt,
     /// The softirq dispatcher.
     Softirq,
+    /// The scheduler takes the processor away.
+    Preemption,
+}
+
+impl Level {
+    /// Whether it is a function's call, that ends with the function's return.
+    fn ends_by_return(self) -> bool {
+        matches!(self, Level::Softirq | Level::Preemption)
+    }
 }
 
 /// One level of a nest.
@@ -37,7 +47,7 @@ pub enum Level {
 struct Entry {
     level: Level,
     segment: Segment,
-    /// Softirq: where the return address of the dispatcher lies; its load ends the level.
+    /// Softirq, preemption: where the function's return address lies; its load ends the level.
     return_at: u64,
 }
 
@@ -63,7 +73,7 @@ impl Nest {
         self.depth += 1;
     }
 
-    /// `iretq`: ends the innermost level that such an instruction ends (a softirq left in another way goes with it).
+    /// `iretq`: ends the innermost level that such an instruction ends (a function left in another way goes with it).
     /// Gives the segment to end, if any.
     pub fn end_interrupt(&mut self) -> Option<Segment> {
         if self.overflow > 0 {
@@ -75,7 +85,7 @@ impl Nest {
             self.depth -= 1;
             let entry = self.entries[self.depth];
             segment = Some(entry.segment);
-            if entry.level != Level::Softirq {
+            if !entry.level.ends_by_return() {
                 break;
             }
         }
@@ -88,22 +98,23 @@ impl Nest {
         self.overflow = 0;
     }
 
-    /// A return loaded its address from `stack_pointer`: ends the softirq level if it was the dispatcher's, or one above
-    /// it on the same stack (the dispatcher was left by a jump). Gives the segment to end.
+    /// A return loaded its address from `stack_pointer`: ends the innermost level if it was its function's, or one above
+    /// it on the same stack (the function was left by a jump). Gives the segment to end.
     #[inline]
-    pub fn end_softirq(&mut self, stack_pointer: u64, stack_bytes: u64) -> Option<Segment> {
+    pub fn end_by_return(&mut self, stack_pointer: u64, stack_bytes: u64) -> Option<Segment> {
         let top = self.entries[self.depth.checked_sub(1)?];
         let above = stack_pointer.wrapping_sub(top.return_at);
-        if top.level != Level::Softirq || above >= stack_bytes || self.overflow > 0 {
+        if !top.level.ends_by_return() || above >= stack_bytes || self.overflow > 0 {
             return None;
         }
         self.depth -= 1;
         Some(top.segment)
     }
 
-    /// Whether the innermost level is a softirq.
-    pub fn in_softirq(&self) -> bool {
-        self.depth > 0 && self.entries[self.depth - 1].level == Level::Softirq
+    /// Whether the innermost level ends with a return.
+    #[inline]
+    pub fn ends_by_return(&self) -> bool {
+        self.depth > 0 && self.entries[self.depth - 1].level.ends_by_return()
     }
 
     /// The rule under which accesses are ignored, `None` if they count.
@@ -111,6 +122,7 @@ impl Nest {
         for entry in self.entries[..self.depth].iter().rev() {
             match entry.level {
                 Level::Softirq => return Some(Rule::Softirq),
+                Level::Preemption => return Some(Rule::OtherTask),
                 Level::Interrupt => return Some(Rule::Interrupt),
                 Level::InterProcessorInterrupt => return None,
                 Level::SystemCall | Level::Exception => {}
@@ -182,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_innermost_interrupt_decides() {
-        use Level::{Exception, InterProcessorInterrupt as Ipi, Interrupt, Softirq, SystemCall};
+        use Level::{Exception, InterProcessorInterrupt as Ipi, Interrupt, Preemption, Softirq, SystemCall};
         for (levels, in_test_task, rule) in [
             (&[][..], true, None),
             (&[], false, Some(Rule::OtherTask)),
@@ -196,6 +208,7 @@ mod tests {
             (&[Ipi], false, None),
             (&[Interrupt, Softirq, Ipi], false, None),
             (&[Ipi, Softirq], true, Some(Rule::Softirq)),
+            (&[SystemCall, Preemption], true, Some(Rule::OtherTask)),
         ] {
             assert_eq!(nest(levels).rule(in_test_task), rule, "{levels:?} {in_test_task}");
         }
@@ -204,12 +217,12 @@ mod tests {
     #[test]
     fn levels_end_where_they_should() {
         let mut nest = nest(&[Level::SystemCall, Level::Interrupt, Level::Softirq]);
-        assert!(nest.in_softirq());
-        assert_eq!(nest.end_softirq(0xff8, STACK), None);
-        assert_eq!(nest.end_softirq(0x1000 + STACK, STACK), None);
-        assert!(nest.end_softirq(0x1000, STACK).is_some());
+        assert!(nest.ends_by_return());
+        assert_eq!(nest.end_by_return(0xff8, STACK), None);
+        assert_eq!(nest.end_by_return(0x1000 + STACK, STACK), None);
+        assert!(nest.end_by_return(0x1000, STACK).is_some());
         assert_eq!(nest.rule(true), Some(Rule::Interrupt));
-        assert!(nest.end_softirq(0x1000, STACK).is_none());
+        assert!(nest.end_by_return(0x1000, STACK).is_none());
         assert!(nest.end_interrupt().is_some());
         assert_eq!(nest.rule(true), None);
         assert!(nest.end_interrupt().is_some());

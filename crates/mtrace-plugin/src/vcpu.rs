@@ -44,6 +44,8 @@ impl Site {
     pub const CLEAR: u64 = 1;
     /// The instruction lies in a function that allocates memory.
     pub const ALLOCATOR: u64 = 2;
+    /// The instruction lies in a function that preempts tasks.
+    pub const PREEMPTION: u64 = 4;
 
     /// An instruction's address and flags. x86-64 code lies in the sign-extended 48-bit part of the address space.
     pub const fn new(address: u64, flags: u64) -> Self {
@@ -101,6 +103,8 @@ pub struct Vcpu {
     last_call_at: u64,
     /// See [`Vcpu::interrupted`].
     is_interrupted: bool,
+    /// See [`Vcpu::is_preempted`].
+    is_preempted: bool,
     /// Category that the nest and the task give; kept up to date with them.
     category: Category,
     /// Rules that are switched on; what the others would ignore counts.
@@ -125,6 +129,7 @@ impl Vcpu {
             in_test_task,
             last_call_at: 0,
             is_interrupted: false,
+            is_preempted: false,
             category: COUNTS,
             rules,
             switched_from: None,
@@ -198,6 +203,7 @@ impl Vcpu {
             return;
         }
         self.last_call_at = stack_pointer;
+        self.is_preempted = site.has(Site::PREEMPTION);
         if recording && self.category == COUNTS {
             self.stack.call(&mut self.tree, stack_pointer, site.address(), site.has(Site::ALLOCATOR));
         }
@@ -206,8 +212,8 @@ impl Vcpu {
     /// A return loaded its address.
     #[inline]
     pub fn ret(&mut self, stack_pointer: u64, recording: bool) {
-        if self.nest.in_softirq()
-            && let Some(segment) = self.nest.end_softirq(stack_pointer, KERNEL_STACK_BYTES)
+        if self.nest.ends_by_return()
+            && let Some(segment) = self.nest.end_by_return(stack_pointer, KERNEL_STACK_BYTES)
         {
             self.stack.end_segment(segment);
             self.update_category();
@@ -215,6 +221,11 @@ impl Vcpu {
         if recording && self.category == COUNTS {
             self.stack.ret(stack_pointer);
         }
+    }
+
+    /// Whether the last call was made by a function that preempts: if the scheduler begins now, the task's time is over.
+    pub fn is_preempted(&self) -> bool {
+        self.is_preempted
     }
 
     /// The processor reads its interrupt table right behind a call. To QEMU (7.2) that and the frame which it then stores are
@@ -225,14 +236,14 @@ impl Vcpu {
 
     /// A system call, fault, interrupt or softirq begins at the instruction `entry`.
     pub fn begin(&mut self, level: Level, entry: u64) {
-        self.is_interrupted = false;
+        (self.is_interrupted, self.is_preempted) = (false, false);
         if level == Level::SystemCall {
             // Only user code makes system calls, and user code runs outside of every nest.
             self.nest.clear();
         }
         let node = match level {
             Level::SystemCall => qemu_plugin::call_tree::ROOT,
-            Level::Exception | Level::Softirq => self.tree.child(self.stack.node(), entry, false),
+            Level::Exception | Level::Softirq | Level::Preemption => self.tree.child(self.stack.node(), entry, false),
             Level::Interrupt | Level::InterProcessorInterrupt => {
                 self.tree.child(qemu_plugin::call_tree::ROOT, entry, false)
             }
@@ -409,6 +420,31 @@ mod tests {
         vcpu.enter_task(1, &mut tasks);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::Interrupt)));
         vcpu.end();
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x12)), (COUNTS, vec![0x600]));
+    }
+
+    /// Regression: what the scheduler wrote when the kernel took the processor away (`mm_count`, `active_mm`) came and went
+    /// with the timer, as the call's own work.
+    #[test]
+    fn preemption_is_other_tasks_work_and_waiting_is_the_calls_own() {
+        let (mut vcpu, mut tasks) = in_call();
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        assert!(!vcpu.is_preempted());
+        vcpu.ret(0xffff_c900_0000_3e00, true);
+        vcpu.call(0xffff_c900_0000_3e00, Site::new(0x710, Site::PREEMPTION), true);
+        assert!(vcpu.is_preempted());
+        vcpu.begin(Level::Preemption, 0x300);
+        vcpu.call(0xffff_c900_0000_3d00, site(0x720), true);
+        assert!(!vcpu.is_preempted());
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::OtherTask)));
+        vcpu.leave_task(1);
+        vcpu.enter_task(2, &mut tasks);
+        vcpu.leave_task(2);
+        vcpu.enter_task(1, &mut tasks);
+        vcpu.ret(0xffff_c900_0000_3d00, true);
+        assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::OtherTask)));
+        vcpu.ret(0xffff_c900_0000_3e00, true);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x12)), (COUNTS, vec![0x600]));
     }
 

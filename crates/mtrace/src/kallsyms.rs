@@ -51,6 +51,17 @@ const ALLOCATOR_NAMES: [&str; 27] = [
     "shmem_get_folio_gfp",
 ];
 
+/// Functions that call the scheduler for a task whose time is over: on the way out to user mode or out of an interrupt, and
+/// where the kernel offers itself (`kernel/entry/common.c`, `kernel/sched/core.c`).
+const PREEMPTING_NAMES: [&str; 6] = [
+    "exit_to_user_mode_loop",
+    "exit_to_user_mode_prepare",
+    "preempt_schedule",
+    "preempt_schedule_common",
+    "preempt_schedule_irq",
+    "preempt_schedule_notrace",
+];
+
 /// Why no layout could be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KallsymsError {
@@ -151,6 +162,7 @@ fn entry_point(name: &str) -> Option<EntryPoint> {
         "entry_SYSCALL_64" => EntryPoint::SystemCall,
         "__do_softirq" => EntryPoint::Softirq,
         "ret_from_fork" => EntryPoint::TaskStart,
+        "schedule" | "__schedule" => EntryPoint::Schedule,
         "asm_common_interrupt" | "asm_spurious_interrupt" => EntryPoint::Interrupt,
         _ if INTER_PROCESSOR_INTERRUPTS.contains(&name) => EntryPoint::InterProcessorInterrupt,
         _ if name.starts_with("asm_sysvec_") || INTERRUPT_LIKE_EXCEPTIONS.contains(&name) => EntryPoint::Interrupt,
@@ -168,6 +180,8 @@ fn range_kind(name: &str) -> Option<RangeKind> {
         Some(RangeKind::Clear)
     } else if ALLOCATOR_NAMES.contains(&plain) {
         Some(RangeKind::Allocator)
+    } else if PREEMPTING_NAMES.contains(&plain) {
+        Some(RangeKind::Preemption)
     } else {
         None
     }
@@ -187,6 +201,8 @@ ffffffff81000300 T __memset
 ffffffff81000340 t memset_orig
 ffffffff81000380 t memset_io
 ffffffff81000400 T memcpy
+ffffffff81000500 t exit_to_user_mode_prepare
+ffffffff81000600 T schedule
 ffffffff82000000 T __switch_to_asm
 ffffffff82000050 T ret_from_fork
 ffffffff82000080 T entry_SYSCALL_64
@@ -209,6 +225,8 @@ ffffffffc0000000 t asm_of_module\t[module]
         assert_eq!(point(0xffff_ffff_8200_0140), Some(EntryPoint::Interrupt));
         assert!(layout.is_in(RangeKind::Clear, 0xffff_ffff_8100_037f));
         assert!(!layout.is_in(RangeKind::Clear, 0xffff_ffff_8100_0380));
+        assert!(layout.is_in(RangeKind::Preemption, 0xffff_ffff_8100_05ff));
+        assert_eq!(point(0xffff_ffff_8100_0600), Some(EntryPoint::Schedule));
         assert!(layout.is_in(RangeKind::Allocator, 0xffff_ffff_8100_0250));
         assert_eq!(Layout::parse(&layout.to_text()), Ok(layout));
     }

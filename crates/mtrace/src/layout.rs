@@ -40,16 +40,19 @@ pub enum EntryPoint {
     Softirq,
     /// A new task runs for the first time.
     TaskStart,
+    /// The scheduler is called; from a function that preempts, the switch is none of the call's work.
+    Schedule,
 }
 
 impl EntryPoint {
-    const ALL: [(EntryPoint, &'static str); 6] = [
+    const ALL: [(EntryPoint, &'static str); 7] = [
         (EntryPoint::SystemCall, "system_call"),
         (EntryPoint::Interrupt, "interrupt"),
         (EntryPoint::InterProcessorInterrupt, "ipi"),
         (EntryPoint::Exception, "exception"),
         (EntryPoint::Softirq, "softirq"),
         (EntryPoint::TaskStart, "task_start"),
+        (EntryPoint::Schedule, "schedule"),
     ];
 }
 
@@ -64,14 +67,17 @@ pub enum RangeKind {
     Allocator,
     /// Data of the program that runs the test.
     RunnerData,
+    /// A function that calls the scheduler because the task's time is over, not because it waits.
+    Preemption,
 }
 
 impl RangeKind {
-    const ALL: [(RangeKind, &'static str); 4] = [
+    const ALL: [(RangeKind, &'static str); 5] = [
         (RangeKind::TaskSwitch, "task_switch"),
         (RangeKind::Clear, "clear"),
         (RangeKind::Allocator, "allocator"),
         (RangeKind::RunnerData, "runner_data"),
+        (RangeKind::Preemption, "preemption"),
     ];
 }
 
