@@ -22,11 +22,15 @@ GOALS = {
 }
 """The part of tmpfs's time that a call may take."""
 
+_SPREAD = r"\[(?P<{0}_low>[\d.]+), (?P<{0}_high>[\d.]+)\]"
 _ROW = re.compile(
-    r"^(?P<title>\S.*?) +(?P<ours>\d+)(?: \[\d+, \d+\])? +(?P<theirs>\d+)(?: \[\d+, \d+\])? +(?P<ratio>\d+\.\d+)$"
+    r"^(?P<title>\S.*?) +(?P<ours>\d+) \[\d+, \d+\] +\d+ \[\d+, \d+\] +(?P<ratio>[\d.]+) "
+    + _SPREAD.format("ratio")
+    + "$"
 )
 _BYTES = re.compile(r"^(?P<files>\d+) files in one directory: (?P<bytes>\d+) bytes each")
-_GROWTH = re.compile(r"last over first (?P<ratio>\d+\.\d+)$")
+_GROWTH = re.compile(r"last over first (?P<ratio>[\d.]+) " + _SPREAD.format("ratio") + "$")
+_THREADS = re.compile(r"^(?P<mark>MW\w\w), (?P<threads>\d) threads$")
 
 
 def measure() -> list[Figure]:
@@ -38,14 +42,22 @@ def measure() -> list[Figure]:
     return figures
 
 
+def _with_spread(found: re.Match[str]) -> tuple[float, ...]:
+    """First quartile, median, third quartile of a ratio."""
+    return float(found["ratio_low"]), float(found["ratio"]), float(found["ratio_high"])
+
+
 def figures_of(output: str, command: str) -> Iterator[Figure]:
     """The figures in what a benchmark prints."""
+    by_threads: dict[tuple[str, str], float] = {}
     for line in output.splitlines():
         if row := _ROW.match(line):
             title = row["title"]
             goal = Goal("at_most", GOALS[title]) if title in GOALS else None
-            yield Figure(f"{title}, of tmpfs's time", "", (float(row["ratio"]),), command, goal)
+            yield Figure(f"{title}, of tmpfs's time", "", _with_spread(row), command, goal)
             yield Figure(title, "ns", (float(row["ours"]),), command)
+            if mark := _THREADS.match(title):
+                by_threads[mark["mark"], mark["threads"]] = float(row["ratio"])
         elif found := _BYTES.match(line):
             yield Figure(
                 "a directory of a million files, each",
@@ -56,4 +68,8 @@ def figures_of(output: str, command: str) -> Iterator[Figure]:
             )
         elif found := _GROWTH.search(line):
             name = "the last thousand creations in it, of the first thousand's time"
-            yield Figure(name, "", (float(found["ratio"]),), command, Goal("at_most", 2))
+            yield Figure(name, "", _with_spread(found), command, Goal("at_most", 2))
+    for (mark, threads), ratio in by_threads.items():
+        if threads == "2" and (mark, "1") in by_threads:
+            name = f"{mark}, part of tmpfs's time with 2 threads, of that with 1"
+            yield Figure(name, "", (ratio / by_threads[mark, "1"],), command, Goal("at_most", 1))

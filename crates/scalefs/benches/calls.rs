@@ -1,9 +1,10 @@
-//! The calls on names against the host's tmpfs in the same run: `cargo bench -p scalefs --bench calls [-- ROUNDS]`.
+//! The calls on names against the host's tmpfs in the same run: `cargo bench -p scalefs --bench calls [-- ROUNDS]
+//! [PART OF A TITLE]`.
 //!
-//! Both systems hold a directory of 1,000 files. Rounds of both alternate, so that a slow phase of the machine strikes
-//! both; a figure is the median of the rounds, with the spread from the first to the third quartile. Maintenance runs
-//! every 64 calls and is counted. A second table has FxMark's changes of a shared directory by one and two threads (time
-//! divided by the calls of all threads), a third memory and the cost of creation in a directory that grows.
+//! Both systems hold a directory of 1,000 files. A figure is the median of the rounds, with the spread from the first to
+//! the third quartile. Maintenance runs every 64 calls and is counted. A second table has FxMark's changes of a shared
+//! directory by one and two threads (time on the clock, since threads wait for each other, divided by the calls of all),
+//! a third memory and the cost of creation in a directory that grows.
 
 mod compare;
 
@@ -15,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use compare::{compare, quartiles};
+use compare::{Options, print_head, print_row, processor_ns, quartiles};
 use percpu::{Arena, ArenaConfig, CacheLine, Core, HeapRegion, OwnerId};
 use scalefs::names::{self, RenameMode};
 use scalefs::{Context, Credentials, Direct, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, attributes};
@@ -66,7 +67,7 @@ impl Ours<'_> {
     }
 }
 
-fn against_tmpfs(rounds: usize) {
+fn against_tmpfs(options: &Options) {
     let host = PathBuf::from(format!("/dev/shm/scalefs-bench-{}", std::process::id()));
     fs::create_dir(&host).unwrap();
     let mut region = HeapRegion::new(256 << 20).unwrap();
@@ -82,25 +83,23 @@ fn against_tmpfs(rounds: usize) {
         fs::File::create(path).unwrap();
     }
     let (new, new_path) = ("new-name", host.join("new-name"));
-    println!("{:<22} {:>18} {:>18} {:>8}", "ns per call", "ScaleFS", "tmpfs", "ratio");
+    print_head("ns per call");
     let stat_host = |call: usize| {
         black_box(fs::metadata(&paths[call % FILES]).unwrap().nlink());
     };
-    compare("stat", rounds, |call| ours.stat(&names[call % FILES], Fields::ALL), stat_host);
+    options.compare("stat", |call| ours.stat(&names[call % FILES], Fields::ALL), stat_host);
     let without = Fields::PERMISSIONS | Fields::SIZE;
-    compare("stat without nlink", rounds, |call| ours.stat(&names[call % FILES], without), stat_host);
-    compare(
+    options.compare("stat without nlink", |call| ours.stat(&names[call % FILES], without), stat_host);
+    options.compare(
         "open+close",
-        rounds,
         |call| {
             ours.open(&names[call % FILES], OpenFlags::READ);
             ours.maintained(call);
         },
         |call| drop(fs::File::open(&paths[call % FILES]).unwrap()),
     );
-    compare(
+    options.compare(
         "create+unlink",
-        rounds,
         |call| {
             ours.open(new, CREATE_NEW);
             ours.unlink(new);
@@ -112,9 +111,8 @@ fn against_tmpfs(rounds: usize) {
         },
     );
     // An even number of calls: every round ends where it began.
-    compare(
+    options.compare(
         "rename",
-        rounds,
         |call| {
             let (from, to) = if call % 2 == 0 { (names[0].as_str(), new) } else { (new, names[0].as_str()) };
             ours.rename(from, to);
@@ -143,10 +141,11 @@ fn shared_directory(thread_count: usize, call: &(impl Fn(usize, usize, usize) + 
 }
 
 fn shared_directories(rounds: usize) {
+    let (base, size_bytes) = huge_pages(256 << 20);
     let host = PathBuf::from(format!("/dev/shm/scalefs-shared-{}", std::process::id()));
     fs::create_dir(&host).unwrap();
-    let mut region = HeapRegion::new(256 << 20).unwrap();
-    let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
+    // SAFETY: a mapping of this process alone, which stays to its end.
+    let arena = unsafe { Arena::create_at(base, size_bytes, ArenaConfig::new(2)) }.unwrap();
     let owner = OwnerId::new(1).unwrap();
     let cores = [0, 1].map(|number| CacheLine(Mutex::new(arena.claim(number, owner).unwrap())));
     let config = ScaleFsConfig { root_bucket_count: 1 << 17, ..ScaleFsConfig::default() };
@@ -181,18 +180,14 @@ fn shared_directories(rounds: usize) {
             _ => fs::remove_file(new).unwrap(),
         }
     };
-    println!("{:<22} {:>10} {:>10} {:>8}", "shared directory, ns", "ScaleFS", "tmpfs", "ratio");
+    print_head("shared directory, ns");
     for thread_count in [1, 2] {
-        let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            our_times.push(shared_directory(thread_count, &ours));
-            their_times.push(shared_directory(thread_count, &theirs));
-        }
+        let rounds: Vec<_> = (0..rounds)
+            .map(|_| (shared_directory(thread_count, &ours), shared_directory(thread_count, &theirs)))
+            .collect();
         for (phase, title) in ["MWCM", "MWRM", "MWUM"].into_iter().enumerate() {
-            let median = |times: &[[f64; 3]]| quartiles(times.iter().map(|time| time[phase]).collect())[1];
-            let (ours, theirs) = (median(&our_times), median(&their_times));
-            let title = format!("{title}, {thread_count} threads");
-            println!("{title:<22} {ours:10.0} {theirs:10.0} {:8.3}", ours / theirs);
+            let pairs = rounds.iter().map(|(ours, theirs)| (ours[phase], theirs[phase])).collect();
+            print_row(&format!("{title}, {thread_count} threads"), pairs);
         }
     }
     fs::remove_dir_all(&host).unwrap();
@@ -217,34 +212,47 @@ fn huge_pages(size_bytes: usize) -> (NonNull<u8>, usize) {
     }
 }
 
-fn large_directory(file_count: usize) {
-    let (base, size_bytes) = huge_pages(file_count * 1000 + (64 << 20));
-    // SAFETY: a mapping of this process alone, which stays to its end.
+/// Nanoseconds per creation of each thousand, and bytes per file, of a new file system.
+fn fill_directory((base, size_bytes): (NonNull<u8>, usize), file_count: usize) -> (Vec<f64>, f64) {
+    // SAFETY: a mapping of this process alone, which stays to its end; nothing is left of the one before.
     let arena = unsafe { Arena::create_at(base, size_bytes, ArenaConfig::new(2)) }.unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
     let before = arena.untouched_bytes();
     let context = Context::new(fs, &core, Credentials::SUPERUSER);
     let ours = Ours { fs, core, context };
-    let mut thousands = Vec::new();
-    for thousand in 0..file_count / 1000 {
-        let start = Instant::now();
+    let thousand = |thousand: usize| {
+        let start = processor_ns();
         for number in 0..1000 {
             ours.open(&format!("file-{}", thousand * 1000 + number), CREATE_NEW);
             ours.maintained(number);
         }
-        thousands.push(start.elapsed().as_nanos() as f64 / 1000.0);
-    }
-    let bytes = (before - arena.untouched_bytes()) as f64 / file_count as f64;
-    let (first, last) = (thousands[0], thousands[thousands.len() - 1]);
-    let [_, median, _] = quartiles(thousands);
-    println!("{file_count} files in one directory: {bytes:.0} bytes each; ns per creation: first thousand {first:.0},");
-    println!("median {median:.0}, last thousand {last:.0}, last over first {:.2}", last / first);
+        (processor_ns() - start) as f64 / 1000.0
+    };
+    let thousands = (0..file_count / 1000).map(thousand).collect();
+    (thousands, (before - arena.untouched_bytes()) as f64 / file_count as f64)
+}
+
+fn large_directory(file_count: usize, rounds: usize) {
+    let memory = huge_pages(file_count * 1000 + (64 << 20));
+    let rounds: Vec<_> = (0..rounds).map(|_| fill_directory(memory, file_count)).collect();
+    let median = |of: &dyn Fn(&[f64]) -> f64| quartiles(rounds.iter().map(|(thousands, _)| of(thousands)));
+    let first = median(&|thousands| thousands[0]);
+    let middle = median(&|thousands| quartiles(thousands.iter().copied())[1]);
+    let last = median(&|thousands| thousands[thousands.len() - 1]);
+    let [low, ratio, high] = median(&|thousands| thousands[thousands.len() - 1] / thousands[0]);
+    println!("{file_count} files in one directory: {:.0} bytes each; ns per creation: first", rounds[0].1);
+    println!("thousand {:.0}, median {:.0}, last thousand {:.0},", first[1], middle[1], last[1]);
+    println!("last over first {ratio:.2} [{low:.2}, {high:.2}]");
 }
 
 fn main() {
-    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(21);
-    against_tmpfs(rounds);
-    shared_directories(rounds.div_ceil(4));
-    large_directory(1_000_000);
+    let options = Options::from_arguments();
+    against_tmpfs(&options);
+    if options.wants("shared directory") {
+        shared_directories(options.rounds.div_ceil(4));
+    }
+    if options.wants("large directory") {
+        large_directory(1_000_000, options.rounds.div_ceil(6));
+    }
 }

@@ -1,5 +1,5 @@
 //! The calls on data and descriptors against the host's tmpfs in the same run: `cargo bench -p scalefs --bench data
-//! [-- ROUNDS]`.
+//! [-- ROUNDS] [PART OF A TITLE]`.
 //!
 //! Both systems hold a file of 1,000 pages, of which the calls take one after the other. What is written differs from
 //! what is there. Maintenance runs every 64 calls and is counted.
@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
-use compare::compare;
+use compare::{Options, print_head};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::data::{self, DescriptorOptions, Whence};
@@ -58,7 +58,7 @@ fn offset(call: usize) -> u64 {
 }
 
 fn main() {
-    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(21);
+    let options = Options::from_arguments();
     let host = PathBuf::from(format!("/dev/shm/scalefs-data-{}", std::process::id()));
     let theirs = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&host).unwrap();
     let mut region = HeapRegion::new(64 << 20).unwrap();
@@ -85,10 +85,9 @@ fn main() {
         theirs.write_all_at(&bytes, offset(page)).unwrap();
     }
     let (mut buffer, mut their_buffer) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-    println!("{:<22} {:>18} {:>18} {:>8}", "ns per call", "ScaleFS", "tmpfs", "ratio");
-    compare(
+    print_head("ns per call");
+    options.compare(
         "pread 4 KiB",
-        rounds,
         |call| {
             ours.call(call, |verbs| data::read_at(verbs, fd, &mut buffer, offset(call) as i64)).unwrap();
             black_box(&buffer);
@@ -103,9 +102,8 @@ fn main() {
         *fill.borrow_mut() += 1;
         buffer[..8].copy_from_slice(&fill.borrow().to_le_bytes());
     };
-    compare(
+    options.compare(
         "pwrite 4 KiB",
-        rounds,
         |call| {
             change(&mut buffer);
             ours.call(call, |verbs| data::write_at(verbs, fd, &buffer, offset(call) as i64)).unwrap();
@@ -115,17 +113,15 @@ fn main() {
             theirs.write_all_at(&their_buffer, offset(call)).unwrap();
         },
     );
-    compare(
+    options.compare(
         "pread 64 bytes",
-        rounds,
         |call| {
             ours.call(call, |verbs| data::read_at(verbs, fd, &mut buffer[..64], offset(call) as i64)).unwrap();
         },
         |call| theirs.read_exact_at(&mut their_buffer[..64], offset(call)).unwrap(),
     );
-    compare(
+    options.compare(
         "lseek",
-        rounds,
         |call| {
             ours.call(call, |verbs| data::seek(verbs, fd, offset(call) as i64, Whence::Start)).unwrap();
         },
@@ -136,9 +132,8 @@ fn main() {
     );
     for (title, choice) in [("open+close, lowest", NumberChoice::LowestFrom(0)), ("open+close, any", NumberChoice::Any)]
     {
-        compare(
+        options.compare(
             title,
-            rounds,
             |call| {
                 let opened = ours.call(call, |verbs| open(verbs, choice));
                 ours.call(1, |verbs| data::close(verbs, opened)).unwrap();
@@ -147,9 +142,8 @@ fn main() {
         );
     }
     let (mut their_read_end, mut their_write_end) = std::io::pipe().unwrap();
-    compare(
+    options.compare(
         "pipe, write+read 64",
-        rounds,
         |call| {
             ours.call(call, |verbs| data::write(verbs, write_end, &buffer[..64])).unwrap();
             ours.call(1, |verbs| data::read(verbs, read_end, &mut buffer[..64])).unwrap();
