@@ -206,7 +206,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
         if sync::mutant::planted("maxima: single collect") {
             return Some(first.words);
         }
-        // Pairs with the release fence in `Slot::change`: a word of a change is seen with its odd version or later.
+        // Pairs with the release fence in `Sequence::change`: a word of a change is seen with its odd number or later.
         fence(Ordering::Acquire);
         let same = !first.changing && self.collect(object, generation, limit) == first;
         // The generation is looked at after all words, and so is the limit: whoever built upon the work of a core that came

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! raise(o, v):   slot = own.slots[hash(o)];  if it is not o's of this generation: apply it to its object, take it
-//!                slot.words = max(slot.words, v)                    inside slot.version odd … even; none if v is not more
+//!                slot.words = max(slot.words, v)                    inside slot.sequence odd … even; none if v is not more
 //! apply(slot):   lock o;  if o.generation is the slot's: o.words = max(o.words, slot.words)
 //! read(o):       twice: sum of versions, max over o and all slots of its generation;  equal, no version odd → that is it
 //! reset(o, v):   lock o;  generation odd;  what the caller does meanwhile;  words = v;  generation even, higher
@@ -39,7 +39,7 @@
 //!
 //! **Lock order**: the lock of an object is taken last, one at a time.
 //!
-//! **Death of a process** in a raise leaves an odd version: [`Maxima::repair_taken_over`]. In a reset it leaves an odd
+//! **Death of a process** in a raise leaves an odd sequence: [`Maxima::repair_taken_over`]. In a reset it leaves an odd
 //! generation and a lock that names its core: [`Maximum::repair_taken_over`].
 //!
 //! **Cost**: a raise that changes nothing two loads; else 3 ns; a read two lines per core that was ever on-line.

@@ -3,14 +3,15 @@
 use core::ptr;
 
 use percpu::{ObjectKind, object_kind};
-use sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use seqlock::Sequence;
+use sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::maximum::Maximum;
 
-/// Written by its core only, between an odd and an even version; read by anybody.
+/// Changed by its core only; read by anybody.
 #[repr(align(64))]
 pub(crate) struct Slot<const WORDS: usize> {
-    version: AtomicU64,
+    sequence: Sequence,
     object: AtomicPtr<Maximum<WORDS>>,
     generation: AtomicU64,
     words: [AtomicU64; WORDS],
@@ -18,7 +19,7 @@ pub(crate) struct Slot<const WORDS: usize> {
 
 /// What tools call the parts of a slot, whatever its number of words.
 pub const SLOT: ObjectKind = object_kind!(0, Slot<1> as "maximum's slot" {
-    "version" = version,
+    "sequence" = sequence,
     "object" = object,
     "generation" = generation,
     "words" = words,
@@ -45,7 +46,7 @@ impl<const WORDS: usize> Collected<WORDS> {
 impl<const WORDS: usize> Slot<WORDS> {
     pub(crate) fn new() -> Slot<WORDS> {
         Slot {
-            version: AtomicU64::new(0),
+            sequence: Sequence::new(),
             object: AtomicPtr::new(ptr::null_mut()),
             generation: AtomicU64::new(0),
             words: core::array::from_fn(|_| AtomicU64::new(0)),
@@ -67,25 +68,13 @@ impl<const WORDS: usize> Slot<WORDS> {
         core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed))
     }
 
-    /// Lets `write` change the slot; readers discard what they saw meanwhile.
-    #[inline]
-    fn change(&self, write: impl FnOnce()) {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version | 1, Ordering::Relaxed);
-        // Pairs with the acquire fence in `Maxima::read`: who sees a new word sees the odd version or a later one.
-        fence(Ordering::Release);
-        write();
-        // Release pairs with the acquire load in `collect`.
-        self.version.store((version | 1) + 1, Ordering::Release);
-    }
-
     /// Raises the words; writes nothing if none is higher.
     #[inline]
     pub(crate) fn raise(&self, words: &[u64; WORDS]) {
         if self.words.iter().zip(words).all(|(mine, word)| mine.load(Ordering::Relaxed) >= *word) {
             return;
         }
-        self.change(|| {
+        self.sequence.change(|| {
             for (mine, word) in self.words.iter().zip(words) {
                 if mine.load(Ordering::Relaxed) < *word {
                     mine.store(*word, Ordering::Relaxed);
@@ -103,8 +92,8 @@ impl<const WORDS: usize> Slot<WORDS> {
         if !apply_late && let Some(apply) = apply.take() {
             apply(words);
         }
-        self.change(|| {
-            // The release fence in `change` orders what `apply` did before this.
+        self.sequence.change(|| {
+            // The release fence in `Sequence::change` orders what `apply` did before this.
             self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
             self.generation.store(generation, Ordering::Relaxed);
             self.object.store(object, Ordering::Relaxed);
@@ -117,16 +106,16 @@ impl<const WORDS: usize> Slot<WORDS> {
     /// Adds what the slot says about `object` in `generation` to `seen`.
     #[inline]
     pub(crate) fn collect(&self, object: *const Maximum<WORDS>, generation: u64, seen: &mut Collected<WORDS>) {
-        let version = self.version.load(Ordering::Acquire);
-        seen.versions = seen.versions.wrapping_add(version);
-        seen.changing |= version & 1 != 0;
+        let moment = self.sequence.now();
+        seen.versions = seen.versions.wrapping_add(moment.number());
+        seen.changing |= moment.is_changing();
         if ptr::eq(self.object(), object) && self.generation() == generation {
             seen.raise(&self.words());
         }
     }
 
-    /// Makes an odd version even, for a core that died inside a change.
+    /// Ends the change in whose middle the slot's core died.
     pub(crate) fn repair(&self) {
-        self.change(|| {});
+        self.sequence.end_taken_over();
     }
 }

@@ -15,8 +15,8 @@
 //! get(i):            follow words from the root; dead → start again                                       (no write)
 //! lock(range):       from left to right: wait for and set the lock bits of all slots that cover the range; a slot that
 //!                    the range covers in part is expanded into a node whose slots in the range are born locked
-//! read(i, look):     version of the slot; look at what the value stands for; again if version or value is another
-//! change(i, c):      under the lock: version odd; c changes what the value stands for; new value; version even
+//! read(i, look):     sequence of the slot; look at what the value stands for; again if that or the value is another
+//! change(i, c):      under the lock: sequence odd; c changes what the value stands for; new value; sequence even
 //! set(i, v), fill(v) under the lock; fill folds: the slots of a node that lies wholly in the range become dead, the slot
 //!                    above gets the value, the node is retired; who waits for a dead slot starts again
 //! ```

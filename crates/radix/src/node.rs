@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use epoch::{Retired, RetiredKind};
 use percpu::{Core, CoreIndex, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use seqlock::Sequence;
 use sync::atomic::AtomicU64;
 
 /// Kind of a retired leaf, for the callback of `Epochs::maintain`.
@@ -99,8 +100,8 @@ impl Word {
 #[repr(align(64))]
 pub(crate) struct LeafSlot {
     pub(crate) word: AtomicU64,
-    /// Atomic: odd while its holder changes what the value stands for; see `LockedSlot::change`.
-    pub(crate) version: AtomicU64,
+    /// Of what the value stands for; changed by the holder of the lock.
+    pub(crate) sequence: Sequence,
     /// Used in the first slot only.
     retired: Retired,
 }
@@ -121,7 +122,7 @@ pub const LEAF_CLASS: SizeClass = SizeClass::of_type::<Leaf>().of_kind(&SLOT);
 const INNER_CLASS: SizeClass = SizeClass::of_type::<Inner>().of_kind(&INNER);
 /// What tools call the parts of a leaf's slots.
 pub const SLOT: ObjectKind =
-    object_kind!(3, LeafSlot as "radix slot" { "word" = word, "version" = version, "retired" = retired });
+    object_kind!(3, LeafSlot as "radix slot" { "word" = word, "sequence" = sequence, "retired" = retired });
 /// What tools call the parts of an inner node.
 pub const INNER: ObjectKind = object_kind!(4, Inner as "radix node" { "words" = words, "retired" = retired });
 #[cfg(not(loom))]
@@ -157,7 +158,7 @@ impl Node {
         let address = if level == 0 {
             let slots = core::array::from_fn(|index| LeafSlot {
                 word: AtomicU64::new(word(index).0),
-                version: AtomicU64::new(0),
+                sequence: Sequence::new(),
                 retired: Retired::new(),
             });
             core.allocate_in(LEAF_CLASS, Leaf { slots })?.cast()

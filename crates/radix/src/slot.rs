@@ -2,7 +2,7 @@
 
 use epoch::Guard;
 use percpu::{Core, OutOfMemory};
-use sync::atomic::{Ordering, fence};
+use sync::atomic::Ordering;
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
@@ -62,19 +62,15 @@ impl RadixArray {
             match self.find(guard, index) {
                 End::Uniform(value) => return look(value),
                 End::Leaf(slot) => {
-                    // Acquire pairs with the release at the end of `LockedSlot::change`.
-                    let version = slot.version.load(Ordering::Acquire);
+                    let moment = slot.sequence.now();
                     let word = Word(slot.word.load(Ordering::Acquire));
-                    if version.is_multiple_of(2)
+                    if !moment.is_changing()
                         && let Content::Uniform(value) = word.content()
                     {
                         let result = look(value);
-                        if !sync::mutant::planted("radix: reader without fence") {
-                            // Pairs with the release fence in `change`: having seen any of a change, we see its version.
-                            fence(Ordering::Acquire);
-                        }
-                        let still = Word(slot.word.load(Ordering::Relaxed)).unlocked() == word.unlocked();
-                        if still && slot.version.load(Ordering::Relaxed) == version {
+                        let is_same = slot.sequence.is_still(moment);
+                        // A fold or `set` changes the value without the sequence.
+                        if is_same && Word(slot.word.load(Ordering::Relaxed)).unlocked() == word.unlocked() {
                             return result;
                         }
                     }
@@ -172,11 +168,8 @@ unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64) -> bool 
 impl LeafSlot {
     /// Ends the change in whose middle the holder of the lock died, whose place the core has taken.
     pub(crate) fn end_change_taken_over(&self, core: &Core<'_>) {
-        let version = self.version.load(Ordering::Relaxed);
-        let is_ours = Word(self.word.load(Ordering::Acquire)).holder() == Some(core.index().get());
-        if is_ours && !version.is_multiple_of(2) {
-            // Release pairs with the acquire load in `read`.
-            self.version.store(version + 1, Ordering::Release);
+        if Word(self.word.load(Ordering::Acquire)).holder() == Some(core.index().get()) {
+            self.sequence.end_taken_over();
         }
     }
 }
@@ -197,18 +190,12 @@ impl LockedSlot<'_> {
     /// If the value exceeds `MAX_VALUE`.
     #[inline]
     pub fn change(&self, change: impl FnOnce() -> Option<u64>) {
-        let version = self.slot.version.load(Ordering::Relaxed);
-        self.slot.version.store(version | 1, Ordering::Relaxed);
-        if !sync::mutant::planted("radix: change without fence") {
-            // Orders the odd version before the change; pairs with the acquire fence in `read`.
-            fence(Ordering::Release);
-        }
-        let value = change();
-        assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
-        let word = Word(self.slot.word.load(Ordering::Relaxed));
-        self.slot.word.store(word.with(value).0, Ordering::Release);
-        // Release pairs with the acquire load in `read`.
-        self.slot.version.store((version | 1) + 1, Ordering::Release);
+        self.slot.sequence.change(|| {
+            let value = change();
+            assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
+            let word = Word(self.slot.word.load(Ordering::Relaxed));
+            self.slot.word.store(word.with(value).0, Ordering::Release);
+        });
     }
 }
 

@@ -143,7 +143,7 @@ fn changes() {
     for first in [false, true] {
         let executions = sync::model::explore(2, move || reads_during_changes(first));
         assert!(executions >= 20, "only {executions} executions");
-        for mutant in ["radix: reader without fence", "radix: change without fence"] {
+        for mutant in ["seqlock: reader without fence", "seqlock: writer without fence"] {
             sync::model::must_catch(mutant, 2, move || reads_during_changes(first));
         }
         let executions = sync::model::explore(2, move || cuts_and_growth(first));

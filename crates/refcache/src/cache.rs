@@ -249,7 +249,7 @@ impl RefCache {
             if sync::mutant::planted("refcache: single collect") {
                 return first.total;
             }
-            // Pairs with the release fence in `Slot::change`: a word of a change is seen with its odd version or later.
+            // Pairs with the release fence in `Sequence::change`: a word of a change is seen with its odd number or later.
             fence(Ordering::Acquire);
             if !first.changing && self.collect(object, limit) == first {
                 // A core that came on-line after we took the limit may have counted, and another have counted on that:

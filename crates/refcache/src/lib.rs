@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! change(o, d):  slot = own.slots[hash(o)];  if it holds another object: apply its delta, take the slot
-//!                slot.delta += d                                    inside slot.version odd … even
+//!                slot.delta += d                                    inside slot.sequence odd … even
 //! maintain:      apply all deltas; flushed = epoch;  review what was queued two epochs ago
 //!                if all cores flushed in this epoch: epoch += 1
 //! apply(o, d):   count += d;  if queued: dirty;  else if count = 0: queue it here
@@ -40,7 +40,7 @@
 //!
 //! **Off-line cores** must have flushed too: run `maintain` for them with `Arena::for_each_idle_core`.
 //!
-//! **Death of a process** in `change` can leave a slot's version odd: the heir of the core calls
+//! **Death of a process** in `change` can leave a slot's sequence odd: the heir of the core calls
 //! [`RefCache::repair_taken_over`]. A delta that was not written yet is lost with its call. A death between the two
 //! stores that move a delta (from pending to settled, from the slot to the object) leaves an increment counted twice or a
 //! decrement forgotten: the count is then too high, the object stays for ever, and is never freed under its names.

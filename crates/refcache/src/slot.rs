@@ -4,14 +4,15 @@ use core::ptr;
 
 use commit::{Decisions, Observed, Tag};
 use percpu::{ObjectKind, object_kind};
-use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering, fence};
+use seqlock::Sequence;
+use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use crate::counted::Counted;
 
-/// Written by its core only, between an odd and an even version; read by anybody.
+/// Changed by its core only; read by anybody.
 #[repr(align(64))]
 pub(crate) struct Slot {
-    version: AtomicU64,
+    sequence: Sequence,
     object: AtomicPtr<Counted>,
     delta: AtomicI64,
     pending_tag: AtomicU64,
@@ -20,7 +21,7 @@ pub(crate) struct Slot {
 
 /// What tools call the parts of a slot.
 pub const SLOT: ObjectKind = object_kind!(0, Slot as "count's slot" {
-    "version" = version,
+    "sequence" = sequence,
     "object" = object,
     "delta" = delta,
     "pending_tag" = pending_tag,
@@ -38,7 +39,7 @@ pub(crate) struct Collected {
 impl Slot {
     pub(crate) fn new() -> Slot {
         Slot {
-            version: AtomicU64::new(0),
+            sequence: Sequence::new(),
             object: AtomicPtr::new(ptr::null_mut()),
             delta: AtomicI64::new(0),
             pending_tag: AtomicU64::new(0),
@@ -61,21 +62,9 @@ impl Slot {
         Tag::from_bits(self.pending_tag.load(Ordering::Relaxed))
     }
 
-    /// Lets `write` change the slot; readers discard what they saw meanwhile.
-    #[inline]
-    fn change(&self, write: impl FnOnce()) {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version | 1, Ordering::Relaxed);
-        // Pairs with the acquire fence in `RefCache::exact`: who sees a new word sees the odd version or a later one.
-        fence(Ordering::Release);
-        write();
-        // Release pairs with the acquire load in `collect`.
-        self.version.store((version | 1) + 1, Ordering::Release);
-    }
-
     #[inline]
     pub(crate) fn add(&self, delta: i64) {
-        self.change(|| self.delta.store(self.delta() + delta, Ordering::Relaxed));
+        self.sequence.change(|| self.delta.store(self.delta() + delta, Ordering::Relaxed));
     }
 
     /// Gives the slot to another object, or to none; `apply` gets the old object's delta inside the change.
@@ -83,7 +72,7 @@ impl Slot {
     /// A death in the middle must not leave a count too low, or an object would be freed under its names: increments are
     /// in both places for a moment, decrements in none.
     pub(crate) fn replace(&self, object: *mut Counted, apply: impl FnOnce(i64)) {
-        self.change(|| {
+        self.sequence.change(|| {
             let delta = self.delta();
             if delta < 0 {
                 self.delta.store(0, Ordering::Relaxed);
@@ -97,7 +86,7 @@ impl Slot {
 
     #[inline]
     pub(crate) fn set_pending(&self, tag: Tag, delta: i64) {
-        self.change(|| {
+        self.sequence.change(|| {
             self.pending_delta.store(delta, Ordering::Relaxed);
             self.pending_tag.store(tag.to_bits(), Ordering::Relaxed);
         });
@@ -107,7 +96,7 @@ impl Slot {
     /// `replace`.
     #[inline]
     pub(crate) fn settle(&self, happened: bool) {
-        self.change(|| {
+        self.sequence.change(|| {
             let pending = if happened { self.pending_delta.load(Ordering::Relaxed) } else { 0 };
             if pending < 0 {
                 self.pending_tag.store(0, Ordering::Relaxed);
@@ -121,9 +110,9 @@ impl Slot {
     /// Adds what the slot says about `object` to `seen`.
     #[inline]
     pub(crate) fn collect(&self, object: *const Counted, decisions: &Decisions, seen: &mut Collected) {
-        let version = self.version.load(Ordering::Acquire);
-        seen.versions = seen.versions.wrapping_add(version);
-        seen.changing |= version & 1 != 0;
+        let moment = self.sequence.now();
+        seen.versions = seen.versions.wrapping_add(moment.number());
+        seen.changing |= moment.is_changing();
         if !ptr::eq(self.object(), object) {
             return;
         }
@@ -137,8 +126,8 @@ impl Slot {
         }
     }
 
-    /// Makes an odd version even, for a core that died inside a change.
+    /// Ends the change in whose middle the slot's core died.
     pub(crate) fn repair(&self) {
-        self.change(|| {});
+        self.sequence.end_taken_over();
     }
 }

@@ -1,20 +1,20 @@
-//! Reading and writing four words on one core.
+//! Reading and changing four words on one core.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use percpu::{Arena, ArenaConfig, HeapRegion, LockRank, OwnerId};
-use seqlock::SeqLock;
-use sync::Spin;
+use seqlock::Sequence;
 
 fn bench(criterion: &mut Criterion) {
-    let mut region = HeapRegion::new(1 << 20).unwrap();
-    let arena = Arena::create(&mut region, ArenaConfig::new(1)).unwrap();
-    let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
-    let lock = SeqLock::new([1; 4], LockRank(1));
-    criterion.bench_function("seqlock/read 4 words", |bencher| bencher.iter(|| black_box(lock.read(&Spin))));
-    criterion.bench_function("seqlock/write 1 word", |bencher| {
-        bencher.iter(|| lock.write(&core, &Spin).set(0, black_box(7)));
+    let sequence = Sequence::new();
+    let words: [AtomicU64; 4] = Default::default();
+    criterion.bench_function("seqlock/read 4 words", |bencher| {
+        let read = || [0, 1, 2, 3].map(|index: usize| words[index].load(Ordering::Relaxed));
+        bencher.iter(|| black_box(sequence.try_read(read)));
+    });
+    criterion.bench_function("seqlock/change 1 word", |bencher| {
+        bencher.iter(|| sequence.change(|| words[0].store(black_box(7), Ordering::Relaxed)));
     });
 }
 
