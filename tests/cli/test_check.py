@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.campaign.fakes import FakeTarget
 from tests.cli.conftest import COMMAND, environment
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -69,6 +70,14 @@ def test_a_gate_fails_with_1_and_a_wrong_result_with_3(process):
     assert process(*CHECK, "fake:outcome=clean", *gate).returncode == 0
     assert process(*CHECK, "fake:outcome=unstable", *gate).returncode == 0
     assert process(*CHECK, "fake:outcome=wrong", *gate).returncode == 3
+
+
+def test_what_a_target_cannot_tell_is_said_before_the_campaign_and_kept(commutant, monkeypatch):
+    description = {"kernel": "none", "limits": "no types: objects have no names"}
+    monkeypatch.setattr(FakeTarget, "describe", lambda self: description)
+    answer = commutant(*CHECK, "fake", "-o", "run", "--format", "json")
+    assert answer.stderr.splitlines()[0] == "note: no types: objects have no names"
+    assert json.loads(Path("run/run.json").read_text())["target_description"] == description
 
 
 def test_the_text_ends_with_the_page(commutant):

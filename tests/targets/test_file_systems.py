@@ -35,6 +35,11 @@ def corpus() -> Corpus:
     return generate(load_interface("names"), ("open", "link"), level="conflict")
 
 
+def renames() -> list[TestCase]:
+    """Tests that take a lock which is a variable of its own."""
+    return list(generate(load_interface("names"), ("rename", "rename"), level="path").tests[:20])
+
+
 def sample() -> list[TestCase]:
     """Thirty of them, the same each time, and those written by hand."""
     return [*RIGHT, *random.Random(30).sample(corpus().tests, 30)]
@@ -170,3 +175,22 @@ def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) 
     assert counts.tests == len(corpus().tests)
     (crashed,) = [verdict for verdict in run.verdicts() if verdict.outcome == "crashed"]
     assert "Kernel panic" in crashed.detail
+
+
+def test_a_kernel_without_types_is_named_by_symbols_and_that_is_said(tmp_path: Path) -> None:
+    image = tmp_path / "vmlinux"
+    image.write_bytes(default_kernel().read().replace(b"\0.BTF\0", b"\0.XTF\0"))
+    target = LinuxTarget("linux", Options(kernel=image))
+    target.start(lambda _: None, 2)
+    try:
+        assert "has no type information (CONFIG_DEBUG_INFO_BTF)" in str(target.describe()["limits"])
+        (session,) = target.sessions(1)
+        tests = [*RIGHT, *renames()]
+        records = list(session.run([Job(test, order) for test in tests for order in range(len(test.orders))]))
+    finally:
+        target.close()
+    assert [record.wrong or record.crashed for record in records] == [None] * len(records)
+    findings = [finding for record in records for finding in record.findings]
+    assert any("openat" in frame for finding in findings for frame in finding.first.stack)
+    names = {finding.name for finding in findings}
+    assert "unknown" in names and "rename_lock" in names

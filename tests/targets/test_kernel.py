@@ -129,7 +129,6 @@ def test_packages_that_are_damaged_or_hold_no_kernel_are_refused(tmp_path: Path)
     [
         (make_elf(machine=183), "another machine"),
         (make_elf(pvh=False), "CONFIG_PVH"),
-        (make_elf(btf=b""), "CONFIG_DEBUG_INFO_BTF"),
         (make_elf(banner="hello"), "expected a kernel"),
     ],
 )

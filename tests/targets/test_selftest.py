@@ -99,3 +99,12 @@ def test_a_wrong_result_stops_it_too() -> None:
     fake.wrong = "order 0,1: call 0, getppid(): returned EPERM"
     with pytest.raises(RunError, match="returned EPERM"):
         _check(fake)
+
+
+def test_without_types_any_shared_line_will_do_where_one_is_planted() -> None:
+    unnamed = {key: ("unknown",) if names else NOTHING for key, names in TRUTH.items()}
+    selftest.check(cast(LinuxSession, _FakeSession(unnamed)), types=False)
+    with pytest.raises(RunError, match="expected the shared line"):
+        _check(_FakeSession(unnamed))
+    with pytest.raises(RunError, match="one pipe: expected a shared line, found nothing"):
+        selftest.check(cast(LinuxSession, _FakeSession({**unnamed, "fstat-fstat same": NOTHING})), types=False)

@@ -81,12 +81,14 @@ pub enum KallsymsError {
     Missing(&'static str),
 }
 
-/// Makes the whole layout file of a kernel from its `/proc/kallsyms` and its type information (BTF).
+/// Makes the whole layout file of a kernel from its `/proc/kallsyms` and its type information (BTF). Without types the
+/// layout has no part about objects, and the tracer captures none.
 ///
 /// # Errors
 /// One line that says which of the two is not what it should be.
-pub fn layout_of_kernel(kallsyms: &str, types: &KernelTypes) -> Result<Layout, String> {
+pub fn layout_of_kernel(kallsyms: &str, types: Option<&KernelTypes>) -> Result<Layout, String> {
     let mut layout = layout_from_kallsyms(kallsyms).map_err(|error| error.to_string())?;
+    let Some(types) = types else { return Ok(layout) };
     let symbols = KernelSymbols::parse(kallsyms.as_bytes()).map_err(|error| error.to_string())?;
     let objects = GuestLayout::derive(types, &symbols).map_err(|error| error.to_string())?;
     layout.objects = Some(objects.to_text());

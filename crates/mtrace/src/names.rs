@@ -97,7 +97,7 @@ impl Names {
         let address = |(offset, _): (u8, u8)| line.address + u64::from(offset);
         match &self.source {
             NameSource::Kernel(namer) => {
-                let captures = [first, second].map(|side| capture_at(line, address(side)));
+                let captures = [first, second].map(|side| capture_at(namer, line, address(side)));
                 let side = |side: (u8, u8), index: usize| Side {
                     capture: &captures[index],
                     address: address(side),
@@ -145,7 +145,8 @@ impl Names {
     fn byte_name(&self, line: &SharedLine, address: u64) -> Option<String> {
         match &self.source {
             NameSource::Kernel(namer) => {
-                let ObjectName { object, full_field, known, .. } = namer.name(&capture_at(line, address), address, 1);
+                let ObjectName { object, full_field, known, .. } =
+                    namer.name(&capture_at(namer, line, address), address, 1);
                 let named = !full_field.is_empty() && !full_field.starts_with('+');
                 known.then(|| if named { format!("{object}.{full_field}") } else { object })
             }
@@ -164,7 +165,7 @@ impl Places for Names {
         let address = line.address + u64::from(offset);
         match &self.source {
             NameSource::Kernel(namer) => {
-                let capture = capture_at(line, address);
+                let capture = capture_at(namer, line, address);
                 let key = place_key(&capture, address, size_bytes);
                 if let Some(&place) = self.places.get(&key) {
                     return place;
@@ -210,8 +211,9 @@ impl Places for Names {
     }
 }
 
-/// The capture of a line that speaks for an address: the nearest one at or below it, else the first one above.
-fn capture_at(line: &SharedLine, address: u64) -> ObjectCapture {
+/// The capture of a line that speaks for an address: the nearest one at or below it, else the first one above. Without any
+/// (the tracer makes none of a kernel without types) a symbol speaks for its own addresses.
+fn capture_at(namer: &Namer, line: &SharedLine, address: u64) -> ObjectCapture {
     let mut best: Option<ObjectCapture> = None;
     for bytes in &line.captures {
         let bytes: Option<&CaptureBytes> = bytes.as_slice().try_into().ok();
@@ -224,7 +226,13 @@ fn capture_at(line: &SharedLine, address: u64) -> ObjectCapture {
             best = Some(capture);
         }
     }
-    best.unwrap_or_else(|| ObjectCapture::unknown(address))
+    best.unwrap_or_else(|| {
+        let mut capture = ObjectCapture::unknown(address);
+        if namer.symbols().data_at(address).is_some_and(|symbol| address - symbol.address < symbol.reach_bytes) {
+            capture.kind = CaptureKind::Module as u32;
+        }
+        capture
+    })
 }
 
 /// What the name of the bytes at `address` in a captured object depends on: see [`Namer::name`].
@@ -266,5 +274,28 @@ fn data_name(symbols: &[Symbol], address: u64) -> (String, String) {
         Some(symbol) if symbol.start == address => (symbol.name.clone(), String::new()),
         Some(symbol) => (symbol.name.clone(), format!("+{:#x}", address - symbol.start)),
         None => ("memory without symbol".to_owned(), String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_naming::{KernelSymbols, KernelTypes};
+
+    /// Of a kernel without types the tracer captures nothing.
+    #[test]
+    fn without_captures_symbols_name_their_own_addresses_and_nothing_else() {
+        let symbols = "ffffffff81000000 T vfs_open\nffffffff82000000 d rename_lock\nffffffff82000010 D next\n";
+        let symbols = KernelSymbols::parse(symbols.as_bytes()).unwrap();
+        let mut names = Names::new(NameSource::Kernel(Arc::new(Namer::new(KernelTypes::none(), symbols))));
+        let mut pair = |address: u64, offset: u8| {
+            let instruction = 0xffff_ffff_8100_0004;
+            let access = |core| Access { instruction, stack: 0, core, offset, size_bytes: 4, write: true };
+            let line = SharedLine { address, physical: None, captures: Vec::new(), accesses: Vec::new() };
+            names.pair(&line, [access(0), access(1)], Sharing::True).0
+        };
+        assert_eq!(pair(0xffff_ffff_8200_0000, 4), "rename_lock");
+        assert_eq!(pair(0xffff_8880_0012_3440, 4), "unknown");
+        assert_eq!(pair(0xffff_ffff_9000_0000, 4), "unknown");
     }
 }

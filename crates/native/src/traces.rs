@@ -32,22 +32,28 @@ fn value_error(problem: impl ToString) -> PyErr {
     PyValueError::new_err(problem.to_string())
 }
 
-/// Types from raw BTF, or from a `vmlinux` that holds them, and those of modules.
-fn kernel_types(btf: &[u8], modules: &[PyBackedBytes]) -> PyResult<KernelTypes> {
+/// Types from raw BTF, or from a `vmlinux` that holds them, and those of modules; None of a kernel that has none.
+fn kernel_types(btf: &[u8], modules: &[PyBackedBytes]) -> PyResult<Option<KernelTypes>> {
+    if btf.is_empty() {
+        return Ok(None);
+    }
     let types = if btf.starts_with(b"\x7fELF") { KernelTypes::from_elf(btf) } else { KernelTypes::parse(btf) };
     let mut types = types.map_err(value_error)?;
     modules.iter().try_for_each(|module| types.add_module(module)).map_err(value_error)?;
-    Ok(types)
+    Ok(Some(types))
 }
 
 /// The text of the tracer's layout file for a kernel, from its `/proc/kallsyms`, its BTF (raw, or a `vmlinux`), and the BTF
-/// of the modules that it has loaded. ValueError says which of them is not what it should be.
+/// of the modules that it has loaded. Without BTF (no bytes) it has no part about objects. ValueError says which of them is
+/// not what it should be.
 #[pyfunction]
 #[pyo3(signature = (kallsyms, btf, modules = Vec::new()))]
 fn kernel_layout(python: Python<'_>, kallsyms: &[u8], btf: &[u8], modules: Vec<PyBackedBytes>) -> PyResult<String> {
     python.detach(|| {
         let text = std::str::from_utf8(kallsyms).map_err(|_| value_error("expected kernel symbols as text"))?;
-        layout_of_kernel(text, &kernel_types(btf, &modules)?).map(|layout| layout.to_text()).map_err(value_error)
+        layout_of_kernel(text, kernel_types(btf, &modules)?.as_ref())
+            .map(|layout| layout.to_text())
+            .map_err(value_error)
     })
 }
 
@@ -57,13 +63,14 @@ pub struct KernelNames(Arc<Namer>);
 
 #[pymethods]
 impl KernelNames {
-    /// From `/proc/kallsyms`, BTF (raw, or a `vmlinux`) and that of loaded modules; ValueError says what is wrong with them.
+    /// From `/proc/kallsyms`, BTF (raw, a `vmlinux`, or no bytes: then symbols alone name) and that of loaded modules;
+    /// ValueError says what is wrong with them.
     #[new]
     #[pyo3(signature = (kallsyms, btf, modules = Vec::new()))]
     fn new(python: Python<'_>, kallsyms: &[u8], btf: &[u8], modules: Vec<PyBackedBytes>) -> PyResult<Self> {
         python.detach(|| {
             let symbols = KernelSymbols::parse(kallsyms).map_err(value_error)?;
-            Ok(Self(Arc::new(Namer::new(kernel_types(btf, &modules)?, symbols))))
+            Ok(Self(Arc::new(Namer::new(kernel_types(btf, &modules)?.unwrap_or_else(KernelTypes::none), symbols))))
         })
     }
 }

@@ -220,6 +220,8 @@ def _run(check: Check) -> Run:
     with check:
         with console.ProgressBar(f"starting {check.target.argument}") as bar:
             check.start(bar.say)
+        if limits := check.target.describe().get("limits"):
+            console.message(f"note: {limits}")
         with console.ProgressBar("checking") as bar:
 
             def show(state: Progress, rate: float) -> None:

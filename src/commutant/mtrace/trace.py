@@ -39,8 +39,8 @@ def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) ->
     """The text of the tracer's layout file for a kernel.
 
     `kallsyms` is the kernel's `/proc/kallsyms`, read as root; `btf` its `/sys/kernel/btf/vmlinux`, or a `vmlinux` that
-    holds it; `modules` the `/sys/kernel/btf/<module>` of modules that it has loaded. Raises RunError if one of them is
-    not what it should be.
+    holds it, or empty if it has none; `modules` the `/sys/kernel/btf/<module>` of modules that it has loaded. Raises
+    RunError if one of them is not what it should be.
     """
     try:
         return _native.kernel_layout(kallsyms, btf, modules)

@@ -102,7 +102,10 @@ class Target(Protocol):
         conflict that one of them does not show is a hash collision."""
 
     def describe(self) -> Mapping[str, object]:
-        """What `run.json` records of the target: versions, kernel, command line, options; JSON values only."""
+        """What `run.json` records of the target: versions, kernel, command line, options; JSON values only.
+
+        `limits`, if it is there, says in words what this target cannot tell; users are told before a campaign.
+        """
 
     def close(self) -> None:
         """Ends all sessions and removes what the target left on disk."""

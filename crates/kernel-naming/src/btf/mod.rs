@@ -116,6 +116,12 @@ pub struct PointerMember<'a> {
 }
 
 impl KernelTypes {
+    /// No types at all, those of a kernel without BTF: only symbols name anything then.
+    #[must_use]
+    pub fn none() -> Self {
+        reader::none()
+    }
+
     /// Reads the raw `.BTF` section (`/sys/kernel/btf/vmlinux`).
     ///
     /// # Errors

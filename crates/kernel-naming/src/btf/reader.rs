@@ -57,8 +57,9 @@ pub(super) fn string_at(strings: &[u8], offset: u32) -> Option<&str> {
     std::str::from_utf8(&rest[..length]).ok()
 }
 
-pub(super) fn parse(btf: &[u8]) -> Result<KernelTypes, BtfError> {
-    let mut types = KernelTypes {
+/// No types but `void`.
+pub(super) fn none() -> KernelTypes {
+    KernelTypes {
         strings: Vec::new(),
         types: vec![Type { name: NameRef(0), shape: Shape::Void }],
         members: Vec::new(),
@@ -67,7 +68,11 @@ pub(super) fn parse(btf: &[u8]) -> Result<KernelTypes, BtfError> {
         variables: HashMap::new(),
         base_types: 1,
         base_strings: 0,
-    };
+    }
+}
+
+pub(super) fn parse(btf: &[u8]) -> Result<KernelTypes, BtfError> {
+    let mut types = none();
     let section = Section::open(btf)?;
     if section.strings.first() != Some(&0) {
         return Err(damaged(section.string_start, "expected the string section to begin with an empty string"));

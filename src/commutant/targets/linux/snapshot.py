@@ -105,7 +105,7 @@ class Snapshot:
 
     @property
     def btf(self) -> Path:
-        """The kernel's types, as raw BTF."""
+        """The kernel's types, as raw BTF; an empty file if it has none."""
         return self.folder / "btf"
 
     @property
@@ -208,13 +208,14 @@ def _make(folder: Path, emulator: Emulator, guest: Guest, runner_image: bytes) -
     kernel = guest.kernel
     vmlinux = kernel.read()
     modules = [(name, kernel.read_module(name)) for name in guest.modules]
-    btf = {"btf": Elf(vmlinux, str(kernel.vmlinux)).section(".BTF")}
-    btf |= {f"{_MODULE_PREFIX}{name}": Elf(image, name).section(".BTF") for name, image in modules}
+    files = {"btf": Elf(vmlinux, str(kernel.vmlinux)).section(".BTF") or b""}
+    for name, image in modules if files["btf"] else ():
+        if types := Elf(image, name).section(".BTF"):
+            files[f"{_MODULE_PREFIX}{name}"] = types
     archive = initramfs(runner_image, modules, make_disk(guest.file_system))
     try:
         part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".part", dir=folder.parent))
         try:
-            files = {name: types for name, types in btf.items() if types}
             files["kallsyms"], runs = _boot_and_save(emulator, guest, vmlinux, archive, part)
             for name, content in files.items():
                 (part / name).write_bytes(content)

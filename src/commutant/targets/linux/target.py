@@ -28,6 +28,11 @@ from commutant.targets.runner import Signature, read_calls, signature
 MEMORY_MIB = range(LEAST_RAM_BYTES >> 20, 3073)
 """What a guest's memory may be; the emulator's machine has a hole behind the third GiB."""
 
+_WITHOUT_TYPES = (
+    "Linux {release} has no type information (CONFIG_DEBUG_INFO_BTF): variables are named by their symbols, objects "
+    "not at all; functions and call stacks are as ever"
+)
+
 _TEXT_LIMIT = 512
 """Characters; the kernel takes 2048 for the whole command line."""
 
@@ -148,7 +153,7 @@ class LinuxTarget:
         progress("checking the tracer")
         try:
             session = self._new_session(ALL_RULES)
-            selftest.check(session)
+            selftest.check(session, types=self._started.tracer.types)
         except BaseException:
             self.close()
             raise
@@ -206,6 +211,8 @@ class LinuxTarget:
                 "qemu": self._started.emulator.version,
                 "qemu_arguments": hardware_arguments(guest.hardware),
             }
+            if not self._started.tracer.types:
+                description["limits"] = _WITHOUT_TYPES.format(release=guest.kernel.release)
         return description
 
     def close(self) -> None:

@@ -47,12 +47,14 @@ _Batch = Sequence[TracedWindow] | _Failure | None
 class TracerFiles:
     """What all machines of a kernel need for tracing: the plugin, the kernel's layout for it, and names for the reader.
 
-    Without `recording` the plugin sees the windows but no accesses: the limit of what tracing costs, for benchmarks.
+    Of a kernel without `types` (BTF) the plugin captures no objects, so symbols alone name what is shared. Without
+    `recording` the plugin sees the windows but no accesses: the limit of what tracing costs, for benchmarks.
     """
 
     plugin: Path
     layout_descriptor: int
     names: _native.KernelNames
+    types: bool
     recording: bool
 
     @classmethod
@@ -67,7 +69,7 @@ class TracerFiles:
         layout, names = kernel_layout(kallsyms, btf, modules), kernel_names(kallsyms, btf, modules)
         descriptor = os.memfd_create("commutant-layout")
         os.pwrite(descriptor, layout.encode(), 0)
-        return cls(plugin, descriptor, names, recording)
+        return cls(plugin, descriptor, names, bool(btf), recording)
 
     def close(self) -> None:
         """Frees the layout; once only."""
@@ -90,7 +92,9 @@ class TracedMachine:
                     fcntl.fcntl(trace, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
                 def tracer(ram_descriptor: int) -> Tracer:
-                    paths = {"out": far_end, "ram": ram_descriptor, "layout": files.layout_descriptor}
+                    paths = {"out": far_end, "layout": files.layout_descriptor}
+                    if files.types:
+                        paths["ram"] = ram_descriptor
                     arguments = [f"{name}=/proc/self/fd/{descriptor}" for name, descriptor in paths.items()]
                     # A comma separates arguments for QEMU; doubled it stands for itself.
                     plugin = str(files.plugin).replace(",", ",,")
