@@ -44,22 +44,39 @@ pub fn load_modules(command_line: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Words of mount options about access times, and the flags that the kernel wants in their place (mount(2)).
+const ACCESS_TIMES: [(&str, libc::c_ulong); 3] =
+    [("noatime", libc::MS_NOATIME), ("relatime", libc::MS_RELATIME), ("strictatime", libc::MS_STRICTATIME)];
+
 /// Fills the disk, if the host gave any content, and mounts the file system on a new directory. Of overlay's layers the
 /// upper one gets all that is made.
+///
+/// Where the options say nothing of access times, reading leaves them alone. The kernel's own default (`relatime`) writes
+/// the time of a read if the file was changed since the last one *and* the clock has ticked meanwhile: in a window that
+/// begins less than a tick behind its set-up that is chance, and so would be whether reads conflict.
 ///
 /// # Errors
 /// There is no RAM disk, or the kernel does not mount the file system.
 pub fn mount_under_test(kind: &str, options: &str, directory: &str) -> io::Result<()> {
     let has_disk = fill_disk()?;
+    let (access_time_flag, options) = split_access_times(options);
     if kind != "overlay" {
-        return mount(if has_disk { DISK } else { "windows" }, directory, kind, options);
+        return mount_with(access_time_flag, if has_disk { DISK } else { "windows" }, directory, kind, &options);
     }
     mount("layers", LAYERS, "tmpfs", "")?;
     for layer in ["lower", "upper", "work"] {
         fs::create_dir(Path::new(LAYERS).join(layer))?;
     }
     let options = if options.is_empty() { LAYER_OPTIONS.to_owned() } else { format!("{LAYER_OPTIONS},{options}") };
-    mount("windows", directory, kind, &options)
+    mount_with(access_time_flag, "windows", directory, kind, &options)
+}
+
+/// The flag for access times that mount options ask for, and the other options.
+fn split_access_times(options: &str) -> (libc::c_ulong, String) {
+    let flag_of = |word: &str| ACCESS_TIMES.iter().find(|entry| entry.0 == word).map(|entry| entry.1);
+    let flag = options.split(',').rev().find_map(flag_of).unwrap_or(libc::MS_NOATIME);
+    let others: Vec<&str> = options.split(',').filter(|word| flag_of(word).is_none()).collect();
+    (flag, others.join(","))
 }
 
 /// Mounts a file system on a directory, which is made if it is missing.
@@ -67,11 +84,16 @@ pub fn mount_under_test(kind: &str, options: &str, directory: &str) -> io::Resul
 /// # Errors
 /// As the kernel says; the text names both.
 pub fn mount(source: &str, directory: &str, kind: &str, options: &str) -> io::Result<()> {
+    mount_with(0, source, directory, kind, options)
+}
+
+fn mount_with(flags: libc::c_ulong, source: &str, directory: &str, kind: &str, options: &str) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let [source, target, kind_text, data] = [source, directory, kind, options].map(CString::new);
     let (source, target, kind_text, data) = (source?, target?, kind_text?, data?);
     // SAFETY: four live texts.
-    let result = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind_text.as_ptr(), 0, data.as_ptr().cast()) };
+    let result =
+        unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind_text.as_ptr(), flags, data.as_ptr().cast()) };
     if result == 0 {
         return Ok(());
     }
@@ -134,6 +156,19 @@ mod tests {
         let command_line = "quiet brd.rd_size=1024 brd.rd_nr=1 brdx.a=1 xbrd.b=2";
         assert_eq!(parameters(command_line, "brd"), "rd_size=1024 rd_nr=1");
         assert_eq!(parameters(command_line, "ext4"), "");
+    }
+
+    #[test]
+    fn access_times_stay_unless_the_options_say_otherwise() {
+        for (options, flag, others) in [
+            ("", libc::MS_NOATIME, ""),
+            ("size=1m", libc::MS_NOATIME, "size=1m"),
+            ("relatime", libc::MS_RELATIME, ""),
+            ("data=journal,strictatime,sync", libc::MS_STRICTATIME, "data=journal,sync"),
+            ("relatime,noatime", libc::MS_NOATIME, ""),
+        ] {
+            assert_eq!(split_access_times(options), (flag, others.to_owned()), "{options}");
+        }
     }
 
     #[test]
