@@ -76,20 +76,23 @@ class Touched:
                 ):
                     self.integers.setdefault(context.find(name.index), set()).update(integers)
 
-    def add(self, value: Any, *, inside: bool = False) -> None:
+    def add(self, value: Any, context: Context, *, inside: bool = False) -> None:
         """Adds an unknown, or those that a tuple, sequence or record holds; decides a record's variant."""
-        if isinstance(value, SortValue):
+        kind = value.__class__
+        if kind is SortValue:
             self.values[value.index] = value.sort
-        elif isinstance(value, BoolValue):
+        elif kind is BoolValue:
             self.flags[value.index] = None
-            if inside and value.index not in current().bool_usual:
+            if inside and value.index not in context.bool_usual:
                 self.variants[value.index] = None
+        elif kind is IntValue or kind is SymbolicMap:
+            return
         elif isinstance(value, tuple | list):
             for item in value:
-                self.add(item, inside=inside)
+                self.add(item, context, inside=inside)
         elif isinstance(value, Struct):
             for name in value.relevant():
-                self.add(getattr(value, name), inside=True)
+                self.add(getattr(value, name), context, inside=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +133,15 @@ def _touched(outcome: Outcome) -> Touched:
     entries = [(c, n, entry.known) for c in touched_maps(outcome.initial) for n, entry in enumerate(c.entries)]
     for content, number, looked_at in entries:
         entry = content.entries[number]
-        touched.add(entry.key)
+        touched.add(entry.key, context)
         if looked_at and _is_present(entry.presence, context):
-            touched.add(entry.value)
+            touched.add(entry.value, context)
             touched.add_integers(entry.key, entry.value, context)
     compared = {index for literal in _literals(context, "same") for index in (literal.left, literal.right)}
     arguments = [value for given in outcome.arguments for value in given.values()]
     for value in [*arguments, *vars(outcome.initial).values()]:
         if not isinstance(value, SortValue) or value.index in compared:
-            touched.add(value)
+            touched.add(value, context)
     return touched
 
 
@@ -240,11 +243,10 @@ def _orders(context: Context, touched: Touched) -> Iterator[Statement]:
 
 def touched_maps(initial: Interface) -> Iterator[MapContent]:
     """Every map of the initial state that a path may have touched, those within entries included; grows while read."""
-    pending = [value for value in vars(initial).values() if isinstance(value, SymbolicMap | Struct)]
-    while pending:
-        value = pending.pop(0)
-        if isinstance(value, Struct):
-            pending += [part for name, part in vars(value).items() if name in struct_fields(type(value))]
-        elif isinstance(value, SymbolicMap):
+    pending = list(vars(initial).values())
+    for value in pending:
+        if value.__class__ is SymbolicMap:
             yield value.content
             pending += [entry.value for entry in value.content.entries if entry.known]
+        elif isinstance(value, Struct):
+            pending += [part for name, part in vars(value).items() if name in struct_fields(type(value))]

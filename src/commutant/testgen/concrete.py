@@ -11,6 +11,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from commutant.analyzer.faults import ChoiceRefused, ModelFault, placed
@@ -56,7 +57,7 @@ class ReplayedOracle:
 
     def unused(self, type_: SortType) -> OpaqueValue:
         """A value named after the call."""
-        return OpaqueValue(type_.sort.__name__, self._name())
+        return _opaque(type_.sort.__name__, self._name())
 
     def now(self) -> TimeValue:
         """A tick per set-up call, then one tick for all calls under test."""
@@ -79,6 +80,12 @@ class ReplayedOracle:
     def _name(self) -> str:
         self._asked += 1
         return f"{self._label}.{self._asked - 1}"
+
+
+@lru_cache(maxsize=1 << 12)
+def _opaque(sort: str, label: str) -> OpaqueValue:
+    """One object each, so that equal states are soon found to be equal."""
+    return OpaqueValue(sort, label)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from commutant.analyzer import Analysis, CallSet, SetAnalysis, sets_of_calls
@@ -20,12 +22,15 @@ from commutant.cache import ResultCache, engine_hash
 from commutant.errors import UsageError
 from commutant.lang.interface import Interface
 from commutant.lang.load import model_hash
-from commutant.symbolic import Decision
-from commutant.testgen.classes import LEVELS, Class, Level, classes
+from commutant.symbolic import Context, Decision, Term
+from commutant.testgen.classes import LEVELS, Level, classes
 from commutant.testgen.corpus import Corpus, content_of
 from commutant.testgen.materialize import Materializer
 from commutant.testgen.packed import KeptTests, PackedTests
 from commutant.testgen.setups import NoSetup
+
+MAX_PHRASES = 1 << 14
+"""So many facts in words are kept; then that begins anew."""
 
 
 def generate(
@@ -116,23 +121,29 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     interface = reference.model
     call_set = CallSet(interface, calls)
     materializer = Materializer(interface, calls, level)
-    vocabulary = Vocabulary(interface, call_set.signatures)
+    words = _Words(Vocabulary(interface, call_set.signatures))
     lines: list[str] = []
     paths = commutative = without_setup = 0
     path: tuple[Decision, ...] | None = None
-    description: _Description | None = None
-    with time_limit(interface, calls):
+    outcome: Outcome | None = None
+    on_path = ""
+    with time_limit(interface, calls), _rare_search_for_cycles():
         for found in classes(call_set, level):
-            if found.path != path:  # classes of one path come one behind the other
-                path = found.path
+            is_same_run = found.outcome is outcome
+            if not is_same_run and found.path != path:  # classes of one path come one behind the other
                 paths += 1
                 commutative += found.outcome.commutes
-            if not found.outcome.commutes:
+            path, outcome = found.path, found.outcome
+            if not outcome.commutes:
                 continue
-            if description is None or description.outcome is not found.outcome:
-                description = _Description(found.outcome, vocabulary)
+            if not is_same_run:
+                restricted = found.context.restricted
+                told = [decision for position, decision in enumerate(path) if position not in restricted]
+                on_path = words.sentence(found.context, told)
+            beside = words.sentence(found.context, found.beyond_path) if found.beyond_path else ""
+            description = "; ".join(filter(None, (on_path, beside)))
             try:
-                lines += materializer.lines(found.context, found.outcome, commutative - 1, description.of(found))
+                lines += materializer.lines(found.context, outcome, commutative - 1, description)
             except NoSetup:
                 without_setup += 1
     if not paths:
@@ -140,30 +151,44 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     return GeneratedSet(tuple(lines), paths, commutative, without_setup)
 
 
-class _Description:
-    """The classes in which one run of the calls ended, in words; what they have in common is put into words once."""
+@contextlib.contextmanager
+def _rare_search_for_cycles() -> Iterator[None]:
+    """Lets Python look for cycles less often: much is kept and hardly any of it in one; it took a tenth of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
-    def __init__(self, outcome: Outcome, vocabulary: Vocabulary) -> None:
-        self.outcome = outcome
+
+class _Words:
+    """Decisions in words. A fact that several paths share is put into words once: terms are known by identity."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._phrases: dict[Decision, Phrase] = {}
-        self._on_path: str | None = None
+        self._known: dict[tuple[object, ...], tuple[Phrase, list[Term]]] = {}
 
-    def of(self, found: Class) -> str:
-        """What is decided on the path, and then what the class decides beside."""
-        if self._on_path is None:
-            restricted = found.context.restricted
-            told = [decision for position, decision in enumerate(found.path) if position not in restricted]
-            self._on_path = self._sentence(found, told)
-        beside = self._sentence(found, found.beyond_path) if found.beyond_path else ""
-        return "; ".join(filter(None, (self._on_path, beside)))
+    def sentence(self, context: Context, decisions: Sequence[Decision]) -> str:
+        """What was decided, as one sentence."""
+        return sentence_of([self._phrase(context, decision) for decision in decisions], self._vocabulary)
 
-    def _sentence(self, found: Class, decisions: Sequence[Decision]) -> str:
-        phrases = []
-        for decision in decisions:
-            known = self._phrases.get(decision)
-            if known is None:
-                (fact,) = facts_of(found.context, (decision,))
-                known = self._phrases[decision] = phrase(fact, self._vocabulary)
-            phrases.append(known)
-        return sentence_of(phrases, self._vocabulary)
+    def _phrase(self, context: Context, decision: Decision) -> Phrase:
+        (kind, left, right), holds = decision
+        if kind == "bool":
+            terms, numbers = [context.bool_terms[left]], ()
+        elif kind == "same":
+            terms, numbers = [context.sort_terms[left], context.sort_terms[right]], ()
+        else:
+            terms, numbers = (
+                [context.int_terms[variable] for variable, _ in left[0]],
+                (left[1], *[c for _, c in left[0]]),
+            )
+        key = (kind, holds, *map(id, terms), *numbers)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MAX_PHRASES:
+                self._known.clear()
+            (fact,) = facts_of(context, (decision,))
+            known = self._known[key] = phrase(fact, self._vocabulary), terms  # which keeps their identities theirs
+        return known[0]

@@ -46,15 +46,16 @@ class Materializer:
         frozen = [{name: valuation.frozen(value) for name, value in given.items()} for given in outcome.arguments]
         wanted = valuation.frozen_state(outcome.initial)
         arguments = [{name: thaw(value) for name, value in given.items()} for given in frozen]
+        given = [list(values.values()) for values in frozen]
         placements = [
             processes
             for processes in self._placements(arguments)
-            if not self._is_mirror_image(context, outcome, processes)
+            if not self._is_mirror_image(context, outcome, processes, given, wanted)
         ]
         if not placements:
             return []
         built = self._setups.of(wanted)
-        observe = built.observation(valuation.of_sorts())
+        observe = built.observation(valuation)
         orders = ",".join(self._outcomes(built.start, arguments, observe))
         rest = f'"setup":{built.text},"observe":{observe.text},"orders":[{orders}]}}'
         before = f'","level":"{self.level}","path":{path},"class":{encode(description)},'
@@ -64,19 +65,24 @@ class Materializer:
             lines.append(f'{{"id":"{id_of(self._set_name, f"{{{content}".encode())}{before}{content}')
         return lines
 
-    def _is_mirror_image(self, context: Context, outcome: Outcome, processes: Sequence[int]) -> bool:
+    def _is_mirror_image(
+        self, context: Context, outcome: Outcome, processes: Sequence[int], arguments: Frozen, wanted: Frozen
+    ) -> bool:
         """Whether exchanging calls of the same name gives a class that has been seen (values renamed in its order)."""
         if len(self._symmetries) == 1:
             return False
-        keys = set()
+        keys: set[str] = set()
         for order in self._symmetries:
-            valuation = Valuation(context, self.sorts)
-            arguments = [valuation(tuple(outcome.arguments[index].values())) for index in order]
+            if keys:  # else this is the order in which the class was valued
+                valuation = Valuation(context, self.sorts)
+                arguments = [list(map(valuation.frozen, outcome.arguments[index].values())) for index in order]
+                wanted = valuation.frozen_state(outcome.initial)
             renamed: dict[int, int] = {}
             places = [renamed.setdefault(processes[index], len(renamed)) for index in order]
-            keys.add(repr((arguments, places, Canonical().state(valuation.state(outcome.initial)))))
-        if keys & self._seen:
-            return True
+            key = repr((arguments, places, Canonical().state(thaw(wanted))))
+            if key in self._seen:
+                return True
+            keys.add(key)
         self._seen |= keys
         return False
 

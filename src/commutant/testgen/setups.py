@@ -13,11 +13,12 @@ from typing import Any
 from commutant.analyzer.faults import faults_of
 from commutant.errors import UsageError
 from commutant.lang.interface import CallSignature, Interface, Invocation
-from commutant.lang.types import OpaqueValue, Sort, Struct, struct_fields
-from commutant.testgen.canonical import agree
+from commutant.lang.types import OpaqueValue, Struct, struct_fields
+from commutant.testgen.canonical import Anything, agree
 from commutant.testgen.concrete import ConcreteModel, Observation, Start
 from commutant.testgen.frozen import Frozen, thaw
 from commutant.testgen.testcase import Value, encode
+from commutant.testgen.valuation import Valuation
 
 MAX_STATES = 1 << 13
 """So many states are kept; then that begins anew."""
@@ -36,24 +37,25 @@ class Built:
         self._setups = setups
         self._observations: dict[tuple[tuple[Any, ...], ...], Observation] = {}
 
-    def observation(self, values: Mapping[type[Sort], Sequence[Any]]) -> Observation:
+    def observation(self, valuation: Valuation) -> Observation:
         """The calls that read the state back, where a test uses these values."""
-        key = tuple(map(tuple, values.values()))
+        key = valuation.handed_out()
         known = self._observations.get(key)
         if known is None:
             with faults_of(self._setups.model.interface, "observe"):
-                invocations = _invocations(self.start.state.observe(values))
+                invocations = _invocations(self.start.state.observe(valuation.of_sorts()))
             text = encode([self._setups.step(invocation) for invocation in invocations])
             known = self._observations[key] = Observation(invocations, text)
         return known
 
 
 class Setups:
-    """The states of one model that have been asked for."""
+    """The states of one model that have been asked for, and those that were reached."""
 
     def __init__(self, interface: type[Interface]) -> None:
         self.model = ConcreteModel(interface)
         self._built: dict[Frozen, Built | None] = {}
+        self._reached: dict[str, Built] = {}
 
         @cache
         def signature(call: str) -> tuple[CallSignature, str | None]:
@@ -68,6 +70,7 @@ class Setups:
         if known is None and wanted not in self._built:
             if len(self._built) >= MAX_STATES:
                 self._built.clear()
+                self._reached.clear()
             known = self._built[wanted] = self._build(thaw(wanted))
         if known is None:
             raise NoSetup
@@ -80,14 +83,21 @@ class Setups:
             wanted.complete()
         with faults_of(interface, "setup"):
             given = wanted.setup()
-            invocations = None if given is None else _invocations(given)
+            invocations = None if given is None else [_with_plain_integers(i) for i in _invocations(given)]
         if invocations is None:
             return None
-        start = self.model.replay(invocations)
-        if not agree(wanted, start.state):
-            return None
-        steps = [{**self.step(i), "result": result} for i, result in zip(invocations, start.results, strict=True)]
-        return Built(self, start, encode(steps))
+        built = self._replay(invocations)
+        return built if agree(wanted, built.start.state) else None
+
+    def _replay(self, invocations: Sequence[Invocation]) -> Built:
+        """What the calls build; states that differ in what no call looks at are built by the same ones."""
+        key = repr([(invocation.call, invocation.arguments) for invocation in invocations])
+        known = self._reached.get(key)
+        if known is None:
+            start = self.model.replay(invocations)
+            steps = [{**self.step(i), "result": result} for i, result in zip(invocations, start.results, strict=True)]
+            known = self._reached[key] = Built(self, start, encode(steps))
+        return known
 
     def step(self, invocation: Invocation) -> dict[str, Value]:
         """A call of a set-up or an observation as a JSON object."""
@@ -129,6 +139,12 @@ def _invocations(given: Iterable[Any]) -> list[Invocation]:
         if not isinstance(item, Invocation):
             raise UsageError(f"expected invoke(...) of calls, got {type(item).__name__} {item!r}")
     return invocations
+
+
+def _with_plain_integers(invocation: Invocation) -> Invocation:
+    """Whatever value does is this one from here on."""
+    arguments = {name: int(v) if v.__class__ is Anything else v for name, v in invocation.arguments.items()}
+    return Invocation(invocation.call, arguments)
 
 
 _OPAQUE = object()

@@ -7,7 +7,8 @@ type. Values are numbered in the order in which they are asked for, so that equa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 from commutant.lang.interface import Interface
 from commutant.lang.types import (
@@ -60,35 +61,35 @@ class Valuation:
 
     def frozen_state(self, initial: Interface) -> Frozen:
         """The frozen form of the concrete state that stands for an unknown one."""
-        return self._record(initial, type(initial).state_types())
+        model: Any = type(initial)
+        return self._record(initial, _parts_of_state(model))
 
     def frozen(self, value: Any) -> Frozen:
         """The frozen form of the concrete value of a part of an unknown state."""
         kind = value.__class__
-        if kind is SortValue:
-            return self._sort_value(value)
         if kind is BoolValue:
             return TRUE if self._truth(value.index) else FALSE
+        if kind is SortValue:
+            return self._sort_value(value)
         if kind is IntValue:
             return self._integer(value)
         if kind is SymbolicMap:
             return self._map(value)
         if isinstance(value, Struct):
-            return self._record(value, struct_fields(kind))
+            return self._record(value, _parts_of_struct(kind))
         if isinstance(value, tuple | Seq):
             return (kind, *[self.frozen(item) for item in value])
         return freeze(value)
 
-    def _record(self, record: Record, types: Mapping[str, Type]) -> Frozen:
+    def _record(self, record: Record, parts: _Parts) -> Frozen:
         asked_for = vars(record)
-        return (
-            record.__class__,
-            tuple(types),
-            *[
-                self.frozen(asked_for[name]) if name in asked_for else self.of_type(type_)
-                for name, type_ in types.items()
-            ],
-        )
+        values = [record.__class__, parts.names]
+        for name, unasked, type_ in parts.parts:
+            if name in asked_for:
+                values.append(self.frozen(asked_for[name]))
+            else:
+                values.append(self.of_type(type_) if unasked is None else unasked)
+        return tuple(values)
 
     def _truth(self, index: int) -> bool:
         known = self._context.bool_values.get(index)
@@ -96,11 +97,10 @@ class Valuation:
 
     def _integer(self, value: IntValue) -> Frozen:
         number = value_of(value.linear, self._ints)
-        constrained = self._constrained
         for variable, _ in value.linear[0]:
-            if variable in constrained:
+            if variable in self._constrained:
                 return number
-        return (Anything, Anything(number))
+        return _anything(number)
 
     def _map(self, value: SymbolicMap) -> Frozen:
         """Entries in the order of their keys, whatever the order in which the model asks for them."""
@@ -117,21 +117,17 @@ class Valuation:
 
     def of_type(self, type_: Type) -> Frozen:
         """The frozen form of a value that nobody has looked at."""
+        unasked = _unasked(type_)
+        if unasked is not None:
+            return unasked
         if isinstance(type_, SortType):
-            if type_.sort is Time:
-                return _ANYTHING
-            return self._new(type_.sort.__name__) if type_.constant is None else type_.constant
-        if isinstance(type_, IntType):
-            return (Anything, Anything(type_.zero()))
-        if isinstance(type_, BoolType):
-            return TRUE if type_.usual else FALSE
+            return self._new(type_.sort.__name__)
         if isinstance(type_, TupleType):
             return (tuple, *[self.of_type(item) for item in type_.items])
-        if isinstance(type_, StructType):
-            types = struct_fields(type_.struct)
-            return (type_.struct, tuple(types), *[self.of_type(field) for field in types.values()])
-        assert isinstance(type_, MapType | SeqType)
-        return freeze(type_.zero())
+        assert isinstance(type_, StructType)
+        struct: Any = type_.struct
+        parts = _parts_of_struct(struct)
+        return (struct, parts.names, *[self.of_type(part) for _, _, part in parts.parts])
 
     def _sort_value(self, value: SortValue) -> Any:
         if value.sort == Time.__name__:
@@ -150,7 +146,7 @@ class Valuation:
         if sort is Process:
             value = number
         elif sort.opaque:
-            value = OpaqueValue(name, f"initial.{number}")
+            value = _initial(name, number)
         elif sort.numbered:
             value = max(handed_out, default=0) + 1
         else:
@@ -158,12 +154,62 @@ class Valuation:
         handed_out.append(value)
         return value
 
+    def handed_out(self) -> tuple[tuple[Any, ...], ...]:
+        """The values handed out so far, in the order of the sorts."""
+        return tuple(map(tuple, self._by_sort.values()))
+
     def of_sorts(self) -> dict[type[Sort], list[Any]]:
         """The values handed out so far, per sort, in the order of their first use."""
         return {sort: self._by_sort[name] for name, sort in self._sorts.items()}
 
 
-_ANYTHING: Frozen = (Anything, Anything(0))
+@cache
+def _anything(number: int) -> Frozen:
+    return (Anything, Anything(number))
+
+
+_ANYTHING = _anything(0)
+
+
+@cache
+def _initial(sort: str, number: int) -> OpaqueValue:
+    """One object each, so that equal states are soon found to be equal."""
+    return OpaqueValue(sort, f"initial.{number}")
+
+
+class _Parts(NamedTuple):
+    """The attributes of a state or record: name, what stands there if nobody has looked (None if that is a value of its
+    own each time), and type."""
+
+    names: tuple[str, ...]
+    parts: tuple[tuple[str, Frozen | None, Type], ...]
+
+    @classmethod
+    def of(cls, types: Mapping[str, Type]) -> _Parts:
+        return cls(tuple(types), tuple([(name, _unasked(type_), type_) for name, type_ in types.items()]))
+
+
+@lru_cache(maxsize=1 << 10)
+def _parts_of_struct(struct: Any) -> _Parts:
+    return _Parts.of(struct_fields(struct))
+
+
+@lru_cache(maxsize=1 << 4)
+def _parts_of_state(interface: Any) -> _Parts:
+    return _Parts.of(interface.state_types())
+
+
+def _unasked(type_: Type) -> Frozen | None:
+    """The frozen form of a value that nobody has looked at, if that is always the same."""
+    if isinstance(type_, SortType):
+        return _ANYTHING if type_.sort is Time else type_.constant
+    if isinstance(type_, IntType):
+        return _anything(type_.zero())
+    if isinstance(type_, BoolType):
+        return TRUE if type_.usual else FALSE
+    if isinstance(type_, MapType | SeqType):
+        return freeze(type_.zero())
+    return None
 
 
 def _place(key: Frozen) -> tuple[Any, ...]:
