@@ -41,6 +41,11 @@ def lock() -> dict[str, Any]:
             "conflicting_bytes": 8,
             "set_bytes": 16,
         },
+        "windows": [
+            {"window_sections": 50, "pairs": 3, "conflicting_pairs": 1, "sections": 1, "conflicting_sections": 1}
+        ],
+        "outside_reads": 0,
+        "outside_writes": 0,
         "speed_ups": [1.5, None, None],
         "kinds": [
             {
@@ -74,7 +79,7 @@ def lock() -> dict[str, Any]:
 
 def record() -> dict[str, Any]:
     return {
-        "schema_version": 3,
+        "schema_version": 4,
         "kind": "lock-record",
         "process_id": 1,
         "threads": 2,
@@ -126,7 +131,7 @@ def test_a_damaged_record_is_refused_or_read(tmp_path_factory: pytest.TempPathFa
         assert "\n" not in str(error) and str(file) in str(error)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 3, "kind": "lock-record"}', "\xff"])
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 4, "kind": "lock-record"}', "\xff"])
 def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     path.write_bytes(text.encode("latin-1"))

@@ -4,6 +4,8 @@
 const WORD_BYTES: u64 = 8;
 /// Words per cache line.
 const LINE_WORDS: u64 = 8;
+/// Words that are looked at one by one before the rest is searched.
+const NEAR_WORDS: usize = 12;
 
 /// Eight bytes that a section touched: bit *i* of a mask stands for byte *i*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,9 +74,25 @@ impl Word {
 pub struct AddressSet {
     /// In ascending order, one per number.
     words: Vec<Word>,
-    /// One bit per touched and per written line, by hash: sets without a common bit have no common line.
-    touched_signature: u64,
-    written_signature: u64,
+    /// Sets without a common bit have no common line.
+    touched_signature: Signature,
+    written_signature: Signature,
+}
+
+/// One bit per line, by hash.
+#[derive(Debug, Clone, Copy, Default)]
+struct Signature([u64; 4]);
+
+impl Signature {
+    /// Adds a word's line.
+    fn add(&mut self, number: u64) {
+        let bit = (number / LINE_WORDS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        self.0[bit as usize / 64] |= 1 << (bit % 64);
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).any(|(one, other)| one & other != 0)
+    }
 }
 
 /// What two sets have in common, counted at three granularities.
@@ -111,15 +129,14 @@ impl AddressSet {
         });
         words.retain_mut(|word| keeps(word) && word.touched() != 0);
         words.shrink_to_fit();
-        let mut set = Self { words, touched_signature: 0, written_signature: 0 };
-        for word in &set.words {
-            let bit = line_bit(word.number);
-            set.touched_signature |= bit;
+        let (mut touched_signature, mut written_signature) = (Signature::default(), Signature::default());
+        for word in &words {
+            touched_signature.add(word.number);
             if word.written != 0 {
-                set.written_signature |= bit;
+                written_signature.add(word.number);
             }
         }
-        set
+        Self { words, touched_signature, written_signature }
     }
 
     /// The words, in ascending order.
@@ -142,7 +159,7 @@ impl AddressSet {
 
     /// Whether a common line is possible in which one of the two wrote.
     fn may_conflict(&self, other: &Self) -> bool {
-        self.written_signature & other.touched_signature != 0 || self.touched_signature & other.written_signature != 0
+        self.written_signature.meets(&other.touched_signature) || self.touched_signature.meets(&other.written_signature)
     }
 
     /// What the two have in common; `conflict` is told each word with conflicting bytes, as each of them touched it.
@@ -175,7 +192,10 @@ fn next_line(ours: &[Word], theirs: &[Word]) -> Option<u64> {
 
 /// The words of a line, and those behind it; those before it are skipped.
 fn take_line(words: &[Word], line: u64) -> (&[Word], &[Word]) {
-    let start = words.partition_point(|word| word.number / LINE_WORDS < line);
+    // The line is mostly near: a few steps are quicker than a search.
+    let before = |word: &Word| word.number / LINE_WORDS < line;
+    let near = words.iter().take(NEAR_WORDS).take_while(|word| before(word)).count();
+    let start = if near < NEAR_WORDS { near } else { near + words[near..].partition_point(before) };
     let length = words[start..].iter().take_while(|word| word.number / LINE_WORDS == line).count();
     (&words[start..start + length], &words[start + length..])
 }
@@ -207,11 +227,6 @@ fn count_line(
         }
     }
     shared.lines += u32::from(line_conflicts);
-}
-
-/// The signature's bit of a word's line.
-fn line_bit(number: u64) -> u64 {
-    1 << ((number / LINE_WORDS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
 }
 
 #[cfg(test)]

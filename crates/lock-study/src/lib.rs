@@ -18,6 +18,7 @@
 
 mod address_set;
 mod density;
+mod guarded;
 mod history;
 mod kinds;
 mod lock_words;
@@ -30,6 +31,8 @@ pub use density::{CROWDS, Density};
 pub use history::{History, Section};
 pub use kinds::{Gaps, Kind, KindIndex, KindPairs, KindReport, Kinds, ThreadReport};
 pub use lock_words::LockWords;
-pub use report::{FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent, Span, Spans};
+pub use report::{
+    FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent, Span, Spans, WINDOWS, WindowTally,
+};
 pub use study::{Exclusion, Fields, LockId, Moment, Options, Study};
 pub use thread_log::ThreadLog;

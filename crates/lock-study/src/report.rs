@@ -140,6 +140,40 @@ impl FieldTally {
     }
 }
 
+/// Sizes of windows at which the limit study is repeated: how far its results depend on the size ("The Limits of
+/// Optimistic Concurrency", section 3, varies it from 50 to 100).
+pub const WINDOWS: [usize; 4] = [50, 64, 100, 128];
+
+/// The limit study with a smaller window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WindowTally {
+    /// Pairs of sections that were compared, and those that conflict by byte.
+    pub pairs: u64,
+    /// See `pairs`.
+    pub conflicting_pairs: u64,
+    /// Sections that were compared with at least one other, and those that conflict with any.
+    pub sections: u64,
+    /// See `sections`.
+    pub conflicting_sections: u64,
+}
+
+impl WindowTally {
+    /// Adds a section that was compared with so many others, and conflicts with so many.
+    pub fn add(&mut self, compared: u64, conflicting: u64) {
+        self.pairs += compared;
+        self.conflicting_pairs += conflicting;
+        self.sections += u64::from(compared > 0);
+        self.conflicting_sections += u64::from(conflicting > 0);
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.pairs += other.pairs;
+        self.conflicting_pairs += other.conflicting_pairs;
+        self.sections += other.sections;
+        self.conflicting_sections += other.conflicting_sections;
+    }
+}
+
 /// A length of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
@@ -223,6 +257,12 @@ pub struct LockReport {
     pub conflicting_sections: [u64; GRANULARITIES],
     /// All pairs of the limit study.
     pub pairs: Pairs,
+    /// The same with smaller windows, by [`WINDOWS`].
+    pub windows: [WindowTally; WINDOWS.len()],
+    /// Reads and writes by threads without any lock that conflict with what a section of another thread did last.
+    pub outside_reads: u64,
+    /// See `outside_reads`.
+    pub outside_writes: u64,
     /// Where sections conflict.
     pub fields: FieldTally,
     /// How many threads the sections could keep busy.
@@ -256,6 +296,9 @@ impl LockReport {
             compared_sections: 0,
             conflicting_sections: [0; GRANULARITIES],
             pairs: Pairs::default(),
+            windows: [WindowTally::default(); WINDOWS.len()],
+            outside_reads: 0,
+            outside_writes: 0,
             fields: FieldTally::default(),
             density: Density::default(),
         }
@@ -283,6 +326,9 @@ impl LockReport {
         self.compared_sections += other.compared_sections;
         sum(&mut self.conflicting_sections, other.conflicting_sections);
         self.pairs.join(&other.pairs);
+        self.windows.iter_mut().zip(&other.windows).for_each(|(mine, theirs)| mine.join(theirs));
+        self.outside_reads += other.outside_reads;
+        self.outside_writes += other.outside_writes;
         self.fields.join(&other.fields);
         self.density.join(&other.density);
     }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use crate::address_set::{AddressSet, Overlap, Word};
+use crate::guarded::Guarded;
 use crate::history::{History, Section};
 use crate::kinds::Kind;
 use crate::lock_words::LockWords;
-use crate::report::{GRANULARITIES, LockReport, Span};
+use crate::report::{GRANULARITIES, LockReport, Span, WINDOWS};
 
 /// How the study compares.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +110,8 @@ pub struct Study {
     /// The lock that lay at an address last, if its report goes on with the next of its class.
     retired: HashMap<u64, LockId>,
     locks: Vec<Lock>,
+    /// Kept from the first question about it on.
+    guarded: Option<Guarded>,
 }
 
 /// Most sections that are remembered for one that waits: more than any crowd has threads.
@@ -283,7 +286,7 @@ impl Study {
         touched: &[Word],
         fields: &mut impl Fields,
     ) -> bool {
-        let Self { options, words, locks, .. } = self;
+        let Self { options, words, locks, guarded, .. } = self;
         let lock = &mut locks[id.0 as usize];
         let Some(index) = lock.holders.iter().rposition(|holder| holder.thread == thread) else {
             lock.report.releases_without_acquire += 1;
@@ -306,6 +309,9 @@ impl Study {
         report.set_bytes += u64::from(section.set.byte_count());
         report.written_bytes += u64::from(section.set.written_byte_count());
         report.device_sections += u64::from(section.touched_device);
+        if let Some(guarded) = guarded {
+            guarded.add(id.0, thread, &section.set);
+        }
         if holder.handed_over {
             report.handed_over += 1;
             return true;
@@ -319,6 +325,18 @@ impl Study {
         compare_with_history(report, &section, &lock.history, *options, fields);
         lock.history.push(section, options.window_sections);
         true
+    }
+
+    /// A thread that holds no lock touches memory: counted if a section of another thread did something that conflicts.
+    pub fn access_outside(&mut self, thread: u32, address: u64, size_bytes: u8, write: bool) {
+        let guarded = self.guarded.get_or_insert_default();
+        for word in Word::of_access(address, size_bytes, write, false, 0) {
+            if let Some(lock) = guarded.meets(&word, thread) {
+                let report = &mut self.locks[lock as usize].report;
+                let count = if write { &mut report.outside_writes } else { &mut report.outside_reads };
+                *count += 1;
+            }
+        }
     }
 
     /// A thread has ended, or what it held cannot be known any more: its open sections are forgotten and counted.
@@ -375,7 +393,8 @@ fn compare_with_history(
     let mut fields_of_pair: Vec<u64> = Vec::new();
     let mut compared = 0_u64;
     let mut any = [false; GRANULARITIES];
-    for other in history.newest_first() {
+    let mut windows = [(0_u64, 0_u64); WINDOWS.len()];
+    for (place, other) in history.newest_first().enumerate() {
         let own = options.compares_own_sections && section.thread == other.thread;
         if !own && !section.is_kept_from(other) {
             continue;
@@ -394,11 +413,20 @@ fn compare_with_history(
         if conflicts[0] && !device {
             report.fields.add(&fields_of_pair);
         }
+        for (window, _) in windows.iter_mut().zip(WINDOWS).filter(|&(_, size)| place < size) {
+            window.0 += 1;
+            window.1 += u64::from(conflicts[0]);
+        }
         any.iter_mut().zip(conflicts).for_each(|(any, conflict)| *any |= conflict);
         if !newest.iter().any(|&(thread, _)| thread == other.thread) {
             newest.push((other.thread, conflicts[0]));
         }
     }
+    report
+        .windows
+        .iter_mut()
+        .zip(windows)
+        .for_each(|(tally, (compared, conflicting))| tally.add(compared, conflicting));
     if compared > 0 {
         report.compared_sections += 1;
         report.conflicting_sections.iter_mut().zip(any).for_each(|(count, any)| *count += u64::from(any));

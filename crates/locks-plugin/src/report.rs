@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use lock_study::{CROWDS, FieldReport, KindReport, LockReport, Span, Spans};
+use lock_study::{CROWDS, FieldReport, KindReport, LockReport, Span, Spans, WINDOWS};
 use serde_json::{Value, json};
 
 use crate::program::Mapping;
@@ -88,7 +88,7 @@ pub struct Record<'a> {
 }
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 3;
+const SCHEMA_VERSION: u32 = 4;
 
 impl Record<'_> {
     /// Writes the document beside its place and moves it there, so that a reader finds the old one or the new one.
@@ -166,6 +166,15 @@ fn lock(lock: &LockRecord) -> Value {
             "conflicting_bytes": pairs.conflicting_bytes,
             "set_bytes": pairs.set_bytes,
         },
+        "windows": WINDOWS.iter().zip(&report.windows).map(|(size, tally)| json!({
+            "window_sections": size,
+            "pairs": tally.pairs,
+            "conflicting_pairs": tally.conflicting_pairs,
+            "sections": tally.sections,
+            "conflicting_sections": tally.conflicting_sections,
+        })).collect::<Vec<_>>(),
+        "outside_reads": report.outside_reads,
+        "outside_writes": report.outside_writes,
         "speed_ups": report.density.speed_ups(),
         "kinds": report.kinds.reports().iter().map(kind).collect::<Vec<_>>(),
         "threads": report.kinds.threads().iter().map(|known| json!({

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +16,23 @@ from commutant.errors import UsageError
 
 if TYPE_CHECKING:
     from commutant.syncchar import LockClass, LockStudy
+    from commutant.syncchar.kernel import KernelRun
 
 _DEFAULT_FIELDS = 3
+
+
+class _Seconds(click.FloatRange):
+    """A time that ends: neither nan nor inf, which compare as if they were in range."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of seconds; fails with one line."""
+        seconds: float = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"expected a number of seconds, got {value}", param, ctx)
+        return seconds
 
 
 @click.command(
@@ -30,6 +46,8 @@ _DEFAULT_FIELDS = 3
         "commutant locks --window 50 --timeout 60 -- ./a.out",
         "commutant locks --format html -o locks.html -- ./a.out",
         "commutant locks --format folded -- ./a.out | flamegraph.pl > locks.svg",
+        "commutant locks --target linux",
+        "commutant locks --target linux:cpus=8 --workload build.sh --by instance",
     ),
 )
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGS]...")
@@ -50,9 +68,29 @@ _DEFAULT_FIELDS = 3
     help="Classes of which to show what they conflict on.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop the program then."
+    "--target", metavar="linux[:KEY=VALUE,...]", help="Record a kernel's locks instead: options kernel=PATH, cpus=N."
 )
-@click.option("--inlined/--no-inlined", default=True, help="Also find locks by their instructions, not only pthread's.")
+@click.option(
+    "--workload",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Shell script that the kernel's guest runs. [default: a parallel compilation of libFLAC]",
+)
+@click.option(
+    "--by", type=click.Choice(["class", "instance"]), default="class", show_default=True, help="What a row stands for."
+)
+@click.option(
+    "--timeout",
+    type=_Seconds(),
+    metavar="SECONDS",
+    help="Stop the program or workload then. [default: 900 for a workload]",
+)
+@click.option(
+    "--inlined/--no-inlined",
+    default=True,
+    show_default=True,
+    help="Also find locks by their instructions, not only pthread's.",
+)
 @options.output_format("text", "json", "html", "parquet", "folded")
 @options.output_file
 def command(
@@ -61,6 +99,9 @@ def command(
     sort: str,
     top: int,
     fields: int,
+    target: str | None,
+    workload: Path | None,
+    by: str,
     timeout: float | None,
     inlined: bool,
     format_: str,
@@ -77,21 +118,33 @@ def command(
     locks) and `parquet` (a row per class of locks) are written to a file, locks.html or locks.parquet unless `-o` says
     otherwise; `folded` is the time held by lock and caller, for flame graphs.
 
+    With `--target linux` a Linux guest boots, runs a workload, and the locks of its kernel are recorded: spin locks,
+    reader-writer locks, mutexes and reader-writer semaphores. A workload is a shell script; comments at its start name
+    the Debian packages (`# packages: gcc make`) and sources (`# sources: flac`, unpacked as /src/flac) that it needs.
+
     Tables can be sorted by acquired, contended, avg_wait, wait_total, hold_total, independence, speedup.
     """
     from commutant.syncchar import record_program, study
     from commutant.syncchar.table import check_sort_key, sorted_classes
 
-    if not program:
-        raise UsageError("expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]")
     check_sort_key(sort)
     path = output or (Path(f"locks.{format_}") if format_ in ("html", "parquet") else None)
+    if target is not None:
+        if program:
+            raise UsageError(f"expected a program or --target, got both: {program[0]} and {target}")
+        results.refuse_existing(path)
+        _locks_of_kernel(target, workload, window, timeout, (sort, top, fields, by), format_, path)
+        return 0
+    if workload is not None:
+        raise UsageError("--workload is run in a kernel's guest: expected --target linux with it")
+    if not program:
+        raise UsageError("expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]")
     results.refuse_existing(path)
     # A document stands alone on standard output: what the program prints there goes to standard error.
     messages = sys.__stderr__.fileno() if sys.__stderr__ is not None else subprocess.DEVNULL  # closed, as with `2>&-`
     stream = None if format_ == "text" and path is None else messages
     run = record_program(program, window_sections=window, inlined=inlined, timeout_seconds=timeout, output=stream)
-    studied = study(run.records[0])
+    studied = study(run.records[0], by=by)
     classes = sorted_classes(studied, sort)[:top]
     _show(studied, classes, fields, format_, path, Path(program[0]).name)
     if len(run.records) > 1:
@@ -104,10 +157,44 @@ def command(
     return 0
 
 
+def _locks_of_kernel(
+    target: str,
+    workload: Path | None,
+    window: int,
+    timeout: float | None,
+    shown: tuple[str, int, int, str],
+    format_: str,
+    path: Path | None,
+) -> None:
+    from commutant.syncchar import study
+    from commutant.syncchar.guest_image import read_workload
+    from commutant.syncchar.kernel import DEFAULT_TIMEOUT_SECONDS, DEFAULT_WORKLOAD, KernelTarget, record_kernel
+    from commutant.syncchar.kernel_names import KernelAddressNames
+    from commutant.syncchar.table import sorted_classes
+
+    sort, top, fields, by = shown
+    chosen = KernelTarget.parse(target)
+    script = read_workload(workload or DEFAULT_WORKLOAD)
+    seconds = timeout or DEFAULT_TIMEOUT_SECONDS
+    run = record_kernel(script, chosen, window_sections=window, timeout_seconds=seconds, progress=console.message)
+    studied = study(run.record, KernelAddressNames(run.kallsyms), by=by)
+    classes = sorted_classes(studied, sort)[:top]
+    _show(studied, classes, fields, format_, path, f"Linux {run.release}: {run.workload}", run)
+    if run.timed_out:
+        console.message(f"{run.workload} was stopped after {seconds:g} s")
+
+
 def _show(
-    studied: LockStudy, classes: Sequence[LockClass], fields: int, format_: str, path: Path | None, title: str
+    studied: LockStudy,
+    classes: Sequence[LockClass],
+    fields: int,
+    format_: str,
+    path: Path | None,
+    title: str,
+    kernel: KernelRun | None = None,
 ) -> None:
     from commutant.syncchar import export, page
+    from commutant.syncchar.kernel_table import kernel_json, print_kernel_study
     from commutant.syncchar.table import print_study, study_json
 
     if format_ == "parquet":
@@ -119,6 +206,9 @@ def _show(
     elif format_ == "folded":
         results.put(export.folded_stacks(classes), path)
     elif format_ == "json":
-        results.put([console.json_text(study_json(studied, classes))], path)
+        seen = kernel_json(kernel, studied) if kernel else None
+        results.put([console.json_text(study_json(studied, classes, seen))], path)
+    elif kernel:
+        results.draw(lambda terminal: print_kernel_study(kernel, studied, classes, terminal, fields=fields), path)
     else:
         results.draw(lambda terminal: print_study(studied, classes, terminal, fields=fields), path)

@@ -87,6 +87,12 @@ class LockClass:
         conflicting = self.total(lambda lock: lock.conflicting_pairs_without_per_cpu[granularity])
         return _percent(compared - conflicting, compared)
 
+    def window_independence_percent(self, window_sections: int) -> float | None:
+        """Pairs without conflict had the window been smaller; None for a size that was not counted."""
+        sizes = [window for lock in self.locks for window in lock.windows if window.window_sections == window_sections]
+        pairs = sum(window.pairs for window in sizes)
+        return _percent(pairs - sum(window.conflicting_pairs for window in sizes), pairs)
+
     @property
     def conflicting_acquires_percent(self) -> float | None:
         """Sections that conflict with at least one of those that they were compared with (the paper's Table 3)."""

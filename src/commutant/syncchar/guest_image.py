@@ -5,7 +5,9 @@ A workload is a shell script. Comments at its start say what it needs:
     # packages: gcc libc6-dev make
     # sources: flac
 
-Packages come with all that they depend on; sources are unpacked as /src/NAME.
+Packages come with all that they depend on; sources are unpacked as /src/NAME. All of the script is recorded, unless a
+comment `# recorded: between switches` says that it turns the recorder on and off itself, each time with the command
+`switch-recorder`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from commutant.syncchar.debian import binary_packages, source_archive
 from commutant.targets.linux.cpio import CpioWriter
 
 _BASE_PACKAGES = ("coreutils", "dash", "mount")
+_SWITCHES = re.compile(r"# recorded: between switches\s*")
 _NEED = re.compile(r"# (packages|sources):((?: [a-z0-9][a-z0-9+.-]*)+)\s*")
 _SCRIPT_LIMIT_BYTES = 1 << 20
 _IMAGE_LIMIT_BYTES = 1 << 30
@@ -44,15 +47,20 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 mount -t tracefs tracefs /sys/kernel/tracing
 echo "{BEGUN}" > /dev/console
-echo recording > /proc/sys/kernel/hostname
+test -e /switches || switch-recorder
 sh /workload < /dev/null > /output 2>&1
 status=$?
-echo recorded > /proc/sys/kernel/hostname
+test -e /switches || switch-recorder
 tail -n 20 /output > /dev/console
 echo "{ENDED}$status" > /dev/console
 echo b > /proc/sysrq-trigger
 """
-"""The first program. Writing the host's name begins and ends the recording (crates/locks-plugin)."""
+"""The first program."""
+
+_SWITCH = b"""#!/bin/sh
+echo guest > /proc/sys/kernel/hostname
+"""
+"""Writing the host's name is what the recorder understands (crates/locks-plugin/src/kernel/functions.rs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class Workload:
     script: bytes
     packages: tuple[str, ...]
     sources: tuple[str, ...]
+    switches_recorder: bool
 
 
 def read_workload(path: Path) -> Workload:
@@ -78,14 +87,18 @@ def read_workload(path: Path) -> Workload:
     if len(script) > _SCRIPT_LIMIT_BYTES or "\0" in text or not text.strip():
         raise UsageError(f"{path}: expected a shell script of at most 1 MiB, got something else")
     needs: dict[str, list[str]] = {"packages": [], "sources": []}
+    switches = False
     for line in text.splitlines():
         if not line.startswith("#"):
             break
         if found := _NEED.fullmatch(line):
             needs[found[1]] += found[2].split()
-        elif line.startswith(("# packages", "# sources")):
-            raise UsageError(f"{path}: expected '# packages: NAME NAME', got {line[:60]!r}")
-    return Workload(path.name, script, tuple(needs["packages"]), tuple(needs["sources"]))
+        elif _SWITCHES.fullmatch(line):
+            switches = True
+        elif line.startswith(("# packages:", "# sources:", "# recorded:")):
+            expected = "'# packages: NAME NAME', '# sources: NAME' or '# recorded: between switches'"
+            raise UsageError(f"{path}: expected {expected}, got {line[:60]!r}")
+    return Workload(path.name, script, tuple(needs["packages"]), tuple(needs["sources"]), switches)
 
 
 def build_image(workload: Workload) -> bytes:
@@ -101,7 +114,7 @@ def build_image(workload: Workload) -> bytes:
                 image.add_all(archive, PurePosixPath("src") / name, 1, str(path))
         except (OSError, tarfile.TarError) as error:
             raise RunError(f"{path}: damaged ({error}); delete it") from None
-    return image.finish(workload.script)
+    return image.finish(workload)
 
 
 class _Image:
@@ -169,10 +182,14 @@ class _Image:
         else:
             self._archive.file(name, content)
 
-    def finish(self, script: bytes) -> bytes:
+    def finish(self, workload: Workload) -> bytes:
+        """The archive, with the first program and the workload."""
         if "bin/sh" not in self._names:
             self._archive.symbolic_link("bin/sh", "dash")
-        self._archive.file("workload", script)
+        self._archive.file("workload", workload.script)
+        self._archive.program("usr/sbin/switch-recorder", _SWITCH)
+        if workload.switches_recorder:
+            self._archive.file("switches", b"")
         self._archive.program("init", _INIT.encode())
         return self._archive.finish()
 

@@ -12,19 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commutant import artifacts
-from commutant.errors import RunError
+from commutant.errors import RunError, UsageError
 from commutant.syncchar.guest_image import BEGUN, ENDED, Workload, build_image
 from commutant.syncchar.record import Record, read_record
 from commutant.targets.linux.emulator import Emulator, find_emulator
 from commutant.targets.linux.kernel import Kernel, default_kernel, unpack
 from commutant.targets.linux.machine import Hardware
 from commutant.targets.linux.snapshot import Guest, take_snapshot
+from commutant.targets.registry import parse_target
 
 DEFAULT_WORKLOAD = Path(__file__).parent / "workloads" / "compile.sh"
 """A parallel compilation of libFLAC, as in section 4 of the paper."""
 
 DEFAULT_CPU_COUNT = 4
 DEFAULT_TIMEOUT_SECONDS = 900.0
+_CPU_LIMIT = 32
 _RAM_BYTES = 2 << 30
 _BOOT_SECONDS = 180.0
 _LOOK_SECONDS = 0.2
@@ -38,10 +40,32 @@ _COMMAND_LINE = (
 
 
 @dataclass(frozen=True, slots=True)
+class KernelTarget:
+    """What is booted: Debian's kernel or a given one, with so many virtual CPUs."""
+
+    kernel_path: Path | None = None
+    cpu_count: int = DEFAULT_CPU_COUNT
+
+    @classmethod
+    def parse(cls, argument: str) -> KernelTarget:
+        """Reads `linux`, `linux:cpus=8` or `linux:kernel=PATH`; raises UsageError."""
+        name, options = parse_target(argument)
+        if name != "linux":
+            raise UsageError(f"expected the target linux, got {name}: only its locks are those of a kernel")
+        unknown = sorted(set(options) - {"kernel", "cpus"})
+        if unknown:
+            raise UsageError(f"target {argument!r}: expected kernel=PATH or cpus=N, got {unknown[0]!r}")
+        cpus = options.get("cpus", str(DEFAULT_CPU_COUNT))
+        if not cpus.isascii() or not cpus.isdigit() or not 1 <= int(cpus) <= _CPU_LIMIT:
+            raise UsageError(f"target {argument!r}: expected cpus=1 to {_CPU_LIMIT}, got {cpus!r}")
+        return cls(Path(options["kernel"]) if "kernel" in options else None, int(cpus))
+
+
+@dataclass(frozen=True, slots=True)
 class KernelRun:
     """What was recorded of a kernel, with the files that name its code, and how long its workload took.
 
-    `timed_out` if it was stopped before its end."""
+    `timed_out` if it was stopped before its end; `console` is what the guest wrote there."""
 
     record: Record
     kallsyms: Path
@@ -51,13 +75,13 @@ class KernelRun:
     workload: str
     workload_seconds: float
     timed_out: bool
+    console: str
 
 
 def record_kernel(
     workload: Workload,
+    target: KernelTarget = KernelTarget(),
     *,
-    kernel_path: Path | None = None,
-    cpu_count: int = DEFAULT_CPU_COUNT,
     window_sections: int = 128,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     progress: Callable[[str], None] = lambda _: None,
@@ -69,7 +93,8 @@ def record_kernel(
     UsageError for a kernel that is none, RunError if the workload or the guest fails.
     """
     emulator = find_emulator()
-    kernel = unpack(kernel_path) if kernel_path else default_kernel()
+    kernel = unpack(target.kernel_path) if target.kernel_path else default_kernel()
+    cpu_count = target.cpu_count
     snapshot = take_snapshot(emulator, Guest(kernel, artifacts.runner_path(), Hardware(2)), progress)
     progress(f"unpacking Debian packages for {workload.name}")
     image = build_image(workload)
@@ -103,7 +128,15 @@ def record_kernel(
             raise RunError(f"{workload.name}: nothing was recorded; console: {guest.said('')}")
         record = read_record(out)
     return KernelRun(
-        record, snapshot.kallsyms, snapshot.btf, kernel.release, cpu_count, workload.name, seconds, timed_out
+        record=record,
+        kallsyms=snapshot.kallsyms,
+        btf=snapshot.btf,
+        release=kernel.release,
+        cpu_count=cpu_count,
+        workload=workload.name,
+        workload_seconds=seconds,
+        timed_out=timed_out,
+        console=guest.console,
     )
 
 
@@ -114,6 +147,7 @@ class _Guest:
         self, emulator: Emulator, kernel: Kernel, image: bytes, cpu_count: int, arguments: dict[str, object]
     ) -> None:
         self._resources = contextlib.ExitStack()
+        self._last_console: str | None = None
         try:
             files = {"ram": None, "console": None, "messages": None, "vmlinux": kernel.read(), "initramfs": image}
             self._files = {name: self._anonymous_file(name, content) for name, content in files.items()}
@@ -158,20 +192,24 @@ class _Guest:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._console_text = self._console()
+        self._last_console = self.console
         self._resources.close()
 
     def _end(self) -> None:
         self._process.kill()
         self._process.wait(_END_SECONDS)
 
-    def _console(self) -> str:
+    @property
+    def console(self) -> str:
+        """What the guest wrote to its console, also behind its end."""
+        if self._last_console is not None:
+            return self._last_console
         descriptor = self._files["console"]
         return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
 
     def said(self, behind: str) -> str:
         """The end of what the guest wrote to its console behind a text, on one line."""
-        text = getattr(self, "_console_text", None) or self._console()
+        text = self.console
         return " / ".join(line.strip() for line in text.rpartition(behind)[2].splitlines() if line.strip())[-400:]
 
     def wait_for(self, text: str, timeout_seconds: float, failure: str) -> str:
@@ -180,7 +218,7 @@ class _Guest:
         deadline = time.monotonic() + timeout_seconds
         while True:
             ended = self._process.poll() is not None
-            _, found, behind = self._console().partition(text)
+            _, found, behind = self.console.partition(text)
             line, newline, _ = behind.partition("\n")
             if found and newline:
                 return line.strip()
@@ -195,7 +233,7 @@ class _Guest:
     def _failure(self) -> str:
         descriptor = self._files["messages"]
         text = os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
-        panic = next((line.strip() for line in self._console().splitlines() if "Kernel panic" in line), None)
+        panic = next((line.strip() for line in self.console.splitlines() if "Kernel panic" in line), None)
         if panic:
             return f"the guest stopped: {panic}"
         if text.strip():

@@ -24,9 +24,10 @@ class KernelAddressNames:
         functions: dict[int, str] = {}
         try:
             for line in lines:
-                address, kind, name = line.split()[:3]
-                if kind in _FUNCTION_TYPES and int(address, 16) >= _KERNEL_START:
-                    functions.setdefault(int(address, 16), name)
+                text, kind, name = line.split()[:3]
+                address = int(text, 16)
+                if kind in _FUNCTION_TYPES and address >= _KERNEL_START:
+                    functions.setdefault(address, name)
         except ValueError:
             raise UsageError(f"{kallsyms}: expected lines of address, type and name, got {line[:60]!r}") from None
         self._starts = sorted(functions)

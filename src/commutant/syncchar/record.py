@@ -13,9 +13,12 @@ from typing import Any, TypeVar
 
 from commutant.errors import UsageError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 GRANULARITIES_BYTES = (1, 8, 64)
 """What counts as one datum when two sections are compared."""
+
+WINDOWS_SECTIONS = (50, 64, 100, 128)
+"""Sizes of windows for which the limit study is repeated, up to the size of the run's own."""
 
 _LIMIT = 1 << 64
 T = TypeVar("T")
@@ -145,6 +148,17 @@ class KernelCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowRecord:
+    """The limit study with a smaller window: pairs and sections that were compared, and those that conflict by byte."""
+
+    window_sections: int
+    pairs: int
+    conflicting_pairs: int
+    sections: int
+    conflicting_sections: int
+
+
+@dataclass(frozen=True, slots=True)
 class LockRecord:
     """One lock, or `instances` of a class with their statistics together; `generations` lay there one after another.
 
@@ -178,6 +192,9 @@ class LockRecord:
     conflicting_pairs_without_per_cpu: tuple[int, ...]
     conflicting_bytes: int
     set_bytes_of_conflicting: int
+    windows: tuple[WindowRecord, ...]
+    outside_reads: int
+    outside_writes: int
     speed_ups: tuple[float | None, ...]
     kinds: tuple[KindRecord, ...]
     threads: tuple[ThreadRecord, ...]
@@ -361,6 +378,16 @@ def _gaps(reader: _Reader) -> Gaps:
     return Gaps(reader.number("count"), reader.number("instructions"), reader.measure("squares"))
 
 
+def _window(reader: _Reader) -> WindowRecord:
+    return WindowRecord(
+        window_sections=reader.number("window_sections"),
+        pairs=reader.number("pairs"),
+        conflicting_pairs=reader.number("conflicting_pairs"),
+        sections=reader.number("sections"),
+        conflicting_sections=reader.number("conflicting_sections"),
+    )
+
+
 def _kernel(reader: _Reader) -> KernelCounts:
     return KernelCounts(
         calls=reader.number("calls"),
@@ -410,6 +437,9 @@ def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
         conflicting_pairs_without_per_cpu=pairs.numbers("conflicting_without_per_cpu", granularities),
         conflicting_bytes=pairs.number("conflicting_bytes"),
         set_bytes_of_conflicting=pairs.number("set_bytes"),
+        windows=reader.list("windows", _window),
+        outside_reads=reader.number("outside_reads"),
+        outside_writes=reader.number("outside_writes"),
         speed_ups=reader.ratios("speed_ups", crowd_count),
         kinds=kinds,
         threads=reader.list("threads", lambda thread: _thread(thread, len(kinds))),

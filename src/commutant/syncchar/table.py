@@ -10,11 +10,11 @@ from commutant.errors import UsageError
 from commutant.syncchar.advice import print_predictions, print_warnings
 from commutant.syncchar.classes import ConflictField, LockClass, LockStudy
 from commutant.syncchar.lines import line, name_cell, number_cell, share_cell, table
-from commutant.syncchar.record import GRANULARITIES_BYTES, Record
+from commutant.syncchar.record import GRANULARITIES_BYTES, WINDOWS_SECTIONS, Record
 from commutant.syncchar.warning import warnings
 from commutant.syncchar.what_if import predictions
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 SORT_KEYS: dict[str, Callable[[LockClass], float]] = {
     "acquired": lambda one: one.acquired,
@@ -46,8 +46,9 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
     record = study.record
     line(
         console,
-        f"{sum(one.acquired for one in study.classes):,} acquires of {sum(one.instances for one in study.classes):,} locks in "
-        f"{len(study.classes):,} classes; {record.threads} threads, {record.instructions:,} instructions",
+        f"{sum(one.acquired for one in study.classes):,} acquires of "
+        f"{sum(one.instances for one in study.classes):,} locks in {len(study.classes):,} classes; "
+        f"{record.threads} threads, {record.instructions:,} instructions",
     )
     independence, speed_up = study.independence_percent, study.speed_up(0)
     if independence is not None and speed_up is not None:
@@ -64,12 +65,17 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
     if contended:
         console.print()
         _print_contended(contended, console)
-    print_warnings(study, console)
-    for one in classes[:fields]:
-        _print_fields(one, console)
-    print_predictions(study, classes[:fields], console)
+    print_details(study, classes[:fields], console)
     for problem in study.unreadable.values():
         line(console, f"not named: {problem}")
+
+
+def print_details(study: LockStudy, classes: Sequence[LockClass], console: Console) -> None:
+    """Prints warnings, and of each of these classes what its sections conflict on and what a change would gain."""
+    print_warnings(study, console)
+    for one in classes:
+        _print_fields(one, console)
+    print_predictions(study, classes, console)
 
 
 def _print_limits(classes: Sequence[LockClass], crowds: Sequence[int], console: Console) -> None:
@@ -131,11 +137,14 @@ def _print_fields(one: LockClass, console: Console) -> None:
             line(console, f"    {'writes' if write else 'reads '} {path}")
 
 
-def study_json(study: LockStudy, classes: Sequence[LockClass]) -> dict[str, object]:
-    """The study as `docs/schemas/locks.schema.json` describes it."""
+def study_json(
+    study: LockStudy, classes: Sequence[LockClass], kernel: dict[str, object] | None = None
+) -> dict[str, object]:
+    """The study as `docs/schemas/locks.schema.json` describes it; with what was seen of a kernel, if it is one."""
     record = study.record
     return {
         "schema_version": SCHEMA_VERSION,
+        "kernel": kernel,
         "threads": record.threads,
         "instructions": record.instructions,
         "independence_percent": study.independence_percent,
@@ -157,7 +166,9 @@ def study_json(study: LockStudy, classes: Sequence[LockClass]) -> dict[str, obje
 def _class_json(one: LockClass, record: Record) -> dict[str, object]:
     return {
         "name": one.name,
+        "family": one.family,
         "instances": one.instances,
+        "generations": one.total(lambda lock: lock.generations),
         "acquired": one.acquired,
         "contended": one.contended,
         "contended_conflicts_percent": one.contended_conflicts_percent,
@@ -167,11 +178,19 @@ def _class_json(one: LockClass, record: Record) -> dict[str, object]:
         "independence_percent": {
             str(size): one.independence_percent(index) for index, size in enumerate(GRANULARITIES_BYTES)
         },
+        "independence_without_per_cpu_percent": {
+            str(size): one.independence_without_per_cpu_percent(index) for index, size in enumerate(GRANULARITIES_BYTES)
+        },
+        "window_independence_percent": {str(size): one.window_independence_percent(size) for size in WINDOWS_SECTIONS},
         "conflicting_acquires_percent": one.conflicting_acquires_percent,
         "mean_set_bytes": one.mean_set_bytes,
         "mean_conflicting_bytes": one.mean_conflicting_bytes,
         "conflicting_bytes_percent": one.conflicting_bytes_percent,
         "speed_up": {str(crowd): one.speed_up(index) for index, crowd in enumerate(record.crowds)},
+        "device_sections": one.total(lambda lock: lock.device_sections),
+        "handed_over": one.total(lambda lock: lock.handed_over),
+        "outside_reads": one.total(lambda lock: lock.outside_reads),
+        "outside_writes": one.total(lambda lock: lock.outside_writes),
         "never_released": one.total(lambda lock: lock.never_released),
         "releases_without_acquire": one.total(lambda lock: lock.releases_without_acquire),
         "fields": [_field_json(found) for found in one.fields],

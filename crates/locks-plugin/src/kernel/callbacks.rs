@@ -11,12 +11,13 @@ use qemu_plugin::abi::{self, ExecutionCallback, Instruction, MemoryCallback, Mem
 
 use super::functions::{Entry, Functions};
 use super::instruction::{Kind, classify};
+use super::names::KernelNames;
 use super::recorder::{At, Mood, Recorder};
 
 /// Virtual CPUs that are followed.
 pub const CPU_LIMIT: usize = 64;
-/// Bits of the filter that most plain stores fail.
-const WATCHED_BITS: usize = 1 << 22;
+/// Bits of the filters that most accesses fail.
+const FILTER_BITS: usize = 1 << 22;
 /// First address of the kernel's half of the address space.
 const KERNEL_HALF: u64 = 1 << 63;
 /// Where `ioremap` maps devices: `vmalloc` space and what lies above it, in whichever paging mode.
@@ -33,19 +34,25 @@ static EXECUTED: [AtomicU64; CPU_LIMIT] = [const { AtomicU64::new(0) }; CPU_LIMI
 static IN_SECTION: [AtomicBool; CPU_LIMIT] = [const { AtomicBool::new(false) }; CPU_LIMIT];
 /// Whether recording has begun and not ended.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-/// Words of locks, by hash: a plain store to one makes the lock anew.
-static WATCHED: [AtomicU64; WATCHED_BITS / 64] = [const { AtomicU64::new(0) }; WATCHED_BITS / 64];
+/// Words, by hash.
+type Filter = [AtomicU64; FILTER_BITS / 64];
+/// Words of locks: a plain store to one makes the lock anew.
+static WATCHED: Filter = [const { AtomicU64::new(0) }; FILTER_BITS / 64];
+/// Words that sections touched: an access without a lock may conflict with them.
+static GUARDED: Filter = [const { AtomicU64::new(0) }; FILTER_BITS / 64];
+/// Whether an interrupt is being delivered: QEMU counts its accesses as those of the instruction before it.
+static DELIVERING: [AtomicBool; CPU_LIMIT] = [const { AtomicBool::new(false) }; CPU_LIMIT];
 static RECORDER: OnceLock<Machine> = OnceLock::new();
 
 /// The recorder and what it needs of the kernel.
 struct Machine {
-    recorder: Mutex<Recorder>,
+    recorder: Mutex<Recorder<KernelNames>>,
     functions: Functions,
     out: std::path::PathBuf,
 }
 
 /// Registers the callbacks; only the first call has an effect.
-pub fn install(id: PluginId, recorder: Recorder, functions: Functions, out: std::path::PathBuf) {
+pub fn install(id: PluginId, recorder: Recorder<KernelNames>, functions: Functions, out: std::path::PathBuf) {
     RECORDER.get_or_init(|| Machine { recorder: Mutex::new(recorder), functions, out });
     // SAFETY: QEMU's functions, called during installation as its interface demands.
     unsafe {
@@ -55,7 +62,7 @@ pub fn install(id: PluginId, recorder: Recorder, functions: Functions, out: std:
     }
 }
 
-fn recorder() -> Option<MutexGuard<'static, Recorder>> {
+fn recorder() -> Option<MutexGuard<'static, Recorder<KernelNames>>> {
     RECORDER.get().map(|machine| machine.recorder.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -70,20 +77,27 @@ fn take(cpu: c_uint, mood: Mood) {
     // Relaxed, here and below: read and written by the one thread that runs all virtual CPUs.
     IN_SECTION[at(cpu).cpu].store(mood.in_section, Ordering::Relaxed);
     if let Some(address) = mood.watch {
-        let bit = watched_bit(address);
-        WATCHED[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
+        mark(&WATCHED, address);
     }
 }
 
 /// By words of eight bytes: a store may cover two locks.
-fn watched_bit(address: u64) -> usize {
-    ((address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - WATCHED_BITS.ilog2())) as usize
+#[inline]
+fn bit_of(address: u64) -> usize {
+    ((address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS.ilog2())) as usize
 }
 
 #[inline]
-fn is_watched(address: u64) -> bool {
-    let bit = watched_bit(address);
-    WATCHED[bit / 64].load(Ordering::Relaxed) >> (bit % 64) & 1 != 0
+fn mark(filter: &Filter, address: u64) {
+    let bit = bit_of(address);
+    let word = &filter[bit / 64];
+    word.store(word.load(Ordering::Relaxed) | 1 << (bit % 64), Ordering::Relaxed);
+}
+
+#[inline]
+fn is_marked(filter: &Filter, address: u64) -> bool {
+    let bit = bit_of(address);
+    filter[bit / 64].load(Ordering::Relaxed) >> (bit % 64) & 1 != 0
 }
 
 extern "C" fn on_cpu_start(_id: PluginId, cpu: c_uint) {
@@ -168,7 +182,9 @@ fn site_of(data: *mut c_void) -> u64 {
 }
 
 extern "C" fn on_block(cpu: c_uint, instruction_count: *mut c_void) {
-    let executed = &EXECUTED[cpu as usize % CPU_LIMIT];
+    let cpu = cpu as usize % CPU_LIMIT;
+    DELIVERING[cpu].store(false, Ordering::Relaxed);
+    let executed = &EXECUTED[cpu];
     executed.store(executed.load(Ordering::Relaxed) + instruction_count as u64, Ordering::Relaxed);
 }
 
@@ -204,14 +220,21 @@ extern "C" fn on_port(cpu: c_uint, _address: *mut c_void) {
 #[inline]
 fn log(cpu: c_uint, info: MemoryInfo, address: u64, data: *mut c_void) {
     let here = at(cpu).cpu;
-    if !IN_SECTION[here].load(Ordering::Relaxed) {
+    if address >= FIXED_MAPPINGS {
         return;
     }
-    if address >= FIXED_MAPPINGS {
+    if !IN_SECTION[here].load(Ordering::Relaxed) {
+        if is_marked(&GUARDED, address)
+            && let Some(mut recorder) = recorder()
+        {
+            let (size_bytes, write) = size_and_direction(info);
+            recorder.access_outside(here, address, size_bytes, write);
+        }
         return;
     }
     let Some(mut recorder) = recorder() else { return };
     let (size_bytes, write) = size_and_direction(info);
+    mark(&GUARDED, address);
     if address >= MAPPED_DEVICES {
         // SAFETY: called within a memory callback, for its own access.
         let is_device = unsafe {
@@ -230,7 +253,7 @@ extern "C" fn on_access(cpu: c_uint, info: MemoryInfo, address: u64, data: *mut 
     if !ACTIVE.load(Ordering::Relaxed) {
         return;
     }
-    if is_watched(address) {
+    if is_marked(&WATCHED, address) {
         let (size_bytes, write) = size_and_direction(info);
         if write && let Some(mut recorder) = recorder() {
             recorder.store(address, size_bytes);
@@ -265,20 +288,36 @@ extern "C" fn on_exit_of_lock(cpu: c_uint, info: MemoryInfo, address: u64, data:
     }
 }
 
+/// Whether an access at a call or return belongs to the delivery of an interrupt behind it. That begins by reading four
+/// bytes of the descriptor table; calls and returns touch eight.
+#[inline]
+fn is_delivery(cpu: c_uint, size_bytes: u8) -> bool {
+    let flag = &DELIVERING[at(cpu).cpu];
+    if size_bytes == 4 {
+        flag.store(true, Ordering::Relaxed);
+    }
+    flag.load(Ordering::Relaxed)
+}
+
 extern "C" fn on_call(cpu: c_uint, info: MemoryInfo, address: u64, data: *mut c_void) {
     if !ACTIVE.load(Ordering::Relaxed) {
         return;
     }
+    let (size_bytes, write) = size_and_direction(info);
+    if is_delivery(cpu, size_bytes) {
+        return;
+    }
     // An indirect call also loads its target.
-    if !size_and_direction(info).1 {
+    if !write {
         log(cpu, info, address, data);
     } else if let Some(mut recorder) = recorder() {
         recorder.call(at(cpu).cpu, address, site_of(data));
     }
 }
 
-extern "C" fn on_return(cpu: c_uint, _info: MemoryInfo, address: u64, _data: *mut c_void) {
+extern "C" fn on_return(cpu: c_uint, info: MemoryInfo, address: u64, _data: *mut c_void) {
     if ACTIVE.load(Ordering::Relaxed)
+        && !is_delivery(cpu, size_and_direction(info).0)
         && let Some(mut recorder) = recorder()
         && let Some(mood) = recorder.ret(at(cpu), address)
     {

@@ -2,13 +2,19 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 use kernel_naming::{CaptureKind, GuestLayout, GuestMemory, KernelSymbols, KernelTypes, Namer, WindowView};
 use lock_study::{Fields, Word};
 use qemu_plugin::ram::Ram;
 
+use super::functions::Family;
+
 /// Addresses whose names are remembered; memory changes its meaning, so they are forgotten now and then.
 const REMEMBERED_ADDRESSES: usize = 1 << 20;
+
+/// The spin lock within a mutex or semaphore.
+const INNER_LOCK: &str = "wait_lock";
 
 /// Texts with numbers.
 #[derive(Debug, Default)]
@@ -54,6 +60,15 @@ pub struct Class {
     pub known: bool,
 }
 
+/// What the recorder asks about a kernel's memory.
+pub trait LockNames: Fields {
+    /// The class of the lock at an address, which `caller` is about to use. A spin lock may be a part of another lock.
+    fn class(&mut self, address: u64, caller: u64, family: Family) -> Class;
+
+    /// Where the per-CPU area of each virtual CPU lies.
+    fn per_cpu_areas(&mut self, count: usize) -> Vec<Range<u64>>;
+}
+
 /// The kernel's names.
 pub struct KernelNames {
     namer: Namer,
@@ -84,29 +99,6 @@ impl KernelNames {
             fields: Vec::new(),
             field_of_name: HashMap::new(),
         })
-    }
-
-    /// The class of the lock at an address, which `caller` is about to use.
-    pub fn class(&mut self, address: u64, caller: u64) -> Class {
-        let function = self.namer.function(caller).map_or("unknown code".to_owned(), |function| function.identity);
-        let Some((kind, name)) = self.look_up(address, 4) else {
-            return Class { name: format!("lock of {function}"), known: false };
-        };
-        if kind == CaptureKind::Stack {
-            return Class { name: format!("on the stack ({function})"), known: true };
-        }
-        let known = name.known && !(name.field.is_empty() && kind != CaptureKind::KernelImage);
-        let text = text_of(&name);
-        Class { name: if known { text } else { format!("{text} ({function})") }, known }
-    }
-
-    /// Where the per-CPU area of each virtual CPU lies.
-    pub fn per_cpu_areas(&mut self, count: usize) -> Vec<std::ops::Range<u64>> {
-        let numbers = self.layout.numbers;
-        let Ok(words) = self.ram.words() else { return Vec::new() };
-        let memory = GuestMemory::new(words, self.ram_below_4g_bytes);
-        let view = WindowView::new(memory, &self.layout);
-        (0..count).filter_map(|cpu| view.per_cpu_area(cpu)).take_while(|_| numbers.per_cpu_offsets != 0).collect()
     }
 
     fn look_up(&mut self, address: u64, size_bytes: u64) -> Option<(CaptureKind, kernel_naming::ObjectName)> {
@@ -156,6 +148,32 @@ fn text_of(name: &kernel_naming::ObjectName) -> String {
         "" => name.object.clone(),
         offset if offset.starts_with('+') => format!("{}{offset}", name.object),
         field => format!("{}.{field}", name.object),
+    }
+}
+
+impl LockNames for KernelNames {
+    fn class(&mut self, address: u64, caller: u64, family: Family) -> Class {
+        let function = self.namer.function(caller).map_or("unknown code".to_owned(), |function| function.identity);
+        let Some((kind, name)) = self.look_up(address, 4) else {
+            return Class { name: format!("lock of {function}"), known: false };
+        };
+        if kind == CaptureKind::Stack {
+            return Class { name: format!("on the stack ({function})"), known: true };
+        }
+        let known = name.known && !(name.field.is_empty() && kind != CaptureKind::KernelImage);
+        let mut text = text_of(&name);
+        if family == Family::Spin && name.full_field.ends_with(&format!("{}.{INNER_LOCK}", name.field)) {
+            text = format!("{text}.{INNER_LOCK}");
+        }
+        Class { name: if known { text } else { format!("{text} ({function})") }, known }
+    }
+
+    fn per_cpu_areas(&mut self, count: usize) -> Vec<Range<u64>> {
+        let numbers = self.layout.numbers;
+        let Ok(words) = self.ram.words() else { return Vec::new() };
+        let memory = GuestMemory::new(words, self.ram_below_4g_bytes);
+        let view = WindowView::new(memory, &self.layout);
+        (0..count).filter_map(|cpu| view.per_cpu_area(cpu)).take_while(|_| numbers.per_cpu_offsets != 0).collect()
     }
 }
 

@@ -11,10 +11,34 @@ use qemu_plugin::call_tree::{CallTree, ROOT};
 
 use super::context::{Context, Pending};
 use super::functions::{Entry, Exit, Family};
-use super::names::{Class, KernelNames};
+use super::names::{Class, LockNames};
 
 /// Call stacks and places of access that are told apart.
 const CALL_TREE_NODES: usize = 1 << 20;
+
+/// Places of access that were looked up lately: the tree lies all over memory.
+struct Sites(Box<[(u32, u64, u32); RECENT_SITES]>);
+
+const RECENT_SITES: usize = 1 << 12;
+
+impl Default for Sites {
+    fn default() -> Self {
+        Self(Box::new([(ROOT, 0, ROOT); RECENT_SITES]))
+    }
+}
+
+impl Sites {
+    /// The tree's node for an access by the instruction at `site`, made by the stack `node`.
+    #[inline]
+    fn number(&mut self, tree: &mut CallTree, node: u32, site: u64) -> u32 {
+        let hash = (site ^ u64::from(node).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+        let recent = &mut self.0[hash as usize % RECENT_SITES];
+        if (recent.0, recent.1) != (node, site) {
+            *recent = (node, site, tree.child(node, site, false));
+        }
+        recent.2
+    }
+}
 
 /// A task, by the address at which the kernel keeps its stack pointer.
 type TaskIdentity = u64;
@@ -47,10 +71,11 @@ struct Cpu {
 }
 
 /// The state behind the callbacks.
-pub struct Recorder {
+pub struct Recorder<N> {
     study: Study,
-    names: KernelNames,
+    names: N,
     tree: CallTree,
+    sites: Sites,
     cpus: Vec<Cpu>,
     tasks: Vec<Context>,
     /// Index into `tasks`.
@@ -63,6 +88,9 @@ pub struct Recorder {
     families: Vec<Family>,
     counts: Counts,
     active: bool,
+    /// Instructions of all virtual CPUs when recording began last, and those recorded before.
+    begun: u64,
+    recorded: u64,
     started: Instant,
     filters_stack: bool,
 }
@@ -90,13 +118,14 @@ pub struct Mood {
     pub watch: Option<u64>,
 }
 
-impl Recorder {
+impl<N: LockNames> Recorder<N> {
     /// A recorder that has seen nothing; it records nothing before the first [`Entry::Phase`].
-    pub fn new(names: KernelNames, options: Options, filters_stack: bool) -> Self {
+    pub fn new(names: N, options: Options, filters_stack: bool) -> Self {
         Self {
             study: Study::new(options),
             names,
             tree: CallTree::new(CALL_TREE_NODES),
+            sites: Sites::default(),
             cpus: Vec::new(),
             tasks: Vec::new(),
             task_of: HashMap::new(),
@@ -106,6 +135,8 @@ impl Recorder {
             families: Vec::new(),
             counts: Counts::default(),
             active: false,
+            begun: 0,
+            recorded: 0,
             started: Instant::now(),
             filters_stack,
         }
@@ -243,7 +274,10 @@ impl Recorder {
     fn change_phase(&mut self, at: At) {
         self.charge(at);
         self.active = !self.active;
-        if self.active {
+        if !self.active {
+            self.recorded += self.charged() - self.begun;
+        } else {
+            self.begun = self.charged();
             let areas = self.names.per_cpu_areas(self.cpus.len());
             for (cpu, area) in self.cpus.iter_mut().zip(areas) {
                 cpu.own_data = area;
@@ -345,7 +379,7 @@ impl Recorder {
         let mut is_new = false;
         let id = study.lock_at(address, size_bytes, || {
             is_new = true;
-            let class = names.class(address, caller);
+            let class = names.class(address, caller, family);
             *class_numbers.entry(class).or_insert_with_key(|class| {
                 classes.push(class.clone());
                 classes.len() as u64 - 1
@@ -428,7 +462,7 @@ impl Recorder {
     /// An access while a section is open.
     #[inline]
     pub fn access(&mut self, cpu: usize, address: u64, size_bytes: u8, write: bool, site: u64, through_gs: bool) {
-        let Self { cpus, tasks, tree, filters_stack, .. } = self;
+        let Self { cpus, tasks, tree, sites, filters_stack, .. } = self;
         let cpu = &mut cpus[cpu];
         let per_cpu = through_gs || cpu.own_data.contains(&address);
         let context = match cpu.interrupt_depth {
@@ -439,7 +473,17 @@ impl Recorder {
             return;
         }
         let Context { log, stack, .. } = context;
-        log.access(address, size_bytes, write, per_cpu, || tree.child(stack.node(), site, false));
+        log.access(address, size_bytes, write, per_cpu, || sites.number(tree, stack.node(), site));
+    }
+
+    /// An access while no section is open.
+    #[inline]
+    pub fn access_outside(&mut self, cpu: usize, address: u64, size_bytes: u8, write: bool) {
+        let context = self.context(cpu);
+        if !context.is_on_stack(address) {
+            let thread = context.number;
+            self.study.access_outside(thread, address, size_bytes, write);
+        }
     }
 
     /// The running context talks to a device: all its open sections are marked.
@@ -463,7 +507,7 @@ impl Recorder {
     }
 
     /// The names of what sections conflict on.
-    pub fn names(&self) -> &KernelNames {
+    pub fn names(&self) -> &N {
         &self.names
     }
 
@@ -482,8 +526,13 @@ impl Recorder {
         self.thread_count
     }
 
-    /// Instructions that the kernel executed.
+    /// Instructions that the kernel executed while it was recorded.
     pub fn instructions(&self) -> u64 {
+        let since = if self.active { self.charged() - self.begun } else { 0 };
+        self.recorded + since
+    }
+
+    fn charged(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.charged).sum()
     }
 
@@ -501,5 +550,240 @@ impl Recorder {
             node = here.parent;
         }
         addresses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lock_study::{Exclusion, Fields, LockReport, Word};
+
+    /// Names every lock by its family, and no data.
+    struct NoNames;
+
+    impl Fields for NoNames {
+        fn field(&mut self, _lock_address: u64, ours: &Word, _theirs: &Word) -> u64 {
+            ours.number
+        }
+    }
+
+    impl LockNames for NoNames {
+        fn class(&mut self, _address: u64, _caller: u64, family: Family) -> Class {
+            Class { name: family.name().to_owned(), known: true }
+        }
+
+        fn per_cpu_areas(&mut self, count: usize) -> Vec<Range<u64>> {
+            (0..count as u64).map(|cpu| PER_CPU + cpu * 0x1000..PER_CPU + (cpu + 1) * 0x1000).collect()
+        }
+    }
+
+    const PER_CPU: u64 = 0xffff_8880_7d00_0000;
+    const LOCK: u64 = 0xffff_8880_0000_0100;
+    const DATA: u64 = 0xffff_8880_0000_2000;
+    const FUNCTION: u64 = 0xffff_ffff_8100_0000;
+    const TASKS: [TaskIdentity; 2] = [0xffff_8880_0100_0518, 0xffff_8880_0200_0518];
+    /// Stacks of the two tasks.
+    const STACKS: [u64; 2] = [0xffff_c900_0001_0000, 0xffff_c900_0010_0000];
+
+    /// Two virtual CPUs, each of which runs a task of its own.
+    struct Guest {
+        recorder: Recorder<NoNames>,
+        instructions: u64,
+    }
+
+    impl Guest {
+        fn new(filters_stack: bool) -> Self {
+            let options = Options { joins_generations: true, ..Options::default() };
+            let recorder = Recorder::new(NoNames, options, filters_stack);
+            let mut guest = Self { recorder, instructions: 0 };
+            for (cpu, task) in TASKS.into_iter().enumerate() {
+                guest.recorder.add_cpu(cpu);
+                guest.switch(cpu, task);
+            }
+            let at = guest.at(0);
+            guest.recorder.enter(at, Entry::Phase, FUNCTION);
+            guest
+        }
+
+        fn at(&mut self, cpu: usize) -> At {
+            self.instructions += 10;
+            At { cpu, instructions: self.instructions }
+        }
+
+        fn switch(&mut self, cpu: usize, identity: TaskIdentity) {
+            let at = self.at(cpu);
+            self.recorder.switch_task(at, identity);
+        }
+
+        fn ask(&mut self, cpu: usize, stack: u64, family: Family, may_fail: bool, touches: bool) {
+            let at = self.at(cpu);
+            self.recorder.call(cpu, stack + 0x3000, 0x77);
+            let exclusion = Exclusion::Exclusive;
+            self.recorder.enter(at, Entry::Acquire { family, exclusion, may_fail }, FUNCTION);
+            if touches {
+                self.recorder.atomic(at, LOCK, FUNCTION);
+            }
+            let at = self.at(cpu);
+            self.recorder.ret(at, stack + 0x3000);
+        }
+
+        fn acquire(&mut self, cpu: usize, stack: u64, family: Family) {
+            self.ask(cpu, stack, family, false, true);
+        }
+
+        fn touch(&mut self, cpu: usize, address: u64) {
+            self.recorder.access(cpu, address, 8, true, 0x99, false);
+        }
+
+        fn release(&mut self, cpu: usize, family: Family) {
+            let at = self.at(cpu);
+            self.recorder.exit(at, Exit::Release(family), LOCK);
+        }
+
+        fn section(&mut self, cpu: usize, addresses: &[u64]) {
+            self.acquire(cpu, STACKS[cpu], Family::Spin);
+            addresses.iter().for_each(|&address| self.touch(cpu, address));
+            self.release(cpu, Family::Spin);
+        }
+
+        fn report(&self) -> LockReport {
+            self.recorder.study().report(LockId(0))
+        }
+    }
+
+    #[test]
+    fn sections_of_two_tasks_are_compared_and_those_of_one_are_not() {
+        let mut guest = Guest::new(true);
+        guest.section(0, &[DATA]);
+        guest.section(0, &[DATA]);
+        assert_eq!(guest.report().pairs.compared, 0);
+        guest.section(1, &[DATA]);
+        let report = guest.report();
+        assert_eq!((report.acquires, report.pairs.compared, report.pairs.conflicting[0]), (3, 2, 2));
+    }
+
+    #[test]
+    fn a_tasks_stack_is_left_out_if_asked_for() {
+        for (filters_stack, conflicting) in [(true, 0), (false, 1)] {
+            let mut guest = Guest::new(filters_stack);
+            for cpu in 0..2 {
+                // The memory of a stack is used again for another task's.
+                guest.acquire(cpu, STACKS[0], Family::Spin);
+                guest.recorder.call(cpu, STACKS[0] + 0x2f00, 0x78);
+                guest.touch(cpu, STACKS[0] + 0x2e00);
+                guest.release(cpu, Family::Spin);
+            }
+            assert_eq!(guest.report().pairs.conflicting[0], conflicting, "{filters_stack}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_fails_is_no_acquire() {
+        let mut guest = Guest::new(true);
+        guest.ask(0, STACKS[0], Family::Spin, true, false);
+        guest.acquire(0, STACKS[0], Family::Spin);
+        guest.ask(1, STACKS[1], Family::Spin, true, true);
+        assert_eq!((guest.report().acquires, guest.recorder.counts().failed, guest.recorder.counts().calls), (1, 2, 3));
+    }
+
+    #[test]
+    fn an_interrupt_adds_nothing_to_the_section_that_it_interrupts() {
+        let mut guest = Guest::new(true);
+        guest.section(1, &[DATA]);
+        guest.acquire(0, STACKS[0], Family::Spin);
+        let at = guest.at(0);
+        guest.recorder.enter(at, Entry::Interrupt, FUNCTION);
+        guest.touch(0, DATA);
+        let at = guest.at(0);
+        guest.recorder.enter(at, Entry::Exception, FUNCTION);
+        guest.recorder.enter(at, Entry::HandlerEnd, FUNCTION);
+        guest.touch(0, DATA);
+        guest.recorder.enter(at, Entry::HandlerEnd, FUNCTION);
+        guest.release(0, Family::Spin);
+        let report = guest.report();
+        assert_eq!((report.pairs.compared, report.pairs.conflicting[0]), (1, 0));
+        assert!(report.hold.total.instructions < 60, "{:?}", report.hold);
+    }
+
+    #[test]
+    fn a_spin_lock_goes_to_the_next_task_and_a_mutex_stays() {
+        let mut guest = Guest::new(true);
+        guest.acquire(0, STACKS[0], Family::Spin);
+        guest.switch(0, 0xffff_8880_0300_0518);
+        guest.release(0, Family::Spin);
+        let report = guest.report();
+        assert_eq!((report.handed_over, report.sections, report.releases_without_acquire), (1, 1, 0));
+
+        let mut guest = Guest::new(true);
+        guest.acquire(0, STACKS[0], Family::Mutex);
+        guest.switch(0, 0xffff_8880_0300_0518);
+        guest.touch(0, DATA);
+        guest.switch(1, TASKS[0]); // the task goes on elsewhere
+        guest.release(1, Family::Mutex);
+        let report = guest.report();
+        assert_eq!((report.handed_over, report.sections, report.set_bytes), (0, 1, 0));
+    }
+
+    #[test]
+    fn a_store_to_its_word_makes_a_lock_anew() {
+        let mut guest = Guest::new(true);
+        guest.section(0, &[DATA]);
+        guest.recorder.store(LOCK - 4, 8);
+        guest.section(1, &[DATA]);
+        let report = guest.report();
+        assert_eq!((report.generations, report.acquires, report.pairs.compared), (2, 2, 0));
+    }
+
+    #[test]
+    fn a_section_is_compared_with_the_one_that_it_waited_for() {
+        let mut guest = Guest::new(true);
+        guest.acquire(0, STACKS[0], Family::Spin);
+        guest.touch(0, DATA);
+        guest.recorder.call(1, STACKS[1] + 0x3000, 0x77);
+        let at = guest.at(1);
+        let acquire = Entry::Acquire { family: Family::Spin, exclusion: Exclusion::Exclusive, may_fail: false };
+        guest.recorder.enter(at, acquire, FUNCTION);
+        guest.recorder.atomic(at, LOCK, FUNCTION);
+        guest.recorder.enter(at, Entry::Wait, FUNCTION + 0x100);
+        guest.release(0, Family::Spin);
+        let at = guest.at(1);
+        guest.recorder.ret(at, STACKS[1] + 0x3000);
+        guest.touch(1, DATA);
+        guest.release(1, Family::Spin);
+        let report = guest.report();
+        assert_eq!((report.contended, report.contended_compared, report.contended_conflicts), (1, 1, 1));
+    }
+
+    #[test]
+    fn data_of_the_own_processor_count_apart() {
+        let mut guest = Guest::new(true);
+        guest.section(0, &[PER_CPU + 0x10]);
+        guest.switch(0, TASKS[1]);
+        guest.acquire(0, STACKS[1], Family::Spin);
+        guest.touch(0, PER_CPU + 0x10);
+        guest.release(0, Family::Spin);
+        let pairs = guest.report().pairs;
+        assert_eq!((pairs.conflicting[0], pairs.conflicting_without_per_cpu[0]), (1, 0));
+    }
+
+    #[test]
+    fn sections_that_touched_devices_conflict() {
+        let mut guest = Guest::new(true);
+        for (cpu, stack) in STACKS.into_iter().enumerate() {
+            guest.acquire(cpu, stack, Family::Spin);
+            guest.recorder.touch_device(cpu);
+            guest.release(cpu, Family::Spin);
+        }
+        assert_eq!((guest.report().device_sections, guest.report().pairs.conflicting[0]), (2, 1));
+    }
+
+    #[test]
+    fn an_access_without_a_lock_is_held_against_the_last_section() {
+        let mut guest = Guest::new(true);
+        guest.recorder.access_outside(1, DATA, 8, true);
+        guest.section(0, &[DATA]);
+        guest.recorder.access_outside(0, DATA, 8, true);
+        guest.recorder.access_outside(1, DATA, 8, false);
+        assert_eq!((guest.report().outside_reads, guest.report().outside_writes), (1, 0));
     }
 }

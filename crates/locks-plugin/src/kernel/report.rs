@@ -7,13 +7,14 @@ use lock_study::{FieldReport, LockId, LockReport};
 use serde_json::json;
 
 use super::functions::{Family, Functions};
+use super::names::KernelNames;
 use super::recorder::Recorder;
 use crate::report::{ClassRecord, FieldRecord, LockRecord, Record, Source, StackRecord};
 
 /// Locks of a class that are told one by one: those that were held longest.
 const INSTANCE_LIMIT: usize = 32;
 
-impl Recorder {
+impl Recorder<KernelNames> {
     /// Writes the record to a file; a failure is one line on standard error.
     pub fn write_report(&mut self, functions: &Functions, out: &Path) {
         if let Err(error) = self.record(functions).write(out) {
