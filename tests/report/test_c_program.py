@@ -208,10 +208,10 @@ def test_literals_and_comments_hold_any_text(text: str) -> None:
     assert literal.isprintable()
     assert "??" not in literal
     assert '"' not in literal[1:-1].replace("\\\\", "").replace('\\"', "")
-    comment = "\n".join(comment_lines(text))
+    comment = "".join(comment_lines(text))
     assert comment.isascii()
     assert not {"*/", "/*", "??"} & {comment[index : index + 2] for index in range(len(comment))}
-    assert all(line.startswith(" *") for line in comment.split("\n"))
+    assert all(line.startswith(" *") and line.index("\n") == len(line) - 1 for line in comment_lines(text))
 
 
 @given(st.text(st.characters(codec=None)), st.text(st.characters(codec=None)))

@@ -5,7 +5,7 @@ Every function returns text that is safe to show (see `commutant.report.text`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from commutant.mtrace.finding import Access, Finding
 from commutant.report.text import safe_text
@@ -60,7 +60,12 @@ def place_text(call: PlacedCall) -> str:
 
 def headline(test: TestCase) -> str:
     """All calls side by side: `link(old=n0, new=n1) ∥ rename(src=n0, dst=n2)`."""
-    return " ∥ ".join(map(call_text, test.calls))
+    return side_by_side(map(call_text, test.calls))
+
+
+def side_by_side(calls: Iterable[str]) -> str:
+    """The calls of a headline."""
+    return " ∥ ".join(calls)
 
 
 def placement_text(test: TestCase) -> str:
@@ -94,12 +99,15 @@ def same_in_every_order(test: TestCase) -> bool:
     return all(order.outcomes == test.orders[0].outcomes for order in test.orders)
 
 
-def step_texts(steps: Sequence[Step], processes: int) -> list[str]:
-    """Set-up steps and their results: `open(name=n0, creat) → 0`; the process is named where there are several."""
-    return [
-        f"{call_text(step)} → {value_text(step.result)}{_in_process(step.process) if processes > 1 else ''}"
-        for step in steps
-    ]
+def step_text(step: Step, names_process: bool) -> str:
+    """A set-up step and its result: `open(name=n0, creat) → 0`; the process is named where there are several."""
+    in_process = f"  (process {step.process})" if names_process else ""
+    return f"{result_text(step, step.result)}{in_process}"
+
+
+def result_text(step: PlacedCall | Step, result: Value) -> str:
+    """A call and what it returned: `stat(name=n0) → ENOENT`."""
+    return f"{call_text(step)} → {value_text(result)}"
 
 
 def order_text(test: TestCase, order: Order) -> str:
@@ -107,20 +115,6 @@ def order_text(test: TestCase, order: Order) -> str:
     names = [call.call for call in test.calls]
     shown = [safe_text(names[index]) + (f" {index}" if names.count(names[index]) > 1 else "") for index in order.order]
     return ", then ".join(shown)
-
-
-def outcome_texts(test: TestCase, order: Order) -> list[tuple[list[str], list[str]]]:
-    """Per acceptable outcome of an order: the result of each call, and each line of the observation."""
-    return [
-        (
-            [value_text(result) for result in outcome.results],
-            [
-                f"{call_text(step)} → {value_text(result)}"
-                for step, result in zip(test.observe, outcome.observation, strict=True)
-            ],
-        )
-        for outcome in order.outcomes
-    ]
 
 
 def access_text(access: Access) -> str:
@@ -141,7 +135,3 @@ def process_count(test: TestCase) -> int:
     """Processes that the test needs: those of its calls, set-up and observation."""
     steps: tuple[PlacedCall | Step, ...] = (*test.calls, *test.setup, *test.observe)
     return len({step.process for step in steps})
-
-
-def _in_process(process: int) -> str:
-    return f"  (process {process})"

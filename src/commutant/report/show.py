@@ -16,12 +16,12 @@ from commutant.report.describe import (
     access_text,
     call_text,
     order_text,
-    outcome_texts,
     place_text,
     process_count,
+    result_text,
     same_in_every_order,
     sentence,
-    step_texts,
+    step_text,
 )
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
@@ -41,8 +41,9 @@ def print_test(test: TestCase, console: Console, judged: JudgedTest | None = Non
     _print(console, Text(f"Level {safe_text(test.level)}, path {test.path}", style="dim"))
     if test.setup:
         _heading(console, "Set-up")
-        for index, step in enumerate(step_texts(test.setup, process_count(test))):
-            _print(console, Text(f"  {index}  {step}"))
+        names_process = process_count(test) > 1
+        for index, step in enumerate(test.setup):
+            _print(console, Text(f"  {index}  {step_text(step, names_process)}"))
     _heading(console, "Calls")
     for index, call in enumerate(test.calls):
         _print(console, Text(f"  {index}  {call_text(call)}").append(f"   {place_text(call)}", style="dim"))
@@ -70,12 +71,12 @@ def _expected(test: TestCase) -> Iterator[Text]:
     orders = test.orders[:1] if same_in_every_order(test) else test.orders
     for order in orders:
         heading = "in every order" if len(orders) < len(test.orders) else order_text(test, order)
-        for number, (results, observation) in enumerate(outcome_texts(test, order)):
+        for number, outcome in enumerate(order.outcomes):
             yield Text(f"  {heading if number == 0 else 'or'}", style="italic")
-            for call, result in zip(test.calls, results, strict=True):
-                yield Text(f"    {call_text(call)} → {result}")
-            for line in observation:
-                yield Text(f"    then {line}", style="dim")
+            for call, result in zip(test.calls, outcome.results, strict=True):
+                yield Text(f"    {result_text(call, result)}")
+            for step, result in zip(test.observe, outcome.observation, strict=True):
+                yield Text(f"    then {result_text(step, result)}", style="dim")
 
 
 def _print_judgement(judged: JudgedTest, console: Console) -> None:

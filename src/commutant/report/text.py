@@ -21,7 +21,7 @@ def safe_text(text: str, limit: int = LONGEST_TEXT) -> str:
     """The text on one line, invisible and unassigned characters as escapes, cut after `limit` characters."""
     shown = text if len(text) <= limit else text[:limit]
     if not shown.isascii() or not shown.isprintable():
-        shown = "".join(map(_safe_character, shown))
+        shown = shown.translate(_SAFE_FORMS)
     return shown if len(text) <= limit else f"{shown}… ({len(text):,} characters)"
 
 
@@ -44,11 +44,18 @@ def percent(fraction: float) -> str:
     return f"{fraction:.0%}".replace("%", " %")
 
 
-def _safe_character(character: str) -> str:
-    if unicodedata.category(character) not in _UNSAFE_CATEGORIES:
-        return character
-    code = ord(character)
-    simple = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character)
-    if simple:
-        return simple
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+class _SafeForms(dict[int, str]):
+    """How characters are shown, by their code; filled as they are met."""
+
+    def __missing__(self, code: int) -> str:
+        if unicodedata.category(chr(code)) not in _UNSAFE_CATEGORIES:
+            form = chr(code)
+        elif code < 0x100:
+            form = f"\\x{code:02x}"
+        else:
+            form = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+        self[code] = form
+        return form
+
+
+_SAFE_FORMS = _SafeForms({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})

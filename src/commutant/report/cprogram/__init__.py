@@ -4,6 +4,6 @@
 `templates/c`; `literal` writes text that a C compiler reads as meant, whatever it holds.
 """
 
-from commutant.report.cprogram.program import c_program, c_program_blocks, expected_text
+from commutant.report.cprogram.program import Programs, c_program, expected_text
 
-__all__ = ["c_program", "c_program_blocks", "expected_text"]
+__all__ = ["Programs", "c_program", "expected_text"]

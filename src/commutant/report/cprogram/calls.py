@@ -5,9 +5,9 @@ A call that is new to this table needs one entry here and one file for its funct
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from commutant.errors import UsageError
@@ -200,27 +200,27 @@ def invocation(call: str, args: Mapping[str, Value]) -> str:
     return f"do_{found.source}({', '.join(('result', *(argument.text(args) for argument in found.arguments)))})"
 
 
-def definition(found: CCall, results: Sequence[Value]) -> str:
-    """The C function of a call that returns, in this test, results of these kinds.
+def result_items(found: CCall, result: Value) -> Mapping[str, str]:
+    """For a result of a call that is a structure: per field, the line of the C function that tells it.
 
     Raises UsageError for a result that the function cannot give, such as a field that it does not know.
     """
-    items: dict[str, str] = {}
-    for value in results:
-        match value:
-            case {"errno": _} | {"signal": _} | None:
-                continue
-            case {"struct": Mapping() as struct} if found.fields and set(struct) <= set(found.fields):
-                for name, content in struct.items():
-                    items[name] = _add_item(name, content, found.fields[name])
-            case int() if not found.fields and not isinstance(value, bool):
-                continue
-            case {"sort": str(), "id": int()} | {"seq": list()} if found.posix and not found.fields:
-                continue
-            case _:
-                raise UsageError(f"a C program cannot check the result {value!r:.80} of {found.source} (use --as json)")
-    source = template(f"calls/{found.source}.c")
-    return source.replace("@FIELDS@", "\n".join(items.values()) or "    (void)result;")
+    match result:
+        case {"errno": _} | {"signal": _} | None:
+            return {}
+        case {"struct": Mapping() as struct} if found.fields and set(struct) <= set(found.fields):
+            return {name: _add_item(name, content, found.fields[name]) for name, content in struct.items()}
+        case int() if not found.fields and not isinstance(result, bool):
+            return {}
+        case {"sort": str(), "id": int()} | {"seq": list()} if found.posix and not found.fields:
+            return {}
+    raise UsageError(f"a C program cannot check the result {result!r:.80} of {found.source} (use --as json)")
+
+
+@lru_cache(maxsize=1 << 10)
+def definition(source: str, items: str) -> str:
+    """The C function of a call whose results are told by the lines `items`, perhaps none."""
+    return template(f"calls/{source}.c").replace("@FIELDS@", items or "    (void)result;")
 
 
 @cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Iterator
 from functools import lru_cache
 
 from commutant.report.text import safe_text
@@ -25,12 +24,16 @@ def string_literal(text: str) -> str:
     return '"' + "".join(_literal_byte(byte) for byte in text.encode("utf-8", "backslashreplace")) + '"'
 
 
-def comment_lines(text: str) -> Iterator[str]:
+@lru_cache(maxsize=1 << 14)
+def comment_lines(text: str) -> tuple[str, ...]:
     """The text as lines of the inside of a `/* */` comment, each behind ` * `."""
-    shown = safe_text(text).translate(_ASCII_FORMS).encode("ascii", "backslashreplace").decode()
+    shown = safe_text(text)
+    if not shown.isascii():
+        shown = shown.translate(_ASCII_FORMS).encode("ascii", "backslashreplace").decode()
     shown = shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
-    for line in textwrap.wrap(shown, _COMMENT_WIDTH, break_long_words=True) or [""]:
-        yield f" * {line}".rstrip()
+    fits = len(shown) <= _COMMENT_WIDTH
+    lines = [shown] if fits else textwrap.wrap(shown, _COMMENT_WIDTH, break_long_words=True)
+    return tuple(f" * {line}".rstrip() + "\n" for line in lines)
 
 
 def file_name(name: str) -> str:

@@ -28,27 +28,29 @@ from typing import Generic, TypeVar
 from commutant.errors import UsageError
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.verdict import Outcome
-from commutant.report.cprogram import c_program_blocks
+from commutant.report.cprogram import Programs
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import (
     access_fields,
     access_text,
     call_text,
-    headline,
     order_text,
-    outcome_texts,
     place_text,
     placement_text,
     process_count,
+    result_text,
     same_in_every_order,
     sentence,
-    step_texts,
+    side_by_side,
+    step_text,
+    value_text,
 )
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import Technique, hint
+from commutant.report.once import Once
 from commutant.report.ranking import SharedVariable
 from commutant.report.text import safe_lines, safe_text
-from commutant.testgen.testcase import TestCase
+from commutant.testgen.testcase import Order, Step, TestCase, Value
 
 SCHEMA_VERSION = 1
 
@@ -86,8 +88,16 @@ class Pack:
         self._accesses: Table[tuple[int, ...]] = Table()
         self._lines: Table[tuple[object, ...]] = Table()
         self._findings: Table[tuple[int, ...]] = Table()
-        # By identity: tests share one object per distinct finding, which is kept so that no other takes its place.
-        self._met: dict[tuple[int, bool], tuple[int, Finding]] = {}
+        self._programs = Programs()
+        # What tests share has its index once, among strings, lists and findings.
+        self._call_text = Once(call_text)
+        self._place = Once(lambda call: self._strings.add(place_text(call)))
+        self._setup_step = Once(lambda step: self._strings.add(step_text(step, names_process=False)))
+        self._setup_step_of_process = Once(lambda step: self._strings.add(step_text(step, names_process=True)))
+        self._result = Once(lambda step, result: self._strings.add(result_text(step, result)))
+        self._results = Once(self._new_results)
+        self._observation = Once(self._new_observation)
+        self._finding = Once(self._new_finding)
         self._sets: dict[tuple[str, ...], int] = {}
         self._variable_names = unique_names([variable.name for variable in ranking])
         self._variables = {variable.name: index for index, variable in enumerate(ranking)}
@@ -96,6 +106,8 @@ class Pack:
     def add(self, test: TestCase, judged: JudgedTest | None, before: JudgedTest | None = None) -> None:
         """Adds one test, as the run judged it and as an earlier one did."""
         program, refusal = self._program(test)
+        calls = list(map(self._call_text, test.calls))
+        setup_step = self._setup_step_of_process if process_count(test) > 1 else self._setup_step
         details = [one.detail for one in (judged, before) if one and one.detail]
         row: dict[str, object] = {
             "id": safe_text(test.id),
@@ -103,13 +115,13 @@ class Pack:
             "outcome": _OUTCOMES.index(judged.outcome) if judged else -1,
             "before": _OUTCOMES.index(before.outcome) if before else -1,
             "class": self._string(test.equivalence_class),
-            "headline": self._strings.add(headline(test)),
+            "headline": self._strings.add(side_by_side(calls)),
             "placement": self._strings.add(placement_text(test)),
             "sentence": self._strings.add(sentence(test)),
             "detail": self._strings.add(safe_lines(details[0] if details else "")),
-            "calls": self._list([call_text(call) for call in test.calls]),
-            "places": self._list([place_text(call) for call in test.calls]),
-            "setup": self._list(step_texts(test.setup, process_count(test))),
+            "calls": self._lists.add(tuple(map(self._strings.add, calls))),
+            "places": self._lists.add(tuple(map(self._place, test.calls))),
+            "setup": self._lists.add(tuple(map(setup_step, test.setup))),
             "orders": self._order(test),
             "program": program,
             "refusal": self._string(refusal),
@@ -151,9 +163,6 @@ class Pack:
     def _string(self, text: str) -> int:
         return self._strings.add(safe_text(text))
 
-    def _list(self, texts: Sequence[str]) -> int:
-        return self._lists.add(tuple(map(self._strings.add, texts)))
-
     def _set(self, calls: tuple[str, ...]) -> int:
         return self._sets.setdefault(calls, len(self._sets))
 
@@ -163,18 +172,27 @@ class Pack:
             tuple(
                 (
                     self._strings.add("in every order" if same and len(test.orders) > 1 else order_text(test, order)),
-                    tuple(
-                        (self._list(results), self._list(observation))
-                        for results, observation in outcome_texts(test, order)
-                    ),
+                    self._outcomes(test, order),
                 )
                 for order in (test.orders[:1] if same else test.orders)
             )
         )
 
+    def _outcomes(self, test: TestCase, order: Order) -> tuple[tuple[int, int], ...]:
+        return tuple(
+            (self._results(outcome.results), self._observation(outcome.observation, *test.observe))
+            for outcome in order.outcomes
+        )
+
+    def _new_results(self, results: Sequence[Value]) -> int:
+        return self._lists.add(tuple(self._strings.add(value_text(result)) for result in results))
+
+    def _new_observation(self, results: Sequence[Value], *steps: Step) -> int:
+        return self._lists.add(tuple(map(self._result, steps, results)))
+
     def _program(self, test: TestCase) -> tuple[list[int], str]:
         try:
-            return [self._blocks.add(tuple(map(self._parts.add, block))) for block in c_program_blocks(test)], ""
+            return [self._blocks.add(tuple(map(self._parts.add, block))) for block in self._programs.blocks(test)], ""
         except UsageError as error:
             return [], str(error)
 
@@ -183,13 +201,6 @@ class Pack:
             return []
         failing = has_failing_call(judged)
         return [self._finding(finding, failing) for finding in judged.findings]
-
-    def _finding(self, finding: Finding, failing: bool) -> int:
-        key = id(finding), failing
-        known = self._met.get(key)
-        if known is None:
-            known = self._met[key] = self._new_finding(finding, failing), finding
-        return known[0]
 
     def _new_finding(self, finding: Finding, failing: bool) -> int:
         fields = access_fields(finding)

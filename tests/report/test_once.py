@@ -1,0 +1,23 @@
+"""What tests share is made once, and never mistaken for something else."""
+
+from __future__ import annotations
+
+from commutant.report.once import Once
+
+
+def test_same_objects_are_made_once_and_equal_ones_apart() -> None:
+    made: list[tuple[object, ...]] = []
+
+    def make(*objects: object) -> int:
+        made.append(objects)
+        return len(made)
+
+    once = Once(make)
+    one, equal = {"a": [1]}, {"a": [1]}
+    assert [once(one), once(one), once(equal), once(one, equal), once(equal, one), once(one)] == [1, 1, 2, 3, 4, 1]
+    assert made == [(one,), (equal,), (one, equal), (equal, one)]
+
+
+def test_an_object_that_nobody_else_keeps_does_not_lend_its_identity_to_the_next() -> None:
+    once = Once(lambda item: item["number"])
+    assert [once({"number": number}) for number in range(100)] == list(range(100))
