@@ -145,6 +145,17 @@ OWN = {
 """A type that only the file system's module has, and a function of it."""
 
 
+@pytest.mark.long
+def test_mount_options_reach_the_file_system() -> None:
+    """ext4 without delayed allocation and with times of access: both kinds of options are taken."""
+    target = LinuxTarget("linux:fs=ext4", Options("ext4", mount="strictatime,nodelalloc"))
+    try:
+        target.start(lambda _: None, 2)
+        assert "commutant.mount=strictatime,nodelalloc" in str(target.describe()["kernel_command_line"])
+    finally:
+        target.close()
+
+
 def test_types_and_functions_of_modules_are_named(target: LinuxTarget) -> None:
     (session,) = target.sessions(1)
     records = list(session.run([Job(CREATE_CREATE, order) for order in (0, 1, 0, 1)]))

@@ -21,6 +21,23 @@ const MODULES: &str = "/modules";
 const DISK_CONTENT: &str = "/disk";
 const DISK: &str = "/dev/ram0";
 
+/// Mount options that are no text of the file system's own but flags of mount(2).
+const FLAGS: [(&str, libc::c_ulong); 8] = [
+    ("noatime", libc::MS_NOATIME),
+    ("relatime", libc::MS_RELATIME),
+    ("strictatime", libc::MS_STRICTATIME),
+    ("nodiratime", libc::MS_NODIRATIME),
+    ("lazytime", MS_LAZYTIME),
+    ("sync", libc::MS_SYNCHRONOUS),
+    ("dirsync", libc::MS_DIRSYNC),
+    ("silent", libc::MS_SILENT),
+];
+const MS_LAZYTIME: libc::c_ulong = 1 << 25;
+
+/// What says when times of access are noted. Without any of these they are not: with the kernel's default (relatime) the
+/// first read of a file that a set-up has just written notes one if the clock has ticked in between, which is luck.
+const ACCESS_TIMES: libc::c_ulong = libc::MS_NOATIME | libc::MS_RELATIME | libc::MS_STRICTATIME;
+
 /// Where the layers of overlay lie.
 const LAYERS: &str = "/layers";
 const LAYER_OPTIONS: &str = "lowerdir=/layers/lower,upperdir=/layers/upper,workdir=/layers/work";
@@ -44,39 +61,22 @@ pub fn load_modules(command_line: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Words of mount options about access times, and the flags that the kernel wants in their place (mount(2)).
-const ACCESS_TIMES: [(&str, libc::c_ulong); 3] =
-    [("noatime", libc::MS_NOATIME), ("relatime", libc::MS_RELATIME), ("strictatime", libc::MS_STRICTATIME)];
-
 /// Fills the disk, if the host gave any content, and mounts the file system on a new directory. Of overlay's layers the
 /// upper one gets all that is made.
-///
-/// Where the options say nothing of access times, reading leaves them alone. The kernel's own default (`relatime`) writes
-/// the time of a read if the file was changed since the last one *and* the clock has ticked meanwhile: in a window that
-/// begins less than a tick behind its set-up that is chance, and so would be whether reads conflict.
 ///
 /// # Errors
 /// There is no RAM disk, or the kernel does not mount the file system.
 pub fn mount_under_test(kind: &str, options: &str, directory: &str) -> io::Result<()> {
     let has_disk = fill_disk()?;
-    let (access_time_flag, options) = split_access_times(options);
     if kind != "overlay" {
-        return mount_with(access_time_flag, if has_disk { DISK } else { "windows" }, directory, kind, &options);
+        return mount(if has_disk { DISK } else { "windows" }, directory, kind, options);
     }
     mount("layers", LAYERS, "tmpfs", "")?;
     for layer in ["lower", "upper", "work"] {
         fs::create_dir(Path::new(LAYERS).join(layer))?;
     }
     let options = if options.is_empty() { LAYER_OPTIONS.to_owned() } else { format!("{LAYER_OPTIONS},{options}") };
-    mount_with(access_time_flag, "windows", directory, kind, &options)
-}
-
-/// The flag for access times that mount options ask for, and the other options.
-fn split_access_times(options: &str) -> (libc::c_ulong, String) {
-    let flag_of = |word: &str| ACCESS_TIMES.iter().find(|entry| entry.0 == word).map(|entry| entry.1);
-    let flag = options.split(',').rev().find_map(flag_of).unwrap_or(libc::MS_NOATIME);
-    let others: Vec<&str> = options.split(',').filter(|word| flag_of(word).is_none()).collect();
-    (flag, others.join(","))
+    mount("windows", directory, kind, &options)
 }
 
 /// Mounts a file system on a directory, which is made if it is missing.
@@ -84,12 +84,9 @@ fn split_access_times(options: &str) -> (libc::c_ulong, String) {
 /// # Errors
 /// As the kernel says; the text names both.
 pub fn mount(source: &str, directory: &str, kind: &str, options: &str) -> io::Result<()> {
-    mount_with(0, source, directory, kind, options)
-}
-
-fn mount_with(flags: libc::c_ulong, source: &str, directory: &str, kind: &str, options: &str) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    let [source, target, kind_text, data] = [source, directory, kind, options].map(CString::new);
+    let (flags, data) = flags_and_data(options);
+    let [source, target, kind_text, data] = [source, directory, kind, &data].map(CString::new);
     let (source, target, kind_text, data) = (source?, target?, kind_text?, data?);
     // SAFETY: four live texts.
     let result =
@@ -117,6 +114,21 @@ fn fill_disk() -> io::Result<bool> {
     }
     disk.sync_all()?;
     Ok(true)
+}
+
+/// Mount options as mount(2) wants them: the flags, and what is left for the file system.
+fn flags_and_data(options: &str) -> (libc::c_ulong, String) {
+    let (mut flags, mut data) = (0, Vec::new());
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match FLAGS.iter().find(|(name, _)| *name == option) {
+            Some((_, flag)) => flags |= flag,
+            None => data.push(option),
+        }
+    }
+    if flags & ACCESS_TIMES == 0 {
+        flags |= libc::MS_NOATIME;
+    }
+    (flags, data.join(","))
 }
 
 fn explain(what: &str, error: &io::Error) -> io::Error {
@@ -159,16 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn access_times_stay_unless_the_options_say_otherwise() {
-        for (options, flag, others) in [
-            ("", libc::MS_NOATIME, ""),
-            ("size=1m", libc::MS_NOATIME, "size=1m"),
-            ("relatime", libc::MS_RELATIME, ""),
-            ("data=journal,strictatime,sync", libc::MS_STRICTATIME, "data=journal,sync"),
-            ("relatime,noatime", libc::MS_NOATIME, ""),
-        ] {
-            assert_eq!(split_access_times(options), (flag, others.to_owned()), "{options}");
-        }
+    fn mount_options_are_flags_or_the_file_system_s() {
+        let none = libc::MS_NOATIME;
+        assert_eq!(flags_and_data(""), (none, String::new()));
+        assert_eq!(
+            flags_and_data("data=journal,sync,size=1m"),
+            (none | libc::MS_SYNCHRONOUS, "data=journal,size=1m".into())
+        );
+        assert_eq!(flags_and_data("relatime,lazytime"), (libc::MS_RELATIME | MS_LAZYTIME, String::new()));
     }
 
     #[test]
