@@ -92,9 +92,9 @@ def test_the_model_in_the_readme_is_the_one_that_ships(tmp_path: Path) -> None:
     assert written["sets"] == shipped["sets"]
 
 
-def test_the_readme_shows_the_heat_maps() -> None:
+def test_the_readme_shows_the_heat_maps_of_two_runs() -> None:
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text())
-    assert pictures == ["docs/heatmap.svg", "docs/heatmap-scalefs.svg"]
+    assert pictures == ["docs/figure6.svg"]
     for picture in pictures:
         assert (ROOT / picture).read_bytes().lstrip().startswith(b"<svg")
 
