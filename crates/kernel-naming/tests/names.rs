@@ -14,6 +14,7 @@ const SYMBOLS: &str = "\
 0000000000001000 A irq_stack_backing_store
 0000000000002000 A runqueues
 0000000000002040 A counter
+0000000000002080 A bases
 0000000000003000 A __per_cpu_end
 ffffffff81000000 T vfs_open
 ffffffff81000100 t d_walk.part.0
@@ -260,6 +261,17 @@ fn the_accessing_function_tells_what_a_union_is_used_for() {
     let unknown = slab("kmalloc-64", "");
     let side = Side { capture: &unknown, address: OBJECT, size_bytes: 8, function: "kfree" };
     assert!(!namer.name_pair(side, side).known, "a free object of no type");
+}
+
+#[test]
+fn names_elements_of_a_per_cpu_array_alike() {
+    let namer = namer();
+    let mut capture = of_kind(CaptureKind::PerCpu);
+    for (offset, expected) in [(0, "lock"), (8, "nr_running"), (16, "lock"), (24, "nr_running")] {
+        capture.object = 0x2080 + offset;
+        let name = namer.name(&capture, capture.address, 4);
+        assert_eq!(parts(&name), ("per-CPU bases[]", expected, expected));
+    }
 }
 
 #[test]

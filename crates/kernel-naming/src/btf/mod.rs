@@ -171,6 +171,14 @@ impl KernelTypes {
         self.variables.get(name).copied()
     }
 
+    /// The element's type of an array, and how many bytes it has (more than none).
+    #[must_use]
+    pub fn array_element(&self, id: TypeId) -> Option<(TypeId, u64)> {
+        let Shape::Array { element, .. } = self.shape(self.strip(id)) else { return None };
+        let stride = self.size_bytes(element).filter(|stride| *stride > 0)?;
+        Some((element, stride))
+    }
+
     /// The value of an enumerator, by the names of its enumeration and itself.
     #[must_use]
     pub fn enumerator(&self, enumeration: &str, name: &str) -> Option<i64> {

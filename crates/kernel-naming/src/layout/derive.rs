@@ -7,7 +7,7 @@
 
 use super::known::{
     ARRAYS, CONTAINERS, CONTROLLERS, FDTABLE_LEAST_FILES, FILE_POINTERS, FILE_SYSTEMS, NODES, OPEN_FILES,
-    PER_CPU_OBJECTS, PER_CPU_POINTERS, POINTER_ARRAY_LIMIT, REGIONS,
+    PER_CPU_OBJECTS, PER_CPU_POINTERS, POINTER_ARRAY_LIMIT, REGIONS, ZONE_PER_CPU_POINTERS,
 };
 use super::pointers::{Edge, EdgeKind, Guard, Region, Root, RootKind, TYPE_NAME_LIMIT_BYTES, TypeEntry};
 use super::text::LAYOUT_VERSION;
@@ -270,6 +270,7 @@ impl Graph<'_> {
             let target = self.structure(target).or_else(|| self.index(target, 4));
             self.add_edge(structure, field, EdgeKind::PerCpu, target, None);
         }
+        self.add_zone_edges();
         for (structure, field, description, size_bytes) in ARRAYS {
             let target = self.structure(description).or_else(|| self.index(description, *size_bytes));
             self.add_edge(structure, field, EdgeKind::Pointer, target, None);
@@ -307,6 +308,27 @@ impl Graph<'_> {
         }
     }
 
+    /// The per-CPU pointers of a node's zones, which are embedded in it as an array.
+    fn add_zone_edges(&mut self) {
+        let types = self.source.types;
+        let (Some(zones), Some(zone_bytes)) = (types.member("pglist_data", "node_zones"), types.structure_size("zone"))
+        else {
+            return;
+        };
+        let Some(source) = self.structure("pglist_data") else { return };
+        for (field, target) in ZONE_PER_CPU_POINTERS {
+            let (Ok(offset), Some(target)) = (self.source.offset("zone", field), self.structure(target)) else {
+                continue;
+            };
+            let count = zones.size_bytes.checked_div(zone_bytes).unwrap_or(0);
+            for index in 0..count.min(u64::from(POINTER_ARRAY_LIMIT) * 2) {
+                let offset_bytes = (zones.offset_bytes + index * zone_bytes + offset) as u32;
+                let kind = EdgeKind::PerCpu;
+                self.edges.push(Edge { source, kind, offset_bytes, target, target_offset_bytes: 0, guard: None });
+            }
+        }
+    }
+
     fn add_root(&mut self, kind: RootKind, variable: &str, structure: &str) {
         if let (Some(address), Some(target)) = (self.source.symbols.address(variable), self.structure(structure)) {
             self.roots.push(Root { kind, target, address });
@@ -332,6 +354,9 @@ impl Graph<'_> {
         self.add_root(RootKind::Pointers(POINTER_ARRAY_LIMIT), "node_data", "pglist_data");
         if let Ok(offset) = self.source.offset("super_block", "s_list") {
             self.add_root(RootKind::List(offset as u32), "super_blocks", "super_block");
+        }
+        if let Ok(offset) = self.source.offset("workqueue_struct", "list") {
+            self.add_root(RootKind::List(offset as u32), "workqueues", "workqueue_struct");
         }
         // All tasks, of which `init_task` is the head; last, since most of them have nothing to do with a window.
         if let Some(target) = self.structure("task_struct") {

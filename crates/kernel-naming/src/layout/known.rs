@@ -75,6 +75,9 @@ pub(super) const NODES: &[&str] = &[
     "socket_wq",
     "unix_address",
     "percpu_counter",
+    "workqueue_struct",
+    "pool_workqueue",
+    "worker_pool",
 ];
 
 /// `super_block.s_fs_info` is a `void *`; the operations tell the file system.
@@ -103,7 +106,12 @@ pub(super) const PER_CPU_POINTERS: &[(&str, &str, &str)] = &[
     ("shmem_sb_info", "used_blocks.counters", "percpu_counter.counters"),
     ("shmem_sb_info", "ino_batch", "shmem_sb_info.ino_batch"),
     ("call_function_data", "pcpu", "cfd_percpu"),
+    ("workqueue_struct", "cpu_pwqs", "pool_workqueue"),
 ];
+
+/// Per-CPU pointers in the zones of a node of memory (`pglist_data.node_zones`).
+pub(super) const ZONE_PER_CPU_POINTERS: &[(&str, &str)] =
+    &[("per_cpu_pageset", "per_cpu_pages"), ("per_cpu_zonestats", "per_cpu_zonestat")];
 
 /// Per-CPU variables that hold pointers worth following.
 pub(super) const PER_CPU_OBJECTS: &[(&str, &str)] = &[("cfd_data", "call_function_data")];

@@ -228,10 +228,18 @@ impl Namer {
         }
         let object = format!("per-CPU {}", without_number(symbol.name));
         let offset = template - symbol.address;
-        match self.types.variable(symbol.name).filter(|kind| self.is_structure(*kind)) {
-            Some(structure) => self.variable_field(object, Place { structure, offset, size_bytes }),
-            None => offset_name(object, offset),
+        let Some(kind) = self.types.variable(symbol.name) else { return offset_name(object, offset) };
+        // Elements of an array of structures have one name.
+        if let Some((element, stride)) =
+            self.types.array_element(kind).filter(|(element, _)| self.is_structure(*element))
+        {
+            let place = Place { structure: element, offset: offset % stride, size_bytes };
+            return self.variable_field(format!("{object}[]"), place);
         }
+        if self.is_structure(kind) {
+            return self.variable_field(object, Place { structure: kind, offset, size_bytes });
+        }
+        offset_name(object, offset)
     }
 
     fn variable_name(&self, address: u64, size_bytes: u64) -> ObjectName {

@@ -254,6 +254,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("init_uts_ns", "uts_namespace"),
     ("kmem_cache_boot", "kmem_cache"),
     ("noop_backing_dev_info", "backing_dev_info"),
+    ("psi_system", "psi_group"),
     ("rcu_state", "rcu_state"),
     ("root_task_group", "task_group"),
     ("root_user", "user_struct"),

@@ -192,6 +192,8 @@ pub fn small_kernel() -> Vec<u8> {
     btf.structure("page", 32, &[("flags", long, 0), ("", page_union, 64), ("_refcount", atomic_t, 192)]);
     btf.structure("slab", 32, &[("__page_flags", long, 0), ("slab_cache", void_pointer, 64)]);
     btf.variable("runqueues", rq);
+    let rqs = btf.array(rq, 2);
+    btf.variable("bases", rqs);
     btf.enumeration("pageflags", &[("PG_locked", 0), ("PG_slab", 9)]);
     btf.finish()
 }
