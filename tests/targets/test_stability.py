@@ -10,6 +10,7 @@ import pytest
 from commutant import checking
 from commutant.compare import compare_runs
 from commutant.lang import load_interface
+from commutant.mtrace.naming import share_named
 from commutant.run_report import report_of
 from commutant.targets.registry import load_target
 from commutant.testgen import generate
@@ -17,6 +18,7 @@ from commutant.testgen import generate
 pytestmark = pytest.mark.long
 
 LEAST_AGREEMENT = 0.995
+LEAST_NAMED = 0.99
 MOST_NEW_FINDINGS = 0.05
 
 
@@ -36,5 +38,7 @@ def test_seed_and_order_change_hardly_a_verdict(tmp_path: Path) -> None:
         f"{agreed} of {len(first)} verdicts agree; {len(comparison.appeared)} findings appeared, "
         f"{len(comparison.went)} went, {len(comparison.stayed)} stayed"
     )
+    named = [share_named(finding for judged in report.tests for finding in judged.findings) for report in reports]
+    assert min(named) >= LEAST_NAMED, named
     assert agreed / len(first) >= LEAST_AGREEMENT
     assert len(comparison.appeared) <= MOST_NEW_FINDINGS * len(comparison.stayed)
