@@ -70,6 +70,18 @@ def test_a_damaged_file_is_said_removed_and_never_used(kept: Kept, damage: Calla
     assert kept.cache.get("analysis", KEY) == b"again"
 
 
+def test_what_is_no_file_is_not_waited_for(kept: Kept) -> None:
+    """Reading a pipe in the place of a file waited for a writer for ever."""
+    kept.cache.put("analysis", KEY, b"value")
+    file = kept.file()
+    file.unlink()
+    os.mkfifo(file)
+    assert kept.cache.get("analysis", KEY) is None
+    assert kept.told == [f"{file}: not a regular file; computing the result again"]
+    kept.cache.put("analysis", KEY, b"again")
+    assert kept.cache.get("analysis", KEY) == b"again"
+
+
 def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     kept = Kept(tmp_path, max_bytes=1000)
     for number in range(3):

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,6 +110,43 @@ def test_a_callable_that_fails_is_named() -> None:
 def test_what_is_no_executor_is_refused() -> None:
     with pytest.raises(UsageError, match=r"returned int: expected"):
         map_in_processes(double, range(3), make_executor=executor_named("builtins:abs"))
+
+
+class Refusing(Executor):
+    """Takes nothing."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        raise ConnectionError("nobody there")
+
+
+class Careless(Executor):
+    """Runs at once, and returns the result instead of a future."""
+
+    def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Any:
+        return function(*arguments)
+
+
+class Dying(Executor):
+    """Loses what it was given."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        future: Future[None] = Future()
+        future.set_exception(BrokenExecutor("a worker ended"))
+        return future
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (Refusing, "did not take a piece of work: ConnectionError: nobody there; expected"),
+        (Careless, "did not take a piece of work: TypeError: submit returned int; expected"),
+        (Dying, "did not finish a piece of work: BrokenExecutor: a worker ended; expected"),
+    ],
+)
+def test_an_executor_that_fails_is_named(kind: type[Executor], expected: str) -> None:
+    """An exception of `submit` was called a defect of this package."""
+    with pytest.raises(UsageError, match=f"{kind.__name__} {expected}"):
+        map_in_processes(double, range(3), make_executor=lambda _: kind())
 
 
 PROGRAM = """

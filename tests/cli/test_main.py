@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import commutant as package
 from commutant.cli import console
 from commutant.cli.main import VERBS, cli, run
+from commutant.lang import SHIPPED
 from tests.cli.conftest import COMMAND, environment
 
 HEAVY = ("z3", "pyarrow", "rich", "jinja2", "commutant._native")
@@ -28,6 +29,10 @@ def test_every_verb_has_help_with_examples(verb):
     assert answer.exit_code == 0
     assert f"\n    commutant {verb}" in answer.output or f"$(commutant {verb}" in answer.output
     assert "Examples:" in answer.output
+
+
+def test_the_help_of_analyze_lists_the_shipped_interfaces(commutant):
+    assert f"a shipped name ({', '.join(SHIPPED)})" in " ".join(commutant("analyze", "--help").stdout.split())
 
 
 def test_the_help_lists_the_verbs(commutant):

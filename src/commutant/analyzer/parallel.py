@@ -8,12 +8,21 @@ where it was loaded from (`ModelReference`).
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,14 +114,17 @@ def map_in_processes(
     try:
         numbers: dict[Future[R], int] = {}
         for number in order:
-            future = executor.submit(function, pieces[number])
+            future = _submitted(executor, function, pieces[number])
             if isinstance(executor, Serial):
                 results[number] = future.result()
                 _tell(progress, results, pieces)
             else:
                 numbers[future] = number
         for future in as_completed(numbers):
-            results[numbers[future]] = future.result()
+            try:
+                results[numbers[future]] = future.result()
+            except (BrokenExecutor, CancelledError) as error:
+                raise _failed(executor, "did not finish a piece of work", error) from error
             _tell(progress, results, pieces)
     except BaseException:
         # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
@@ -122,6 +134,27 @@ def map_in_processes(
         raise
     executor.shutdown()
     return [results[number] for number in range(len(pieces))]
+
+
+def _submitted(executor: Executor, function: Callable[[W], R], piece: W) -> Future[R]:
+    """The piece under way; UsageError for an executor, which may be anybody's, that does not take it."""
+    if isinstance(executor, Serial):
+        return executor.submit(function, piece)
+    try:
+        future = executor.submit(function, piece)
+    except Exception as error:
+        raise _failed(executor, "did not take a piece of work", error) from error
+    if not isinstance(future, Future):
+        raise _failed(executor, "did not take a piece of work", TypeError(f"submit returned {type(future).__name__}"))
+    return future
+
+
+def _failed(executor: Executor, what: str, error: Exception) -> UsageError:
+    kind = type(executor)
+    return UsageError(
+        f"executor {kind.__module__}:{kind.__qualname__} {what}: {type(error).__name__}: {error}; "
+        "expected a concurrent.futures.Executor that runs what it is given"
+    )
 
 
 def _tell(progress: Progress | None, results: dict[int, R], pieces: Sequence[W]) -> None:
@@ -147,9 +180,12 @@ def _reference(argument: str) -> ModelReference:
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), initializer=_leave_interrupts)
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), initializer=_begin_work)
 
 
-def _leave_interrupts() -> None:
+def _begin_work() -> None:
+    """Leaves interrupts to the parent. What it has brought into being is no garbage, and pieces make little of it."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
