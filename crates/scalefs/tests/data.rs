@@ -3,7 +3,7 @@
 
 mod instance;
 
-use instance::with_instance;
+use instance::{Instance, with_instance};
 use pages::PAGE_BYTES;
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::names::{self};
@@ -303,4 +303,61 @@ fn seeking_from_the_end_asks_where_the_file_ends() {
         assert_eq!(data::seek(verbs, fd, -9013, Whence::End), Ok(0));
         assert_eq!(data::seek(verbs, fd, -9014, Whence::End), Err(Errno::EINVAL));
     });
+}
+
+/// Memory runs out at each allocation of each call in turn: the call says so, and `with_instance` finds nothing lost.
+#[test]
+fn a_call_without_memory_leaves_nothing_behind() {
+    type Call = fn(&Instance, &percpu::Core, &scalefs::Process) -> Result<(), Errno>;
+    let calls: [(&str, Call); 6] = [
+        ("open", |instance, core, process| {
+            let flags = OpenFlags::CREATE | OpenFlags::READ | OpenFlags::WRITE;
+            open(&instance.fs.enter(core, process, &Spin), b"new", flags).map(drop)
+        }),
+        ("dup to a far number", |instance, core, process| {
+            let verbs = instance.fs.enter(core, process, &Spin);
+            data::duplicate(&verbs, 0, NumberChoice::LowestFrom(5000), OnExec::Keep).map(drop)
+        }),
+        ("dup2", |instance, core, process| {
+            data::duplicate_to(&instance.fs.enter(core, process, &Spin), 0, 7000, OnExec::Keep).map(drop)
+        }),
+        ("pipe", |instance, core, process| data::pipe(&instance.fs.enter(core, process, &Spin), PLAIN).map(drop)),
+        ("write", |instance, core, process| {
+            data::write_at(&instance.fs.enter(core, process, &Spin), 0, b"x", 100 * PAGE).map(drop)
+        }),
+        ("fork", |instance, core, process| {
+            process.fork(instance.fs, core, &Spin).map(|child| child.exit(instance.fs, core, &Spin))
+        }),
+    ];
+    for (name, call) in calls {
+        let mut failures = 0;
+        for allowed in 0.. {
+            let mut ended = false;
+            with_instance(8, |instance| {
+                let core = instance.core(1);
+                let process = instance.process(&core);
+                create(&instance.fs.enter(&core, &process, &Spin), b"a");
+                core.fail_allocations_after(Some(allowed));
+                let outcome = call(instance, &core, &process);
+                core.fail_allocations_after(None);
+                match outcome {
+                    Ok(()) => ended = true,
+                    Err(Errno::ENOMEM | Errno::ENOSPC) => failures += 1,
+                    Err(errno) => panic!("{name} with {allowed} allocations: {errno:?}"),
+                }
+                process.exit(instance.fs, &core, &Spin);
+                let root = instance.process(&core);
+                let verbs = instance.fs.enter(&core, &root, &Spin);
+                for file in [&b"a"[..], b"new"] {
+                    let _ = names::unlink(verbs.objects(), Start::WorkingDirectory, file);
+                }
+                drop(verbs);
+                root.exit(instance.fs, &core, &Spin);
+            });
+            if ended {
+                break;
+            }
+        }
+        assert!(failures > 0, "{name} allocates");
+    }
 }

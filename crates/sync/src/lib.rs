@@ -3,6 +3,10 @@
 //! **Idea.** A structure that is written against this crate runs unchanged in three worlds: ordinary builds (`core`'s
 //! atomics, `no_std`), model checking (`--cfg loom`: loom's atomics, every access a scheduling point), and sanitizers.
 //!
+//! **ThreadSanitizer** knows nothing of fences, and would report what they order as races. Under `--cfg tsan` a fence is
+//! a read-modify-write of one word: it orders more than a fence does, so that of the races that only a wrong fence makes
+//! none is found there. That is what the models are for.
+//!
 //! **Planted faults.** A model that cannot fail proves nothing. A structure asks [`mutant::planted`] at the places
 //! where a fence, a recheck or an ordering is essential; the answer is the constant `false` outside loom, and inside it
 //! a model switches one fault on and must then fail.
@@ -20,10 +24,26 @@ pub use wait::{Spin, Wait, WaitReason};
 
 /// Atomic types and fences: `core`'s, or loom's in a model.
 pub mod atomic {
+    #[cfg(all(tsan, not(loom)))]
+    pub use crate::tsan_fence::fence;
+    #[cfg(not(any(loom, tsan)))]
+    pub use core::sync::atomic::fence;
     #[cfg(not(loom))]
-    pub use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
     #[cfg(loom)]
     pub use loom::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+}
+
+#[cfg(all(tsan, not(loom)))]
+mod tsan_fence {
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    static FENCES: AtomicU64 = AtomicU64::new(0);
+
+    /// A fence, as ThreadSanitizer sees it.
+    pub fn fence(_: Ordering) {
+        FENCES.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// Faults that models plant to prove that they would be caught.
