@@ -56,8 +56,8 @@ def figures_of(output: str, command: str) -> Iterator[Figure]:
             goal = Goal("at_most", GOALS[title]) if title in GOALS else None
             yield Figure(f"{title}, of tmpfs's time", "", _with_spread(row), command, goal)
             yield Figure(title, "ns", (float(row["ours"]),), command)
-            if mark := _THREADS.match(title):
-                by_threads[mark["mark"], mark["threads"]] = float(row["ratio"])
+            if marked := _THREADS.match(title):
+                by_threads[marked["mark"], marked["threads"]] = float(row["ratio"])
         elif found := _BYTES.match(line):
             yield Figure(
                 "a directory of a million files, each",

@@ -97,3 +97,36 @@ class ProgramFile:
 
     def variable(self, address: int) -> tuple[str, int] | None:
         """The variable that an address lies in, and how many bytes behind its start."""
+
+class ScaleFs:
+    """A file system in memory (crate `scalefs`), and one process of user 0 in it; see `commutant.scalefs`.
+
+    Paths are bytes. All calls raise OSError with Linux's error numbers, and ValueError for a path with NUL.
+    """
+
+    def __init__(self, metadata_bytes: int, page_count: int) -> None:
+        """An empty one. ValueError says what is wrong with the sizes."""
+
+    def list(self, path: bytes) -> list[bytes]:
+        """The names in a directory, without `.` and `..`."""
+
+    def read(self, path: bytes) -> bytes:
+        """All that a file holds."""
+
+    def write(self, path: bytes, bytes: bytes, append: bool) -> None:
+        """Makes a file hold these bytes, or adds them to it."""
+
+    def make_directory(self, path: bytes, mode: int) -> None:
+        """Makes a directory."""
+
+    def remove(self, path: bytes) -> None:
+        """Removes a name, or an empty directory."""
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """Gives something another name."""
+
+    def status(self, path: bytes) -> tuple[int, int, int, int, int, int, int, int, int, int]:
+        """Inode number, kind, permission bits, user, group, link count, size, times of access, modification, change."""
+
+    def free_pages(self) -> int:
+        """Pages for data that are free."""

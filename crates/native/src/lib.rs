@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod programs;
+mod scalefs;
 mod traces;
 mod wire;
 
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     programs::register(module)?;
+    scalefs::register(module)?;
     traces::register(module)?;
     wire::register(module)
 }

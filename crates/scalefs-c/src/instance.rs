@@ -1,13 +1,12 @@
 //! What C holds pointers to: instances with their memory, threads with their cores, processes.
 
 use core::cell::Cell;
-use core::ptr::{self, NonNull};
+use core::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pages::{PAGE_BYTES, PagePool};
-use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
-use scalefs::{Credentials, Errno, Host, InProcess, Process, ScaleFs, ScaleFsConfig};
+use percpu::{Core, OwnerId};
+use scalefs::{Credentials, Errno, Host, InProcess, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
 use sync::{Wait, WaitReason};
 
 /// Calls between two maintenances of a core.
@@ -31,12 +30,8 @@ impl Host for Outside {
 
 /// A file system with its memory.
 pub struct scalefs_instance {
-    arena: &'static Arena,
-    file_system: &'static ScaleFs,
+    owned: OwnedScaleFs,
     attached: AtomicU32,
-    // Freed last: the references above lead into them.
-    _metadata: Box<HeapRegion>,
-    _pages: Box<HeapRegion>,
 }
 
 /// A thread that is a core.
@@ -51,28 +46,9 @@ pub struct scalefs_process(Process);
 
 impl scalefs_instance {
     pub(crate) fn create(metadata_bytes: usize, page_count: u32, core_count: u32, hash_seed: u64) -> *mut Self {
-        let made = Self::make(metadata_bytes, page_count, core_count, hash_seed);
+        let config = OwnedConfig { metadata_bytes, page_count, core_count: core_count as usize, hash_seed };
+        let made = OwnedScaleFs::create(config).map(|owned| scalefs_instance { owned, attached: AtomicU32::new(0) });
         made.map_or(ptr::null_mut(), |instance| Box::into_raw(Box::new(instance)))
-    }
-
-    fn make(metadata_bytes: usize, page_count: u32, core_count: u32, hash_seed: u64) -> Option<Self> {
-        let page_bytes = (page_count as usize + 1).checked_mul(PAGE_BYTES)?;
-        let mut metadata = Box::new(HeapRegion::new(metadata_bytes).ok()?);
-        let mut pages = Box::new(HeapRegion::new(page_bytes).ok()?);
-        let base = NonNull::new(metadata.as_mut_ptr())?;
-        let config = ArenaConfig::new(core_count as usize);
-        // SAFETY: both blocks belong to this instance alone, which frees them when nobody is attached.
-        let (arena, pool) = unsafe {
-            let arena: &'static Arena = Arena::create_at(base, metadata.size_bytes(), config).ok()?;
-            (arena, PagePool::create(arena, NonNull::new(pages.as_mut_ptr())?, page_count).ok()?)
-        };
-        let core = arena.claim(0, OwnerId::new(1)?).ok()?;
-        let config = ScaleFsConfig { hash_seed, ..ScaleFsConfig::default() };
-        let file_system = ScaleFs::create_with_pages(&core, pool, config).ok()?;
-        // SAFETY: the file system lies in the arena, not in the handle of the core.
-        let file_system: &'static ScaleFs = unsafe { &*ptr::from_ref(file_system) };
-        drop(core);
-        Some(scalefs_instance { arena, file_system, attached: AtomicU32::new(0), _metadata: metadata, _pages: pages })
     }
 
     /// # Safety
@@ -93,10 +69,10 @@ impl scalefs_thread {
     /// # Safety
     /// As `scalefs_attach` says.
     pub(crate) unsafe fn attach(instance: *mut scalefs_instance, core: u32) -> *mut Self {
-        // SAFETY: the caller's promise.
-        let instance = unsafe { &*instance };
+        // SAFETY: the caller's promise; an instance with threads is not destroyed.
+        let instance: &'static scalefs_instance = unsafe { &*instance };
         let claimed = OwnerId::new(u64::from(std::process::id()).max(1))
-            .and_then(|owner| instance.arena.claim(core as usize, owner).ok());
+            .and_then(|owner| instance.owned.claim(core as usize, owner).ok());
         let Some(core) = claimed else { return ptr::null_mut() };
         instance.attached.fetch_add(1, Ordering::AcqRel);
         Box::into_raw(Box::new(scalefs_thread { instance, core, calls: Cell::new(0) }))
@@ -115,7 +91,7 @@ impl scalefs_thread {
 
     fn file_system(&self) -> &'static ScaleFs {
         // SAFETY: an instance with threads is not destroyed.
-        unsafe { (*self.instance).file_system }
+        unsafe { (*self.instance).owned.file_system() }
     }
 
     pub(crate) fn maintain_all(&self) {

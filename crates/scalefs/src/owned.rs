@@ -1,0 +1,102 @@
+//! A file system in memory of its own, for a process that shares it with no other: what the libraries for other languages
+//! hold. Its cores are claimed as those of its arena.
+#![allow(unsafe_code)]
+
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+use pages::{PAGE_BYTES, PagePool};
+use percpu::{Arena, ArenaConfig, ClaimError, Core, CreateError, HeapRegion, OutOfMemory, OwnerId};
+
+use crate::instance::{ScaleFs, ScaleFsConfig};
+
+/// How large an [`OwnedScaleFs`] is.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnedConfig {
+    /// Memory for names, inodes, and what each core keeps.
+    pub metadata_bytes: usize,
+    /// Pages of 4 KiB for data.
+    pub page_count: u32,
+    /// Cores, 1 to 256.
+    pub core_count: usize,
+    /// See [`ScaleFsConfig::hash_seed`].
+    pub hash_seed: u64,
+}
+
+/// Why an [`OwnedScaleFs`] was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnedError {
+    /// The arena cannot be laid out so.
+    Arena(CreateError),
+    /// The system has not so much memory.
+    System,
+    /// The tables of an empty file system do not fit in so many bytes.
+    MetadataBytes(usize),
+}
+
+impl fmt::Display for OwnedError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OwnedError::Arena(error) => error.fmt(formatter),
+            OwnedError::System => formatter.write_str("the system has not so much memory; ask for less"),
+            OwnedError::MetadataBytes(bytes) => {
+                write!(formatter, "{bytes} bytes of metadata do not hold an empty file system; give it more")
+            }
+        }
+    }
+}
+
+impl core::error::Error for OwnedError {}
+
+/// A file system with its memory, which is freed with it.
+pub struct OwnedScaleFs {
+    arena: &'static Arena,
+    file_system: &'static ScaleFs,
+    // The references above lead into them: nothing of theirs is given out for longer than this value is borrowed.
+    _metadata: HeapRegion,
+    _pages: HeapRegion,
+}
+
+impl OwnedScaleFs {
+    /// An empty file system, whose root belongs to user 0.
+    pub fn create(config: OwnedConfig) -> Result<OwnedScaleFs, OwnedError> {
+        let page_bytes = (config.page_count as usize + 1).checked_mul(PAGE_BYTES).ok_or(OwnedError::System)?;
+        let region = |bytes| HeapRegion::new(bytes).map_err(|OutOfMemory| OwnedError::System);
+        let (mut metadata, mut pages) = (region(config.metadata_bytes)?, region(page_bytes)?);
+        let size_bytes = metadata.size_bytes();
+        let full = |OutOfMemory| OwnedError::MetadataBytes(config.metadata_bytes);
+        let address = |region: &mut HeapRegion| NonNull::new(region.as_mut_ptr()).ok_or(OwnedError::System);
+        // SAFETY: both blocks belong to the new value alone, which outlives all borrows of it.
+        let (arena, pool) = unsafe {
+            let arena: &'static Arena =
+                Arena::create_at(address(&mut metadata)?, size_bytes, ArenaConfig::new(config.core_count))
+                    .map_err(OwnedError::Arena)?;
+            (arena, PagePool::create(arena, address(&mut pages)?, config.page_count).map_err(full)?)
+        };
+        let owner = OwnerId::new(1).expect("1 is a valid owner");
+        let core = arena.claim(0, owner).expect("nobody else knows the arena");
+        let fs_config = ScaleFsConfig { hash_seed: config.hash_seed, ..ScaleFsConfig::default() };
+        let file_system = ptr::from_ref(ScaleFs::create_with_pages(&core, pool, fs_config).map_err(full)?);
+        drop(core);
+        // SAFETY: the file system lies in the arena, not in the handle of the core.
+        let file_system: &'static ScaleFs = unsafe { &*file_system };
+        Ok(OwnedScaleFs { arena, file_system, _metadata: metadata, _pages: pages })
+    }
+
+    /// The file system.
+    #[inline]
+    pub fn file_system(&self) -> &ScaleFs {
+        self.file_system
+    }
+
+    /// Becomes the core with this number; see [`Arena::claim`].
+    pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
+        self.arena.claim(number, owner)
+    }
+}
+
+impl fmt::Debug for OwnedScaleFs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("OwnedScaleFs").field("cores", &self.arena.core_count()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,132 @@
+"""The Python binding: files of an instance can be listed, read and written, and errors are those of `os`."""
+
+from __future__ import annotations
+
+import doctest
+import errno
+import os
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+import commutant.scalefs
+from commutant.scalefs import PAGE_BYTES, FileSystem, Kind
+
+
+def test_the_example_in_the_documentation_runs() -> None:
+    outcome = doctest.testmod(commutant.scalefs)
+    assert outcome.attempted >= 4
+    assert outcome.failed == 0
+
+
+def test_files_are_listed_read_and_written() -> None:
+    files = FileSystem()
+    assert files.list() == []
+    files.make_directory("a", 0o751)
+    files.write("a/empty", b"")
+    files.write(b"a/one", b"12345")
+    files.write(Path("a/one"), b"67", append=True)
+    files.rename("/a/one", "/two")
+    assert files.list("/") == ["a", "two"]
+    assert files.list("a") == ["empty"]
+    assert files.read("two") == b"1234567"
+    assert files.read("a/empty") == b""
+    status = files.stat("two")
+    assert (status.kind, status.mode, status.link_count, status.size_bytes) == (Kind.FILE, 0o644, 1, 7)
+    assert files.stat("a").kind is Kind.DIRECTORY
+    assert files.stat("a").mode == 0o751
+    assert status.modified_ns > status.accessed_ns > 1_700_000_000 * 10**9
+    files.write("two", b"x")
+    assert files.read("two") == b"x"
+    files.remove("a/empty")
+    files.remove("a")
+    assert files.list() == ["two"]
+
+
+def test_any_bytes_come_back() -> None:
+    files, generator = FileSystem(), random.Random(5)
+    kept = {}
+    for length in (1, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1, 100_000, 3 << 20):
+        name = os.fsdecode(bytes([0xFF, 0x80])) + str(length)
+        kept[name] = generator.randbytes(length)
+        files.write(name, kept[name])
+    assert files.list() == sorted(kept)
+    assert {name: files.read(name) for name in files.list()} == kept
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda files: files.read("missing"), errno.ENOENT),
+        (lambda files: files.read(""), errno.ENOENT),
+        (lambda files: files.read("directory"), errno.EISDIR),
+        (lambda files: files.list("file"), errno.ENOTDIR),
+        (lambda files: files.write("missing/file", b""), errno.ENOENT),
+        (lambda files: files.write("x" * 256, b""), errno.ENAMETOOLONG),
+        (lambda files: files.make_directory("file"), errno.EEXIST),
+        (lambda files: files.remove("."), errno.EINVAL),
+        (lambda files: files.rename("directory", "directory/below"), errno.EINVAL),
+    ],
+)
+def test_errors_are_those_of_os(call, error: int) -> None:  # type: ignore[no-untyped-def]
+    files = FileSystem()
+    files.make_directory("directory")
+    files.write("file", b"")
+    files.write("x" * 255, b"")
+    with pytest.raises(OSError, match=os.strerror(error)) as raised:
+        call(files)
+    assert raised.value.errno == error
+    assert sorted(files.list()) == sorted(["directory", "file", "x" * 255])
+
+
+def test_an_error_names_the_paths() -> None:
+    files = FileSystem()
+    with pytest.raises(FileNotFoundError) as raised:
+        files.rename("old", "new")
+    assert (raised.value.filename, raised.value.filename2) == ("old", "new")
+
+
+def test_a_path_with_nul_is_refused_as_by_os() -> None:
+    with pytest.raises(ValueError, match="embedded null byte"):
+        FileSystem().write("a\0b", b"")
+
+
+def test_a_full_file_system_says_so_and_loses_nothing() -> None:
+    files = FileSystem(data_bytes=10 * PAGE_BYTES)
+    files.write("kept", b"k" * PAGE_BYTES)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        files.write("large", b"l" * (20 * PAGE_BYTES))
+    assert files.read("large") == b"l" * (9 * PAGE_BYTES)
+    assert files.free_bytes == 0
+    files.remove("large")
+    for _ in range(10):
+        files.list()
+    assert files.free_bytes == 9 * PAGE_BYTES
+    assert files.read("kept") == b"k" * PAGE_BYTES
+
+
+@pytest.mark.parametrize(("sizes", "what"), [({"metadata_bytes": 1000}, "more"), ({"data_bytes": -1}, "not negative")])
+def test_sizes_that_make_no_file_system_are_refused_in_one_line(sizes: dict[str, int], what: str) -> None:
+    with pytest.raises(ValueError, match=what) as raised:
+        FileSystem(**sizes)
+    assert "\n" not in str(raised.value)
+
+
+def test_threads_may_share_an_instance() -> None:
+    files = FileSystem()
+
+    def work(number: int) -> None:
+        for index in range(50):
+            files.write(f"{number}-{index}", str(index).encode())
+            assert files.read(f"{number}-{index}") == str(index).encode()
+            files.write("log", b"x", append=True)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(files.list()) == 4 * 50 + 1
+    assert files.read("log") == b"x" * 200
