@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from commutant.lang import Errno, Interface, Map, Range, Seq, Signal, Sort, Struct
 from commutant.lang.types import OpaqueValue, TimeValue
 from commutant.testgen.canonical import Anything
-from commutant.testgen.frozen import NotFrozen, freeze, thaw
+from commutant.testgen.frozen import NotFrozen, freeze, freeze_again, thaw, thaw_as_asked
 
 
 class Key(Sort):
@@ -84,6 +84,30 @@ def test_what_thaws_can_be_changed_alone() -> None:
     first.items["k0", 0].parts["k2"] = 2
     first.items["k1", 1] = Item()
     assert freeze(second) == frozen == freeze(state) != freeze(first)
+
+
+def test_a_copy_made_as_asked_freezes_as_if_it_were_whole() -> None:
+    state = Store()
+    state.items["k0", 0] = Item(content=1, parts=Map({"k1": 1}))
+    state._beside = Map({1: 2})
+    frozen = freeze(state)
+    changes: list[Any] = [
+        lambda copy: None,
+        lambda copy: copy.items["k0", 0].parts.clear(),
+        lambda copy: copy.items.update({("k1", 1): Item()}),
+        lambda copy: setattr(copy, "items", Map()),
+        lambda copy: setattr(copy, "_beside", True),
+        lambda copy: setattr(copy, "_new", [1]),
+        lambda copy: copy.items["k0", 0].__dict__.pop("parts"),
+    ]
+    for change in changes:
+        whole, lazy = thaw(frozen), thaw_as_asked(frozen)
+        change(whole)
+        change(lazy)
+        assert freeze_again(lazy, frozen) == freeze(whole)
+    assert frozen == freeze(state)
+    with pytest.raises(AttributeError, match="Store has no field 'other'"):
+        _ = thaw_as_asked(frozen).other
 
 
 def test_the_order_of_entries_is_kept() -> None:

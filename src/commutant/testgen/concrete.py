@@ -7,7 +7,6 @@ observation of a state that was observed before, whatever led there.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
 from commutant.lang.types import OpaqueValue, SortType, Struct, TimeValue, Type
 from commutant.testgen.canonical import Canonical
-from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
+from commutant.testgen.frozen import Frozen, NotFrozen, freeze, freeze_again, thaw, thaw_as_asked
 from commutant.testgen.testcase import Value, encode
 
 T = TypeVar("T")
@@ -106,8 +105,17 @@ class Start:
         """The state, to be changed."""
         if self.frozen is None:
             return copy.deepcopy(self.state)
-        state: Interface = thaw(self.frozen)
+        state: Interface = thaw_as_asked(self.frozen)
         return state
+
+    def frozen_copy(self, state: Interface) -> Frozen | None:
+        """The frozen form of a copy that was changed, if it has one."""
+        if self.frozen is None:
+            return None
+        try:
+            return freeze_again(state, self.frozen)
+        except (NotFrozen, RecursionError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +180,13 @@ class ConcreteModel:
         outcomes: dict[str, None] = {}
         with answered_by(oracle):
             while True:
-                # A run on which an earlier choice leaves a later one nothing is no run that the specification allows.
-                with contextlib.suppress(ChoiceRefused):
-                    outcomes[self._outcome(start, calls, order, observe, oracle)] = None
+                outcome: str | None
+                try:
+                    outcome = self._outcome(start, calls, order, observe, oracle)
+                except ChoiceRefused:  # by an earlier choice: no run that the specification allows
+                    outcome = None
+                if outcome is not None:
+                    outcomes[outcome] = None
                 if not oracle.step():
                     return list(outcomes)
 
@@ -201,7 +213,8 @@ class ConcreteModel:
             oracle.begin(f"call.{index}", TICK_OF_CALLS)
             results[index] = _own(self.perform(state, *calls[index]))
         told, numbered = self._results(start.numbered, results)
-        return f'{{"results":{told},"observation":{self._observation(state, numbered, observe, oracle)}}}'
+        frozen = start.frozen_copy(state)
+        return f'{{"results":{told},"observation":{self._observation(state, frozen, numbered, observe, oracle)}}}'
 
     def _results(
         self, numbered: tuple[OpaqueValue, ...], results: Sequence[Any]
@@ -216,10 +229,14 @@ class ConcreteModel:
         return known
 
     def _observation(
-        self, state: Interface, numbered: tuple[OpaqueValue, ...], observe: Observation, oracle: ReplayedOracle
+        self,
+        state: Interface,
+        frozen: Frozen | None,
+        numbered: tuple[OpaqueValue, ...],
+        observe: Observation,
+        oracle: ReplayedOracle,
     ) -> str:
         """What the observing calls return, as JSON; looked up if they were made of the very same state before."""
-        frozen = _frozen(state)
         key = None if frozen is None else (frozen, numbered, observe.text)
         known = self._observed.get(key)
         if known is None or key is None:

@@ -15,7 +15,7 @@ from commutant.lang.types import Map, OpaqueValue, Record, Seq, TimeValue
 from commutant.testgen.canonical import Anything
 
 Frozen = Any
-"""An integer, a text, an opaque value, or a tuple that begins with the class of what it stands for."""
+"""An integer, a text, an opaque value, a tuple of these, or one that begins with the class of what it stands for."""
 
 TRUE: Frozen = (bool, True)
 FALSE: Frozen = (bool, False)
@@ -41,6 +41,10 @@ def freeze(value: Any) -> Frozen:
     raise NotFrozen
 
 
+def _freeze_tuple(value: Any) -> Frozen:
+    return value if value and _AS_THEY_ARE.issuperset(map(type, value)) else _freeze_items(value)
+
+
 def _freeze_items(value: Any) -> Frozen:
     return (value.__class__, *map(freeze, value))
 
@@ -62,7 +66,7 @@ _FREEZERS: dict[type, Callable[[Any], Frozen]] = {
     Anything: _freeze_scalar,
     Errno: _freeze_scalar,
     Signal: _freeze_scalar,
-    tuple: _freeze_items,
+    tuple: _freeze_tuple,
     list: _freeze_items,
     Seq: _freeze_items,
     dict: _freeze_entries,
@@ -78,11 +82,33 @@ def thaw(frozen: Frozen) -> Any:
     thawer = _THAWERS.get(kind)
     if thawer is not None:
         return thawer(frozen)
+    if kind.__class__ in _AS_THEY_ARE:
+        return frozen
     record = kind.__new__(kind)
     held = record.__dict__
     for name, value in zip(frozen[1], frozen[2:], strict=True):
         held[name] = value if value.__class__ is not tuple else thaw(value)
     return record
+
+
+def thaw_as_asked(frozen: Frozen) -> Any:
+    """A record as `thaw` makes it, of which a part comes into being when it is first asked for."""
+    kind, names = frozen[0], frozen[1]
+
+    def origin(_: Record, name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"{kind.__name__} has no field {name!r}")
+        return thaw(frozen[2 + names.index(name)])
+
+    return kind.from_origin(origin)
+
+
+def freeze_again(record: Record, before: Frozen) -> Frozen:
+    """The frozen form of a record that was made as it was asked for: what nobody asked for is as it was."""
+    held = record.__dict__
+    parts = [freeze(held[name]) if name in held else part for name, part in zip(before[1], before[2:], strict=True)]
+    new = [name for name in held if name not in before[1]]
+    return (before[0], (*before[1], *new) if new else before[1], *parts, *[freeze(held[name]) for name in new])
 
 
 def _thaw_scalar(frozen: Frozen) -> Any:
