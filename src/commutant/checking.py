@@ -144,7 +144,9 @@ class Check:
         self.target.close()
 
     def start(self, progress: Callable[[str], None]) -> None:
-        """Starts the target, which runs its self-test, and its sessions; raises RunError if either fails."""
+        """Starts the target, which runs its self-test, and its sessions; raises RunError if either fails, UsageError if
+        the target cannot run a single test."""
+        self._refuse_unknown_interface()
         started = time.monotonic()
         self.target.start(progress, max((len(test.calls) for test in self.corpus.tests), default=2))
         self._sessions = self.target.sessions(min(self._jobs, len(self.corpus.tests)))
@@ -271,6 +273,16 @@ class Check:
             raise Interrupted(f"interrupted{self._so_far(tally, writer.path)}") from interrupt
         except CommutantError as error:
             raise type(error)(f"{error}{self._so_far(tally, writer.path)}") from error
+
+    def _refuse_unknown_interface(self) -> None:
+        """Raises UsageError if every test has a call that the target does not know: nothing would be judged."""
+        tests = self.corpus.tests
+        if all(self._unknown_call(test) for test in tests):
+            raise UsageError(
+                f"{self.target.argument} can run none of the {len(tests)} tests of {self.corpus.interface}: it does "
+                f"not know the call {self._unknown_call(tests[0])}; a corpus of another version of the interface "
+                "is to be made again (`commutant generate`)"
+            )
 
     def _unknown_call(self, test: TestCase) -> str | None:
         """The first call of a test that the target does not know, with its parameters; None if it knows them all."""

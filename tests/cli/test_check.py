@@ -101,6 +101,15 @@ def test_calls_that_the_target_does_not_know_are_skipped(commutant):
     assert (document["skipped"], document["conflict_free"]) == (5, 5)
 
 
+def test_a_corpus_of_which_nothing_can_be_run_is_refused(commutant, folder):
+    """One of another version of its interface, whose calls have other parameters: a gate must not pass by that."""
+    answer = commutant(*CHECK, "fake:unknown=open", "-o", "run")
+    assert answer.returncode == 2
+    assert "can run none of the 10 tests of names: it does not know the call open(" in one_line(answer)
+    assert "`commutant generate`" in one_line(answer)
+    assert not Path("run").exists()
+
+
 def test_an_interface_is_generated_and_checked(commutant):
     answer = commutant(
         "check", "names", "--calls", "link,unlink", "--target", "fake", "--format", "json", "--jobs", "1"
