@@ -17,8 +17,8 @@ from commutant.targets.process import emulator
 from commutant.targets.process.objects import ObjectMap
 from commutant.targets.process.program import Program, Region, load_program
 from commutant.targets.process.session import ProcessSession
-from commutant.targets.process.stacks import Stacks
 from commutant.targets.runner import ask, read_calls, signature
+from commutant.targets.stacks import Stacks
 
 NO_NAMES = _native.ProgramNames([])
 NO_STACKS = Stacks(Path("p"), [])

@@ -7,7 +7,7 @@ once per number. The format of the trace is described in docs/trace-format.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, cast
@@ -59,9 +59,18 @@ def kernel_names(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> 
 class TraceReader:
     """Reads one trace from a file or a pipe, batch by batch. Not for several threads at once."""
 
-    def __init__(self, fd: int, names: _native.KernelNames | _native.ProgramNames) -> None:
-        """`fd` stays the caller's. Nothing is read before the first `read_batch`, so the tracer may start later."""
+    def __init__(
+        self,
+        fd: int,
+        names: _native.KernelNames | _native.ProgramNames,
+        expanded: Callable[[Finding], Finding] | None = None,
+    ) -> None:
+        """`fd` stays the caller's. Nothing is read before the first `read_batch`, so the tracer may start later.
+
+        `expanded` adds to each distinct finding what else is known of it, such as inlined functions and lines.
+        """
         self._reader = _native.TraceReader(fd, names)
+        self._expanded = expanded
         self._findings: dict[int, Finding] = {}
 
     def read_batch(self) -> list[TracedWindow] | None:
@@ -96,7 +105,7 @@ class TraceReader:
         if finding is None:
             object_name, field, sharing, first, second, line = self._reader.finding(number)
             address, fields, touched = line
-            finding = self._findings[number] = Finding(
+            finding = Finding(
                 line_address=address,
                 object=object_name,
                 field=field,
@@ -106,6 +115,9 @@ class TraceReader:
                 fields=tuple(LineField(*one) for one in fields),
                 touched=tuple(Touched(core, tuple(read), tuple(written)) for core, read, written in touched),
             )
+            if self._expanded is not None:
+                finding = self._expanded(finding)
+            self._findings[number] = finding
         return finding
 
 

@@ -45,7 +45,8 @@ class Options:
     """What the target argument asks for.
 
     The file system and its mount options; a kernel of the user's own and further words for its command line; virtual
-    CPUs for calls and memory of a guest, where it is not to be as much as is needed; ignoring rules switched off.
+    CPUs for calls and memory of a guest, where it is not to be as much as is needed; the kernel's vmlinux with debug
+    information, for stacks with inlined functions and lines; ignoring rules switched off.
     """
 
     file_system: str = "tmpfs"
@@ -54,11 +55,13 @@ class Options:
     append: str = ""
     cpus: int | None = None
     memory_mib: int | None = None
+    debug: Path | None = None
     rules_off: frozenset[str] = ALL_RULES
 
 
 _EXPECTED = (
-    f"fs={'|'.join(FILE_SYSTEMS)}, mount=OPTIONS, kernel=PATH, append=WORDS, cpus=N, memory=MIB or ignore_RULE=off"
+    f"fs={'|'.join(FILE_SYSTEMS)}, mount=OPTIONS, kernel=PATH, debug=PATH, append=WORDS, cpus=N, memory=MIB or "
+    "ignore_RULE=off"
 )
 
 
@@ -74,6 +77,8 @@ def parse_options(argument: str, options: Mapping[str, str]) -> Options:
             parsed = replace(parsed, file_system=value)
         elif key == "kernel":
             parsed = replace(parsed, kernel=kernel_of(value))
+        elif key == "debug":
+            parsed = replace(parsed, debug=_file(argument, key, value))
         elif key == "mount":
             parsed = replace(parsed, mount=_text(argument, key, value, _MOUNT_OPTIONS))
         elif key == "append":
@@ -85,6 +90,13 @@ def parse_options(argument: str, options: Mapping[str, str]) -> Options:
         else:
             raise UsageError(f"target {argument!r}: unknown option {key!r}; expected {_EXPECTED}")
     return parsed
+
+
+def _file(argument: str, key: str, value: str) -> Path:
+    path = Path(value)
+    if not path.is_file():
+        raise UsageError(f"target {argument!r}: no file {value}; expected a vmlinux with debug information as {key}=")
+    return path
 
 
 def _number(argument: str, key: str, value: str, allowed: range) -> int:
@@ -149,7 +161,7 @@ class LinuxTarget:
             parameters=self.options.append,
         )
         snapshot = take_snapshot(emulator, guest, progress)
-        self._started = _Started(emulator, snapshot, TracerFiles.prepare(snapshot))
+        self._started = _Started(emulator, snapshot, TracerFiles.prepare(snapshot, debug=self.options.debug))
         progress("checking the tracer")
         try:
             session = self._new_session(ALL_RULES)
@@ -197,6 +209,8 @@ class LinuxTarget:
         description: dict[str, object] = {"file_system": self.options.file_system, "host": platform.platform()}
         if self.options.rules_off:
             description["rules_switched_off"] = sorted(self.options.rules_off)
+        if self.options.debug is not None:
+            description["debug_information"] = str(self.options.debug)
         if self._started is not None:
             guest = self._started.snapshot.guest
             description |= {

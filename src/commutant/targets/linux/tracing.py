@@ -19,12 +19,14 @@ from commutant import _native, artifacts
 from commutant.errors import RunError
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
 from commutant.targets.closing import close_at_exit
+from commutant.targets.linux.debug import kernel_stacks
 from commutant.targets.linux.emulator import Emulator
 from commutant.targets.linux.machine import GuestSilent, Tracer
 from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import Region
 from commutant.targets.linux.snapshot import Snapshot
 from commutant.targets.rules import ALL_RULES, tracer_arguments
+from commutant.targets.stacks import Stacks
 
 _PIPE_BYTES = 1 << 20
 """What the pipe of a trace holds, if the system allows so much: hundreds of windows."""
@@ -47,8 +49,9 @@ _Batch = Sequence[TracedWindow] | _Failure | None
 class TracerFiles:
     """What all machines of a kernel need for tracing: the plugin, the kernel's layout for it, and names for the reader.
 
-    Of a kernel without `types` (BTF) the plugin captures no objects, so symbols alone name what is shared. Without
-    `recording` the plugin sees the windows but no accesses: the limit of what tracing costs, for benchmarks.
+    Of a kernel without `types` (BTF) the plugin captures no objects, so symbols alone name what is shared. `stacks`
+    adds inlined functions and lines, where debug information was given. Without `recording` the plugin sees the windows
+    but no accesses: the limit of what tracing costs, for benchmarks.
     """
 
     plugin: Path
@@ -56,10 +59,14 @@ class TracerFiles:
     names: _native.KernelNames
     types: bool
     recording: bool
+    stacks: Stacks | None
 
     @classmethod
-    def prepare(cls, snapshot: Snapshot, *, recording: bool = True) -> TracerFiles:
-        """Reads the kernel's symbols and types; raises RunError if they are not what they should be."""
+    def prepare(cls, snapshot: Snapshot, *, recording: bool = True, debug: Path | None = None) -> TracerFiles:
+        """Reads the kernel's symbols and types; `debug` is its vmlinux with debug information, if that is there.
+
+        Raises RunError if symbols or types are not what they should be, UsageError if `debug` is not.
+        """
         plugin = artifacts.plugin_path()
         try:
             kallsyms, btf = snapshot.kallsyms.read_bytes(), snapshot.btf.read_bytes()
@@ -67,9 +74,10 @@ class TracerFiles:
         except OSError as error:
             raise RunError(f"{error.filename}: {error.strerror}; run the command again") from None
         layout, names = kernel_layout(kallsyms, btf, modules), kernel_names(kallsyms, btf, modules)
+        stacks = None if debug is None else kernel_stacks(debug, kallsyms)
         descriptor = os.memfd_create("commutant-layout")
         os.pwrite(descriptor, layout.encode(), 0)
-        return cls(plugin, descriptor, names, bool(btf), recording)
+        return cls(plugin, descriptor, names, bool(btf), recording, stacks)
 
     def close(self) -> None:
         """Frees the layout; once only."""
@@ -105,7 +113,7 @@ class TracedMachine:
                 self._machine = snapshot.resume(emulator, tracer)
             stack.callback(self._machine.close)
             self._batches: queue.SimpleQueue[_Batch] = queue.SimpleQueue()
-            reader = TraceReader(trace, files.names)
+            reader = TraceReader(trace, files.names, None if files.stacks is None else files.stacks.expanded)
             self._thread = threading.Thread(target=self._read, args=(reader,), name="trace-reader", daemon=True)
             self._thread.start()
             self._resources = stack.pop_all()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from commutant import _native
 from commutant.mtrace.finding import Finding
-from commutant.targets.process.stacks import Stacks
 from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import ask
+from commutant.targets.stacks import Stacks
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,113 @@
+"""Call stacks with inlined functions, files and lines, from the debug information of a program or a kernel.
+
+The tracer knows symbols: `scalefs::data::read+0x1f`. What lies at that place in the source may be in a function that
+was inlined there, or in several: each becomes a frame of its own above the symbol's.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+from commutant import _native
+from commutant.mtrace.finding import Access, Finding
+
+_FRAME = re.compile(r"(.+)\+0x([0-9a-f]+)")
+_SOURCES = re.compile(r".*/((?:crates|library)/.*)|(?:.*/)?build_\w+/(.*)")
+"""What of a source file's path is the same on every machine: of this repository's crates, of Rust's own library, and of
+Debian's kernels, which are built in folders such as `debian/build/build_amd64_none_amd64`."""
+_TYPE_ARGUMENTS = re.compile(r"<.*>$")
+
+
+Code = Sequence[tuple[str, tuple[str, int] | None]]
+"""The functions that an instruction belongs to, the innermost first, with file and line where they are known."""
+
+
+class Stacks:
+    """Expands the stacks of one program or kernel; for any number of threads."""
+
+    def __init__(self, path: Path, symbols: Iterable[tuple[int, int, str]]) -> None:
+        """`symbols` are the program's: first address, first address behind, name."""
+        self._path = path
+        self._starts: dict[str, list[tuple[int, int]]] = {}
+        for start, end, name in symbols:
+            self._starts.setdefault(name, []).append((start, end))
+        self._known: dict[str, Sequence[str]] = {}
+        self._questions: _Questions = queue.SimpleQueue()
+        self._start_worker = threading.Lock()
+        self._worker: threading.Thread | None = None
+
+    def code(self, address: int) -> Code:
+        """What the code at an address belongs to; raises ValueError if the file is no ELF file."""
+        with self._start_worker:
+            if self._worker is None:
+                arguments = (self._path, self._questions)
+                self._worker = threading.Thread(target=_answer, args=arguments, name="debug-information", daemon=True)
+                self._worker.start()
+                weakref.finalize(self, self._questions.put, None)
+        answer: Future[Code] = Future()
+        self._questions.put((address, answer))
+        return answer.result()
+
+    def start_of(self, name: str) -> int | None:
+        """Where the function of that name begins; None if there is none, or several."""
+        starts = self._starts.get(name, ())
+        return starts[0][0] if len(starts) == 1 else None
+
+    def expanded(self, finding: Finding) -> Finding:
+        """The finding with stacks that have inlined frames, files and lines, where it is known which code it was."""
+        return replace(finding, first=self._access(finding.first), second=self._access(finding.second))
+
+    def _access(self, access: Access) -> Access:
+        return replace(access, stack=tuple(line for frame in access.stack for line in self._frames(frame)))
+
+    def _frames(self, frame: str) -> Sequence[str]:
+        known = self._known.get(frame)
+        if known is None:
+            known = self._known[frame] = self._expand(frame)
+        return known
+
+    def _expand(self, frame: str) -> Sequence[str]:
+        match = _FRAME.fullmatch(frame)
+        if match is None:
+            return (frame,)
+        offset = int(match[2], 16)
+        # Code that was generated for several types has one name: then it is not known which of them this is.
+        places = [start for start, end in self._starts.get(match[1], ()) if start + offset < end]
+        if len(places) != 1:
+            return (frame,)
+        code = self.code(places[0] + offset)
+        if not code:
+            return (frame,)
+        *inlined, (_, line) = code
+        shown = [_TYPE_ARGUMENTS.sub("", name) + _place(place) for name, place in inlined]
+        return (*shown, frame + _place(line))
+
+
+_Questions = queue.SimpleQueue[tuple[int, Future[Code]] | None]
+
+
+def _answer(path: Path, questions: _Questions) -> None:
+    """Answers what code is at an address until None comes: a file belongs to the thread that opened it."""
+    file = None
+    while (question := questions.get()) is not None:
+        address, answer = question
+        try:
+            file = file or _native.ProgramFile(path)
+            answer.set_result(file.code(address))
+        except Exception as error:  # for who asked
+            answer.set_exception(error)
+
+
+def _place(line: tuple[str, int] | None) -> str:
+    if line is None:
+        return ""
+    path, number = line
+    known = _SOURCES.fullmatch(path)
+    return f" {(known[1] or known[2]) if known else path}:{number}"
