@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from commutant.analyzer.cube import Cube
+from commutant.analyzer.cube import Cube, Difference
 from commutant.analyzer.faults import ChoiceRefused, Kinds, begin_path, placed
 from commutant.analyzer.oracle import IN_USE, NOW, Answers, SymbolicOracle
 from commutant.analyzer.source_checks import check_source
@@ -48,12 +48,14 @@ class Outcome:
 
 
 class _World(NamedTuple):
-    """What all orders of the calls have in common: the unknown state and arguments, and what was left open so far."""
+    """What all orders of the calls have in common: the unknown state and arguments, what was left open so far, and the
+    steps that find the first difference."""
 
     initial: Interface
     arguments: tuple[dict[str, Any], ...]
     answers: Answers
     cube: Cube
+    steps: list[Callable[[], Difference | None]]
 
 
 class CallSet:
@@ -126,9 +128,7 @@ class CallSet:
         """What the path shows, and of what the result of each call's first run consists."""
         world = context.step(partial(self._world, confirm))
         try:
-            for given in world.arguments:
-                context.step(partial(self._touch, world.initial, given))
-            found = world.cube.first_difference()
+            found = context.first_of(world.steps)
             difference = None if found is None else self._shown(*found)
         except ChoiceRefused:
             difference = "no choice is allowed in every order"
@@ -148,7 +148,8 @@ class CallSet:
             return self._perform(index, state, given, answers)
 
         cube = Cube(initial, len(self.calls), perform, same_result, self._equivalent, confirm)
-        return _World(initial, arguments, answers, cube)
+        touches = [partial(self._touch, initial, given) for given in arguments]
+        return _World(initial, arguments, answers, cube, [*touches, *cube.steps()])
 
     def _shown(self, index: int | None, subset: tuple[int, ...]) -> str:
         if index is not None:

@@ -87,17 +87,12 @@ class Cube:
         self._confirm = confirm
         self._states: dict[Corner, Interface] = {(): initial}
         self._runs: dict[tuple[Corner, int], Run] = {}
-        self._independent: dict[tuple[int, int], bool] = {}
+        self._independent: dict[frozenset[int], bool] = {}
 
-    def first_difference(self) -> Difference | None:
-        """The first call whose result, or (None) the subset whose state, depends on the order; None without one."""
-        step = current().step
-        for edge in _edges(self._count):
-            step(partial(self._run, edge))
-            difference = step(partial(self._difference, edge))
-            if difference is not None:
-                return difference
-        return None
+    def steps(self) -> list[Callable[[], Difference | None]]:
+        """The walk in steps (`Context.first_of`); what the first tells that tells something is the first call whose
+        result, or (None) the subset whose state, depends on the order."""
+        return [partial(part, edge) for edge in _edges(self._count) for part in (self._run, self._difference)]
 
     def first_results(self) -> list[Any]:
         """What the calls have returned that have run from the initial state."""
@@ -126,7 +121,7 @@ class Cube:
 
     def _are_independent(self, start: Corner, left: int, right: int) -> bool:
         mine, theirs = self._runs[start, left], self._runs[start, right]
-        key = (id(mine), id(theirs))
+        key = frozenset((id(mine), id(theirs)))
         known = self._independent.get(key)
         if known is None:
             known = independent(mine.state, theirs.state)

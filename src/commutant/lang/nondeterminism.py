@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from commutant.lang.types import BoolType, IntType, OpaqueValue, Sort, SortType, Time, TimeValue, Type, describe_type
@@ -54,6 +55,8 @@ class ConcreteOracle:
         return TimeValue(self._next)
 
 
+_described: Callable[[Any, str], Type] = cache(describe_type)
+
 _oracle: ContextVar[Oracle | None] = ContextVar("commutant_oracle", default=None)
 _default_oracle: Oracle = ConcreteOracle()
 
@@ -78,7 +81,7 @@ def choose(annotation: type[T], allowed: Callable[[T], Any] = lambda _: True) ->
 
     Calls commute where a choice exists that is the same value and allowed in every order (docs/models.md).
     """
-    value: T = (_oracle.get() or _default_oracle).choose(describe_type(annotation, "choose"), allowed)
+    value: T = (_oracle.get() or _default_oracle).choose(_described(annotation, "choose"), allowed)
     return value
 
 
@@ -87,7 +90,7 @@ def unused(sort: type[S]) -> S:
 
     It differs from every value of the initial state and from those handed out before it in the same order of the calls.
     """
-    described = describe_type(sort, "unused")
+    described = _described(sort, "unused")
     assert isinstance(described, SortType), "unused() takes a Sort"
     value: S = (_oracle.get() or _default_oracle).unused(described)
     return value

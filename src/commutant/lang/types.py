@@ -152,8 +152,15 @@ class Record:
 
     if TYPE_CHECKING:  # annotations would be fields
         _held: bool
-        _origin: Callable[[Self, str], Any]
+        _origin: Callable[[Self, str], Any] | None
         _source: Self | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """A record without an origin, whatever its author's `__init__` takes."""
+        record = object.__new__(cls)
+        record._origin = record._source = None
+        record._held = False
+        return record
 
     @classmethod
     def from_origin(cls, origin: Callable[[Self, str], Any], source: Self | None = None) -> Self:
@@ -167,7 +174,8 @@ class Record:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name in Record.__slots__ or (origin := getattr(self, "_origin", None)) is None:
+            origin = self._origin
+            if origin is None:
                 raise AttributeError(f"{type(self).__name__} has no field {name!r}")
             value = self.__dict__[name] = origin(self, name)
             return value
@@ -179,17 +187,19 @@ class Record:
     def _holder(self, name: str) -> Self:
         """The record that a value would be copied from: this one, if it holds the value itself."""
         holder = self
-        while name not in holder.__dict__ and (source := getattr(holder, "_source", None)) is not None:
+        while name not in holder.__dict__ and (source := holder._source) is not None:
             holder = source
         return holder
 
     def _seen(self, name: str) -> Any:
         """A value as it is, without a copy of it."""
-        return getattr(self._holder(name), name)
+        holder = self._holder(name)
+        held = holder.__dict__
+        return held[name] if name in held else getattr(holder, name)
 
 
 def _record_of(kind: type[Record], held: dict[str, Any]) -> Record:
-    record = object.__new__(kind)
+    record = Record.__new__(kind)
     record.__dict__ = held
     return record
 

@@ -8,14 +8,14 @@ are looked up, sorts are a union-find with disequalities, integers ask `integers
 connected with.
 
 A context serves all paths of a program, one after the other. Going back to where the next path leaves the last one
-takes back what came behind: lists are cut, other changes are noted in a log with what undoes them. So what a `step` of
-the program made, its unknowns and states included, stands for every path that goes through it.
+takes back what came behind: a log notes with each change what undoes it. So what a `step` of the program made, its
+unknowns and states included, stands for every path that goes through it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from commutant.errors import UsageError
@@ -61,18 +61,8 @@ class Infeasible(Exception):
     """The path contradicts a restriction that the model puts on its states: it says nothing about commutativity."""
 
 
-class _Place(NamedTuple):
-    """How far a context has come: the lengths of what only grows on a path."""
-
-    decisions: int
-    restrictions: int
-    bools: int
-    ints: int
-    sort_values: int
-    changes: int
-
-
-_BEGIN = _Place(0, 0, 0, 0, 0, 0)
+Change = tuple[Callable[..., object], tuple[Any, ...]]
+"""What takes a change back: a function and its arguments."""
 
 
 class Context:
@@ -100,9 +90,13 @@ class Context:
         self.content_sorts: set[str] = set()
         self.constants: dict[int, int] = {}
         self.bool_values: dict[int, bool] = {}
-        self._steps: list[tuple[_Place, Any]] = []
+        self._steps: list[tuple[int, int, Any]] = []
         self._next_step = 0
-        self._log: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self._log: list[Change] = []
+        self._drop_bool: Change = (self.bool_terms.pop, ())
+        self._drop_int: Change = (self.int_terms.pop, ())
+        self._drop_sort_value: tuple[Change, ...] = ((self.sort_terms.pop, ()), (self.sort_names.pop, ()))
+        self._drop_restriction: Change = (self.restrictions.pop, ())
         self._parent: dict[int, int] = {}
         self._distinct: dict[int, frozenset[int]] = {}
         self._compared: dict[Literal, bool] = {}
@@ -136,12 +130,24 @@ class Context:
         program asks for the same steps again where it has decided the same. No step is part of another.
         """
         number = self._next_step
-        self._next_step += 1
+        self._next_step = number + 1
         if number < len(self._steps):
-            result: T = self._steps[number][1]
-            return result
+            kept: T = self._steps[number][2]
+            return kept
         result = function()
-        self._steps.append((self._place(), result))
+        self._steps.append((len(self.trail), len(self._log), result))
+        return result
+
+    def first_of(self, functions: Sequence[Callable[[], T | None]]) -> T | None:
+        """What the first of several steps returns that does not return None; those behind it are not made."""
+        kept = min(len(functions), len(self._steps) - self._next_step)
+        self._next_step += kept
+        result: T | None = self._steps[self._next_step - 1][2] if kept else None
+        if result is None:
+            for function in functions[kept:]:
+                result = self.step(function)
+                if result is not None:
+                    break
         return result
 
     def put(self, mapping: dict[Any, Any], key: Any, value: Any) -> None:
@@ -160,41 +166,28 @@ class Context:
         self.prefix = prefix
         self.may_share = False
         steps = self._steps
-        while steps and steps[-1][0].decisions >= len(prefix):
+        while steps and steps[-1][0] >= len(prefix):
             steps.pop()
         self._next_step = 0
-        place = steps[-1][0] if steps else _BEGIN
-        del self.trail[place.decisions :]
-        del self.restrictions[place.restrictions :]
-        del self.bool_terms[place.bools :]
-        del self.int_terms[place.ints :]
-        del self.sort_terms[place.sort_values :]
-        del self.sort_names[place.sort_values :]
-        log = self._log
-        while len(log) > place.changes:
-            function, arguments = log.pop()
+        decisions, changes, _ = steps[-1] if steps else (0, 0, None)
+        del self.trail[decisions:]
+        undone = self._log[changes:]
+        del self._log[changes:]
+        for function, arguments in reversed(undone):
             function(*arguments)
-
-    def _place(self) -> _Place:
-        return _Place(
-            len(self.trail),
-            len(self.restrictions),
-            len(self.bool_terms),
-            len(self.int_terms),
-            len(self.sort_terms),
-            len(self._log),
-        )
 
     # -- unknowns
 
     def new_bool(self, term: Term) -> int:
         """The index of a new boolean unknown."""
         self.bool_terms.append(term)
+        self._log.append(self._drop_bool)
         return len(self.bool_terms) - 1
 
     def new_int(self, term: Term, low: int | None, high: int | None) -> int:
         """The index of a new integer unknown with inclusive bounds (None: unbounded)."""
         self.int_terms.append(term)
+        self._log.append(self._drop_int)
         index = len(self.int_terms) - 1
         if low is not None:
             self._constrain(("<=", (((index, -1),), low)))
@@ -206,6 +199,7 @@ class Context:
         """The index of a new value of a sort; a fresh one differs from every value that is not fresh."""
         self.sort_terms.append(term)
         self.sort_names.append(sort)
+        self._log += self._drop_sort_value
         index = len(self.sort_terms) - 1
         if fresh:
             self.fresh.add(index)
@@ -243,6 +237,7 @@ class Context:
         known = self.implied(literal)
         if known is None:
             self.restrictions.append(Decision(literal, holds))
+            self._log.append(self._drop_restriction)
             self._assert(literal, holds)
         elif known != holds:
             raise Infeasible

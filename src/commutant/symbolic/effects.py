@@ -46,18 +46,23 @@ def _transfer_part(part: Any, target: Any) -> None:
 
 def _before(record: Record, name: str) -> Any:
     """The value that a record had when it was copied."""
-    source = getattr(record, "_source", None)
+    source = record._source
     return None if source is None else source._seen(name)
 
 
 def _is_copy(record: Record, name: str, value: Any) -> bool:
     """Whether a value is a copy of what stood there before, perhaps changed inside."""
+    return _is_copy_of(value, _before(record, name))
+
+
+def _is_copy_of(value: Any, before: Any) -> bool:
     if isinstance(value, SymbolicMap):
-        return value.source is not None and value.source is _before(record, name)
-    if isinstance(value, Record):
-        source = getattr(value, "_source", None)
-        return source is not None and source is _before(record, name)
-    return False
+        source: Any = value.source
+    elif isinstance(value, Record):
+        source = value._source
+    else:
+        return False
+    return source is not None and source is before
 
 
 def _is_changed(part: Any) -> bool:
@@ -78,10 +83,12 @@ def _records_meet(left: Record, right: Record) -> bool:
         if name not in theirs:
             continue
         other = theirs[name]
-        if _is_copy(left, name, mine) and _is_copy(right, name, other):
+        before = _before(left, name)
+        before_other = before if left._source is right._source else _before(right, name)
+        if _is_copy_of(mine, before) and _is_copy_of(other, before_other):
             if _parts_meet(mine, other):
                 return True
-        elif mine is not _before(left, name) or other is not _before(right, name):
+        elif mine is not before or other is not before_other:
             return True
     return False
 

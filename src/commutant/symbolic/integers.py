@@ -21,6 +21,8 @@ Constraint = tuple[str, Linear]
 
 def add(left: Linear, right: Linear, factor: int = 1) -> Linear:
     """`left + factor * right`."""
+    if not right[0]:
+        return left[0], left[1] + factor * right[1]
     coefficients = dict(left[0])
     for variable, coefficient in right[0]:
         total = coefficients.get(variable, 0) + factor * coefficient

@@ -526,7 +526,7 @@ class SymbolicMap:
         self.looked.add(number)
         cell = self._cell(number)
         value = self.content.entries[number].value if cell is None else cell.value
-        if isinstance(value, Record | SymbolicMap | Seq) and number not in self.cells:
+        if value.__class__ not in _SHARED and number not in self.cells:
             value = clone(value)
             current().put(self.cells, number, Cell(True, value, False))
         return value
@@ -559,7 +559,7 @@ class SymbolicMap:
         if not fits(adopted, type_):
             raise UsageError(f"{self.content.name} has values of type {shown(type_)}, got {value!r}")
         if isinstance(adopted, Struct):
-            held = getattr(adopted, "_held", False)
+            held = adopted._held
             adopted._held = True
             if held:
                 current().may_share = True
@@ -592,6 +592,8 @@ class SymbolicMap:
             return False
         if self.content is not other.content:
             return self._equal_where_new(other, lambda _: True)
+        if self.source is other.source is not None and not (self.cells or other.cells or self.emptied or other.emptied):
+            return True
         if self.cleared != other.cleared:
             raise UsageError(
                 f"{self.content.name} was cleared in one order and not in the other: compare with equal_where() in "
@@ -741,12 +743,13 @@ def _cloned(copy: Record, name: str) -> Any:
 def clone(value: Any) -> Any:
     """A copy of a part of a state that can change without the original, which must not change any more; unknown scalars
     are shared."""
-    if value.__class__ in _SHARED:
+    class_ = value.__class__
+    if class_ in _SHARED:
         return value
+    if class_ is SymbolicMap:
+        return SymbolicMap(value.content, value)
     if isinstance(value, Record):
         return value.from_origin(_cloned, value)
-    if isinstance(value, SymbolicMap):
-        return value.copy()
     if isinstance(value, Seq):
         return Seq(clone(item) for item in value)
     return value
