@@ -13,6 +13,7 @@ import pytest
 from commutant import artifacts, checking
 from commutant.errors import RunError, UsageError
 from commutant.lang.load import load_interface
+from commutant.rundir import load_run_info
 from commutant.targets.base import Job
 from commutant.targets.linux.emulator import find_emulator
 from commutant.targets.linux.file_systems import DISK_BYTES, FILE_SYSTEMS, FileSystem, make_disk, tool_version
@@ -20,6 +21,7 @@ from commutant.targets.linux.kernel import default_kernel
 from commutant.targets.linux.machine import Hardware
 from commutant.targets.linux.snapshot import Guest, take_snapshot
 from commutant.targets.linux.target import LinuxTarget, Options
+from commutant.targets.registry import load_target
 from commutant.testgen.corpus import Corpus
 from commutant.testgen.generation import generate
 from commutant.testgen.testcase import TestCase
@@ -205,3 +207,30 @@ def test_a_kernel_without_types_is_named_by_symbols_and_that_is_said(tmp_path: P
     assert any("openat" in frame for finding in findings for frame in finding.first.stack)
     names = {finding.name for finding in findings}
     assert "unknown" in names and "rename_lock" in names
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["ext4", "xfs", "btrfs", "overlay"])
+def test_names_run_to_the_end_and_again_from_run_json_alone(name: str, tmp_path: Path) -> None:
+    """The whole interface, as `check names` runs it; then a part of it, as `check --repeat` does."""
+    whole = generate(load_interface("names"), None, level="conflict")
+    with checking.new(whole, load_target(f"linux:fs={name}"), jobs=2, directory=tmp_path / "whole") as check:
+        check.start(lambda _doing: None)
+        counts = check.run().summary.counts
+    assert counts.tests == len(whole.tests) > 1000
+    assert (counts.wrong_result, counts.crashed, counts.skipped) == (0, 0, 0)
+    part = replace(whole, tests=whole.tests[::10])
+    target = load_target(f"linux:fs={name},mount=strictatime,append=quiet,cpus=3,memory=1536")
+    runs = []
+    with checking.new(part, target, jobs=2, repeats=2, seed=7, directory=tmp_path / "part") as check:
+        check.start(lambda _doing: None)
+        runs.append(check.run())
+    with checking.repeat(
+        load_run_info(tmp_path / "part" / "run.json"), part, jobs=2, directory=tmp_path / "again"
+    ) as check:
+        check.start(lambda _doing: None)
+        runs.append(check.run())
+    first, again = ({verdict.test_id: verdict.outcome for verdict in run.verdicts()} for run in runs)
+    assert first.keys() == again.keys()
+    assert sum(first[test] != again[test] for test in first) <= 0.02 * len(first)
+    assert runs[0].info.target_description == runs[1].info.target_description

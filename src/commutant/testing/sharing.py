@@ -42,8 +42,8 @@ def check_sharing(
     the run directory, or several, of earlier checks: what they found is known and does not fail. `directory` is the new
     run directory. The other parameters are the verb's flags. Returns the run.
 
-    Raises AssertionError with the findings that nobody knew or accepted, for wrong results and deaths; UsageError (if no
-    test can be run, too) and RunError as the verb does.
+    Raises AssertionError with the findings that nobody knew or accepted, for wrong results and deaths; UsageError (also
+    if no test can be run) and RunError as the verb does.
     """
     __tracebackhide__ = True
     paths = [baseline] if isinstance(baseline, str | Path) else list(baseline)
