@@ -24,6 +24,11 @@ class Item(Struct):
     parts: Map[Key, int]
 
 
+class Counter(Interface):
+    count: int
+    last: bool
+
+
 class Store(Interface):
     items: Map[tuple[Key, Annotated[int, Range(0, None)]], Item]
 
@@ -108,6 +113,16 @@ def test_a_copy_made_as_asked_freezes_as_if_it_were_whole() -> None:
     assert frozen == freeze(state)
     with pytest.raises(AttributeError, match="Store has no field 'other'"):
         _ = thaw_as_asked(frozen).other
+
+
+def test_a_state_of_scalars_alone_is_copied_and_frozen_too() -> None:
+    state = Counter()
+    copy = thaw_as_asked(freeze(state))
+    assert (copy.count, copy.last) == (0, False) and freeze_again(copy, freeze(state)) == freeze(state)
+    copy.count = 1
+    assert freeze_again(copy, freeze(state)) == freeze(copy) != freeze(state)
+    copy.count = False
+    assert freeze_again(copy, freeze(state)) != freeze(state)
 
 
 def test_the_order_of_entries_is_kept() -> None:

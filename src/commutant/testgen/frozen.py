@@ -21,6 +21,11 @@ TRUE: Frozen = (bool, True)
 FALSE: Frozen = (bool, False)
 
 _AS_THEY_ARE = frozenset((int, str, OpaqueValue, type(None)))
+_SCALARS = frozenset((*_AS_THEY_ARE, bool, TimeValue, Anything, Errno, Signal))
+
+
+class _OfScalars:
+    """Marks the form that most records have: class, names, and apart the classes of the values and the values."""
 
 
 class NotFrozen(Exception):
@@ -37,7 +42,11 @@ def freeze(value: Any) -> Frozen:
         return freezer(value)
     if isinstance(value, Record):
         held = value.__dict__
-        return (kind, tuple(held), *[v if v.__class__ in _AS_THEY_ARE else freeze(v) for v in held.values()])
+        values = tuple(held.values())
+        kinds = tuple(map(type, values))
+        if _SCALARS.issuperset(kinds):
+            return (_OfScalars, kind, tuple(held), kinds, values)
+        return (kind, tuple(held), *[v if v.__class__ in _AS_THEY_ARE else freeze(v) for v in values])
     raise NotFrozen
 
 
@@ -93,6 +102,8 @@ def thaw(frozen: Frozen) -> Any:
 
 def thaw_as_asked(frozen: Frozen) -> Any:
     """A record as `thaw` makes it, of which a part comes into being when it is first asked for."""
+    if frozen[0] is _OfScalars:
+        return thaw(frozen)
     kind, names = frozen[0], frozen[1]
 
     def origin(_: Record, name: str) -> Any:
@@ -105,6 +116,8 @@ def thaw_as_asked(frozen: Frozen) -> Any:
 
 def freeze_again(record: Record, before: Frozen) -> Frozen:
     """The frozen form of a record that was made as it was asked for: what nobody asked for is as it was."""
+    if before[0] is _OfScalars:
+        return freeze(record)
     held = record.__dict__
     parts = [freeze(held[name]) if name in held else part for name, part in zip(before[1], before[2:], strict=True)]
     new = [name for name in held if name not in before[1]]
@@ -113,6 +126,13 @@ def freeze_again(record: Record, before: Frozen) -> Frozen:
 
 def _thaw_scalar(frozen: Frozen) -> Any:
     return frozen[1]
+
+
+def _thaw_scalars(frozen: Frozen) -> Any:
+    _, kind, names, _, values = frozen
+    record = kind.__new__(kind)
+    record.__dict__.update(zip(names, values, strict=True))
+    return record
 
 
 def _thaw_items(frozen: Frozen) -> Any:
@@ -131,6 +151,7 @@ _THAWERS: dict[type, Callable[[Frozen], Any]] = {
     Anything: _thaw_scalar,
     Errno: _thaw_scalar,
     Signal: _thaw_scalar,
+    _OfScalars: _thaw_scalars,
     tuple: _thaw_items,
     list: _thaw_items,
     Seq: _thaw_items,
