@@ -13,18 +13,18 @@ use std::hint::black_box;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use compare::{Options, print_head, print_row, processor_ns, quartiles};
-use percpu::{Arena, ArenaConfig, CacheLine, Core, HeapRegion, OwnerId};
+use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::names::{self, RenameMode};
 use scalefs::{Context, Credentials, Direct, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, attributes};
 use sync::Spin;
 
 const FILES: usize = 1000;
-/// Calls per thread and phase in the shared directory: long enough that starting threads does not count.
-const SHARED_CALLS: usize = 40_000;
+/// Calls per phase in the shared directory, of all threads together, so that it grows as large with two as with one: so many
+/// that starting threads does not count.
+const SHARED_CALLS: usize = 60_000;
 
 const AT: Start<scalefs::Node> = Start::WorkingDirectory;
 /// `O_CREAT | O_EXCL`.
@@ -127,16 +127,16 @@ fn against_tmpfs(options: &Options) {
 }
 
 /// Nanoseconds per call of all threads together, for creation, renaming and removal of private names in one directory
-/// (FxMark's MWCM, MWRM, MWUM).
-fn shared_directory(thread_count: usize, call: &(impl Fn(usize, usize, usize) + Sync)) -> [f64; 3] {
+/// (FxMark's MWCM, MWRM, MWUM). A thread's calls of a phase are what `begin` returns, given the phase and the thread.
+fn shared_directory<C: FnMut(usize)>(thread_count: usize, begin: &(impl Fn(usize, usize) -> C + Sync)) -> [f64; 3] {
     [0, 1, 2].map(|phase| {
         let start = Instant::now();
         std::thread::scope(|scope| {
             for thread in 0..thread_count {
-                scope.spawn(move || (0..SHARED_CALLS).for_each(|number| call(phase, thread, number)));
+                scope.spawn(move || (0..SHARED_CALLS / thread_count).for_each(begin(phase, thread)));
             }
         });
-        start.elapsed().as_nanos() as f64 / (SHARED_CALLS * thread_count) as f64
+        start.elapsed().as_nanos() as f64 / SHARED_CALLS as f64
     })
 }
 
@@ -147,37 +147,43 @@ fn shared_directories(rounds: usize) {
     // SAFETY: a mapping of this process alone, which stays to its end.
     let arena = unsafe { Arena::create_at(base, size_bytes, ArenaConfig::new(2)) }.unwrap();
     let owner = OwnerId::new(1).unwrap();
-    let cores = [0, 1].map(|number| CacheLine(Mutex::new(arena.claim(number, owner).unwrap())));
     let config = ScaleFsConfig { root_bucket_count: 1 << 17, ..ScaleFsConfig::default() };
-    let scalefs = ScaleFs::create(&cores[0].lock().unwrap(), config).unwrap();
-    let context = Context::new(scalefs, &cores[0].lock().unwrap(), Credentials::SUPERUSER);
-    let ours = |phase: usize, thread: usize, number: usize| {
-        // Held by its one thread: the lock is never contended and on a line of its own core.
-        let core = cores[thread].lock().unwrap();
-        let (old, new) = (format!("old-{thread}-{number}"), format!("new-{thread}-{number}"));
-        let verbs = scalefs.begin(&core, &context, &Spin);
-        match phase {
-            0 => {
-                let opened = names::open(&verbs, AT, old.as_bytes(), CREATE_NEW, 0o644).unwrap();
-                names::close(&verbs, opened.node);
+    let (scalefs, context) = {
+        let core = arena.claim(0, owner).unwrap();
+        let scalefs = ScaleFs::create(&core, config).unwrap();
+        (scalefs, &Context::new(scalefs, &core, Credentials::SUPERUSER))
+    };
+    let ours = |phase: usize, thread: usize| {
+        let core = arena.claim(thread, owner).unwrap();
+        move |number: usize| {
+            let (old, new) = (format!("old-{thread}-{number}"), format!("new-{thread}-{number}"));
+            let verbs = scalefs.begin(&core, context, &Spin);
+            match phase {
+                0 => {
+                    let opened = names::open(&verbs, AT, old.as_bytes(), CREATE_NEW, 0o644).unwrap();
+                    names::close(&verbs, opened.node);
+                }
+                1 => {
+                    let (from, to) = ((AT, old.as_bytes()), (AT, new.as_bytes()));
+                    names::rename(&verbs, from, to, RenameMode::Replace).unwrap();
+                }
+                _ => names::unlink(&verbs, AT, new.as_bytes()).unwrap(),
             }
-            1 => {
-                let (from, to) = ((AT, old.as_bytes()), (AT, new.as_bytes()));
-                names::rename(&verbs, from, to, RenameMode::Replace).unwrap();
+            drop(verbs);
+            if number.is_multiple_of(64) {
+                scalefs.maintain_with_idle_cores(&core, &Spin);
             }
-            _ => names::unlink(&verbs, AT, new.as_bytes()).unwrap(),
-        }
-        drop(verbs);
-        if number.is_multiple_of(64) {
-            scalefs.maintain(&core, &Spin);
         }
     };
-    let theirs = |phase: usize, thread: usize, number: usize| {
-        let (old, new) = (host.join(format!("old-{thread}-{number}")), host.join(format!("new-{thread}-{number}")));
-        match phase {
-            0 => drop(fs::OpenOptions::new().write(true).create_new(true).open(old).unwrap()),
-            1 => fs::rename(old, new).unwrap(),
-            _ => fs::remove_file(new).unwrap(),
+    let theirs = |phase: usize, thread: usize| {
+        let host = &host;
+        move |number: usize| {
+            let (old, new) = (host.join(format!("old-{thread}-{number}")), host.join(format!("new-{thread}-{number}")));
+            match phase {
+                0 => drop(fs::OpenOptions::new().write(true).create_new(true).open(old).unwrap()),
+                1 => fs::rename(old, new).unwrap(),
+                _ => fs::remove_file(new).unwrap(),
+            }
         }
     };
     print_head("shared directory, ns");
