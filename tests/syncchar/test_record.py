@@ -73,6 +73,7 @@ def lock() -> dict[str, Any]:
                 "stacks": [side] * 2,
             }
         ],
+        "field_pairs": 4,
         "forgotten_field_pairs": 0,
     }
 

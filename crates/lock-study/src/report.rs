@@ -95,6 +95,8 @@ const FIELD_LIMIT: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct FieldTally {
     fields: Vec<FieldReport>,
+    /// Pairs that were looked at: the newest ones of each section.
+    pub compared: u64,
     /// Most pairs that any forgotten field can have had.
     pub forgotten_pairs: u64,
 }
@@ -113,6 +115,7 @@ impl FieldTally {
         for &field in &other.fields {
             self.add_counts(field);
         }
+        self.compared += other.compared;
         self.forgotten_pairs = self.forgotten_pairs.max(other.forgotten_pairs);
     }
 

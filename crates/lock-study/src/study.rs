@@ -114,6 +114,9 @@ pub struct Study {
     guarded: Option<Guarded>,
 }
 
+/// Pairs of each section whose conflicts are told by field: the newest.
+const NAMED_PAIRS: u64 = 8;
+
 /// Most sections that are remembered for one that waits: more than any crowd has threads.
 const WAITED_FOR_LIMIT: usize = 64;
 
@@ -401,16 +404,21 @@ fn compare_with_history(
         }
         compared += 1;
         fields_of_pair.clear();
+        // Naming what conflicts takes longer than all else; the newest pairs of each section tell as much as all.
+        let named = compared <= NAMED_PAIRS;
         let overlap = overlap_of(section, other, |ours, theirs| {
-            let field = fields.field(report.address, ours, theirs);
-            if !fields_of_pair.contains(&field) {
-                fields_of_pair.push(field);
+            if named {
+                let field = fields.field(report.address, ours, theirs);
+                if !fields_of_pair.contains(&field) {
+                    fields_of_pair.push(field);
+                }
             }
         });
+        report.fields.compared += u64::from(named);
         let device = touches_device(section, other);
         let conflicts = report.pairs.add(section, overlap, device);
         report.kinds.add_pair(section.kind, other.kind, conflicts);
-        if conflicts[0] && !device {
+        if named && conflicts[0] && !device {
             report.fields.add(&fields_of_pair);
         }
         for (window, _) in windows.iter_mut().zip(WINDOWS).filter(|&(_, size)| place < size) {

@@ -192,6 +192,7 @@ fn lock(lock: &LockRecord) -> Value {
             "squares": report.gaps.squares,
         },
         "fields": lock.fields.iter().map(field).collect::<Vec<_>>(),
+        "field_pairs": report.fields.compared,
         "forgotten_field_pairs": report.fields.forgotten_pairs,
     })
 }

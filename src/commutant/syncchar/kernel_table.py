@@ -73,82 +73,86 @@ def _print_averages(study: LockStudy, console: Console) -> None:
 
 def _print_limits(classes: Sequence[LockClass], crowds: Sequence[int], console: Console) -> None:
     crowd = f"x{crowds[0]}"
-    titles = ("kind", "acquired", "hold_total", "indep.", "no per-CPU", "confl.", "set", "shared", "%", crowd)
-    shown = table("lock", *titles)
+    shown = table("lock", "acquired", "hold M", "indep.", "no cpu", "confl.", "set", "shared", crowd)
     for one in classes:
         shown.add_row(
-            name_cell(one.name if one.instances == 1 else f"{one.name} ({one.instances:,})"),
-            name_cell(one.family),
+            name_cell(_short(one) if one.instances == 1 else f"{_short(one)} ({one.instances:,})"),
             f"{one.acquired:,}",
-            f"{one.hold_instructions:,}",
+            number_cell(one.hold_instructions / 1e6),
             share_cell(one.independence_percent()),
             share_cell(one.independence_without_per_cpu_percent()),
             share_cell(one.conflicting_acquires_percent),
-            number_cell(one.mean_set_bytes),
-            number_cell(one.mean_conflicting_bytes),
-            share_cell(one.conflicting_bytes_percent),
+            _whole(one.mean_set_bytes),
+            _whole(one.mean_conflicting_bytes),
             number_cell(one.speed_up(0)),
         )
     console.print(shown)
     line(
         console,
-        "hold_total: instructions. indep.: % of pairs of sections of different threads that touch disjoint data; no "
-        "per-CPU: without data of the processor that they ran on. confl.: % of acquires that conflict with any of the "
-        "window. set: mean bytes of a section. shared, %: mean bytes in conflict, and of the set. "
-        f"{crowd}: how many of {crowds[0]} processors the sections could keep busy.",
+        "hold M: millions of instructions while held. indep.: % of pairs of sections of different threads that touch "
+        "disjoint data; no cpu: without data of the processor that they ran on. confl.: % of acquires that conflict "
+        f"with any of the window. set, shared: mean bytes of a section, and in conflict. {crowd}: how many of "
+        f"{crowds[0]} processors the sections could keep busy.",
     )
 
 
+def _short(one: LockClass) -> str:
+    """A name for a narrow table: kinds of locks are told where a spin lock is not what one expects."""
+    name = one.name.replace("struct ", "")
+    return name if one.family == "spinlock" else f"{name} [{one.family}]"
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
 def _print_contended(classes: Sequence[LockClass], console: Console) -> None:
-    shown = table("contended lock", "acquired", "contended", "%", "conflicting %", "set", "avg_wait us")
+    shown = table("contended lock", "acquired", "waited", "%", "confl.", "set", "avg_wait us")
     for one in classes:
         shown.add_row(
-            name_cell(one.name),
+            name_cell(_short(one)),
             f"{one.acquired:,}",
             f"{one.contended:,}",
             f"{100.0 * one.contended / one.acquired:.2f}" if one.acquired else "-",
             share_cell(one.contended_conflicts_percent),
-            number_cell(one.mean_set_bytes),
-            number_cell(one.wait_nanoseconds / one.contended / 1000),
+            _whole(one.mean_set_bytes),
+            _whole(one.wait_nanoseconds / one.contended / 1000),
         )
     console.print(shown)
     line(
         console,
-        "conflicting %: of acquires that waited, those that conflict with a section that they waited for. Who met whom "
+        "confl.: % of acquires that waited that conflict with a section that they waited for. Who met whom "
         "reflects the emulator's time slices: the limit study above is the result, this table an illustration.",
     )
 
 
 def _print_callers(classes: Sequence[LockClass], console: Console) -> None:
-    shown = table("caller", "lock", "sections", "hold_total")
+    shown = table("caller", "sections", "hold M", "lock")
     callers = [(caller, one) for one in classes for caller in one.callers]
     for caller, one in sorted(callers, key=lambda pair: (-pair[0].hold_instructions, pair[0].name))[:_CALLERS]:
-        shown.add_row(
-            name_cell(caller.name), name_cell(one.name), f"{caller.sections:,}", f"{caller.hold_instructions:,}"
-        )
+        hold = number_cell(caller.hold_instructions / 1e6)
+        shown.add_row(name_cell(caller.name), f"{caller.sections:,}", hold, name_cell(_short(one)))
     console.print(shown)
 
 
 def _print_further(classes: Sequence[LockClass], console: Console) -> None:
     """How far the results depend on the window, and what happens without any lock."""
     sizes = [f"w{size}" for size in WINDOWS_SECTIONS]
-    shown = table("lock", *sizes, "outside reads", "writes", "device", "handed over", "lives")
+    shown = table("lock", *sizes, "out. reads", "writes", "lives")
     for one in classes:
         shown.add_row(
-            name_cell(one.name),
+            name_cell(_short(one)),
             *(share_cell(one.window_independence_percent(size)) for size in WINDOWS_SECTIONS),
             f"{one.total(lambda lock: lock.outside_reads):,}",
             f"{one.total(lambda lock: lock.outside_writes):,}",
-            f"{one.total(lambda lock: lock.device_sections):,}",
-            f"{one.total(lambda lock: lock.handed_over):,}",
             f"{one.total(lambda lock: lock.generations):,}",
         )
     console.print(shown)
     line(
         console,
-        f"{sizes[0]} to {sizes[-1]}: indep. with a window of so many sections. outside: accesses by threads without "
-        "any lock that conflict with the last section (an upper limit: memory is used again). device: sections that "
-        "talked to one. lives: locks that lay there one after another.",
+        f"{sizes[0]} to {sizes[-1]}: indep. with a window of so many sections. out.: accesses by threads without any "
+        "lock that conflict with the last section (an upper limit: memory is used again). lives: locks that lay there "
+        "one after another.",
     )
 
 

@@ -63,7 +63,7 @@ def render_page(study: LockStudy, classes: Sequence[LockClass], title: str) -> s
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["safe_text"] = safe_text
     shown = [
-        Shown(place, one, one.total(lambda lock: lock.compared_pairs), predictions(one, study.record))
+        Shown(place, one, one.total(lambda lock: lock.field_pairs), predictions(one, study.record))
         for place, one in enumerate(classes)
     ]
     dots, ticks = _picture(classes)

@@ -51,7 +51,10 @@ def record_program(
     emulator = find_user_emulator().path
     with tempfile.TemporaryDirectory(prefix="commutant-locks-") as folder:
         out = Path(folder) / "record.json"
-        preload = ":".join(filter(None, [str(lock_preload_path()), os.environ.get("LD_PRELOAD")]))
+        # A path of our own: the linker splits the variable at blanks and colons, which the installation's may have.
+        library = Path(folder) / "lock_preload.so"
+        library.symlink_to(lock_preload_path())
+        preload = ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")]))
         switch = "on" if inlined else "off"
         plugin = f"{_quoted(locks_plugin_path())},out={_quoted(out)},window={window_sections},inlined={switch}"
         # For the program, not for the emulator. Binding at the start keeps the linker out of critical sections.

@@ -162,7 +162,8 @@ class WindowRecord:
 class LockRecord:
     """One lock, or `instances` of a class with their statistics together; `generations` lay there one after another.
 
-    Counts are of `crates/lock-study`, where their meaning is defined.
+    Counts are of `crates/lock-study`, where their meaning is defined. `fields` are of `field_pairs` pairs: the newest
+    of each section.
     """
 
     address: int
@@ -200,6 +201,7 @@ class LockRecord:
     threads: tuple[ThreadRecord, ...]
     kind_pairs: tuple[KindPairRecord, ...]
     gaps: Gaps
+    field_pairs: int
     fields: tuple[FieldRecord, ...]
 
 
@@ -445,5 +447,6 @@ def _lock(reader: _Reader, crowd_count: int) -> LockRecord:
         threads=reader.list("threads", lambda thread: _thread(thread, len(kinds))),
         kind_pairs=reader.list("kind_pairs", lambda pair: _kind_pair(pair, len(kinds))),
         gaps=_gaps(reader.object("gaps")),
+        field_pairs=reader.number("field_pairs"),
         fields=reader.list("fields", _field),
     )

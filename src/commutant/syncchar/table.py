@@ -122,16 +122,17 @@ def _print_fields(one: LockClass, console: Console) -> None:
     independence = one.independence_percent()
     if not one.fields or independence is None:
         return
-    compared = one.total(lambda lock: lock.compared_pairs)
+    compared = one.total(lambda lock: lock.field_pairs)
     console.print()
     line(console, f"{one.name}: what its sections conflict on")
     for found in one.fields[:_STACK_FRAMES]:
         without = independence + 100.0 * found.pairs_on_it_alone / compared
-        line(
-            console,
-            f"  {found.name}: {100.0 * found.pairs / compared:.1f} % of pairs; without it independence would rise from "
-            f"{independence:.1f} % to {without:.1f} %",
+        gain = (
+            f"without it independence would rise from {independence:.1f} % to {without:.1f} %"
+            if found.pairs_on_it_alone
+            else "never on it alone"
         )
+        line(console, f"  {found.name}: {100.0 * found.pairs / compared:.1f} % of pairs; {gain}")
         for write, frames in found.sides:
             path = " < ".join(str(frame) for frame in frames[:_STACK_FRAMES])
             line(console, f"    {'writes' if write else 'reads '} {path}")
@@ -193,6 +194,7 @@ def _class_json(one: LockClass, record: Record) -> dict[str, object]:
         "outside_writes": one.total(lambda lock: lock.outside_writes),
         "never_released": one.total(lambda lock: lock.never_released),
         "releases_without_acquire": one.total(lambda lock: lock.releases_without_acquire),
+        "field_pairs": one.total(lambda lock: lock.field_pairs),
         "fields": [_field_json(found) for found in one.fields],
         "callers": [
             {"name": caller.name, "sections": caller.sections, "hold_instructions": caller.hold_instructions}
