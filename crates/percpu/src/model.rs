@@ -2,8 +2,16 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use crate::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+
+std::thread_local! {
+    /// Regions that no execution uses, by size. Each execution of a model gets the one of the execution before: structures
+    /// hash addresses, and loom wants all executions to do the same until they are told otherwise.
+    static REGIONS: RefCell<Vec<(usize, *mut HeapRegion)>> = const { RefCell::new(Vec::new()) };
+}
 
 /// An arena that lives until the last clone is dropped; loom's threads want `'static` references.
 #[derive(Clone)]
@@ -22,7 +30,13 @@ unsafe impl Sync for Inner {}
 impl ModelArena {
     /// An arena of `size_bytes` with chunks of 4 KiB.
     pub fn new(core_count: usize, size_bytes: usize) -> ModelArena {
-        let region = Box::into_raw(Box::new(HeapRegion::new(size_bytes).expect("memory for a model")));
+        let region = REGIONS.with(|regions| {
+            let mut regions = regions.borrow_mut();
+            match regions.iter().position(|(bytes, _)| *bytes == size_bytes) {
+                Some(index) => regions.swap_remove(index).1,
+                None => Box::into_raw(Box::new(HeapRegion::new(size_bytes).expect("memory for a model"))),
+            }
+        });
         let config = ArenaConfig { core_count, chunk_bytes: 4096 };
         // SAFETY: freed in `drop`, when the model's threads have been joined and dropped their clones.
         let arena = Arena::create(unsafe { &mut *region }, config).expect("a model's arena");
@@ -43,7 +57,7 @@ impl ModelArena {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: made by `Box::into_raw` in `new`; no core is left.
-        drop(unsafe { Box::from_raw(self.region) });
+        // Memory that was an arena, and no core is left: it can be one again.
+        REGIONS.with(|regions| regions.borrow_mut().push((self.arena.size_bytes(), self.region)));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! **Idea** (section 6.3 of the paper, "per-core allocation"). Each core keeps a part for itself, so that taking and giving
 //! back share nothing. Maintenance brings the part back to a batch; a core that runs out in between takes from the common
-//! rest, and if that is empty too, from other cores: only when nobody has one left is the budget exhausted. The parts are words that all may change, so the sum is exact when
-//! nobody works.
+//! rest, and if that is empty too, from other cores: only when nobody has one left, or is moving it at that moment, is the
+//! budget exhausted. The parts are words that all may change, so the sum is exact when nobody works.
 //!
 //! **Death of a process** in the middle of maintenance loses what it was moving, at most a batch.
 
@@ -26,6 +26,10 @@ fn take_up_to(word: &AtomicU64, most: u64) -> u64 {
     let mut seen = word.load(Ordering::Relaxed);
     while seen > 0 {
         let taken = seen.min(most);
+        if sync::mutant::planted("scalefs: a budget is taken in two steps") {
+            word.store(seen - taken, Ordering::Relaxed);
+            return taken;
+        }
         match word.compare_exchange_weak(seen, seen - taken, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return taken,
             Err(now) => seen = now,

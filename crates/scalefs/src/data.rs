@@ -312,14 +312,13 @@ pub fn seek<D: DataVerbs>(verbs: &D, fd: u32, offset: i64, whence: Whence) -> Re
         let target = base.checked_add(offset).ok_or(Errno::EINVAL)?;
         u64::try_from(target).map_err(|_| Errno::EINVAL)
     };
-    // Before the beginning, wherever the offset is: it is not looked at. From the end, the array is asked, not the size:
-    // a file is shorter than n bytes if it ends before the last of them.
+    // Before the beginning, wherever the offset is: it is not looked at. From the end, no size is asked for.
     if offset < 0 {
         let is_before = match whence {
             Whence::Start => true,
             Whence::Current => false,
             Whence::End => {
-                verbs.objects().kind(node) != Kind::Regular || verbs.ends_at(node, offset.unsigned_abs() - 1)
+                verbs.objects().kind(node) != Kind::Regular || verbs.is_shorter_than(node, offset.unsigned_abs())
             }
         };
         if is_before {

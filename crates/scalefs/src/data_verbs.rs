@@ -111,6 +111,9 @@ pub trait DataVerbs {
     /// Whether a read at this offset finds the end.
     fn ends_at(&self, file: NodeOf<Self>, offset: u64) -> bool;
 
+    /// Whether the file has fewer bytes than this, which is more than none.
+    fn is_shorter_than(&self, file: NodeOf<Self>, length: u64) -> bool;
+
     /// Reads bytes; fewer than asked for only at the end. Atomic per page.
     fn read_range(&self, file: NodeOf<Self>, offset: u64, bytes: &mut [u8]) -> usize;
 

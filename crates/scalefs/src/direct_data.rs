@@ -175,6 +175,10 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
         file.file().ends_at(self.access(), offset)
     }
 
+    fn is_shorter_than(&self, file: Node, length: u64) -> bool {
+        file.file().is_shorter_than(self.access(), length)
+    }
+
     fn read_range(&self, file: Node, offset: u64, bytes: &mut [u8]) -> usize {
         file.file().read(self.access(), offset, bytes)
     }

@@ -156,6 +156,12 @@ impl File {
         self.read_page(access, offset / PAGE, (offset % PAGE) as usize, &mut [0]) == 0
     }
 
+    /// Whether the file has fewer bytes than this. Writes nothing, and looks at no page if the file is known to be longer.
+    pub(crate) fn is_shorter_than<W: Wait>(&self, access: Access<'_, W>, length: u64) -> bool {
+        let known = self.size.floor().map_or(0, |floor| floor.words[0]);
+        length > known && self.ends_at(access, length - 1)
+    }
+
     /// Reads bytes from an offset on; fewer than asked for only at the end of the file.
     pub(crate) fn read<W: Wait>(&self, access: Access<'_, W>, offset: u64, bytes: &mut [u8]) -> usize {
         let mut done = 0;

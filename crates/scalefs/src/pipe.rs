@@ -253,7 +253,10 @@ impl Pipe {
             let left = Waiting { start: waiting.start + count, ..waiting };
             let state = if left.start == left.end { 0 } else { left.encode() };
             // Fails if a writer has added to the slot: look again. Release: the slot is the writers' from here on.
-            if slot.state.compare_exchange(waiting.encode(), state, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            if sync::mutant::planted("scalefs: a read of a pipe forgets what was added meanwhile") {
+                slot.state.store(state, Ordering::Release);
+            } else if slot.state.compare_exchange(waiting.encode(), state, Ordering::AcqRel, Ordering::Relaxed).is_err()
+            {
                 continue;
             }
             if state == 0 {
@@ -302,7 +305,12 @@ impl Pipe {
             let count = (bytes.len() - done).min(PAGE_BYTES);
             // SAFETY: the slot is empty, so the page is the writers', whose lock we hold.
             unsafe { shared_bytes::store(fs.pages().address(page).as_ptr(), &bytes[done..done + count]) };
-            slot.state.store(Waiting { start: 0, end: count }.encode(), Ordering::Release);
+            let told = Waiting { start: 0, end: count }.encode();
+            if sync::mutant::planted("scalefs: a pipe tells of bytes before it tells where they are") {
+                slot.state.store(told, Ordering::Relaxed);
+            } else {
+                slot.state.store(told, Ordering::Release);
+            }
             side.passed.store(tail + 1, Ordering::Release);
             done += count;
         }

@@ -245,6 +245,10 @@ impl Process {
         let number = number.into();
         match usage {
             Use::Read | Use::Write => self.marks.get(guard, mark.index(number)).is_some(),
+            Use::ReadAt if sync::mutant::planted("scalefs: two marks are looked at one after the other") => {
+                self.marks.get(guard, Mark::Reading.index(number)).is_some()
+                    || self.marks.get(guard, Mark::Pipe.index(number)).is_some()
+            }
             // Together: nobody has changed the one while we looked at the other.
             Use::ReadAt | Use::WriteAt => self.marks.read(guard, mark.index(number), wait, |is_set| {
                 is_set.is_some() || self.marks.get(guard, Mark::Pipe.index(number)).is_some()
@@ -265,12 +269,18 @@ impl Process {
         let has = |descriptor: Option<Descriptor>, mark| descriptor.is_some_and(|descriptor| descriptor.has(mark));
         let set =
             |mark: Mark, value| self.marks.lock_slot(guard, mark.index(number), wait).map(|slot| slot.change(|| value));
+        let clears = |mark: &Mark| has(old, *mark) && !has(new, *mark);
+        if sync::mutant::planted("scalefs: marks are cleared first") {
+            for mark in Mark::ALL.into_iter().filter(clears) {
+                set(mark, None)?;
+            }
+        }
         // Only the first can lack memory: they have a leaf in common.
         for mark in Mark::ALL.into_iter().filter(|mark| has(new, *mark) && !has(old, *mark)) {
             set(mark, Some(0))?;
         }
         slot.change(|| new.map(Descriptor::encode));
-        for mark in Mark::ALL.into_iter().filter(|mark| has(old, *mark) && !has(new, *mark)) {
+        for mark in Mark::ALL.into_iter().filter(clears) {
             set(mark, None)?;
         }
         Ok(old)

@@ -1,13 +1,20 @@
-//! Directories that move under each other, by two cores, in both spawn orders:
+//! What the file system adds to its structures, by two cores, in both spawn orders: directories that move under each other,
+//! the ring of a pipe, the last descriptors of its end, marks of descriptors, and the budget of inodes.
 //! `RUSTFLAGS="--cfg loom" cargo test -p scalefs --release --test loom`.
 #![cfg(loom)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+use pages::{PAGE_BYTES, PagePool};
 use percpu::model::ModelArena;
-use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Credentials, Errno, ScaleFs, ScaleFsConfig, Start, directories};
+use percpu::{Core, HeapRegion};
+use scalefs::data::{self, DescriptorOptions};
+use scalefs::names::{self, OpenFlags, RenameMode};
+use scalefs::{Context, Credentials, Errno, OnExec, Process, ScaleFs, ScaleFsConfig, Start, directories};
 use sync::Spin;
 
 const AT: Start<scalefs::Node> = Start::WorkingDirectory;
@@ -68,4 +75,190 @@ fn moves() {
             sync::model::must_catch(mutant, 1, move || no_directory_gets_under_itself(first));
         }
     }
+}
+
+const PAGES: usize = 4;
+const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
+
+/// An instance with a few pages, which hold what they held in the execution before.
+fn small_instance(model: &ModelArena, inode_limit: u64) -> &'static ScaleFs {
+    static MEMORY: OnceLock<usize> = OnceLock::new();
+    let memory = *MEMORY.get_or_init(|| {
+        let region = Box::leak(Box::new(HeapRegion::new((PAGES + 1) * PAGE_BYTES).unwrap()));
+        region.as_mut_ptr() as usize
+    });
+    let core = model.core(0);
+    // SAFETY: one execution runs at a time, and an instance's pages are its own.
+    let pool = unsafe { PagePool::create(model.arena(), NonNull::new(memory as *mut u8).unwrap(), PAGES as u32) };
+    let config = ScaleFsConfig {
+        hash_seed: 1,
+        root_bucket_count: 4,
+        inode_limit,
+        count_slots_per_core: 16,
+        ..ScaleFsConfig::default()
+    };
+    let fs = ScaleFs::create_with_pages(&core, pool.unwrap(), config).unwrap();
+    // SAFETY: the instance lies in the model's arena, which outlives all threads of this execution.
+    unsafe { &*std::ptr::from_ref(fs) }
+}
+
+/// Runs two roles, each on its core, the one or the other spawned first; returns what they return.
+fn together<A: Send + 'static, B: Send + 'static>(
+    model: &ModelArena,
+    a_first: bool,
+    a: impl FnOnce(Core<'static>) -> A + 'static,
+    b: impl FnOnce(Core<'static>) -> B + 'static,
+) -> (A, B) {
+    let (zero, one) = (model.core(0), model.core(1));
+    let (a, b) = (move || a(zero), move || b(one));
+    if a_first {
+        let (a, b) = (loom::thread::spawn(a), loom::thread::spawn(b));
+        (a.join().unwrap(), b.join().unwrap())
+    } else {
+        let (b, a) = (loom::thread::spawn(b), loom::thread::spawn(a));
+        (a.join().unwrap(), b.join().unwrap())
+    }
+}
+
+fn explored(preemptions: usize, least: usize, mutants: &[&'static str], model: fn(bool)) {
+    for first in [false, true] {
+        let executions = sync::model::explore(preemptions, move || model(first));
+        println!("first {first}: {executions} executions");
+        assert!(executions >= least, "only {executions} executions");
+        for mutant in mutants {
+            sync::model::must_catch(mutant, preemptions, move || model(first));
+        }
+    }
+}
+
+/// One byte waits; one more is written while one is read. What comes out is what went in, in its order.
+fn a_ring_keeps_bytes(starts_empty: bool, a_first: bool) {
+    let model = ModelArena::new(2, 1 << 20);
+    let fs = small_instance(&model, 8);
+    let core = model.core(0);
+    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER));
+    let verbs = fs.enter(&core, &process, &Spin);
+    let (reader, writer) = data::pipe(&verbs, PLAIN).unwrap();
+    let before: &[u8] = if starts_empty { b"" } else { b"1" };
+    assert_eq!(data::write(&verbs, writer, before), Ok(before.len()));
+    drop(verbs);
+    drop(core);
+    let (for_writer, for_reader) = (Arc::clone(&process), Arc::clone(&process));
+    let (_, mut seen) = together(
+        &model,
+        a_first,
+        move |core| assert_eq!(data::write(&fs.enter(&core, &for_writer, &Spin), writer, b"2"), Ok(1)),
+        move |core| {
+            let mut byte = [0];
+            match data::read(&fs.enter(&core, &for_reader, &Spin), reader, &mut byte) {
+                Ok(1) => byte.to_vec(),
+                Err(Errno::EAGAIN) => vec![],
+                other => panic!("{other:?}"),
+            }
+        },
+    );
+    let core = model.core(0);
+    let verbs = fs.enter(&core, &process, &Spin);
+    let mut rest = [0; 4];
+    if let Ok(length) = data::read(&verbs, reader, &mut rest) {
+        seen.extend(&rest[..length]);
+    }
+    assert_eq!(seen, [before, b"2"].concat());
+}
+
+#[test]
+fn pipes() {
+    explored(2, 10, &["scalefs: a pipe tells of bytes before it tells where they are"], |first| {
+        a_ring_keeps_bytes(true, first);
+    });
+    explored(2, 20, &["scalefs: a read of a pipe forgets what was added meanwhile"], |first| {
+        a_ring_keeps_bytes(false, first);
+    });
+}
+
+/// Two descriptors of an end are closed; whoever is the last must notice.
+fn the_last_close_is_noticed(a_first: bool) {
+    let model = ModelArena::new(2, 1 << 20);
+    let fs = small_instance(&model, 8);
+    let core = model.core(0);
+    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER));
+    let verbs = fs.enter(&core, &process, &Spin);
+    let (reader, writer) = data::pipe(&verbs, PLAIN).unwrap();
+    drop(verbs);
+    let child = Arc::new(process.fork(fs, &core, &Spin).unwrap());
+    drop(core);
+    let close = |process: &Arc<Process>| {
+        let process = Arc::clone(process);
+        move |core: Core<'static>| assert_eq!(data::close(&fs.enter(&core, &process, &Spin), writer), Ok(()))
+    };
+    together(&model, a_first, close(&process), close(&child));
+    let core = model.core(0);
+    assert_eq!(data::read(&fs.enter(&core, &process, &Spin), reader, &mut [0]), Ok(0), "the end");
+}
+
+#[test]
+fn ends_of_pipes() {
+    explored(2, 20, &["percpu: no fence before the limit"], the_last_close_is_noticed);
+}
+
+/// A number that leads to a pipe's end, then to a file, is at no moment not open for `pread`.
+fn an_exchanged_number_is_open(a_first: bool) {
+    let model = ModelArena::new(2, 1 << 20);
+    let fs = small_instance(&model, 8);
+    let core = model.core(0);
+    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER));
+    let verbs = fs.enter(&core, &process, &Spin);
+    let flags = OpenFlags::CREATE | OpenFlags::READ;
+    // A model's radix array has eight indices: marks of two numbers.
+    let (reader, number) = data::pipe(&verbs, PLAIN).unwrap();
+    data::close(&verbs, reader).unwrap();
+    let file = data::open(&verbs, AT, b"f", flags, 0o600, PLAIN).unwrap();
+    drop(verbs);
+    drop(core);
+    let (for_a, for_b) = (Arc::clone(&process), Arc::clone(&process));
+    together(
+        &model,
+        a_first,
+        move |core| {
+            let verbs = fs.enter(&core, &for_a, &Spin);
+            assert_eq!(data::duplicate_to(&verbs, file, number, OnExec::Keep), Ok(number));
+        },
+        move |core| {
+            let outcome = data::read_at(&fs.enter(&core, &for_b, &Spin), number, &mut [0], 0);
+            assert!(matches!(outcome, Ok(0) | Err(Errno::ESPIPE)), "{outcome:?}");
+        },
+    );
+}
+
+#[test]
+fn marks_of_descriptors() {
+    let mutants = ["scalefs: marks are cleared first", "scalefs: two marks are looked at one after the other"];
+    explored(2, 20, &mutants, an_exchanged_number_is_open);
+}
+
+/// Two files are wanted where there may be one.
+fn a_budget_is_not_exceeded(a_first: bool) {
+    let model = ModelArena::new(2, 1 << 20);
+    let fs = small_instance(&model, 1);
+    let core = model.core(0);
+    let contexts = [0, 1].map(|_| Context::new(fs, &core, Credentials::SUPERUSER));
+    drop(core);
+    let [one, two] = contexts;
+    let create = |context: Context, name: &'static [u8]| {
+        move |core: Core<'static>| {
+            let call = fs.begin(&core, &context, &Spin);
+            match names::open(&call, AT, name, OpenFlags::CREATE | OpenFlags::READ, 0o600) {
+                Ok(_) => 1,
+                Err(Errno::ENOSPC) => 0,
+                Err(errno) => panic!("{errno}"),
+            }
+        }
+    };
+    let (first, second) = together(&model, a_first, create(one, b"a"), create(two, b"b"));
+    assert_eq!(first + second, 1, "one file, and no less");
+}
+
+#[test]
+fn budgets() {
+    explored(2, 20, &["scalefs: a budget is taken in two steps"], a_budget_is_not_exceeded);
 }
