@@ -7,7 +7,7 @@ from a hash collision, which strikes another pair of names in every window.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -15,11 +15,13 @@ from commutant.targets.base import Job
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.registry import load_target
 from commutant.testgen import TestCase
-from commutant.testgen.testcase import Step
+from commutant.testgen.testcase import Step, Value
 from tests.targets.handwritten import ENOENT, Call, Outcomes, create, make_test, same, status
 
 WINDOWS = 5
 EEXIST = {"errno": "EEXIST"}
+EBADF = {"errno": "EBADF"}
+EINVAL = {"errno": "EINVAL"}
 
 
 def rename(src: str, dst: str) -> Call:
@@ -39,6 +41,34 @@ def linked_test(
     test = dataclasses.replace(test, setup=setup)
     return dataclasses.replace(test, id=test.content_id())
 
+
+FILE = {"sort": "Inum", "id": 0}
+
+
+def data_test(calls: Sequence[Call], results: Sequence[Value], length: int, fd: Mapping[str, Value] | None) -> TestCase:
+    """A test of calls on data in a directory with one file, which one descriptor leads to or none."""
+    test = make_test(calls, same(results))
+    leads = [Step("open_file", {**fd, "file": 0, "offset": 0}, 0, None)] if fd else []
+    setup = (
+        Step("make_file", {"file": 0, "length": length}, 0, FILE),
+        Step("name_file", {"file": 0, "directory": "d0", "name": "a"}, 0, None),
+        Step("enter_directory", {"directory": "d0"}, 0, None),
+        *leads,
+        Step("forget_file", {"file": 0}, 0, None),
+    )
+    test = dataclasses.replace(test, setup=setup)
+    return dataclasses.replace(test, id=test.content_id())
+
+
+OPEN_TO_WRITE: Mapping[str, Value] = {
+    "name": "a",
+    "creat": False,
+    "excl": False,
+    "trunc": False,
+    "readable": False,
+    "writable": True,
+}
+BOTH_WAYS: Mapping[str, Value] = {"fd": 0, "readable": True, "writable": True}
 
 FAULTS: Sequence[tuple[str, TestCase]] = [
     (
@@ -80,6 +110,37 @@ FAULTS: Sequence[tuple[str, TestCase]] = [
     (
         "the paper, 6.3: access needs no inode, so it shares nothing with a rename over the name",
         make_test([("access", {"name": "b"}, 0), rename("a", "b")], same([0, 0]), files="ab"),
+    ),
+    (
+        "here: a read of a number that another thread opens for writing looked at what the number leads to",
+        data_test([("open", OPEN_TO_WRITE, 0), ("read", {"fd": 0}, 0)], [0, EBADF], 0, None),
+    ),
+    (
+        "here: a write through a descriptor that another thread closes, and that is not open for it",
+        data_test(
+            [("close", {"fd": 0}, 0), ("pwrite", {"fd": 0, "page": 0, "data": 1}, 0)],
+            [0, EBADF],
+            0,
+            {**BOTH_WAYS, "writable": False},
+        ),
+    ),
+    (
+        "here: lseek from the end to before the beginning asked for the size, which a write raises",
+        data_test(
+            [("lseek", {"fd": 0, "offset": -2, "whence": 2}, 0), ("pwrite", {"fd": 0, "page": 0, "data": 1}, 0)],
+            [EINVAL, 1],
+            0,
+            BOTH_WAYS,
+        ),
+    ),
+    (
+        "here: lseek from the end of a file that is long enough looked at a page that is written",
+        data_test(
+            [("lseek", {"fd": 0, "offset": -1, "whence": 2}, 0), ("pwrite", {"fd": 0, "page": 0, "data": 1}, 0)],
+            [0, 1],
+            1,
+            BOTH_WAYS,
+        ),
     ),
     (
         "the paper, section 1: two creations of different names in one directory",
