@@ -15,7 +15,7 @@ unknowns and states included, stands for every path that goes through it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from commutant.errors import UsageError
@@ -341,14 +341,13 @@ class Context:
 
     def int_solution(self) -> dict[int, int]:
         """Small values for all integer unknowns that satisfy every decision."""
-        solution = dict.fromkeys(range(len(self.int_terms)), 0)
-        done: set[int] = set()
+        solution: dict[int, int] = {}
         for variable in range(len(self.int_terms)):
-            if variable not in done:
-                connected = self._connected((((variable, 1),), 0))
-                found = integers.solve(connected) or {}
-                solution.update(found)
-                done.update(found)
+            if variable not in solution:
+                constraints: Iterable[Constraint] = self._constraints_of.get(variable, ())
+                if any(len(linear[0]) > 1 for _, linear in constraints):  # else none is connected with another
+                    constraints = self._connected((((variable, 1),), 0))
+                solution.update(integers.solve(constraints) or {variable: 0})
         return solution
 
     def constrained_ints(self) -> set[int]:
