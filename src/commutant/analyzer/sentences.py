@@ -81,17 +81,20 @@ def sentence_of(phrases: Sequence[Phrase], vocabulary: Vocabulary) -> str:
     """The phrases of a cube's facts as a sentence; `always` without any."""
     if not phrases:
         return "always"
-    parts: list[str] = []
-    for holds, word in ((True, "in"), (False, "not in")):
-        by_map: dict[str, list[str]] = {}
-        for one in phrases:
-            if one.kind == "in" and one.holds == holds:
-                by_map.setdefault(one.other, []).append(one.text)
-        parts += [f"{_and(keys)} {word} {container}" for container, keys in by_map.items()]
-    parts += [one.text for one in phrases if one.kind == "flag"]
-    parts += [one.text for one in phrases if one.kind == "same"]
-    parts += _differences({frozenset((one.text, one.other)) for one in phrases if one.kind == "differ"})
-    parts += [one.text for one in phrases if one.kind == "compare"]
+    present: dict[str, list[str]] = {}
+    absent: dict[str, list[str]] = {}
+    differing: set[frozenset[str]] = set()
+    alone: dict[str, list[str]] = {"flag": [], "same": [], "compare": []}
+    for kind, holds, text, other, _ in phrases:
+        if kind == "in":
+            (present if holds else absent).setdefault(other, []).append(text)
+        elif kind == "differ":
+            differing.add(frozenset((text, other)))
+        else:
+            alone[kind].append(text)
+    parts = [f"{_and(keys)} in {container}" for container, keys in present.items()]
+    parts += [f"{_and(keys)} not in {container}" for container, keys in absent.items()]
+    parts += [*alone["flag"], *alone["same"], *_differences(differing), *alone["compare"]]
     chosen = ", ".join([vocabulary.short[name] for name in sorted({n for one in phrases for n in one.choices})])
     return (f"for some {chosen}: " if chosen else "") + "; ".join(parts)
 

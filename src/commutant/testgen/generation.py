@@ -175,16 +175,16 @@ class _Words:
 
     def _phrase(self, context: Context, decision: Decision) -> Phrase:
         (kind, left, right), holds = decision
+        key: tuple[object, ...]
         if kind == "bool":
-            terms, numbers = [context.bool_terms[left]], ()
+            terms = [context.bool_terms[left]]
+            key = (holds, id(terms[0]))
         elif kind == "same":
-            terms, numbers = [context.sort_terms[left], context.sort_terms[right]], ()
+            terms = [context.sort_terms[left], context.sort_terms[right]]
+            key = (holds, id(terms[0]), id(terms[1]))
         else:
-            terms, numbers = (
-                [context.int_terms[variable] for variable, _ in left[0]],
-                (left[1], *[c for _, c in left[0]]),
-            )
-        key = (kind, holds, *map(id, terms), *numbers)
+            terms = [context.int_terms[variable] for variable, _ in left[0]]
+            key = (holds, kind, left[1], *map(id, terms), *[coefficient for _, coefficient in left[0]])
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MAX_PHRASES:
