@@ -50,6 +50,12 @@ def finding(name, functions=("f", "g"), sharing="true", writes=(True, True)):
         ("struct dentry.d_subdirs", Kind.LIST_HEAD),
         ("struct inode.i_sb_list.next", Kind.LIST_HEAD),
         ("dentry_hashtable", Kind.LIST_HEAD),
+        ("init_ucounts.rlimit[]", Kind.STATISTICS),
+        ("struct zone.vm_stat[]", Kind.STATISTICS),
+        ("per-CPU struct cfd_percpu.csd.node.llist", Kind.LIST_HEAD),
+        ("struct vm_area_struct.shared.rb", Kind.LIST_HEAD),
+        ("struct vm_area_struct.free list link", Kind.LIST_HEAD),
+        ("struct vm_area_struct.vm_start", Kind.DATA),
         ("struct inode.i_size", Kind.DATA),
         ("struct inode.i_mtime", Kind.DATA),
         ("struct dentry.d_flags", Kind.DATA),
@@ -64,6 +70,9 @@ def test_functions_say_it_where_the_name_does_not():
     assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "queued_spin_lock_slowpath"))) is Kind.LOCK
     assert kind_of(finding("kmalloc-64", ("lockref_get", "x"))) is Kind.REFERENCE_COUNT
     assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "x"))) is Kind.DATA
+    locked = ("_raw_spin_lock_irq", "shmem_file_llseek")
+    assert kind_of(finding("struct address_space.host | i_pages", locked, "false", (True, False))) is Kind.LOCK
+    assert kind_of(finding("struct address_space.host | i_pages", locked, "false", (False, True))) is Kind.DATA
     assert kind_of(finding("kmalloc-64", ("blockdown", "shutdown"))) is Kind.DATA
 
 
@@ -77,6 +86,7 @@ def test_functions_say_it_where_the_name_does_not():
         (finding("struct inode.i_rwsem"), True, Technique.CHECK_FIRST),
         (finding("struct shmem_sb_info.free_inodes"), False, Technique.PER_CORE),
         (finding("struct super_block.s_inode_list_lock"), False, Technique.PER_CORE),
+        (finding("struct vm_area_struct.free list link"), False, Technique.PER_CORE),
         (finding("struct inode.i_size", writes=(True, False)), False, Technique.DO_NOT_READ),
         (finding("struct inode.i_size"), False, Technique.LAYER),
         (finding("struct dentry.d_subdirs"), False, Technique.LAYER),

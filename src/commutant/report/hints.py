@@ -88,13 +88,14 @@ _LOCK = re.compile(
 )
 _STATISTICS = re.compile(
     rf"(?:^|[._\s])(?:nr_\w+|n_\w+|total_\w+|\w*stat|\w*stats|\w*_cnt|\w*counter|\w*counters|i_version|hits|misses){_END}"
-    rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|last_ino|cookie|map_count|nonresident_age){_END}"
+    rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|last_ino|cookie|map_count|nonresident_age|rlimit"
+    rf"|pipe_bufs|vm_stat|used_blocks){_END}"
 )
 _LIST_HEAD = re.compile(
     rf"{_START}(?:list|lists|lru|next|prev|pprev|subdirs|child|children|siblings?|hlist|hash|hashtable|alias|inodes|head"
-    rf"|tail|first|queue){_END}"
+    rf"|tail|first|queue|llist|rb|rb_root|rb_node|rb_leftmost|rb_subtree_last|anon_vma_chain){_END}|free list link$"
 )
-_ALL_OBJECTS = re.compile(rf"{_START}(?:s_inodes|sb_list|inode_list_lock|lru|lru_lock){_END}")
+_ALL_OBJECTS = re.compile(rf"{_START}(?:s_inodes|sb_list|inode_list_lock|lru|lru_lock){_END}|free list link$")
 _LOCK_FUNCTION = re.compile(
     r"(?:^|_)(?:spin_(?:try)?(?:un)?lock|(?:read|write)_(?:try)?(?:un)?lock|mutex_(?:try)?(?:un)?lock|down|up)(?:_|$)"
     r"|queued_spin|rwsem_"
@@ -123,7 +124,10 @@ def kind_of(finding: Finding) -> Kind:
     functions = (finding.first.function[-_LONGEST_NAME:], finding.second.function[-_LONGEST_NAME:])
     if any(map(_COUNT_FUNCTION.search, functions)):
         return Kind.REFERENCE_COUNT
-    return Kind.LOCK if all(map(_LOCK_FUNCTION.search, functions)) else Kind.DATA
+    # Of false sharing the side that writes says what is in the way: the other one only has the line in common.
+    sides = zip((finding.first, finding.second), functions, strict=True)
+    asked = [name for side, name in sides if side.write or finding.sharing == "true"]
+    return Kind.LOCK if asked and all(map(_LOCK_FUNCTION.search, asked)) else Kind.DATA
 
 
 def _technique(finding: Finding, kind: Kind, failing: bool) -> Technique:
