@@ -52,6 +52,21 @@ static void *known(void *argument)
     return NULL;
 }
 
+/* Sections that share no memory, but write to one file. */
+static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *output(void *argument)
+{
+    for (int i = 0; i < 20; i++) {
+        pthread_mutex_lock(&output_lock);
+        places[(intptr_t)argument].value++;
+        if (number && write(STDERR_FILENO, "", 0) != 0)
+            abort();
+        pthread_mutex_unlock(&output_lock);
+    }
+    return NULL;
+}
+
 /* Readers do not keep readers out. */
 static pthread_rwlock_t shared_lock = PTHREAD_RWLOCK_INITIALIZER;
 static long read_value;
@@ -136,6 +151,8 @@ int main(int count, char **arguments)
     number = count > 2 ? atol(arguments[2]) : 0;
     if (!strcmp(name, "known")) {
         run(known);
+    } else if (!strcmp(name, "output")) {
+        run(output);
     } else if (!strcmp(name, "readers")) {
         run(readers);
     } else if (!strcmp(name, "spinning")) {

@@ -35,7 +35,7 @@ def lock(result: LockStudy, name: str) -> LockClass:
     return next(one for one in result.classes if one.name == name)
 
 
-@pytest.mark.parametrize("private_percent", [0, 50, 100])
+@pytest.mark.parametrize("private_percent", [0, 13, 29, 50, 100])
 def test_known_independence_is_measured(programs: str, private_percent: int) -> None:
     known = lock(studied(programs, "known", str(private_percent)), "known_lock")
     assert known.acquired == THREADS * ROUNDS
@@ -51,7 +51,14 @@ def test_known_independence_is_measured(programs: str, private_percent: int) -> 
     speed_up = known.speed_up(0)
     assert speed_up is not None
     # A crowd has as many threads as were seen so far: two at first, four in the end.
-    assert {0: speed_up == 1, 50: 1 < speed_up < 4, 100: 2 <= speed_up <= 4}[private_percent]
+    assert {0: speed_up == 1, 100: 2 <= speed_up <= 4}.get(private_percent, 1 < speed_up < 4)
+
+
+@pytest.mark.parametrize(("writes", "independence"), [(1, 0), (0, 100)])
+def test_sections_that_write_to_a_file_conflict(programs: str, writes: int, independence: int) -> None:
+    output = lock(studied(programs, "output", str(writes)), "output_lock")
+    assert output.independence_percent() == independence
+    assert output.total(lambda one: one.device_sections) == writes * THREADS * 20
 
 
 def test_an_independent_count_of_acquires_agrees(programs: str, tmp_path: Path) -> None:

@@ -94,11 +94,28 @@ extern "C" fn on_exit(_id: PluginId, _data: *mut c_void) {
 /// `SYS_execve` and `SYS_execveat`.
 const REPLACES_PROGRAM: [i64; 2] = [59, 322];
 
+/// Calls that reach a device, a file or another process (`arch/x86/entry/syscalls/syscall_64.tbl`, Linux 6.1): reading and
+/// writing, sockets, synchronising. What they do cannot be seen in the program's memory.
+const COMMUNICATES: [std::ops::RangeInclusive<i64>; 12] = [
+    0..=1,     // read, write
+    16..=20,   // ioctl, pread64, pwrite64, readv, writev
+    40..=40,   // sendfile
+    42..=47,   // connect to recvmsg
+    74..=77,   // fsync, fdatasync, truncate, ftruncate
+    82..=88,   // rename to symlink
+    257..=259, // openat, mkdirat, mknodat
+    263..=266, // unlinkat to symlinkat
+    275..=278, // splice, tee, sync_file_range, vmsplice
+    288..=288, // accept4
+    295..=299, // preadv, pwritev, ..., recvmmsg
+    307..=307, // sendmmsg
+];
+
 /// A program that replaces itself leaves the emulator, and with it this recorder: the report is written before.
 #[allow(clippy::too_many_arguments)] // QEMU's
 extern "C" fn on_system_call(
     _id: PluginId,
-    _vcpu: c_uint,
+    vcpu: c_uint,
     number: i64,
     _: u64,
     _: u64,
@@ -109,6 +126,11 @@ extern "C" fn on_system_call(
     _: u64,
     _: u64,
 ) {
+    if COMMUNICATES.iter().any(|numbers| numbers.contains(&number))
+        && let (Some(cell), Some(mut recorder)) = (cell(vcpu), recorder())
+    {
+        with_thread(cell, |thread| recorder.touch_device(thread));
+    }
     if REPLACES_PROGRAM.contains(&number)
         && let Some(mut recorder) = recorder()
     {

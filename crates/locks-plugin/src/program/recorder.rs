@@ -161,6 +161,13 @@ impl Recorder {
         self.preloaded = preloaded.map(|mapping| mapping.start..mapping.end).collect();
     }
 
+    /// A thread does something that its memory does not show: its open sections are marked.
+    pub fn touch_device(&mut self, thread: &Thread) {
+        for lock in thread.open() {
+            self.study.touch_device(LockId(lock), thread.number);
+        }
+    }
+
     fn lock(&mut self, stack: u32, address: u64, size_bytes: u16, source: Source) -> LockId {
         let id = self.study.lock_at(address, u32::from(size_bytes), || u64::from(stack));
         if id.0 as usize == self.sources.len() {

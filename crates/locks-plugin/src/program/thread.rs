@@ -83,6 +83,11 @@ impl Thread {
         })
     }
 
+    /// The locks of open sections.
+    pub fn open(&self) -> impl Iterator<Item = u32> + '_ {
+        self.log.open()
+    }
+
     /// Forgets all open sections.
     pub fn abandon(&mut self) {
         self.log.abandon().for_each(drop);
