@@ -66,6 +66,8 @@ pub(super) const NODES: &[&str] = &[
     "journal_s",
     "xfs_mount",
     "xlog",
+    "xfs_cil",
+    "xfs_cil_ctx",
     "xfs_perag",
     "btrfs_fs_info",
     "btrfs_root",
