@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::time::Instant;
 
-use compare::{Options, print_head, print_row, processor_ns, quartiles};
+use compare::{Options, huge_pages, print_head, print_row, processor_ns, quartiles};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::names::{self, RenameMode};
 use scalefs::{Context, Credentials, Direct, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, attributes};
@@ -197,25 +197,6 @@ fn shared_directories(rounds: usize) {
         }
     }
     fs::remove_dir_all(&host).unwrap();
-}
-
-/// Memory of at least so many bytes in huge pages, as a large arena should lie in, all touched.
-fn huge_pages(size_bytes: usize) -> (NonNull<u8>, usize) {
-    const HUGE_BYTES: usize = 2 << 20;
-    let size_bytes = size_bytes.next_multiple_of(HUGE_BYTES);
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping, one huge page larger than what is used of it, so that its start can be aligned.
-    unsafe {
-        let mapped = libc::mmap(std::ptr::null_mut(), size_bytes + HUGE_BYTES, protection, flags, -1, 0);
-        assert_ne!(mapped, libc::MAP_FAILED);
-        let start = mapped.cast::<u8>().add(mapped.align_offset(HUGE_BYTES));
-        // A kernel without huge pages gives small ones.
-        libc::madvise(start.cast(), size_bytes, libc::MADV_HUGEPAGE);
-        for offset in (0..size_bytes).step_by(4096) {
-            start.add(offset).write_volatile(0);
-        }
-        (NonNull::new(start).unwrap(), size_bytes)
-    }
 }
 
 /// Nanoseconds per creation of each thousand, and bytes per file, of a new file system.

@@ -12,9 +12,8 @@ use std::hint::black_box;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::ptr::NonNull;
 
-use compare::{Options, print_head};
+use compare::{Options, huge_pages, print_head};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::data::{self, DescriptorOptions, Whence};
@@ -62,11 +61,9 @@ fn main() {
     let host = PathBuf::from(format!("/dev/shm/scalefs-data-{}", std::process::id()));
     let theirs = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&host).unwrap();
     let mut region = HeapRegion::new(64 << 20).unwrap();
-    let mut pool_memory = HeapRegion::new(4 * PAGES * PAGE_BYTES).unwrap();
-    pool_memory.populate();
+    let (base, _) = huge_pages(4 * PAGES * PAGE_BYTES);
     let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
-    let base = NonNull::new(pool_memory.as_mut_ptr()).unwrap();
     // SAFETY: the memory is the pool's alone until the end.
     let pool = unsafe { PagePool::create(arena, base, 4 * PAGES as u32) }.unwrap();
     let fs_ours = ScaleFs::create_with_pages(&core, pool, ScaleFsConfig::default()).unwrap();

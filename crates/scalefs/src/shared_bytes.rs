@@ -2,12 +2,16 @@
 //!
 //! Readers of a page take no lock; whoever reads while somebody writes finds out by a version and drops what he has. In
 //! Rust such a copy must not be an ordinary one: a data race is undefined even if its result is dropped. On x86-64 the
-//! copy is the processor's own string instruction, which the language does not look into and which copies what is there,
-//! byte by byte; elsewhere it is one atomic access per byte. Order with the version comes from the fences around it.
+//! copy is in assembler, which the language does not look into and which copies what is there, each byte once; elsewhere it is
+//! one atomic access per byte. Order with the version comes from the fences around it.
 #![allow(unsafe_code)]
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use core::sync::atomic::{AtomicU8, Ordering};
+
+/// As many words are copied one by one.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const FEW_WORDS: usize = 32;
 
 /// Copies from shared memory.
 ///
@@ -77,12 +81,30 @@ unsafe fn copy(target: *mut u8, source: *const u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the callers' promise; the direction flag is clear by the calling convention.
     unsafe {
-        let (words, rest) = (length / 8, length % 8);
+        // To start a string instruction costs as much as to copy a few lines: few words are copied one by one, and no
+        // instruction is started for nothing.
         core::arch::asm!(
-            "rep movsq", "mov rcx, {rest}", "rep movsb",
-            rest = in(reg) rest,
-            inout("rcx") words => _, inout("rdi") target => _, inout("rsi") source => _,
-            options(nostack, preserves_flags)
+            "cmp rcx, {few}",
+            "ja 3f",
+            "jrcxz 4f",
+            "2:",
+            "mov {word}, [rsi]",
+            "mov [rdi], {word}",
+            "add rsi, 8",
+            "add rdi, 8",
+            "dec rcx",
+            "jnz 2b",
+            "jmp 4f",
+            "3:",
+            "rep movsq",
+            "4:",
+            "mov rcx, {rest}",
+            "jrcxz 5f",
+            "rep movsb",
+            "5:",
+            few = const FEW_WORDS, word = out(reg) _, rest = in(reg) length % 8,
+            inout("rcx") length / 8 => _, inout("rdi") target => _, inout("rsi") source => _,
+            options(nostack)
         );
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]

@@ -2,6 +2,8 @@
 //! so that a slow phase of the machine strikes both. Time is that of the thread on its processor, so that other programs
 //! count only by what they leave in the caches.
 
+use std::ptr::NonNull;
+
 /// Calls of a round.
 const CALLS: usize = 2000;
 
@@ -71,4 +73,23 @@ pub fn print_row(title: &str, rounds: Vec<(f64, f64)>) {
     let times = |[first, median, third]: [f64; 3]| format!("{median:.0} [{first:.0}, {third:.0}]");
     let ratio = format!("{:.3} [{:.3}, {:.3}]", ratio[1], ratio[0], ratio[2]);
     println!("{title:<22} {:>20} {:>20} {ratio:>22}", times(ours), times(theirs));
+}
+
+/// Memory of at least so many bytes in huge pages, as large arenas and pools should lie in, all touched.
+pub fn huge_pages(size_bytes: usize) -> (NonNull<u8>, usize) {
+    const HUGE_BYTES: usize = 2 << 20;
+    let size_bytes = size_bytes.next_multiple_of(HUGE_BYTES);
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, one huge page larger than what is used of it, so that its start can be aligned.
+    unsafe {
+        let mapped = libc::mmap(std::ptr::null_mut(), size_bytes + HUGE_BYTES, protection, flags, -1, 0);
+        assert_ne!(mapped, libc::MAP_FAILED);
+        let start = mapped.cast::<u8>().add(mapped.align_offset(HUGE_BYTES));
+        // A kernel without huge pages gives small ones.
+        libc::madvise(start.cast(), size_bytes, libc::MADV_HUGEPAGE);
+        for offset in (0..size_bytes).step_by(4096) {
+            start.add(offset).write_volatile(0);
+        }
+        (NonNull::new(start).unwrap(), size_bytes)
+    }
 }
