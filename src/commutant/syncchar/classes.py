@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from commutant.syncchar.kernel_names import KernelAddressNames
-from commutant.syncchar.names import AddressNames, Frame
+from commutant.syncchar.names import PLUMBING, AddressNames, Frame
 from commutant.syncchar.record import FieldRecord, LockRecord, Record
 
 Names = AddressNames | KernelAddressNames
@@ -198,8 +198,11 @@ def _class_name(lock: LockRecord, names: Names) -> str:
         return lock.klass.name
     variable = names.variable(lock.address)
     if variable is not None:
-        return variable
+        # The fields of a system library's variable, and its functions without name, mean nothing to a program's author.
+        return variable.partition("+0x")[0] if variable.startswith(PLUMBING) else variable
     user = names.owner(lock.first_stack) if lock.inlined else names.user(lock.first_stack)
+    if user and user.file.startswith(PLUMBING) and user.function.startswith(f"{user.file}+"):
+        return f"locks inside {user.file}"
     return f"lock of {user.function}" if user else "lock of unknown code"
 
 

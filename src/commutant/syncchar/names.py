@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from commutant import _native
 from commutant.syncchar.record import MappedFile, Record
 
-_PLUMBING = ("liblock_preload", "libcommutant_lock_preload", "libc.so", "libc-", "libpthread", "libstdc++", "ld-linux")
+PLUMBING = ("liblock_preload", "libcommutant_lock_preload", "libc.so", "libc-", "libpthread", "libstdc++", "ld-linux")
 """Files whose functions are never what a program's author wants to hear of as the user of a lock."""
 
 
@@ -54,7 +54,7 @@ class AddressNames:
     def user(self, addresses: tuple[int, ...]) -> Frame | None:
         """The innermost function of the program itself, or of a library that is no plumbing."""
         stack = self.stack(addresses)
-        return next((frame for frame in stack if not frame.file.startswith(_PLUMBING)), stack[0] if stack else None)
+        return next((frame for frame in stack if not frame.file.startswith(PLUMBING)), stack[0] if stack else None)
 
     def owner(self, addresses: tuple[int, ...]) -> Frame | None:
         """The function whose code holds an inlined lock: the innermost that is not of a language's own library."""
