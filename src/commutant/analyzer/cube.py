@@ -25,18 +25,23 @@ Corner = tuple[int, ...]
 """The calls that have run, in ascending order."""
 
 
+Place = tuple[Corner, int]
+"""Where a call runs: the corner that it starts from, and the call."""
+
 Difference = tuple[int | None, Corner]
 """A call whose result, or (None) a subset whose state, depends on the order."""
 
 
 class Edge(NamedTuple):
-    """One call, `last`, from one corner to another. `squares` are the faces of the cube that it closes: the corner
-    without another call that has run, and that call. `is_first`: no edge before it leads to the same end."""
+    """One call, `last`, from one corner to another. `squares` are the faces of the cube that it closes, each by the two
+    runs from its lowest corner: this call's and another's. Over those in `joined` an edge before it leads to the same
+    end; `is_first`: none does."""
 
     start: Corner
     last: int
     end: Corner
-    squares: tuple[tuple[Corner, int], ...]
+    squares: tuple[tuple[Place, Place], ...]
+    joined: tuple[tuple[Place, Place], ...]
     is_first: bool
 
 
@@ -48,8 +53,9 @@ def _edges(count: int) -> tuple[Edge, ...]:
         for end in combinations(range(count), size):
             for last in reversed(end):
                 start = _without(end, last)
-                squares = tuple((_without(start, other), other) for other in start)
-                edges.append(Edge(start, last, end, squares, last == end[-1]))
+                squares = {other: ((before := _without(start, other), last), (before, other)) for other in start}
+                joined = tuple(square for other, square in squares.items() if other > last)
+                edges.append(Edge(start, last, end, tuple(squares.values()), joined, last == end[-1]))
     return tuple(edges)
 
 
@@ -86,7 +92,7 @@ class Cube:
         self._equivalent = equivalent
         self._confirm = confirm
         self._states: dict[Corner, Interface] = {(): initial}
-        self._runs: dict[tuple[Corner, int], Run] = {}
+        self._runs: dict[Place, Run] = {}
         self._independent: dict[frozenset[int], bool] = {}
 
     def steps(self) -> list[Callable[[], Difference | None]]:
@@ -102,8 +108,8 @@ class Cube:
         """Runs the call from this corner; not if what has run since an earlier corner is independent of it."""
         index = edge.last
         for before, other in edge.squares:
-            if self._are_independent(before, other, index):
-                run = self._runs[before, index]
+            if self._are_independent(before, other):
+                run = self._runs[before]
                 if self._confirm is not None:
                     self._confirm(run.result, self._perform(index, clone(self._state(edge.start))))
                 break
@@ -119,8 +125,8 @@ class Cube:
             return edge.last, edge.end
         return None if self._joins(edge) else (None, edge.end)
 
-    def _are_independent(self, start: Corner, left: int, right: int) -> bool:
-        mine, theirs = self._runs[start, left], self._runs[start, right]
+    def _are_independent(self, left: Place, right: Place) -> bool:
+        mine, theirs = self._runs[left], self._runs[right]
         key = frozenset((id(mine), id(theirs)))
         known = self._independent.get(key)
         if known is None:
@@ -132,8 +138,9 @@ class Cube:
         """Whether the state at the end of the edge is the one that the edges before led to."""
         if edge.is_first:
             return True
-        if any(self._are_independent(before, other, edge.last) for before, other in edge.squares if other > edge.last):
-            return True
+        for left, right in edge.joined:
+            if self._are_independent(left, right):
+                return True
         return self._equivalent(clone(self._state(edge.end)), clone(self._arrival(edge.end, edge.last)))
 
     def _state(self, corner: Corner) -> Interface:

@@ -193,9 +193,13 @@ class Record:
 
     def _seen(self, name: str) -> Any:
         """A value as it is, without a copy of it."""
-        holder = self._holder(name)
-        held = holder.__dict__
-        return held[name] if name in held else getattr(holder, name)
+        holder = self
+        while name not in (held := holder.__dict__):
+            source = holder._source
+            if source is None:
+                return getattr(holder, name)
+            holder = source
+        return held[name]
 
 
 def _record_of(kind: type[Record], held: dict[str, Any]) -> Record:

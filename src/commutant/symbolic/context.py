@@ -140,14 +140,17 @@ class Context:
 
     def first_of(self, functions: Sequence[Callable[[], T | None]]) -> T | None:
         """What the first of several steps returns that does not return None; those behind it are not made."""
-        kept = min(len(functions), len(self._steps) - self._next_step)
+        steps, trail, log = self._steps, self.trail, self._log
+        kept = min(len(functions), len(steps) - self._next_step)
         self._next_step += kept
-        result: T | None = self._steps[self._next_step - 1][2] if kept else None
+        result: T | None = steps[self._next_step - 1][2] if kept else None
         if result is None:
             for function in functions[kept:]:
-                result = self.step(function)
+                result = function()
+                steps.append((len(trail), len(log), result))
                 if result is not None:
                     break
+            self._next_step = len(steps)
         return result
 
     def put(self, mapping: dict[Any, Any], key: Any, value: Any) -> None:
@@ -211,20 +214,26 @@ class Context:
     def decide(self, literal: Literal) -> bool:
         """Whether the literal holds on this path."""
         position = len(self.trail)
-        recorded = self.prefix[position] if position < len(self.prefix) else None
-        if recorded is None or recorded.literal != literal:
-            known = self.implied(literal)
-            if known is not None:
-                return known
-            if recorded is not None:
+        if position < len(self.prefix) and self.prefix[position].literal == literal:
+            # It was open when the run before came here, and this run has decided the same until now.
+            return self.branch(literal)
+        known = self.implied(literal)
+        return self.branch(literal) if known is None else known
+
+    def branch(self, literal: Literal) -> bool:
+        """Which side of an open literal this path takes."""
+        position = len(self.trail)
+        if position < len(self.prefix):
+            recorded = self.prefix[position]
+            if recorded.literal != literal:
                 raise UsageError(NOT_DETERMINISTIC)
+        else:
             if position >= MAX_DECISIONS_PER_PATH:
                 raise UsageError(
                     f"the model took more than {MAX_DECISIONS_PER_PATH} decisions on one path: "
                     "expected calls that end; is a loop without bound?"
                 )
             recorded = Decision(literal, True)
-        # Else it was open when the run before came here, and this run has decided the same until now.
         if self.in_restriction and literal.kind == "bool":
             self.restricted.add(position)
             self._log.append((self.restricted.discard, (position,)))

@@ -41,7 +41,7 @@ class SortValue:
         context = current()
         known = context.implied_same(left, right)
         if known is None:
-            known = context.decide(Literal("same", left, right) if left < right else Literal("same", right, left))
+            known = context.branch(Literal("same", left, right) if left < right else Literal("same", right, left))
         return known
 
     def __ne__(self, other: object) -> bool:
@@ -67,7 +67,7 @@ class BoolValue:
     def __bool__(self) -> bool:
         context = current()
         known = context.bool_values.get(self.index)
-        return context.decide(Literal("bool", self.index, None)) if known is None else known
+        return context.branch(Literal("bool", self.index, None)) if known is None else known
 
     def __eq__(self, other: object) -> bool:
         if self is other or (isinstance(other, BoolValue) and other.index == self.index):
