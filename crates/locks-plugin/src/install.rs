@@ -1,11 +1,12 @@
 //! Installation: arguments are checked before QEMU starts; a mistake is one line on standard error.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::path::Path;
 
 use kernel_naming::{KernelSymbols, KernelTypes};
 use lock_study::Options;
-use qemu_plugin::abi::{API_VERSION, Info, PluginId};
+use qemu_plugin::abi::{Info, PluginId};
+use qemu_plugin::install::install;
 use qemu_plugin::ram::Ram;
 
 use crate::arguments::Arguments;
@@ -22,35 +23,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
+    let start = |info: &Info, texts: &[&str]| start(id, info, Arguments::parse(texts.iter().copied())?);
     // SAFETY: as this function demands.
-    let (info, target, texts) = unsafe {
-        let texts = (0..argc.max(0) as usize).map(|index| CStr::from_ptr(*argv.add(index)).to_str());
-        (&*info, CStr::from_ptr((*info).target_name), texts.collect::<Result<Vec<_>, _>>())
-    };
-    let result = match texts {
-        Ok(texts) => {
-            prepare(info, target.to_str().unwrap_or("?"), &texts).and_then(|arguments| start(id, info, arguments))
-        }
-        Err(_) => Err("expected arguments in UTF-8".to_owned()),
-    };
-    match result {
-        Ok(()) => 0,
-        Err(problem) => {
-            eprintln!("commutant lock recorder: {problem}");
-            -1
-        }
-    }
-}
-
-fn prepare(info: &Info, target: &str, texts: &[&str]) -> Result<Arguments, String> {
-    if !(info.version_min..=info.version_cur).contains(&API_VERSION) {
-        let (min, cur) = (info.version_min, info.version_cur);
-        return Err(format!("expected a QEMU with plugin interface {API_VERSION}, got one with {min} to {cur}"));
-    }
-    if target != "x86_64" {
-        return Err(format!("expected QEMU for x86_64, got one for {target}"));
-    }
-    Arguments::parse(texts.iter().copied())
+    unsafe { install("commutant lock recorder", info, argc, argv, start) }
 }
 
 fn start(id: PluginId, info: &Info, arguments: Arguments) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Installation: arguments, layout and files are checked before QEMU starts; a mistake is one line on standard error.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use crate::callbacks;
 use crate::objects::{CAPTURE_BYTES, Objects};
 use crate::output::Output;
 use crate::tracer::{self, Setup};
-use qemu_plugin::abi::{API_VERSION, Info, PluginId};
+use qemu_plugin::abi::{Info, PluginId};
+use qemu_plugin::install::install;
 use qemu_plugin::ram::Ram;
 
 /// QEMU's call after loading the plugin. Returns 0, or -1 to refuse.
@@ -28,36 +29,16 @@ pub unsafe extern "C" fn qemu_plugin_install(
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
+    let start = |info: &Info, texts: &[&str]| {
+        tracer::install(prepare(info, texts)?);
+        callbacks::register(id);
+        Ok(())
+    };
     // SAFETY: as this function demands.
-    let (info, target, texts) = unsafe {
-        let texts = (0..argc.max(0) as usize).map(|index| CStr::from_ptr(*argv.add(index)).to_str());
-        (&*info, CStr::from_ptr((*info).target_name), texts.collect::<Result<Vec<_>, _>>())
-    };
-    let result = match texts {
-        Ok(texts) => prepare(info, target.to_str().unwrap_or("?"), &texts),
-        Err(_) => Err("expected arguments in UTF-8".to_owned()),
-    };
-    match result {
-        Ok(setup) => {
-            tracer::install(setup);
-            callbacks::register(id);
-            0
-        }
-        Err(problem) => {
-            eprintln!("commutant tracer: {problem}");
-            -1
-        }
-    }
+    unsafe { install("commutant tracer", info, argc, argv, start) }
 }
 
-fn prepare(info: &Info, target: &str, texts: &[&str]) -> Result<Setup, String> {
-    if !(info.version_min..=info.version_cur).contains(&API_VERSION) {
-        let (min, cur) = (info.version_min, info.version_cur);
-        return Err(format!("expected a QEMU with plugin interface {API_VERSION}, got one with {min} to {cur}"));
-    }
-    if target != "x86_64" {
-        return Err(format!("expected QEMU for x86_64, got one for {target}"));
-    }
+fn prepare(info: &Info, texts: &[&str]) -> Result<Setup, String> {
     let mode = if info.system_emulation { Mode::System } else { Mode::User };
     let arguments = Arguments::parse(texts.iter().copied())?;
     if let Some(expected) = arguments.mode.filter(|&expected| expected != mode) {
