@@ -23,6 +23,10 @@ pub struct Leftovers {
     names: Vec<String>,
     /// Whether descriptors below [`super::held::FIRST_PERMANENT`] may be open.
     descriptors: bool,
+    /// One more than the highest descriptor that the window has named.
+    named_descriptors: u64,
+    /// Descriptors that the kernel may have picked, each the lowest that was free.
+    picked_descriptors: u64,
     /// Addresses of tests that may have been mapped, ascending.
     pages: Vec<u64>,
     /// Per process, addresses that the kernel picked, in the order of the last calls that had them picked.
@@ -43,6 +47,8 @@ impl Leftovers {
             directories: Vec::new(),
             names: Vec::new(),
             descriptors: false,
+            named_descriptors: 0,
+            picked_descriptors: 0,
             pages: Vec::new(),
             picked: [const { Vec::new() }; PROCESS_LIMIT],
             mapped: [None; PROCESS_LIMIT],
@@ -92,9 +98,27 @@ impl Leftovers {
         }
     }
 
-    /// Descriptors may stay open.
+    /// Descriptors of the runner may stay open.
     pub fn descriptors(&mut self) {
         self.descriptors = true;
+    }
+
+    /// A test's descriptor of this number may stay open.
+    pub fn names_descriptor(&mut self, descriptor: u64) {
+        self.descriptors = true;
+        self.named_descriptors = self.named_descriptors.max(descriptor + 1);
+    }
+
+    /// So many descriptors may stay open whose numbers the kernel picks, each the lowest that is free.
+    pub fn picks_descriptors(&mut self, count: u64) {
+        self.descriptors = true;
+        self.picked_descriptors += count;
+    }
+
+    /// All descriptors of tests that may be open are below this.
+    #[must_use]
+    pub fn descriptor_limit(&self) -> u64 {
+        (self.named_descriptors + self.picked_descriptors).min(held::TEST_DESCRIPTORS)
     }
 
     /// A page of tests may be mapped, in some process. What is out of range is refused elsewhere.
@@ -178,4 +202,24 @@ fn close_all() -> i64 {
 
 fn unmap_all() -> i64 {
     system_call(libc::SYS_munmap, [reserved::BASE, reserved::SIZE_BYTES])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_are_looked_for_as_far_as_the_lowest_free_ones_reach() {
+        let mut leftovers = Leftovers::new("/w", 1);
+        assert_eq!(leftovers.descriptor_limit(), 0);
+        leftovers.picks_descriptors(2);
+        assert_eq!(leftovers.descriptor_limit(), 2);
+        for descriptor in [3, 1] {
+            leftovers.names_descriptor(descriptor);
+        }
+        // 0 to 3 may be taken by those that were named, and the two that were picked lie behind.
+        assert_eq!(leftovers.descriptor_limit(), 6);
+        leftovers.picks_descriptors(100);
+        assert_eq!(leftovers.descriptor_limit(), held::TEST_DESCRIPTORS);
+    }
 }

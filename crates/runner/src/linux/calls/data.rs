@@ -22,7 +22,7 @@ pub(super) const CALLS: &[LinuxCall] = &[
 const COUNT: u64 = PAGE_BYTES as u64;
 
 fn pipe(operation: &mut Operation, _: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
-    leftovers.descriptors();
+    leftovers.picks_descriptors(2);
     operation.call(libc::SYS_pipe2, [operation.numbers.as_ptr() as u64, libc::O_NONBLOCK as u64]);
     Ok(())
 }

@@ -29,7 +29,7 @@ fn open_to_read_and_write(
 }
 
 fn open(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
-    leftovers.descriptors();
+    leftovers.picks_descriptors(1);
     let mode = access_mode(arguments.flag(4)?, arguments.flag(5)?);
     open_with(operation, arguments, leftovers, mode | flag(arguments, 3, libc::O_TRUNC)?)
 }

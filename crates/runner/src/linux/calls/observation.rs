@@ -5,7 +5,7 @@
 use commutant_wire::value::Value;
 
 use super::super::access;
-use super::super::held::{self, TEST_DESCRIPTORS};
+use super::super::held;
 use super::super::leftovers::Leftovers;
 use super::super::operation::{Operation, PAGE_BYTES, Path, Report, check_name, uniform};
 use super::super::reserved;
@@ -182,19 +182,24 @@ fn entry(numbers: &mut Numbers<'_>, times: bool) -> Value {
     ])
 }
 
-/// Asks `poll` about all descriptors at once: it tells which are closed, and whose other end is.
-fn peek_descriptors(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
-    operation.steps(list_descriptors, [arguments.flag(0)?.into()]);
+/// Asks `poll` about all descriptors that may be open at once: it tells which are closed, and whose other end is.
+fn peek_descriptors(
+    operation: &mut Operation,
+    arguments: &Arguments<'_>,
+    leftovers: &mut Leftovers,
+) -> Result<(), String> {
+    operation.steps(list_descriptors, [arguments.flag(0)?.into(), leftovers.descriptor_limit()]);
     Ok(())
 }
 
 fn list_descriptors(operation: &mut Operation) -> i64 {
     operation.report.clear();
-    for (descriptor, polled) in (0..TEST_DESCRIPTORS).zip(operation.list.words_mut()) {
+    let limit = operation.arguments[1];
+    for (descriptor, polled) in (0..limit).zip(operation.list.words_mut()) {
         *polled = descriptor; // and no events: those that are looked for are always told
     }
-    step!(system_call(libc::SYS_poll, [operation.list.address(), TEST_DESCRIPTORS, 0]));
-    for descriptor in 0..TEST_DESCRIPTORS {
+    step!(system_call(libc::SYS_poll, [operation.list.address(), limit, 0]));
+    for descriptor in 0..limit {
         let told = (operation.list.words_mut()[descriptor as usize] >> 48) as i16;
         if told & libc::POLLNVAL == 0 {
             step!(push_descriptor(operation, descriptor, told & (libc::POLLHUP | libc::POLLERR) == 0));
@@ -289,8 +294,8 @@ fn for_each_mapped(operation: &mut Operation, mut visit: impl FnMut(&mut Report,
     operation.report.clear();
     let (mut count, list) = (0, *operation.list.words_mut());
     for address in &list[..usize::try_from(operation.arguments[0]).unwrap_or_default()] {
-        let present = operation.numbers.as_ptr() as u64;
-        match system_call(libc::SYS_mincore, [*address, PAGE_BYTES as u64, present]) {
+        // Starts nothing without a file to write back: the cheapest call that tells what is not mapped (ENOMEM).
+        match system_call(libc::SYS_msync, [*address, PAGE_BYTES as u64, libc::MS_ASYNC as u64]) {
             result if result == -i64::from(libc::ENOMEM) => {}
             result => {
                 step!(result);

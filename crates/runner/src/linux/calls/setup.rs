@@ -145,7 +145,8 @@ fn open_held(operation: &Operation, wanted: u64, flags: u64) -> i64 {
 }
 
 fn open_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
-    leftovers.descriptors();
+    let descriptor = held::test_descriptor(arguments.number(0)?)?;
+    leftovers.names_descriptor(descriptor);
     operation.paths[0].set_number(held::file(arguments.number(1)?)?);
     let mode = access_mode(arguments.flag(2)?, arguments.flag(3)?);
     operation.steps(
@@ -157,7 +158,7 @@ fn open_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
             }
             0
         },
-        [held::test_descriptor(arguments.number(0)?)?, mode as u64, offset(arguments, 4)?],
+        [descriptor, mode as u64, offset(arguments, 4)?],
     );
     Ok(())
 }
@@ -192,7 +193,8 @@ fn fill_pipe(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Lefto
 }
 
 fn open_pipe(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
-    leftovers.descriptors();
+    let descriptor = held::test_descriptor(arguments.number(0)?)?;
+    leftovers.names_descriptor(descriptor);
     let write_end = arguments.flag(2)?;
     operation.paths[0].set_number(held::pipe(arguments.number(1)?)?[usize::from(write_end)]);
     let flags = access_mode(!write_end, write_end) | libc::O_NONBLOCK;
@@ -201,7 +203,7 @@ fn open_pipe(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
             let [descriptor, flags, ..] = operation.arguments;
             open_held(operation, descriptor, flags).min(0)
         },
-        [held::test_descriptor(arguments.number(0)?)?, flags as u64],
+        [descriptor, flags as u64],
     );
     Ok(())
 }
