@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping, Sequence
 
 from bench.figure import Figure, Goal
+from bench.naming import share_named
 from commutant.lang import load_interface
 from commutant.mtrace.campaign import Campaign
 from commutant.mtrace.fingerprint import Fingerprint, fingerprint
-from commutant.mtrace.naming import share_named
 from commutant.mtrace.verdict import Outcome, Verdict
 from commutant.targets.base import Session
 from commutant.targets.registry import load_target

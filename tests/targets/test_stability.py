@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.naming import share_named
 from commutant import checking
 from commutant.compare import compare_runs
 from commutant.lang import load_interface
-from commutant.mtrace.naming import share_named
 from commutant.run_report import report_of
 from commutant.targets.registry import load_target
 from commutant.testgen import generate

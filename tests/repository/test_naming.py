@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from bench.naming import NAMED, NameKind, has_whole_stack, kind_of_name, share_named
 from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.naming import NAMED, NameKind, has_whole_stack, kind_of_name, share_named
 
 ACCESS = Access(0, True, 0, 8, "d_alloc", ("d_alloc+0x38", "do_syscall_64+0x58", "entry_SYSCALL_64_after_hwframe+0x69"))
 FINDING = Finding(0x1000, "struct dentry", "d_lockref", "true", ACCESS, replace(ACCESS, core=1))
