@@ -1,12 +1,19 @@
-"""For all tests: signals do what they do in a terminal.
+"""For all tests: signals do what they do in a terminal, and no example of a property has a deadline.
 
 A shell starts what runs in its background with SIGINT ignored, and nohup does so with SIGHUP; children inherit that,
 and rightly leave such signals ignored. Tests that send them to children need the default.
+
+How long an example takes says more of what else the machine does than of the code.
 """
 
 from __future__ import annotations
 
 import signal
+
+from hypothesis import settings
+
+settings.register_profile("commutant", deadline=None)
+settings.load_profile("commutant")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
