@@ -173,15 +173,18 @@ pub fn stat<D: DataVerbs>(verbs: &D, fd: u32, fields: Fields) -> Result<Attribut
     Ok(verbs.objects().attributes(node(verbs, fd)?, fields))
 }
 
-/// The checks that a read makes before it looks for data (Linux: `vfs_read`, `rw_verify_area`).
+/// What is read, if it is open for reading.
 fn check_read<D: DataVerbs>(verbs: &D, description: D::Description) -> Result<Kind, Errno> {
     if !verbs.mode(description).read {
         return Err(Errno::EBADF);
     }
-    match verbs.objects().kind(verbs.node(description)) {
-        Kind::Directory => Err(Errno::EISDIR),
-        kind => Ok(kind),
-    }
+    Ok(verbs.objects().kind(verbs.node(description)))
+}
+
+/// The range that is read of what is no pipe (Linux: `rw_verify_area`, and then `generic_read_dir`).
+fn check_read_range(kind: Kind, offset: i64, length: usize) -> Result<(u64, usize), Errno> {
+    let range = check_range(offset, length)?;
+    if kind == Kind::Directory { Err(Errno::EISDIR) } else { Ok(range) }
 }
 
 /// How many bytes a call moves that starts at this offset.
@@ -203,8 +206,8 @@ pub fn read_at<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8], offset: i64) 
     if verbs.objects().kind(node) == Kind::Pipe {
         return Err(Errno::ESPIPE);
     }
-    check_read(verbs, description)?;
-    let (offset, length) = check_range(offset, bytes.len())?;
+    let kind = check_read(verbs, description)?;
+    let (offset, length) = check_read_range(kind, offset, bytes.len())?;
     Ok(verbs.read_range(node, offset, &mut bytes[..length]))
 }
 
@@ -214,11 +217,12 @@ pub fn read_at<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8], offset: i64) 
 pub fn read<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
     let description = description_for(verbs, fd, Use::Read)?;
     let node = verbs.node(description);
-    if check_read(verbs, description)? == Kind::Pipe {
+    let kind = check_read(verbs, description)?;
+    if kind == Kind::Pipe {
         return verbs.read_pipe(node, bytes);
     }
     let offset = verbs.offset(description);
-    check_range(offset as i64, bytes.len())?;
+    check_read_range(kind, offset as i64, bytes.len())?;
     // At the end, if the offset was still there when the end was seen: nothing is written.
     if bytes.is_empty() || verbs.ends_at(node, offset) && verbs.offset(description) == offset {
         return Ok(0);
