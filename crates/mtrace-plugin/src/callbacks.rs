@@ -1,7 +1,8 @@
 //! What QEMU calls: at each translated block once, then at each memory access and at the few instructions that matter.
 //!
-//! Memory callbacks are registered on every instruction, for good: QEMU 7.2 aborts now and then when instrumentation is
-//! taken away again. Outside of a traced call they return after one load.
+//! Memory callbacks are registered on every instruction of the translation that records (see [`crate::translations`]),
+//! for good: QEMU 7.2 aborts now and then when instrumentation is taken away again. The few instructions that begin and
+//! end system calls, interrupts and tasks are followed in either translation, calls and returns only while recording.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::Ordering;
@@ -42,19 +43,24 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
     let Some(tracer) = tracer() else { return };
     // SAFETY: the block is valid during this callback, as QEMU's interface says.
     let count = unsafe { abi::qemu_plugin_tb_n_insns(block) };
-    for index in 0..count {
+    let instruction = |index| {
         // SAFETY: the index is below the block's number of instructions; their bytes are valid during this callback.
-        let (instruction, address, kind) = unsafe {
+        unsafe {
             let instruction = abi::qemu_plugin_tb_get_insn(block, index);
-            let kind = abi::with_instruction_bytes(instruction, classify);
-            (instruction, abi::qemu_plugin_insn_vaddr(instruction), kind)
-        };
-        instrument(tracer, instruction, address, kind);
+            (instruction, abi::with_instruction_bytes(instruction, classify))
+        }
+    };
+    let recording = tracer.translates_recording();
+    for index in 0..count {
+        let (instruction, kind) = instruction(index);
+        instrument(tracer, instruction, kind, recording);
     }
 }
 
-/// Registers what one instruction needs.
-fn instrument(tracer: &Tracer, instruction: *mut Instruction, address: u64, kind: Kind) {
+/// Registers what one instruction needs, in a block whose accesses are recorded or not.
+fn instrument(tracer: &Tracer, instruction: *mut Instruction, kind: Kind, recording: bool) {
+    // SAFETY: the instruction is valid during the translation callback.
+    let address = unsafe { abi::qemu_plugin_insn_vaddr(instruction) };
     let on_execution = |callback: abi::ExecutionCallback, data: u64| {
         // SAFETY: the instruction is valid during the translation callback; `data` is a number, not a pointer.
         unsafe {
@@ -69,19 +75,23 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, address: u64, kind
     if !tracer.record {
         return;
     }
-    let mut memory: MemoryCallback = match (tracer.mode, kind) {
+    let mut memory: Option<MemoryCallback> = recording.then_some(match (tracer.mode, kind) {
         (Mode::System, Kind::Call) => on_call_of_machine,
         (Mode::System, Kind::Return) => on_return_of_machine,
         (Mode::System, _) => on_access_of_machine,
         (Mode::User, Kind::Call) => on_call_of_program,
         (Mode::User, Kind::Return) => on_return_of_program,
         (Mode::User, _) => on_access_of_program,
-    };
+    });
     if tracer.mode == Mode::System {
         match kind {
             Kind::InterruptReturn | Kind::SystemCallReturn => on_execution(on_kernel_exit, 0),
-            Kind::SaveStackPointer if tracer.layout.is_in(RangeKind::TaskSwitch, address) => memory = on_task_leaves,
-            Kind::LoadStackPointer if tracer.layout.is_in(RangeKind::TaskSwitch, address) => memory = on_task_enters,
+            Kind::SaveStackPointer if tracer.layout.is_in(RangeKind::TaskSwitch, address) => {
+                memory = Some(on_task_leaves);
+            }
+            Kind::LoadStackPointer if tracer.layout.is_in(RangeKind::TaskSwitch, address) => {
+                memory = Some(on_task_enters);
+            }
             _ => {}
         }
         if let Some(entry) = tracer.layout.entry_at(address) {
@@ -96,6 +106,7 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, address: u64, kind
             }
         }
     }
+    let Some(memory) = memory else { return };
     let flag = |kind, flag| if tracer.layout.is_in(kind, address) { flag } else { 0 };
     let flags = flag(RangeKind::Clear, Site::CLEAR)
         | flag(RangeKind::Allocator, Site::ALLOCATOR)
@@ -122,7 +133,7 @@ extern "C" fn on_marker(vcpu: c_uint, code: *mut c_void) {
 fn begin(vcpu: c_uint, level: Level, entry: *mut c_void) {
     with_vcpu_of_machine(vcpu, |vcpu| {
         vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
-        vcpu.begin(level, entry as u64);
+        vcpu.begin(level, entry as u64, RECORDING.load(Ordering::Relaxed));
     });
 }
 
@@ -148,9 +159,9 @@ extern "C" fn on_softirq(vcpu: c_uint, entry: *mut c_void) {
 
 extern "C" fn on_schedule(vcpu: c_uint, entry: *mut c_void) {
     with_vcpu_of_machine(vcpu, |vcpu| {
-        if vcpu.is_preempted() {
+        if RECORDING.load(Ordering::Relaxed) && vcpu.is_preempted() {
             vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
-            vcpu.begin(Level::Preemption, entry as u64);
+            vcpu.begin(Level::Preemption, entry as u64, true);
         }
     });
 }
@@ -223,14 +234,15 @@ extern "C" fn on_access_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64,
 }
 
 extern "C" fn on_call_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
-    let (recording, site) = (RECORDING.load(Ordering::Relaxed), Site(site as u64));
+    if !RECORDING.load(Ordering::Relaxed) {
+        return;
+    }
     with_vcpu_of_machine(vcpu, |vcpu| {
-        if recording {
-            vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
-            log_of_machine(vcpu, info, address, site);
-        }
+        let site = Site(site as u64);
+        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+        log_of_machine(vcpu, info, address, site);
         match size_and_direction(info) {
-            (_, true) => vcpu.call(address, site, recording),
+            (_, true) => vcpu.call(address, site),
             // An indirect call loads its target, 8 bytes. Less is the interrupt table: see `Vcpu::interrupted`.
             (8, false) => {}
             (_, false) => vcpu.interrupted(),
@@ -239,16 +251,16 @@ extern "C" fn on_call_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, s
 }
 
 extern "C" fn on_return_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
-    let recording = RECORDING.load(Ordering::Relaxed);
+    if !RECORDING.load(Ordering::Relaxed) {
+        return;
+    }
     with_vcpu_of_machine(vcpu, |vcpu| {
-        if recording {
-            vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
-            log_of_machine(vcpu, info, address, Site(site as u64));
-        }
+        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+        log_of_machine(vcpu, info, address, Site(site as u64));
         // A return address is 8 bytes, aligned; the interrupt table is read by fours, the stack for a more privileged
         // level lies unaligned in the task state segment.
         if size_and_direction(info) == (8, false) && address.is_multiple_of(8) {
-            vcpu.ret(address, recording);
+            vcpu.ret(address);
         }
     });
 }
@@ -276,11 +288,11 @@ extern "C" fn on_call_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, s
     let site = Site(site as u64);
     log_of_program(vcpu, info, address, site, |vcpu, write| {
         if write {
-            vcpu.call(address, site, true);
+            vcpu.call(address, site);
         }
     });
 }
 
 extern "C" fn on_return_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
-    log_of_program(vcpu, info, address, Site(site as u64), |vcpu, _| vcpu.ret(address, true));
+    log_of_program(vcpu, info, address, Site(site as u64), |vcpu, _| vcpu.ret(address));
 }

@@ -47,8 +47,8 @@ impl Level {
 struct Entry {
     level: Level,
     segment: Segment,
-    /// Softirq, preemption: where the function's return address lies; its load ends the level.
-    return_at: u64,
+    /// Softirq, preemption: where the function's return address lies, if known; its load ends the level.
+    return_at: Option<u64>,
 }
 
 const MAX_DEPTH: usize = 16;
@@ -63,8 +63,13 @@ pub struct Nest {
 }
 
 impl Nest {
-    /// Begins a level.
-    pub fn begin(&mut self, level: Level, segment: Segment, return_at: u64) {
+    /// Begins a level. Where calls are not followed, it is not known where a softirq's dispatcher returns (`return_at`);
+    /// its level ends with the interrupt or system call around it, or where the dispatcher is called again.
+    pub fn begin(&mut self, level: Level, segment: Segment, return_at: Option<u64>) {
+        if level == Level::Softirq && self.overflow == 0 && self.innermost() == Some(Level::Softirq) {
+            self.entries[self.depth - 1].return_at = return_at; // the dispatcher does not interrupt itself
+            return;
+        }
         if self.depth == MAX_DEPTH {
             self.overflow += 1;
             return;
@@ -103,7 +108,7 @@ impl Nest {
     #[inline]
     pub fn end_by_return(&mut self, stack_pointer: u64, stack_bytes: u64) -> Option<Segment> {
         let top = self.entries[self.depth.checked_sub(1)?];
-        let above = stack_pointer.wrapping_sub(top.return_at);
+        let above = stack_pointer.wrapping_sub(top.return_at?);
         if !top.level.ends_by_return() || above >= stack_bytes || self.overflow > 0 {
             return None;
         }
@@ -114,7 +119,13 @@ impl Nest {
     /// Whether the innermost level ends with a return.
     #[inline]
     pub fn ends_by_return(&self) -> bool {
-        self.depth > 0 && self.entries[self.depth - 1].level.ends_by_return()
+        self.innermost().is_some_and(Level::ends_by_return)
+    }
+
+    /// The innermost level, of those that found room.
+    #[inline]
+    fn innermost(&self) -> Option<Level> {
+        self.entries[..self.depth].last().map(|entry| entry.level)
     }
 
     /// The rule under which accesses are ignored, `None` if they count.
@@ -187,7 +198,7 @@ mod tests {
     fn nest(levels: &[Level]) -> Nest {
         let mut nest = Nest::default();
         for &level in levels {
-            nest.begin(level, Segment::default(), 0x1000);
+            nest.begin(level, Segment::default(), Some(0x1000));
         }
         nest
     }

@@ -29,3 +29,4 @@ mod install;
 mod objects;
 mod output;
 mod tracer;
+mod translations;

@@ -28,6 +28,7 @@ use crate::instruction::Marker;
 use crate::objects::Objects;
 use crate::output::Output;
 use crate::trace_stacks::TraceStacks;
+use crate::translations::Translations;
 use crate::vcpu::{KERNEL_STACK_BYTES, Vcpu};
 use crate::window::{self, DirectMap, WindowAnalysis};
 
@@ -62,6 +63,8 @@ pub struct Tracer {
     /// Whether accesses are recorded.
     pub record: bool,
     rules: RuleSet,
+    /// The switch to the translation that records; without one, all code records at all times.
+    translations: OnceLock<Option<Translations>>,
     central: Mutex<Central>,
     /// Guards the other half of "one thread only" in a machine: the thread of the first marker, 0 before.
     machine_thread: AtomicUsize,
@@ -108,6 +111,7 @@ pub fn install(setup: Setup) -> &'static Tracer {
         user_window: setup.user_window,
         record: setup.record,
         rules: setup.rules,
+        translations: OnceLock::new(),
         central: Mutex::new(Central {
             output: setup.output,
             analysis: WindowAnalysis::default(),
@@ -195,8 +199,14 @@ impl Tracer {
             Marker::CallBegin => {}
             Marker::CallEnd => RECORDING.store(false, Ordering::SeqCst),
             Marker::Thread => self.adopt_task(index),
-            Marker::WindowOpen => self.quiesce(|vcpus| vcpus.iter_mut().for_each(|(_, vcpu)| vcpu.open_window())),
-            Marker::WindowClose => self.quiesce(|vcpus| self.central().close_window(vcpus, self)),
+            Marker::WindowOpen => {
+                self.quiesce(|vcpus| vcpus.iter_mut().for_each(|(_, vcpu)| vcpu.open_window()));
+                self.select_translation(true);
+            }
+            Marker::WindowClose => {
+                self.select_translation(false);
+                self.quiesce(|vcpus| self.central().close_window(vcpus, self));
+            }
             Marker::Flush => {
                 let mut central = self.central();
                 let count = central.window_count;
@@ -211,6 +221,28 @@ impl Tracer {
         if self.mode == Mode::System {
             let mut central = self.central();
             with_vcpu_of_machine(index, |vcpu| vcpu.marked(&mut central.tasks));
+        }
+    }
+
+    /// Whether a block that is translated now is to record its accesses.
+    pub fn translates_recording(&self) -> bool {
+        self.record && self.translations().is_none_or(Translations::is_recording)
+    }
+
+    /// The switch between translations. The threads of a program share their translations, and one may be traced while
+    /// another goes on, so there is none.
+    fn translations(&self) -> Option<&Translations> {
+        let find = || {
+            let cpu_count = VCPUS.iter().take_while(|slot| !slot.load(Ordering::Acquire).is_null()).count();
+            if self.mode == Mode::System && self.record { Translations::find(cpu_count) } else { None }
+        };
+        self.translations.get_or_init(find).as_ref()
+    }
+
+    /// Has code run in the translation that records, or in the other.
+    fn select_translation(&self, recording: bool) {
+        if let Some(translations) = self.translations() {
+            translations.select(recording);
         }
     }
 

@@ -196,29 +196,29 @@ impl Vcpu {
         self.log.push(entry);
     }
 
-    /// A call stored its return address; `recording` tells whether a traced call runs.
+    /// A call stored its return address, while a traced call runs.
     #[inline]
-    pub fn call(&mut self, stack_pointer: u64, site: Site, recording: bool) {
+    pub fn call(&mut self, stack_pointer: u64, site: Site) {
         if self.is_interrupted {
             return;
         }
         self.last_call_at = stack_pointer;
         self.is_preempted = site.has(Site::PREEMPTION);
-        if recording && self.category == COUNTS {
+        if self.category == COUNTS {
             self.stack.call(&mut self.tree, stack_pointer, site.address(), site.has(Site::ALLOCATOR));
         }
     }
 
-    /// A return loaded its address.
+    /// A return loaded its address, while a traced call runs.
     #[inline]
-    pub fn ret(&mut self, stack_pointer: u64, recording: bool) {
+    pub fn ret(&mut self, stack_pointer: u64) {
         if self.nest.ends_by_return()
             && let Some(segment) = self.nest.end_by_return(stack_pointer, KERNEL_STACK_BYTES)
         {
             self.stack.end_segment(segment);
             self.update_category();
         }
-        if recording && self.category == COUNTS {
+        if self.category == COUNTS {
             self.stack.ret(stack_pointer);
         }
     }
@@ -234,8 +234,9 @@ impl Vcpu {
         self.is_interrupted = true;
     }
 
-    /// A system call, fault, interrupt or softirq begins at the instruction `entry`.
-    pub fn begin(&mut self, level: Level, entry: u64) {
+    /// A system call, fault, interrupt or softirq begins at the instruction `entry`; `recording` tells whether a traced
+    /// call runs, and so whether calls are followed.
+    pub fn begin(&mut self, level: Level, entry: u64, recording: bool) {
         (self.is_interrupted, self.is_preempted) = (false, false);
         if level == Level::SystemCall {
             // Only user code makes system calls, and user code runs outside of every nest.
@@ -249,7 +250,7 @@ impl Vcpu {
             }
         };
         let segment = self.stack.begin_segment(node);
-        self.nest.begin(level, segment, self.last_call_at);
+        self.nest.begin(level, segment, recording.then_some(self.last_call_at));
         self.update_category();
     }
 
@@ -321,7 +322,7 @@ mod tests {
         vcpu.open_window();
         vcpu.marked(&mut tasks);
         vcpu.enter_call(1);
-        vcpu.begin(Level::SystemCall, 0x100);
+        vcpu.begin(Level::SystemCall, 0x100, true);
         (vcpu, tasks)
     }
 
@@ -365,26 +366,26 @@ mod tests {
         let (mut vcpu, _) = in_call();
         let clear = Site::new(0x500, Site::CLEAR);
         assert_eq!(record(&mut vcpu, KERNEL, clear).0, COUNTS);
-        vcpu.call(0xffff_c900_0000_3f00, Site::new(0x600, Site::ALLOCATOR), true);
-        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        vcpu.call(0xffff_c900_0000_3f00, Site::new(0x600, Site::ALLOCATOR));
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700));
         assert_eq!(record(&mut vcpu, KERNEL, clear), (category_of(Some(Rule::AllocationClear)), vec![0x700, 0x600]));
         assert_eq!(record(&mut vcpu, KERNEL, site(0x500)).0, COUNTS);
-        vcpu.ret(0xffff_c900_0000_3e00, true);
-        vcpu.ret(0xffff_c900_0000_3f00, true);
+        vcpu.ret(0xffff_c900_0000_3e00);
+        vcpu.ret(0xffff_c900_0000_3f00);
         assert_eq!(record(&mut vcpu, KERNEL + 64, clear), (COUNTS, vec![]));
     }
 
     #[test]
     fn an_interrupt_is_ignored_and_leaves_the_call_stack_as_it_was() {
         let (mut vcpu, _) = in_call();
-        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
-        vcpu.begin(Level::Interrupt, 0x200);
-        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600));
+        vcpu.begin(Level::Interrupt, 0x200, true);
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700));
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::Interrupt)));
-        vcpu.call(0xffff_c900_0000_3d00, site(0x710), true);
-        vcpu.begin(Level::Softirq, 0x300);
+        vcpu.call(0xffff_c900_0000_3d00, site(0x710));
+        vcpu.begin(Level::Softirq, 0x300, true);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::Softirq)));
-        vcpu.ret(0xffff_c900_0000_3d00, true); // the dispatcher returns
+        vcpu.ret(0xffff_c900_0000_3d00); // the dispatcher returns
         assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::Interrupt)));
         vcpu.end();
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x600]));
@@ -393,13 +394,13 @@ mod tests {
     #[test]
     fn faults_and_interrupts_from_other_cores_count_with_their_entry_in_the_stack() {
         let (mut vcpu, mut tasks) = in_call();
-        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
-        vcpu.begin(Level::Exception, 0x200);
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600));
+        vcpu.begin(Level::Exception, 0x200, true);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x200, 0x600]));
         vcpu.end();
         vcpu.leave_task(1);
         vcpu.enter_task(2, &mut tasks);
-        vcpu.begin(Level::InterProcessorInterrupt, 0x210);
+        vcpu.begin(Level::InterProcessorInterrupt, 0x210, true);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x210]));
         vcpu.end();
         assert_eq!(record(&mut vcpu, KERNEL, site(0x12)).0, category_of(Some(Rule::OtherTask)));
@@ -408,8 +409,8 @@ mod tests {
     #[test]
     fn other_tasks_are_ignored_until_the_tests_task_is_back_where_it_was() {
         let (mut vcpu, mut tasks) = in_call();
-        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
-        vcpu.begin(Level::Interrupt, 0x200);
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600));
+        vcpu.begin(Level::Interrupt, 0x200, true);
         vcpu.leave_task(1);
         vcpu.enter_task(2, &mut tasks);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::OtherTask)));
@@ -428,23 +429,23 @@ mod tests {
     #[test]
     fn preemption_is_other_tasks_work_and_waiting_is_the_calls_own() {
         let (mut vcpu, mut tasks) = in_call();
-        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
-        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600));
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700));
         assert!(!vcpu.is_preempted());
-        vcpu.ret(0xffff_c900_0000_3e00, true);
-        vcpu.call(0xffff_c900_0000_3e00, Site::new(0x710, Site::PREEMPTION), true);
+        vcpu.ret(0xffff_c900_0000_3e00);
+        vcpu.call(0xffff_c900_0000_3e00, Site::new(0x710, Site::PREEMPTION));
         assert!(vcpu.is_preempted());
-        vcpu.begin(Level::Preemption, 0x300);
-        vcpu.call(0xffff_c900_0000_3d00, site(0x720), true);
+        vcpu.begin(Level::Preemption, 0x300, true);
+        vcpu.call(0xffff_c900_0000_3d00, site(0x720));
         assert!(!vcpu.is_preempted());
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)).0, category_of(Some(Rule::OtherTask)));
         vcpu.leave_task(1);
         vcpu.enter_task(2, &mut tasks);
         vcpu.leave_task(2);
         vcpu.enter_task(1, &mut tasks);
-        vcpu.ret(0xffff_c900_0000_3d00, true);
+        vcpu.ret(0xffff_c900_0000_3d00);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x11)).0, category_of(Some(Rule::OtherTask)));
-        vcpu.ret(0xffff_c900_0000_3e00, true);
+        vcpu.ret(0xffff_c900_0000_3e00);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x12)), (COUNTS, vec![0x600]));
     }
 
@@ -452,13 +453,13 @@ mod tests {
     #[test]
     fn what_the_processor_stores_for_an_interrupt_is_no_call() {
         let (mut vcpu, _) = in_call();
-        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600));
         vcpu.interrupted();
         for at in [0x3ef8, 0x3ef0, 0x3ee8, 0x3ee0, 0x3ed8] {
-            vcpu.call(0xffff_c900_0000_0000 + at, site(0x600), true);
+            vcpu.call(0xffff_c900_0000_0000 + at, site(0x600));
         }
-        vcpu.begin(Level::InterProcessorInterrupt, 0x200);
-        vcpu.call(0xffff_c900_0000_3ed0, site(0x700), true);
+        vcpu.begin(Level::InterProcessorInterrupt, 0x200, true);
+        vcpu.call(0xffff_c900_0000_3ed0, site(0x700));
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x700, 0x200]));
         vcpu.end();
         assert_eq!(record(&mut vcpu, KERNEL, site(0x11)), (COUNTS, vec![0x600]));
@@ -473,15 +474,15 @@ mod tests {
         vcpu.enter_task(1, &mut tasks);
         vcpu.marked(&mut tasks);
         vcpu.enter_call(2);
-        vcpu.begin(Level::SystemCall, 0x100);
-        vcpu.call(0xffff_c900_0000_3f00, site(0x600), true);
+        vcpu.begin(Level::SystemCall, 0x100, true);
+        vcpu.call(0xffff_c900_0000_3f00, site(0x600));
         for other in [2, 3, 2] {
             vcpu.leave_task(1);
             vcpu.enter_task(other, &mut tasks);
             vcpu.leave_task(other);
             vcpu.enter_task(1, &mut tasks);
         }
-        vcpu.call(0xffff_c900_0000_3e00, site(0x700), true);
+        vcpu.call(0xffff_c900_0000_3e00, site(0x700));
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x700, 0x600]));
     }
 
@@ -491,7 +492,7 @@ mod tests {
         let mut vcpu = Vcpu::new(KERNEL_STACK_BYTES, false, RULES.without(Rule::Interrupt).without(Rule::Runner));
         vcpu.open_window();
         vcpu.marked(&mut tasks);
-        vcpu.begin(Level::Interrupt, 0x200);
+        vcpu.begin(Level::Interrupt, 0x200, true);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x200]));
         vcpu.record(0x1000, 0x1000, site(0x10), 8, true, Some(Rule::Runner));
         vcpu.record(0x2000, 0x2000, site(0x10), 8, true, Some(Rule::DeviceMemory));

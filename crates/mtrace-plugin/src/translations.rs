@@ -1,0 +1,91 @@
+//! Two translations of a machine's code: one that records its accesses, and one that runs as if nobody watched.
+//!
+//! QEMU finds a translated block by its address, the processor's mode, and flags of the translation that each virtual
+//! CPU has. The upper byte of these flags numbers the cluster that the virtual CPU belongs to (`CF_CLUSTER_MASK`), for
+//! machines in which the same address is other code on other processors. A PC has one cluster. So if all virtual CPUs
+//! are said to belong to another one while a window is open, QEMU finds none of the blocks that were made before and
+//! translates what it needs a second time, then with our callbacks at each access. Switching costs a store per virtual
+//! CPU, nothing is thrown away, and outside of windows the guest runs with callbacks at a handful of instructions.
+//!
+//! A virtual CPU in the middle of blocks that are linked stays with their translation until QEMU looks for a block: at
+//! the latest where a system call, a fault or an interrupt enters the kernel, or when another one has its turn. Both
+//! switches are made by marks in user code, so code of the kernel always runs in the translation that was asked for; and
+//! between the mark that opens a window and its first call the processor passes to another virtual CPU.
+//!
+//! Where the flags lie in QEMU's structure is not part of any interface. It is found out by asking QEMU's own
+//! `curr_cflags` about a structure whose words tell their places, and checked on the real one.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The lowest bit of the cluster's number among the flags of a translation (include/exec/exec-all.h).
+const OTHER_CLUSTER: u32 = 1 << 24;
+/// The cluster of a virtual CPU without one (`UNASSIGNED_CLUSTER_INDEX`), among the flags.
+const NO_CLUSTER: u32 = 0xff << 24;
+/// Words of the structure that are looked at.
+const PROBED_WORDS: usize = 1 << 12;
+/// The low bits, which `curr_cflags` may set by itself, are not used to tell a place.
+const PLACE_SHIFT: u32 = 12;
+
+/// `curr_cflags` of accel/tcg/cpu-exec.c: the flags that the virtual CPU's next block must have.
+type CurrentFlags = unsafe extern "C" fn(*const c_void) -> u32;
+/// `qemu_get_cpu` of cpus-common.c: a virtual CPU's structure by its index, or null.
+type GetCpu = unsafe extern "C" fn(c_int) -> *const c_void;
+
+unsafe extern "C" {
+    fn dlsym(library: *mut c_void, name: *const std::ffi::c_char) -> *mut c_void;
+}
+
+/// The switch between the two translations.
+pub struct Translations {
+    /// The flags of each virtual CPU.
+    flags: Vec<&'static AtomicU32>,
+    recording: AtomicBool,
+}
+
+impl Translations {
+    /// Finds the switch of a machine with that many virtual CPUs, all of which have started. `None` if this QEMU keeps its
+    /// functions to itself, or they tell something else than expected: then all code has to record at all times.
+    pub fn find(cpu_count: usize) -> Option<Self> {
+        // SAFETY: functions of QEMU's, of the types given, which have not changed from 7.2 to 8.2.
+        let (current_flags, get_cpu) = unsafe {
+            (
+                std::mem::transmute::<*mut c_void, Option<CurrentFlags>>(symbol(c"curr_cflags"))?,
+                std::mem::transmute::<*mut c_void, Option<GetCpu>>(symbol(c"qemu_get_cpu"))?,
+            )
+        };
+        let words: Vec<u32> = (0..PROBED_WORDS as u32).map(|place| place << PLACE_SHIFT).collect();
+        // The word that says whether the processor is stepped through is among them, and only sets low bits.
+        // SAFETY: `curr_cflags` only loads from the structure, within its first 16 KiB.
+        let place = unsafe { current_flags(words.as_ptr().cast()) >> PLACE_SHIFT } as usize;
+        let flags = (0..cpu_count).map(|index| {
+            // SAFETY: asks for a virtual CPU by its index.
+            let cpu = unsafe { get_cpu(index as c_int) };
+            // SAFETY: a virtual CPU's structure lives as long as the machine, and `place` is one of its words, in which
+            // QEMU, in this thread only, keeps the flags.
+            let flags = unsafe { cpu.cast::<AtomicU32>().add(place).as_ref() };
+            flags.filter(|flags| !cpu.is_null() && flags.load(Ordering::Relaxed) & NO_CLUSTER == NO_CLUSTER)
+        });
+        let flags: Option<Vec<_>> = flags.collect();
+        flags.filter(|_| place != 0).map(|flags| Self { flags, recording: AtomicBool::new(false) })
+    }
+
+    /// Whether the translation that records is selected.
+    pub fn is_recording(&self) -> bool {
+        self.recording.load(Ordering::Relaxed)
+    }
+
+    /// From the next block that QEMU looks for on, the translation that records runs, or the other.
+    pub fn select(&self, recording: bool) {
+        self.recording.store(recording, Ordering::Relaxed);
+        for flags in &self.flags {
+            let now = flags.load(Ordering::Relaxed);
+            flags.store(if recording { now & !OTHER_CLUSTER } else { now | OTHER_CLUSTER }, Ordering::Relaxed);
+        }
+    }
+}
+
+fn symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: a search by a valid name in all that the process has loaded (a null library is RTLD_DEFAULT).
+    unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
+}
