@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from commutant.analyzer.cube import Cube, Difference
+from commutant.analyzer.cube import NO_DIFFERENCE, Cube, Difference
 from commutant.analyzer.faults import ChoiceRefused, Kinds, begin_path, placed
 from commutant.analyzer.oracle import IN_USE, NOW, Answers, SymbolicOracle
 from commutant.analyzer.source_checks import check_source
@@ -129,7 +129,7 @@ class CallSet:
         world = context.step(partial(self._world, confirm))
         try:
             found = context.first_of(world.steps)
-            difference = None if found is None else self._shown(*found)
+            difference = None if found is None or found is NO_DIFFERENCE else self._shown(*found)
         except ChoiceRefused:
             difference = "no choice is allowed in every order"
         choices = tuple([(name, type_) for name, (type_, _) in world.answers.items() if name != NOW])

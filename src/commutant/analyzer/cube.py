@@ -31,6 +31,9 @@ Place = tuple[Corner, int]
 Difference = tuple[int | None, Corner]
 """A call whose result, or (None) a subset whose state, depends on the order."""
 
+NO_DIFFERENCE: Difference = (None, ())
+"""Ends the walk before its last edge: none is left that could differ."""
+
 
 class Edge(NamedTuple):
     """One call, `last`, from one corner to another. `squares` are the faces of the cube that it closes, each by the two
@@ -97,8 +100,13 @@ class Cube:
 
     def steps(self) -> list[Callable[[], Difference | None]]:
         """The walk in steps (`Context.first_of`); what the first tells that tells something is the first call whose
-        result, or (None) the subset whose state, depends on the order."""
-        return [partial(part, edge) for edge in _edges(self._count) for part in (self._run, self._difference)]
+        result, or (None) the subset whose state, depends on the order, or NO_DIFFERENCE."""
+        walk: list[Callable[[], Difference | None]] = []
+        for number, edge in enumerate(_edges(self._count)):
+            if number == self._count:
+                walk.append(self._none_if_strangers)
+            walk += [partial(self._run, edge), partial(self._difference, edge)]
+        return walk
 
     def first_results(self) -> list[Any]:
         """What the calls have returned that have run from the initial state."""
@@ -124,6 +132,12 @@ class Cube:
         if first is not result and not self._same_result(first, result):
             return edge.last, edge.end
         return None if self._joins(edge) else (None, edge.end)
+
+    def _none_if_strangers(self) -> Difference | None:
+        """Ends the walk where no call has anything to do with another: all that is to come would be known."""
+        pairs = combinations([((), index) for index in range(self._count)], 2)
+        strangers = self._confirm is None and all(self._are_independent(left, right) for left, right in pairs)
+        return NO_DIFFERENCE if strangers else None
 
     def _are_independent(self, left: Place, right: Place) -> bool:
         mine, theirs = self._runs[left], self._runs[right]
