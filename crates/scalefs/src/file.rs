@@ -25,8 +25,9 @@
 //!                empty them, retire their pages;  clear the rest of the last page;  end the generation with n
 //! ```
 //!
-//! **Atomic** are: each page that is read, each page that is written, the size, an append against other appends. A read
-//! or write over several pages is not (POSIX.1-2017, 2.9.7 asks for it; Linux's file systems do not all give it).
+//! **Atomic** are: each page that is read, each page that is written, the size, an append against other appends and (its
+//! first page) against what else moves the end. A read or write over several pages is not (POSIX.1-2017, 2.9.7 asks for
+//! it; Linux's file systems do not all give it).
 //!
 //! **Death of a process**: in a write it leaves a locked slot, and the page may hold a part of the bytes; in a cut the
 //! size's generation stays open. [`File::repair_taken_over`] unlocks, and takes the size from the array's end.
@@ -96,6 +97,27 @@ impl Entry {
 #[inline]
 fn is_below_end(value: Option<u64>) -> bool {
     value.is_some_and(|value| !Entry::decode(value).may_end)
+}
+
+/// What a writer of a page has seen before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Nothing,
+    /// That the file ends where the bytes go.
+    EndHere,
+}
+
+/// Why a page was not written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NotWritten {
+    OutOfMemory,
+    EndMoved,
+}
+
+impl From<OutOfMemory> for NotWritten {
+    fn from(_: OutOfMemory) -> NotWritten {
+        NotWritten::OutOfMemory
+    }
 }
 
 /// What data calls have in common: the instance, the pinned core, the way to wait.
@@ -223,7 +245,8 @@ impl File {
             let position = offset + done as u64;
             let start = (position % PAGE) as usize;
             let length = (PAGE_BYTES - start).min(bytes.len() - done);
-            if self.write_page(access, position / PAGE, start, &bytes[done..done + length]).is_err() {
+            let part = &bytes[done..done + length];
+            if self.write_page(access, (position / PAGE, start), part, Expected::Nothing).is_err() {
                 break;
             }
             done += length;
@@ -231,12 +254,25 @@ impl File {
         done
     }
 
-    /// Writes bytes at the end, as far as a file can reach; no other append comes between finding the end and writing. Returns where the end was.
+    /// Writes bytes at the end, as far as a file can reach. No other append comes between finding the end and writing, and
+    /// nothing else that moves the end or writes there between that and the first page's. Returns where the end was.
     pub(crate) fn append<W: Wait>(&self, access: Access<'_, W>, bytes: &[u8]) -> (u64, usize) {
         let _lock = self.appending.lock(access.guard.core(), RANK_APPEND, access.wait);
-        let end = self.size(access.fs, access.wait);
-        let room = usize::try_from(MAX_FILE_BYTES - end).unwrap_or(usize::MAX);
-        (end, self.write(access, end, &bytes[..bytes.len().min(room)]))
+        loop {
+            let end = self.size(access.fs, access.wait);
+            let room = usize::try_from(MAX_FILE_BYTES - end).unwrap_or(usize::MAX);
+            let bytes = &bytes[..bytes.len().min(room)];
+            let start = (end % PAGE) as usize;
+            let (first, rest) = bytes.split_at(bytes.len().min(PAGE_BYTES - start));
+            if first.is_empty() {
+                return (end, 0);
+            }
+            match self.write_page(access, (end / PAGE, start), first, Expected::EndHere) {
+                Ok(()) => return (end, first.len() + self.write(access, end + first.len() as u64, rest)),
+                Err(NotWritten::OutOfMemory) => return (end, 0),
+                Err(NotWritten::EndMoved) => {}
+            }
+        }
     }
 
     /// Whether a page that lies below the end as a whole holds these bytes already, so that a write would change nothing
@@ -259,14 +295,14 @@ impl File {
     fn write_page<W: Wait>(
         &self,
         access: Access<'_, W>,
-        index: u64,
-        start: usize,
+        (index, start): (u64, usize),
         bytes: &[u8],
-    ) -> Result<(), OutOfMemory> {
+        expected: Expected,
+    ) -> Result<(), NotWritten> {
         let Access { fs, guard, wait } = access;
         let core = guard.core();
         let in_page = start + bytes.len();
-        if self.holds(access, index, start, bytes) {
+        if expected == Expected::Nothing && self.holds(access, index, start, bytes) {
             return Ok(());
         }
         loop {
@@ -279,6 +315,10 @@ impl File {
             let value = slot.value();
             if !may_extend && !is_below_end(value) {
                 continue;
+            }
+            // Whoever moves the end from here, or over it, needs this slot; who writes further behind comes after us.
+            if expected == Expected::EndHere && fs.sizes().try_read(&self.size) != Some([index * PAGE + start as u64]) {
+                return Err(NotWritten::EndMoved);
             }
             let old = value.map_or(Entry { page: None, may_end: true }, Entry::decode);
             // The lock keeps cuts off, so a floor stays.
