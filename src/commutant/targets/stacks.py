@@ -106,7 +106,7 @@ def _answer(path: Path, questions: _Questions) -> None:
 
 
 def _place(line: tuple[str, int] | None) -> str:
-    if line is None:
+    if line is None or line[1] == 0:  # line 0: the compiler's own code, which is of no line
         return ""
     path, number = line
     known = _SOURCES.fullmatch(path)
