@@ -7,7 +7,7 @@ from pathlib import Path
 import html5lib
 import pyarrow.parquet as pq
 
-from commutant.syncchar import LockStudy, read_record, study
+from commutant.syncchar import LockStudy, predictions, read_record, study
 from commutant.syncchar.export import folded_stacks, write_parquet
 from commutant.syncchar.page import render_page
 from tests.syncchar.test_record import record, written
@@ -58,3 +58,17 @@ def test_folded_stacks_have_two_frames_and_a_number_a_line(tmp_path: Path) -> No
     frames, _, instructions = line.rpartition(" ")
     assert line.endswith("\n") and line.count("\n") == 1 and frames.count(";") == 1
     assert int(instructions) == 20
+
+
+def test_a_field_is_weighed_against_the_pairs_of_which_fields_are_known(tmp_path: Path) -> None:
+    """Once fields were counted of the newest pairs only, a field alone in all of them seemed to matter little."""
+    document = record()
+    for lock in document["locks"]:
+        alone = {"pairs": 5, "pairs_on_it_alone": 5}
+        lock["fields"] = [field | alone for field in lock["fields"]]
+        lock["field_pairs"] = 5
+        lock["pairs"] |= {"compared": 100, "conflicting": [100, 100, 100]}
+        lock["kind_pairs"][0] |= {"compared": 100, "conflicting": [100, 100, 100]}
+    one = study(read_record(written(tmp_path, document)))
+    gains = {change.change: change.gains[32] for change in predictions(one.classes[0], one.record)}
+    assert gains["optimistic execution"] < 1.1 and gains["per-core copies of lock+0x8"] > 2

@@ -86,11 +86,17 @@ def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]
         change = f"split by field group ({len(set(groups))} locks)"
         assumes = "callers whose sections never met on a byte get locks of their own"
         changes.append((change, assumes, Policy(_lock_if(workload, lambda i, j: float(groups[i] == groups[j])))))
-    compared = one.total(lambda lock: lock.conflicting_pairs[_BYTES])
     for found in one.fields[:1]:
-        if found.pairs_on_it_alone and compared:
-            changes.append(_without(workload, found, found.pairs_on_it_alone / compared))
+        if found.pairs_on_it_alone:
+            changes.append(_without(workload, found, _share_of_conflicts(found, one)))
     return changes
+
+
+def _share_of_conflicts(found: ConflictField, one: LockClass) -> float:
+    """Of the pairs that conflict, those that would not without the field; fields are known of some pairs only."""
+    alone = found.pairs_on_it_alone / one.total(lambda lock: lock.field_pairs)
+    conflicting = one.total(lambda lock: lock.conflicting_pairs[_BYTES])
+    return min(1.0, alone * one.total(lambda lock: lock.compared_pairs) / conflicting) if conflicting else 0.0
 
 
 def _without(workload: Workload, found: ConflictField, share: float) -> tuple[str, str, Policy]:
