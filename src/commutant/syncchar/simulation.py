@@ -57,7 +57,9 @@ class _Simulation:
     def __init__(self, workload: Workload, policy: Policy) -> None:
         self._workload = workload
         self._policy = policy
-        self._random = random.Random(0)  # the same draws for each policy: what differs is the policy
+        # Each thread has draws of its own, and so does the same under each policy: what differs is who waits.
+        self._threads: list[random.Random] = []
+        self._random = random.Random(0)
         self._kinds = [list(accumulate(shares)) for shares in workload.threads]
         self._instances = list(accumulate(workload.instances))
         self._events: list[tuple[float, int, int | _Section]] = []
@@ -65,8 +67,9 @@ class _Simulation:
         self._present: list[_Section] = []
 
     def run(self, threads: int, sections: int) -> float:
+        self._threads = [random.Random(thread) for thread in range(threads)]
         for thread in range(threads):
-            self._at(self._draw(self._workload.gap) * self._random.random(), thread)
+            self._at(self._draw(self._workload.gap, thread) * self._threads[thread].random(), thread)
         done = 0
         now = 0.0
         while done < sections:
@@ -76,7 +79,7 @@ class _Simulation:
             elif event.ends_at == now:
                 self._end(now, event)
                 done += 1
-                self._at(now + self._draw(self._workload.gap), event.thread)
+                self._at(now + self._draw(self._workload.gap, event.thread), event.thread)
         return done / now if now else float("inf")
 
     def _at(self, time: float, event: int | _Section) -> None:
@@ -84,22 +87,23 @@ class _Simulation:
         self._count += 1
         heappush(self._events, (time, self._count, event))
 
-    def _draw(self, length: Length) -> float:
+    def _draw(self, length: Length, thread: int) -> float:
         if length.deviation < 0.05 * length.mean or length.mean <= 0:
             return length.mean
         shape = (length.mean / length.deviation) ** 2
-        return self._random.gammavariate(shape, length.mean / shape)
+        return self._threads[thread].gammavariate(shape, length.mean / shape)
 
     def _arrive(self, now: float, thread: int) -> None:
-        draw = self._random
+        draw = self._threads[thread]
         kinds = self._kinds[thread % len(self._kinds)]
         kind = draw.choices(range(len(kinds)), cum_weights=kinds)[0]
         instance = draw.choices(range(len(self._instances)), cum_weights=self._instances)[0]
-        prone = self._policy.prone is None or draw.random() < self._policy.prone[kind]
-        section = _Section(thread, kind, instance, max(1.0, self._draw(self._workload.kinds[kind].hold)), prone)
+        length = max(1.0, self._draw(self._workload.kinds[kind].hold, thread))
+        prone = draw.random() < (1.0 if self._policy.prone is None else self._policy.prone[kind])
+        section = _Section(thread, kind, instance, length, prone)
         for other in self._present:
             chance = self._policy.waits[kind][other.kind] if prone and other.prone else self._policy.otherwise
-            if other.instance == instance and draw.random() < chance:
+            if other.instance == instance and self._random.random() < chance:
                 section.blockers.add(other)
         self._present.append(section)
         if not section.blockers:
