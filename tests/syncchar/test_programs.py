@@ -48,6 +48,7 @@ def test_known_independence_is_measured(programs: str, private_percent: int) -> 
         assert known.fields[0].sides[0][1][0].function == "known"
         assert known.fields[0].sides[0][1][0].line
     assert (known.callers[0].name.split()[0], known.callers[0].sections) == ("known", THREADS * ROUNDS)
+    assert known.callers[0].independence_percent == measured
     speed_up = known.speed_up(0)
     assert speed_up is not None
     # A crowd has as many threads as were seen so far: two at first, four in the end.

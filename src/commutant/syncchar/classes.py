@@ -25,11 +25,13 @@ class ConflictField:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A function that holds the lock."""
+    """A function that holds the lock; of the pairs with one of its sections, `independence_percent` touch disjoint
+    data."""
 
     name: str
     sections: int
     hold_instructions: int
+    independence_percent: float | None
 
 
 @dataclass(slots=True)
@@ -239,12 +241,21 @@ def _field_name(recorded: FieldRecord, names: Names) -> str:
 def _callers(locks: Sequence[LockRecord], names: Names) -> list[Caller]:
     sections: dict[str, int] = defaultdict(int)
     hold: dict[str, int] = defaultdict(int)
+    compared: dict[str, int] = defaultdict(int)
+    conflicting: dict[str, int] = defaultdict(int)
     for lock in locks:
-        for kind in lock.kinds:
-            name = str(names.frames(kind.caller)[0])
+        of_kinds = [str(names.frames(kind.caller)[0]) for kind in lock.kinds]
+        for name, kind in zip(of_kinds, lock.kinds, strict=True):
             sections[name] += kind.sections
             hold[name] += kind.hold.total.instructions
-    return [Caller(name, sections[name], hold[name]) for name in sorted(hold, key=lambda name: (-hold[name], name))]
+        for pair in lock.kind_pairs:
+            for name in {of_kinds[pair.one], of_kinds[pair.other]}:
+                compared[name] += pair.compared
+                conflicting[name] += pair.conflicting[0]
+    return [
+        Caller(name, sections[name], hold[name], _percent(compared[name] - conflicting[name], compared[name]))
+        for name in sorted(hold, key=lambda name: (-hold[name], name))
+    ]
 
 
 def _percent(part: int, whole: int) -> float | None:

@@ -28,7 +28,9 @@ def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) ->
         pa.struct([("change", strings), ("assumes", strings), ("gains", pa.map_(strings, numbers))]),
     )
     field = pa.struct([("name", strings), ("pairs", counts), ("pairs_on_it_alone", counts)])
-    caller = pa.struct([("name", strings), ("sections", counts), ("hold_instructions", counts)])
+    caller = pa.struct(
+        [("name", strings), ("sections", counts), ("hold_instructions", counts), ("independence_percent", numbers)]
+    )
     schema = pa.schema(
         [
             ("name", strings),

@@ -197,7 +197,12 @@ def _class_json(one: LockClass, record: Record) -> dict[str, object]:
         "field_pairs": one.total(lambda lock: lock.field_pairs),
         "fields": [_field_json(found) for found in one.fields],
         "callers": [
-            {"name": caller.name, "sections": caller.sections, "hold_instructions": caller.hold_instructions}
+            {
+                "name": caller.name,
+                "sections": caller.sections,
+                "hold_instructions": caller.hold_instructions,
+                "independence_percent": caller.independence_percent,
+            }
             for caller in one.callers
         ],
         "what_if": [
