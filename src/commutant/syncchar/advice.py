@@ -39,6 +39,7 @@ def print_warnings(study: LockStudy, console: Console) -> None:
 
 def print_predictions(study: LockStudy, classes: Sequence[LockClass], console: Console) -> None:
     """Prints what changes of each class would gain, with what is assumed of them."""
+    explained = False
     for one in classes:
         found = predictions(one, study.record)
         if not any(gain > 1.05 for prediction in found for gain in prediction.gains.values()):
@@ -50,4 +51,6 @@ def print_predictions(study: LockStudy, classes: Sequence[LockClass], console: C
             gains = [f"{prediction.gains[count]:.2f}" for count in THREADS]
             shown.add_row(name_cell(prediction.change), *gains, name_cell(prediction.assumes))
         console.print(shown)
-    line(console, f"x{THREADS[0]}: times as many sections in the same time, with {THREADS[0]} threads.")
+        explained = True
+    if explained:
+        line(console, f"x{THREADS[0]}: times as many sections in the same time, with {THREADS[0]} threads.")
