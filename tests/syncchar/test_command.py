@@ -111,3 +111,10 @@ def test_a_program_without_threads_has_nothing_to_compare(tmp_path: Path) -> Non
     answer = locks("--", "/bin/true")
     assert answer.returncode == 0
     assert "No lock was used by two threads" in answer.stdout
+
+
+def test_a_file_in_no_folder_is_refused_before_the_program_runs(program: str, tmp_path: Path) -> None:
+    """Minutes of recording were lost to it."""
+    answer = locks("--format", "html", "-o", str(tmp_path / "none" / "locks.html"), "--", program)
+    line = f"commutant: {tmp_path / 'none'} is no folder; -o takes the name of a new file in one that exists"
+    assert (answer.returncode, answer.stdout, answer.stderr.splitlines()) == (2, "", [line])

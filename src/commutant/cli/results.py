@@ -24,9 +24,13 @@ FILE_WIDTH = 120
 
 
 def refuse_existing(path: Path | None) -> None:
-    """Raises UsageError if `-o` names something that exists; for the time before the work."""
-    if path is not None and path.exists():
+    """Raises UsageError if `-o` names something that exists, or a file in no folder; for the time before the work."""
+    if path is None:
+        return
+    if path.exists():
         raise UsageError(f"{path} exists already; -o takes the name of a new file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is no folder; -o takes the name of a new file in one that exists")
 
 
 def put(pieces: Iterable[str], path: Path | None) -> None:

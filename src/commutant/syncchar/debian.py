@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,8 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from commutant.errors import RunError
-
-_DOWNLOAD_SECONDS = 900.0
+from commutant.targets.linux.apt import apt
 
 
 def binary_packages(names: Sequence[str]) -> list[Path]:
@@ -88,7 +86,7 @@ def _download_source(names: Sequence[str], folder: Path) -> None:
 def _source_lines() -> str:
     """Where sources lie: beside the packages that this system's apt knows."""
     form = "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)"
-    lines = set(_run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"], None).splitlines())
+    lines = set(apt(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]).splitlines())
     if not lines:
         raise RunError("apt knows no packages: run `apt-get update` on a Debian system")
     return "\n".join(sorted(lines)) + "\n"
@@ -97,19 +95,4 @@ def _source_lines() -> str:
 def _apt(options: Sequence[str], arguments: Sequence[str], folder: Path | None = None) -> str:
     settings = [word for option in ("Debug::NoLocking=1", *options) for word in ("-o", option)]
     # Downloading as the calling user: apt's own user may not read a private folder.
-    return _run(["apt-get", "-q", "-y", "-o", "APT::Sandbox::User=root", *settings, *arguments], folder)
-
-
-def _run(command: list[str], folder: Path | None) -> str:
-    try:
-        answer = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False
-        )
-    except FileNotFoundError:
-        raise RunError(f"{command[0]} is not there: expected a Debian system") from None
-    except (OSError, subprocess.SubprocessError) as error:
-        raise RunError(f"{command[0]}: {error}") from None
-    if answer.returncode != 0:
-        reason = " ".join(answer.stderr.split())[-300:]
-        raise RunError(f"apt-get {command[-1]} failed: {reason or f'exit code {answer.returncode}'}")
-    return answer.stdout
+    return apt(["apt-get", "-q", "-y", "-o", "APT::Sandbox::User=root", *settings, *arguments], folder)

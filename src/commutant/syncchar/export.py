@@ -49,9 +49,12 @@ def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) ->
     document = study_json(study, classes)["locks"]
     assert isinstance(document, list)
     rows = [_row(one) for one in document]
+    partial = path.with_name(path.name + ".partial")
     try:
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial, compression="zstd")
+        partial.replace(path)
     except OSError as error:
+        partial.unlink(missing_ok=True)
         raise RunError(f"cannot write {path}: {error.strerror or error}") from error
 
 

@@ -8,12 +8,12 @@ signature, as any user; nothing is installed.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from commutant.errors import CommutantError, RunError, UsageError
+from commutant.targets.linux.apt import apt
 from commutant.targets.linux.kernel import (
     Kernel,
     is_package_name,
@@ -25,7 +25,7 @@ from commutant.targets.linux.kernel import (
 DEFAULT_PACKAGE = "linux-image-amd64"
 """Debian's package that depends on the current kernel's."""
 
-_DOWNLOAD_SECONDS = 600.0
+_OTHERWISE = "; or give linux:kernel=PATH"
 
 
 def prepare(package: str | None = None, *, update: bool = False) -> Kernel:
@@ -42,15 +42,19 @@ def prepare(package: str | None = None, *, update: bool = False) -> Kernel:
                 return kernel
         except RunError:
             pass  # damaged: downloaded below
-    image = image_package(_run(["apt-cache", "depends", package or DEFAULT_PACKAGE]), package or DEFAULT_PACKAGE)
+    image = image_package(_known(package or DEFAULT_PACKAGE), package or DEFAULT_PACKAGE)
     with tempfile.TemporaryDirectory(prefix="commutant-kernel-") as folder:
-        _run(["apt-get", "-q", "download", image], folder)
+        apt(["apt-get", "-q", "download", image], Path(folder), otherwise=_OTHERWISE)
         packages = list(Path(folder).glob("*.deb"))
         if len(packages) != 1:
             raise RunError(f"apt-get download {image}: expected one package file, found {len(packages)}")
         kernel = unpack(packages[0], packages[0].name)
     set_prepared(name, kernel)
     return kernel
+
+
+def _known(package: str) -> str:
+    return apt(["apt-cache", "depends", package], otherwise=_OTHERWISE)
 
 
 def image_package(depends: str, package: str) -> str:
@@ -67,21 +71,6 @@ def image_package(depends: str, package: str) -> str:
         f"apt knows no kernel behind {package}: run `apt-get update` on a Debian system, "
         "or give a kernel of your own: linux:kernel=PATH"
     )
-
-
-def _run(command: list[str], folder: str | None = None) -> str:
-    try:
-        answer = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False
-        )
-    except FileNotFoundError:
-        raise RunError(f"{command[0]} is not there: expected a Debian system; or give linux:kernel=PATH") from None
-    except (OSError, subprocess.SubprocessError) as error:
-        raise RunError(f"{' '.join(command)}: {error}") from None
-    if answer.returncode != 0:
-        reason = " ".join(answer.stderr.split())[-300:]
-        raise RunError(f"{' '.join(command)} failed: {reason or f'exit code {answer.returncode}'}")
-    return answer.stdout
 
 
 def main(arguments: list[str]) -> int:
