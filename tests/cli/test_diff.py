@@ -174,7 +174,10 @@ def test_formats_of_a_run_know_the_baseline(commutant, runs):
         (["clean", "clean", "--format", "html"], "--format html needs -o FILE"),
         (["corpus.jsonl.gz", "corpus.jsonl.gz", "--format", "html", "-o", "x"], "--format html is for runs"),
         (["clean", "clean", "--format", "xml"], "'xml' is not one of"),
-        (["clean", "clean", "-o", "missing/x"], "missing is no folder; -o takes the name of a new file in one that exists"),
+        (
+            ["clean", "clean", "-o", "missing/x"],
+            "missing is no folder; -o takes the name of a new file in one that exists",
+        ),
     ],
 )
 def test_bad_use_is_one_line(commutant, runs, folder, arguments, expected):
