@@ -463,6 +463,17 @@ def test_equal_objects_of_a_corpus_are_one_in_memory(tmp_path):
     assert len(set(map(id, observed))) == 1
 
 
+def test_equal_parts_of_tests_are_one_object(tmp_path):
+    """Who makes something of a set-up, or of all orders, does it once for each (`commutant.report.once`)."""
+    path = tmp_path / "corpus.jsonl.gz"
+    tests = generate(load_interface("posix18"), ["link", "rename"], level="path").tests
+    write_corpus(Corpus("posix18", "path", "0123abcd", tests), path)
+    read = read_corpus(path).tests
+    for part in ("calls", "setup", "observe", "orders"):
+        parts = [getattr(test, part) for test in read]
+        assert len(set(map(id, parts))) == len(set(map(repr, parts))) < len(parts)
+
+
 def test_equal_numbers_of_different_types_stay_different():
     equal = EqualObjects()
     one, true = equal.one([("errno", 1)]), equal.one([("errno", True)])

@@ -1,10 +1,12 @@
 """Reads the lines of a corpus: what many of them share is parsed, checked and kept once.
 
-Tests repeat each other: of 32,000 tests of `posix18` fewer than 5,000 have a set-up of their own, and 6,000 an
-observation. So a line that is written as `commutant generate` writes it is taken apart as text, and a part that was met
-before is the checked value that it gave then. Every part is a whole JSON value and what stands between them is fixed,
-so nothing can be read otherwise than in one piece. Any other line, and any with a mistake in it, is read in one piece
-(`read_test`), which says what is wrong with it.
+Tests repeat each other: of 32,000 tests of `posix18` fewer than 5,000 have a set-up of their own, 6,000 an observation,
+and 11,000 outcomes that no other test has. So a line that is written as `commutant generate` writes it is taken apart
+as text, and a part that was met before is the checked value that it gave then: the calls, the set-up, the steps of the
+observation, the orders, and the parts of these. Tests with an equal part hold one object, so who makes something of a
+part can tell by its identity that it has been made (`commutant.report.once`). Every part is a whole JSON value and what
+stands between them is fixed, so nothing can be read otherwise than in one piece. Any other line, and any with a mistake
+in it, is read in one piece (`read_test`), which says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from commutant.testgen.corpus_checks import (
     read_test,
 )
 from commutant.testgen.equal_objects import EqualObjects
-from commutant.testgen.testcase import Order, Outcome, TestCase, encode, id_of
+from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
 
 T = TypeVar("T")
 
@@ -73,10 +75,15 @@ class TestReader:
         self._decode = json.JSONDecoder(
             parse_float=_no_float, parse_constant=_no_float, object_pairs_hook=EqualObjects().one
         ).decode
-        self._calls = [_Parts(self._decode, partial(check_call, core=core)) for core in range(MAX_CALLS)]
-        self._setup = _Parts(self._decode, check_setup_step)
-        self._observe = _Parts(self._decode, check_observe_step)
+        self._call = [_Parts(self._decode, partial(check_call, core=core)) for core in range(MAX_CALLS)]
+        self._setup_step = _Parts(self._decode, check_setup_step)
+        self._observe_step = _Parts(self._decode, check_observe_step)
         self._values = _Parts(self._decode, check_values)
+        self._class = _Parts(self._decode, _text)
+        self._calls = _Parts(_texts_of, self._placed)
+        self._setup = _Parts(_texts_of, partial(_steps, self._setup_step))
+        self._observe = _Parts(_texts_of, partial(_steps, self._observe_step))
+        self._orders = _Parts(_order_texts, self._checked_orders)
 
     def decode(self, line: bytes) -> Any:
         """The JSON value of a line; ValueError or RecursionError if it is none."""
@@ -102,46 +109,40 @@ class TestReader:
         observe_text, after_observe, orders_text = rest.partition('],"orders":[')
         if not (after_observe and calls_text.startswith(_CALLS) and orders_text.endswith(_END)):
             return None
-        call_texts = _texts_of(calls_text[len(_CALLS) :])
-        setup_texts, observe_texts = _texts_of(setup_text), _texts_of(observe_text)
-        if not 1 <= len(call_texts) <= MAX_CALLS or max(len(setup_texts), len(observe_texts)) > MAX_STEPS:
+        calls, setup = self._calls[calls_text[len(_CALLS) :]], self._setup[setup_text]
+        observe, orders = self._observe[observe_text], self._orders[orders_text[: -len(_END)]]
+        outcome = orders[0].outcomes[0]
+        if len(outcome.results) != len(calls) or len(outcome.observation) != len(observe):
             return None
-        calls = tuple([parts[text] for parts, text in zip(self._calls, call_texts, strict=False)])
-        orders = self._orders(orders_text[: -len(_END)], len(calls), len(observe_texts))
-        if orders is None or test_id != id_of("-".join([call.call for call in calls]), f"{{{content}".encode()):
+        if test_id != id_of("-".join([call.call for call in calls]), f"{{{content}".encode()):
             return None
-        return TestCase(
-            test_id,
-            *check_description(level, int(path), self._decode(class_text)),
-            calls,
-            tuple(map(self._setup.__getitem__, setup_texts)),
-            tuple(map(self._observe.__getitem__, observe_texts)),
-            orders,
-        )
+        described = check_description(level, int(path), self._class[class_text])
+        return TestCase(test_id, *described, calls, setup, observe, orders)
 
-    def _orders(self, text: str, calls: int, observed: int) -> tuple[Order, ...] | None:
-        """`text` leaves out what ends the last order."""
-        expected = _orders_by_text(calls)
-        before, *texts = text.split('{"order":')
+    def _placed(self, texts: list[str]) -> tuple[PlacedCall, ...]:
+        if not 1 <= len(texts) <= MAX_CALLS:
+            raise Malformed("expected calls")
+        return tuple([parts[text] for parts, text in zip(self._call, texts, strict=False)])
+
+    def _checked_orders(self, texts: list[tuple[str, str]]) -> tuple[Order, ...]:
+        """All orders of some number of calls, whose outcomes have as many results and observations each."""
+        calls = texts[0][0].count(",") + 1
+        expected = _orders_by_text(calls) if calls <= MAX_CALLS else {}
         orders: dict[tuple[int, ...], Order] = {}
         known = ""
         outcomes: tuple[Outcome, ...] = ()
-        for position, one in enumerate(texts, 1):
-            order_text, found, outcomes_text = one.partition(',"outcomes":[')
-            if position < len(texts):
-                if not outcomes_text.endswith("]},"):
-                    return None
-                outcomes_text = outcomes_text[:-3]
-            order = expected.get(order_text)
-            if order is None or not found:
-                return None
-            if outcomes_text != known or not outcomes:  # the orders mostly have the same ones
-                known, outcomes = outcomes_text, self._outcomes(outcomes_text, calls, observed)
-            orders[order] = Order(order, outcomes)
-        return tuple(orders.values()) if not before and len(orders) == len(texts) == len(expected) else None
+        for order_text, outcomes_text in texts:
+            if outcomes_text != known:  # the orders mostly have the same ones
+                known, outcomes = outcomes_text, self._outcomes(outcomes_text)
+            if order_text not in expected:
+                raise Malformed("expected an order of the calls")
+            orders[expected[order_text]] = Order(expected[order_text], outcomes)
+        sizes = {(len(one.results), len(one.observation)) for order in orders.values() for one in order.outcomes}
+        if not len(orders) == len(texts) == len(expected) or len(sizes) != 1 or sizes.pop()[0] != calls:
+            raise Malformed("expected every order once, and as many results in each")
+        return tuple(orders.values())
 
-    def _outcomes(self, text: str, calls: int, observed: int) -> tuple[Outcome, ...]:
-        """Malformed where the text is not that of outcomes, each of as many results and observations."""
+    def _outcomes(self, text: str) -> tuple[Outcome, ...]:
         first, last = '{"results":', "}"
         if not (text.startswith(first) and text.endswith(last)):
             raise Malformed("expected outcomes")
@@ -149,17 +150,42 @@ class TestReader:
         outcomes = []
         for one in texts:
             results_text, found, observation_text = one.partition(',"observation":')
-            results, observation = self._values[results_text], self._values[observation_text]
-            if not found or len(results) != calls or len(observation) != observed or len(texts) > MAX_OUTCOMES:
+            if not found or len(texts) > MAX_OUTCOMES:
                 raise Malformed("expected outcomes")
-            outcomes.append(Outcome(results, observation))
+            outcomes.append(Outcome(self._values[results_text], self._values[observation_text]))
         return tuple(outcomes)
+
+
+def _steps(parts: _Parts[Step], texts: list[str]) -> tuple[Step, ...]:
+    if len(texts) > MAX_STEPS:
+        raise Malformed("expected fewer steps")
+    return tuple([parts[text] for text in texts])
+
+
+def _text(value: Any) -> str:
+    assert type(value) is str, "the pattern of a description leaves nothing else"
+    return value
 
 
 def _texts_of(text: str) -> list[str]:
     """The objects of a list of calls or steps, of which each begins with the name of its call."""
     first, *others = text.split(_NEXT)
     return [first, *[_NEXT[1:] + other for other in others]] if text else []
+
+
+def _order_texts(text: str) -> list[tuple[str, str]]:
+    """The orders of a list of them, each with its outcomes; `text` leaves out what ends the last one."""
+    before, *texts = text.split('{"order":')
+    orders = []
+    for position, one in enumerate(texts, 1):
+        order_text, found, outcomes_text = one.partition(',"outcomes":[')
+        end = "]}," if position < len(texts) else ""
+        if not found or not outcomes_text.endswith(end):
+            raise Malformed("expected outcomes of an order")
+        orders.append((order_text, outcomes_text.removesuffix(end)))
+    if before or not orders:
+        raise Malformed("expected orders")
+    return orders
 
 
 @cache
