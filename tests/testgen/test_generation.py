@@ -33,7 +33,7 @@ from commutant.lang import (
 from commutant.lang.interface import CallSignature
 from commutant.lang.types import BoolType
 from commutant.testgen import Corpus, TestCase, generate
-from commutant.testgen.concrete import ReplayedOracle
+from commutant.testgen.concrete import ConcreteModel, ReplayedOracle, Start
 
 LEVELS = ("path", "conflict", "full")
 
@@ -210,6 +210,24 @@ def test_equal_models_give_equal_corpora_whatever_the_hash_seed() -> None:
 
 def test_processes_over_a_pool_give_the_same_corpus() -> None:
     assert generate(load_interface("names"), jobs=2).tests == names("conflict").tests
+
+
+@pytest.mark.parametrize("calls", [("open", "unlink"), ("close", "pipe"), ("memread", "mprotect"), ("write", "write")])
+def test_what_calls_did_before_is_what_they_would_do_again(
+    calls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs are looked up by state, call and place; without that each test runs and observes everything anew."""
+    known = generate(load_interface("posix18"), calls).tests
+    outcomes = ConcreteModel.outcomes
+
+    def anew(self: ConcreteModel, start: Start, *arguments: Any) -> list[str]:
+        self.forget()
+        start.reached.moves.clear()
+        start.reached.observed.clear()
+        return outcomes(self, start, *arguments)
+
+    monkeypatch.setattr(ConcreteModel, "outcomes", anew)
+    assert generate(load_interface("posix18"), calls).tests == known
 
 
 def test_an_unknown_level_is_refused() -> None:

@@ -1,17 +1,18 @@
 """Concrete runs of a model: ordinary values, the state that its own set-up reaches, every order of the calls.
 
 Expected results are never taken from the symbolic engine: the model itself runs, once per order of the calls and per
-choice that the specification leaves open. Runs are many and alike, so what was done before is not done again: an
-observation of a state that was observed before, whatever led there.
+choice that the specification leaves open. Runs are many and alike, so what was done before is not done again: a call
+from a state from which it ran before, an observation of a state that was observed before, whatever led there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from commutant.analyzer.faults import ChoiceRefused, ModelFault, placed
 from commutant.lang.errno import Errno
@@ -87,40 +88,73 @@ def _opaque(sort: str, label: str) -> OpaqueValue:
     return OpaqueValue(sort, label)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A state that a set-up has reached, what its calls returned, and which opaque values those told, in order."""
+class Reached:
+    """A concrete state, and what is known of it: where each call leads from here, and what observing it shows.
 
-    state: Interface
-    results: tuple[Value, ...]
-    numbered: tuple[OpaqueValue, ...]
-    frozen: Frozen | None
+    Equal states are one object for as long as the model keeps them. One without a frozen form stands for itself.
+    """
 
-    @classmethod
-    def of(cls, state: Interface, results: tuple[Value, ...] = (), numbered: tuple[OpaqueValue, ...] = ()) -> Start:
-        """A state that is there, or that calls with these results have led to."""
-        return cls(state, results, numbered, _frozen(state))
+    __slots__ = ("_state", "frozen", "moves", "observed")
+
+    def __init__(self, frozen: Frozen | None, state: Interface) -> None:
+        self.frozen = frozen
+        self._state = state if frozen is None else None
+        self.moves: dict[Asked, tuple[Move, ...]] = {}
+        self.observed: dict[tuple[Observation, Numbered], tuple[str, ...]] = {}
 
     def copy(self) -> Interface:
         """The state, to be changed."""
         if self.frozen is None:
-            return copy.deepcopy(self.state)
+            assert self._state is not None
+            return copy.deepcopy(self._state)
         state: Interface = thaw_as_asked(self.frozen)
         return state
 
-    def frozen_copy(self, state: Interface) -> Frozen | None:
-        """The frozen form of a copy that was changed, if it has one."""
-        if self.frozen is None:
-            return None
-        try:
-            return freeze_again(state, self.frozen)
-        except (NotFrozen, RecursionError):
-            return None
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A call with its arguments, at its place among the calls under test; one object each (`ConcreteModel.asked`)."""
+
+    call: str
+    arguments: Mapping[str, Any]
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What a call returned; one object for equal results, unless they have no frozen form."""
+
+    result: Any
+
+
+class Move(NamedTuple):
+    """What a call does in a state, by one choice of what the specification leaves open."""
+
+    told: Told
+    end: Reached
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbered:
+    """The opaque values that results have told so far, in order; one object for each such list."""
+
+    values: tuple[OpaqueValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """A state to run calls from: one that a set-up has reached, with what its calls returned and which opaque values
+    those told."""
+
+    state: Interface
+    reached: Reached
+    results: tuple[Value, ...]
+    numbered: Numbered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """Calls that observe a state; `text` is different for different ones."""
+    """Calls that observe a state, and their JSON; one object for equal ones (`ConcreteModel.observation`)."""
 
     invocations: Sequence[Invocation]
     text: str
@@ -132,8 +166,29 @@ class ConcreteModel:
     def __init__(self, interface: type[Interface]) -> None:
         self.interface = interface
         self._functions: dict[str, Callable[..., Any]] = {}
-        self._told: dict[Frozen, tuple[str, tuple[OpaqueValue, ...]]] = {}
-        self._observed: dict[Frozen, str] = {}
+        self._reached: dict[Frozen, Reached] = {}
+        self._asked: dict[Frozen, Asked] = {}
+        self._told: dict[Frozen, Told] = {}
+        self._numbered: dict[tuple[OpaqueValue, ...], Numbered] = {}
+        self._observations: dict[str, Observation] = {}
+        self._texts: dict[tuple[object, ...], tuple[str, Numbered]] = {}
+        self.kept = 0
+
+    def forget(self) -> None:
+        """Drops what is kept, for memory's sake. What was handed out stays valid."""
+        for kept in (self._reached, self._asked, self._told, self._numbered, self._observations, self._texts):
+            kept.clear()
+        self.kept = 0
+
+    def asked(self, place: int, call: str, arguments: Mapping[str, Any]) -> Asked:
+        """The call under test at this place."""
+        new = Asked(call, arguments, f"call.{place}")
+        frozen = _frozen(tuple(arguments.items()))
+        return new if frozen is None else self._asked.setdefault((place, call, frozen), new)
+
+    def observation(self, invocations: Sequence[Invocation], text: str) -> Observation:
+        """The calls that observe a state; `text` is different for different ones."""
+        return self._observations.setdefault(text, Observation(invocations, text))
 
     def perform(self, state: Interface, call: str, arguments: Mapping[str, Any]) -> Any:
         """Runs one call; ModelFault if the model raises. Arguments are copied, for the call may store them."""
@@ -147,6 +202,10 @@ class ConcreteModel:
             )
         except (Exception, SystemExit) as error:
             raise placed(error, self.interface, call) from None
+
+    def start(self, state: Interface) -> Start:
+        """A state that is there."""
+        return Start(state, self._state(state, _frozen(state)), (), self._numbering(()))
 
     def replay(self, invocations: Sequence[Invocation]) -> Start:
         """Where a set-up leads from the empty state."""
@@ -165,100 +224,97 @@ class ConcreteModel:
                     raise ModelFault(
                         f"{self.interface.__name__}.{invocation.call}: choose() allows no value here"
                     ) from None
-        return Start.of(state, tuple(results), canonical.numbered)
+        reached = self._state(state, _frozen(state))
+        return Start(state, reached, tuple(results), self._numbering(canonical.numbered))
 
-    def outcomes(
-        self,
-        start: Start,
-        calls: Sequence[tuple[str, Mapping[str, Any]]],
-        order: Sequence[int],
-        observe: Observation,
-    ) -> list[str]:
+    def outcomes(self, start: Start, calls: Sequence[Asked], order: Sequence[int], observe: Observation) -> list[str]:
         """Every acceptable outcome of the calls in this order, as JSON: results in the order of `calls`, and the
         observation."""
-        oracle = ReplayedOracle()
-        outcomes: dict[str, None] = {}
-        with answered_by(oracle):
-            while True:
-                outcome: str | None
-                try:
-                    outcome = self._outcome(start, calls, order, observe, oracle)
-                except ChoiceRefused:  # by an earlier choice: no run that the specification allows
-                    outcome = None
-                if outcome is not None:
-                    outcomes[outcome] = None
-                if not oracle.step():
-                    return list(outcomes)
-
-    def end(self, start: Start, calls: Sequence[tuple[str, Mapping[str, Any]]], order: Sequence[int]) -> Interface:
-        """The state that the calls end in, by the first choices."""
-        state, oracle = start.copy(), ReplayedOracle()
-        with answered_by(oracle):
-            for index in order:
-                oracle.begin(f"call.{index}", TICK_OF_CALLS)
-                self.perform(state, *calls[index])
-        return state
-
-    def _outcome(
-        self,
-        start: Start,
-        calls: Sequence[tuple[str, Mapping[str, Any]]],
-        order: Sequence[int],
-        observe: Observation,
-        oracle: ReplayedOracle,
-    ) -> str:
-        state = start.copy()
-        results: list[Any] = [None] * len(calls)
+        runs: list[tuple[tuple[Told, ...], Reached]] = [((), start.reached)]
         for index in order:
-            oracle.begin(f"call.{index}", TICK_OF_CALLS)
-            results[index] = _own(self.perform(state, *calls[index]))
-        told, numbered = self._results(start.numbered, results)
-        frozen = start.frozen_copy(state)
-        return f'{{"results":{told},"observation":{self._observation(state, frozen, numbered, observe, oracle)}}}'
+            call = calls[index]
+            runs = [((*told, one), end) for told, state in runs for one, end in self._moves(state, call)]
+        outcomes: dict[str, None] = {}
+        for told, end in runs:
+            results, numbered = self._results(start.numbered, [told[order.index(index)] for index in range(len(order))])
+            for observation in self._observed(end, observe, numbered):
+                outcomes[f'{{"results":{results},"observation":{observation}}}'] = None
+        return list(outcomes)
 
-    def _results(
-        self, numbered: tuple[OpaqueValue, ...], results: Sequence[Any]
-    ) -> tuple[str, tuple[OpaqueValue, ...]]:
-        """Results as JSON, and the opaque values that are known behind them; looked up if they were told before."""
-        key = _frozen((numbered, results))
-        known = self._told.get(key)
-        if known is None or key is None:
-            canonical = Canonical(numbered)
-            known = encode([canonical.json(result) for result in results]), canonical.numbered
-            _keep(self._told, key, known)
+    def end(self, start: Start, calls: Sequence[Asked], order: Sequence[int]) -> Interface:
+        """The state that the calls end in, by the first choices."""
+        reached = start.reached
+        for index in order:
+            moves = self._moves(reached, calls[index])
+            if not moves:
+                raise ChoiceRefused
+            reached = moves[0].end
+        return reached.copy()
+
+    def _moves(self, start: Reached, asked: Asked) -> tuple[Move, ...]:
+        """What a call does in a state, one move for each combination of choices that the specification allows."""
+        known = start.moves.get(asked)
+        if known is None:
+
+            def move(oracle: ReplayedOracle) -> Move:
+                state = start.copy()
+                oracle.begin(asked.label, TICK_OF_CALLS)
+                told = self._told_of(_own(self.perform(state, asked.call, asked.arguments)))
+                return Move(told, self._state(state, _frozen_again(state, start.frozen)))
+
+            known = start.moves[asked] = _by_every_choice(move)
+            self.kept += 1
         return known
 
-    def _observation(
-        self,
-        state: Interface,
-        frozen: Frozen | None,
-        numbered: tuple[OpaqueValue, ...],
-        observe: Observation,
-        oracle: ReplayedOracle,
-    ) -> str:
-        """What the observing calls return, as JSON; looked up if they were made of the very same state before."""
-        key = None if frozen is None else (frozen, numbered, observe.text)
-        known = self._observed.get(key)
-        if known is None or key is None:
-            canonical = Canonical(numbered)
-            told = []
-            for number, invocation in enumerate(observe.invocations):
-                oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
-                told.append(canonical.json(self.perform(state, invocation.call, invocation.arguments)))
-            known = encode(told)
-            _keep(self._observed, key, known)
+    def _state(self, state: Interface, frozen: Frozen | None) -> Reached:
+        return _one(self._reached, frozen, lambda: Reached(frozen, state))
+
+    def _told_of(self, result: Any) -> Told:
+        return _one(self._told, _frozen((result,)), lambda: Told(result))
+
+    def _numbering(self, values: tuple[OpaqueValue, ...]) -> Numbered:
+        return _one(self._numbered, values, lambda: Numbered(values))
+
+    def _results(self, numbered: Numbered, told: Sequence[Told]) -> tuple[str, Numbered]:
+        """Results as JSON, and the opaque values that are known behind them."""
+        key = (numbered, *told)
+        known = self._texts.get(key)
+        if known is None:
+            canonical = Canonical(numbered.values)
+            text = encode([canonical.json(one.result) for one in told])
+            known = self._texts[key] = text, self._numbering(canonical.numbered)
+            self.kept += 1
+        return known
+
+    def _observed(self, state: Reached, observe: Observation, numbered: Numbered) -> tuple[str, ...]:
+        """What the observing calls return, as JSON, for each combination of choices; the calls may destroy what they
+        observe."""
+        key = observe, numbered
+        known = state.observed.get(key)
+        if known is None:
+
+            def observation(oracle: ReplayedOracle) -> str:
+                copied, canonical = state.copy(), Canonical(numbered.values)
+                told = []
+                for number, invocation in enumerate(observe.invocations):
+                    oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
+                    told.append(canonical.json(self.perform(copied, invocation.call, invocation.arguments)))
+                return encode(told)
+
+            known = state.observed[key] = _by_every_choice(observation)
+            self.kept += 1
         return known
 
 
-MAX_KEPT = 1 << 14
-"""So many texts of each kind are kept to be looked up; then that begins anew."""
-
-
-def _keep(known: dict[Frozen, T], key: Frozen | None, value: T) -> None:
-    if key is not None:
-        if len(known) >= MAX_KEPT:
-            known.clear()
-        known[key] = value
+def _by_every_choice(run: Callable[[ReplayedOracle], T]) -> tuple[T, ...]:
+    """What a run gives for each combination of choices that the specification allows."""
+    oracle, found = ReplayedOracle(), []
+    with answered_by(oracle):
+        while True:
+            with contextlib.suppress(ChoiceRefused):  # by an earlier choice
+                found.append(run(oracle))
+            if not oracle.step():
+                return tuple(found)
 
 
 _PLAIN = frozenset((int, bool, str, OpaqueValue, Errno, type(None)))
@@ -278,3 +334,23 @@ def _frozen(value: Any) -> Frozen | None:
         return freeze(value)
     except (NotFrozen, RecursionError):
         return None
+
+
+def _frozen_again(state: Interface, before: Frozen | None) -> Frozen | None:
+    """The frozen form of a changed copy of a state, if both have one."""
+    if before is None:
+        return None
+    try:
+        return freeze_again(state, before)
+    except (NotFrozen, RecursionError):
+        return None
+
+
+def _one(kept: dict[Frozen, T], key: Frozen | None, make: Callable[[], T]) -> T:
+    """The one object for a frozen form; a new one where there is no such form."""
+    known = None if key is None else kept.get(key)
+    if known is None:
+        known = make()
+        if key is not None:
+            kept[key] = known
+    return known

@@ -15,7 +15,7 @@ from commutant.lang.interface import CallSignature, Interface
 from commutant.lang.types import BoolType, OpaqueValue, Process, Sort, SortType, Struct, struct_fields
 from commutant.testgen.canonical import Anything
 from commutant.testgen.classes import classes
-from commutant.testgen.concrete import ConcreteModel, Observation, Start
+from commutant.testgen.concrete import ConcreteModel, Start
 from commutant.testgen.valuation import Valuation, sorts_of
 
 
@@ -92,17 +92,16 @@ def difference(example: Example) -> Difference | None:
     """Two orders of the example's calls, or of a subset of them, that a caller can tell apart; None if the concrete
     runs show none (another choice of the implementation would)."""
     model = ConcreteModel(type(example.state))
-    start = Start.of(example.state)
+    start = model.start(example.state)
     with faults_of(type(example.state), "observe"):
         observe = list(example.state.observe(example.values))
     everyone = range(len(example.calls))
     for size in range(2, len(example.calls) + 1):
         for subset in combinations(everyone, size):
             calls = [example.calls[index] for index in subset]
-            seen = {
-                order: model.outcomes(start, calls, order, Observation(observe, repr(observe)))
-                for order in permutations(range(size))
-            }
+            asked = [model.asked(place, *one) for place, one in enumerate(calls)]
+            observation = model.observation(observe, repr(observe))
+            seen = {order: model.outcomes(start, asked, order, observation) for order in permutations(range(size))}
             for first, second in combinations(seen, 2):
                 if not set(seen[first]) & set(seen[second]):
                     names = _told_apart([call for call, _ in calls])
@@ -116,7 +115,8 @@ def difference(example: Example) -> Difference | None:
 def _difference_of_states(model: ConcreteModel, start: Start, example: Example) -> Difference | None:
     """For a model that observes nothing, or not enough: the states that the orders end in."""
     names = _told_apart([call for call, _ in example.calls])
-    ends = {order: model.end(start, example.calls, order) for order in permutations(range(len(names)))}
+    asked = [model.asked(place, *one) for place, one in enumerate(example.calls)]
+    ends = {order: model.end(start, asked, order) for order in permutations(range(len(names)))}
     for first, second in combinations(ends, 2):
         with faults_of(model.interface, "equivalent"):
             same = ends[first].equivalent(ends[second])

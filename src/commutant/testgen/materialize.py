@@ -7,18 +7,18 @@ the calls from there in every order (see `concrete`). What is text of a corpus i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any
 
 from commutant.analyzer.commute import Outcome
 from commutant.errors import UsageError
 from commutant.lang.interface import CallSignature, Interface
 from commutant.symbolic import Context
 from commutant.testgen.canonical import Canonical
-from commutant.testgen.concrete import Observation, Start
+from commutant.testgen.concrete import Asked, Observation, Start
 from commutant.testgen.frozen import Frozen, thaw
 from commutant.testgen.setups import setups_of
-from commutant.testgen.testcase import PlacedCall, call_json, encode, id_of
+from commutant.testgen.testcase import PlacedCall, Value, call_json, encode, id_of
 from commutant.testgen.valuation import Valuation, sorts_of
 
 
@@ -38,32 +38,43 @@ class Materializer:
         self._symmetries = [o for o, _ in self._orders if all(calls[o[i]] == calls[i] for i in indices)]
         self._seen: set[str] = set()
         self._setups = setups_of(interface)  # type: ignore[arg-type]  # a class can be hashed, though its instances cannot
-        self._call_texts: dict[Frozen, str] = {}
+        self._shared_calls: dict[Frozen, _Call] = {}
 
     def lines(self, context: Context, outcome: Outcome, path: int, description: str) -> list[str]:
         """The tests for a class as lines of a corpus, one per placement in processes; NoSetup if there is none."""
         valuation = Valuation(context, self.sorts)
-        frozen = [{name: valuation.frozen(value) for name, value in given.items()} for given in outcome.arguments]
+        arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
         wanted = valuation.frozen_state(outcome.initial)
-        arguments = [{name: thaw(value) for name, value in given.items()} for given in frozen]
-        given = [list(values.values()) for values in frozen]
+        calls = [self._call(core, given) for core, given in enumerate(arguments)]
         placements = [
             processes
-            for processes in self._placements(arguments)
-            if not self._is_mirror_image(context, outcome, processes, given, wanted)
+            for processes in self._placements(calls)
+            if not self._is_mirror_image(context, outcome, processes, arguments, wanted)
         ]
         if not placements:
             return []
         built = self._setups.of(wanted)
         observe = built.observation(valuation)
-        orders = ",".join(self._outcomes(built.start, arguments, observe))
+        orders = ",".join(self._outcomes(built.start, [call.asked for call in calls], observe))
         rest = f'"setup":{built.text},"observe":{observe.text},"orders":[{orders}]}}'
         before = f'","level":"{self.level}","path":{path},"class":{encode(description)},'
         lines = []
         for processes in placements:
-            content = f'"calls":[{",".join(self._place(frozen, processes))}],{rest}'
+            content = f'"calls":[{",".join(self._place(calls, processes))}],{rest}'
             lines.append(f'{{"id":"{id_of(self._set_name, f"{{{content}".encode())}{before}{content}')
         return lines
+
+    def _call(self, core: int, given: Sequence[Frozen]) -> _Call:
+        """The call of this core with its arguments."""
+        key = (core, *given)
+        call = self._shared_calls.get(key)
+        if call is None:
+            signature = self.signatures[core]
+            arguments = dict(zip(signature.parameters, map(thaw, given), strict=True))
+            shown = self._setups.arguments(signature, self._process_parameters[core], arguments)
+            asked = self._setups.model.asked(core, signature.name, arguments)
+            call = self._shared_calls[key] = _Call(asked, shown)
+        return call
 
     def _is_mirror_image(
         self, context: Context, outcome: Outcome, processes: Sequence[int], arguments: Frozen, wanted: Frozen
@@ -86,42 +97,48 @@ class Materializer:
         self._seen |= keys
         return False
 
-    def _outcomes(self, start: Start, arguments: Sequence[Mapping[str, Any]], observe: Observation) -> Iterator[str]:
+    def _outcomes(self, start: Start, calls: Sequence[Asked], observe: Observation) -> Iterator[str]:
         """Each order of the calls with its acceptable outcomes, as JSON; UsageError if no outcome is common to all."""
-        calls = list(zip(self.calls, arguments, strict=True))
         common: set[str] | None = None
         for order, order_text in self._orders:
             acceptable = self._setups.model.outcomes(start, calls, order, observe)
             common = set(acceptable) if common is None else common.intersection(acceptable)
             yield f'{{"order":{order_text},"outcomes":[{",".join(acceptable)}]}}'
         if not common:
-            shown = ", ".join(f"{call}({', '.join(f'{k}={v!r}' for k, v in given.items())})" for call, given in calls)
+            shown = ", ".join(
+                f"{one.call}({', '.join(f'{k}={v!r}' for k, v in one.arguments.items())})" for one in calls
+            )
             raise UsageError(
                 f"{self.interface.__name__}: {shown} was found to commute, but concrete runs of the model differ by "
                 "order: does a call depend on something outside the state, or does `equivalent` hide what `observe` "
                 "shows?"
             )
 
-    def _placements(self, arguments: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
+    def _placements(self, calls: Sequence[_Call]) -> list[tuple[int, ...]]:
         """The process of each call: what the model says, or else every way to share processes."""
         parameters = self._process_parameters
         if all(parameter is None for parameter in parameters):
-            return _growth_strings(len(self.calls))
-        return [tuple([int(a[p]) if p else 0 for a, p in zip(arguments, parameters, strict=True)])]
+            return _growth_strings(len(calls))
+        given = [call.asked.arguments for call in calls]
+        return [tuple([int(a[p]) if p else 0 for a, p in zip(given, parameters, strict=True)])]
 
-    def _place(self, frozen: Sequence[Mapping[str, Frozen]], processes: Sequence[int]) -> Iterator[str]:
+    def _place(self, calls: Sequence[_Call], processes: Sequence[int]) -> Iterator[str]:
         """The calls under test, each in its process, as JSON."""
-        for core, (given, process) in enumerate(zip(frozen, processes, strict=True)):
-            thread = processes[:core].count(process)
-            key = (core, process, thread, *given.values())
-            text = self._call_texts.get(key)
+        for core, (call, process) in enumerate(zip(calls, processes, strict=True)):
+            place = process, processes[:core].count(process)
+            text = call.texts.get(place)
             if text is None:
-                signature = self.signatures[core]
-                values = {name: thaw(value) for name, value in given.items()}
-                shown = self._setups.arguments(signature, signature.process_parameter, values)
-                placed = PlacedCall(signature.name, shown, process, thread, core)
-                text = self._call_texts[key] = encode(call_json(placed))
+                text = call.texts[place] = encode(call_json(PlacedCall(call.asked.call, call.shown, *place, core)))
             yield text
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call under test: as the model runs it, its arguments as JSON, and the texts of it by process and thread."""
+
+    asked: Asked
+    shown: Mapping[str, Value]
+    texts: dict[tuple[int, int], str] = field(default_factory=dict)
 
 
 def _growth_strings(length: int) -> list[tuple[int, ...]]:

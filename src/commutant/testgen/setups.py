@@ -21,7 +21,8 @@ from commutant.testgen.testcase import Value, encode
 from commutant.testgen.valuation import Valuation
 
 MAX_STATES = 1 << 13
-"""So many states are kept; then that begins anew."""
+MAX_KEPT = 1 << 16
+"""So many states, and so much that calls and observations do in states, are kept; then that begins anew."""
 
 
 class NoSetup(Exception):
@@ -45,7 +46,7 @@ class Built:
             with faults_of(self._setups.model.interface, "observe"):
                 invocations = _invocations(self.start.state.observe(valuation.of_sorts()))
             text = encode([self._setups.step(invocation) for invocation in invocations])
-            known = self._observations[key] = Observation(invocations, text)
+            known = self._observations[key] = self._setups.model.observation(invocations, text)
         return known
 
 
@@ -68,9 +69,10 @@ class Setups:
         """What builds a state; NoSetup if nothing does."""
         known = self._built.get(wanted)
         if known is None and wanted not in self._built:
-            if len(self._built) >= MAX_STATES:
+            if len(self._built) >= MAX_STATES or self.model.kept >= MAX_KEPT:
                 self._built.clear()
                 self._reached.clear()
+                self.model.forget()
             known = self._built[wanted] = self._build(thaw(wanted))
         if known is None:
             raise NoSetup
