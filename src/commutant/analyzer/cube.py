@@ -21,45 +21,57 @@ from commutant.symbolic.context import current
 from commutant.symbolic.effects import independent, transfer
 from commutant.symbolic.state import clone
 
-Corner = tuple[int, ...]
-"""The calls that have run, in ascending order."""
-
+Corner = int
+"""The calls that have run: a bit for each."""
 
 Place = tuple[Corner, int]
 """Where a call runs: the corner that it starts from, and the call."""
 
-Difference = tuple[int | None, Corner]
+Difference = tuple[int | None, tuple[int, ...]]
 """A call whose result, or (None) a subset whose state, depends on the order."""
 
 NO_DIFFERENCE: Difference = (None, ())
 """Ends the walk before its last edge: none is left that could differ."""
 
 
+class Square(NamedTuple):
+    """A face of the cube that an edge closes: `run` is the same call's run from its lowest corner, `left` and `right`
+    are both runs from there, in the order of the calls."""
+
+    run: Place
+    left: Place
+    right: Place
+
+
 class Edge(NamedTuple):
-    """One call, `last`, from one corner to another. `squares` are the faces of the cube that it closes, each by the two
-    runs from its lowest corner: this call's and another's. Over those in `joined` an edge before it leads to the same
-    end; `is_first`: none does."""
+    """One call, `last`, from one corner to another. `squares` are the faces of the cube that it closes. Over those in
+    `joined` an edge before it leads to the same end; `is_first`: none does."""
 
     start: Corner
     last: int
     end: Corner
-    squares: tuple[tuple[Place, Place], ...]
-    joined: tuple[tuple[Place, Place], ...]
+    squares: tuple[Square, ...]
+    joined: tuple[Square, ...]
     is_first: bool
 
 
 @cache
 def _edges(count: int) -> tuple[Edge, ...]:
-    """All edges of the cube of so many calls, in the order in which they are walked."""
+    """All edges of the cube of so many calls but those from its first corner, in the order in which they are walked."""
     edges = []
-    for size in range(1, count + 1):
-        for end in combinations(range(count), size):
-            for last in reversed(end):
+    for size in range(2, count + 1):
+        for calls in combinations(range(count), size):
+            end = sum(1 << call for call in calls)
+            for last in reversed(calls):
                 start = _without(end, last)
-                squares = {other: ((before := _without(start, other), last), (before, other)) for other in start}
+                squares = {other: _square(_without(start, other), last, other) for other in calls if other != last}
                 joined = tuple(square for other, square in squares.items() if other > last)
-                edges.append(Edge(start, last, end, tuple(squares.values()), joined, last == end[-1]))
+                edges.append(Edge(start, last, end, tuple(squares.values()), joined, last == calls[-1]))
     return tuple(edges)
+
+
+def _square(lowest: Corner, last: int, other: int) -> Square:
+    return Square((lowest, last), (lowest, min(last, other)), (lowest, max(last, other)))
 
 
 class Run:
@@ -94,17 +106,17 @@ class Cube:
         self._same_result = same_result
         self._equivalent = equivalent
         self._confirm = confirm
-        self._states: dict[Corner, Interface] = {(): initial}
+        self._states: dict[Corner, Interface] = {0: initial}
         self._runs: dict[Place, Run] = {}
-        self._independent: dict[frozenset[int], bool] = {}
+        self._independent: dict[tuple[Run, Run], bool] = {}
 
     def steps(self) -> list[Callable[[], Difference | None]]:
         """The walk in steps (`Context.first_of`); what the first tells that tells something is the first call whose
         result, or (None) the subset whose state, depends on the order, or NO_DIFFERENCE."""
-        walk: list[Callable[[], Difference | None]] = []
-        for number, edge in enumerate(_edges(self._count)):
-            if number == self._count:
-                walk.append(self._none_if_strangers)
+        walk: list[Callable[[], Difference | None]] = [partial(self._begin, index) for index in range(self._count)]
+        if self._count > 1:
+            walk.append(self._none_if_strangers)
+        for edge in _edges(self._count):
             walk += [partial(self._run, edge), partial(self._difference, edge)]
         return walk
 
@@ -112,12 +124,33 @@ class Cube:
         """What the calls have returned that have run from the initial state."""
         return [run.result for (start, _), run in self._runs.items() if not start]
 
+    def _begin(self, index: int) -> None:
+        """Runs a call from the initial state. Of calls that have nothing to do with each other this is noted at once:
+        it holds whatever those behind them decide."""
+        state = clone(self._states[0])
+        run = Run(0, self._perform(index, state), state)
+        put = current().put
+        put(self._runs, (0, index), run)
+        if index < self._count - 1:
+            for other in range(index):
+                before = self._runs[0, other]
+                if independent(before.state, state):
+                    put(self._independent, (before, run), True)
+
+    def _none_if_strangers(self) -> Difference | None:
+        """Ends the walk where no call has anything to do with another: all that is to come would be known."""
+        if self._confirm is None and all(
+            self._are_independent((0, left), (0, right)) for left, right in combinations(range(self._count), 2)
+        ):
+            return NO_DIFFERENCE
+        return None
+
     def _run(self, edge: Edge) -> None:
         """Runs the call from this corner; not if what has run since an earlier corner is independent of it."""
         index = edge.last
-        for before, other in edge.squares:
-            if self._are_independent(before, other):
-                run = self._runs[before]
+        for known, left, right in edge.squares:
+            if self._are_independent(left, right):
+                run = self._runs[known]
                 if self._confirm is not None:
                     self._confirm(run.result, self._perform(index, clone(self._state(edge.start))))
                 break
@@ -128,31 +161,24 @@ class Cube:
 
     def _difference(self, edge: Edge) -> Difference | None:
         """What a caller could tell apart at the end of this edge from what came at the ends of those before."""
-        first, result = self._runs[(), edge.last].result, self._runs[edge.start, edge.last].result
+        first, result = self._runs[0, edge.last].result, self._runs[edge.start, edge.last].result
         if first is not result and not self._same_result(first, result):
-            return edge.last, edge.end
-        return None if self._joins(edge) else (None, edge.end)
-
-    def _none_if_strangers(self) -> Difference | None:
-        """Ends the walk where no call has anything to do with another: all that is to come would be known."""
-        pairs = combinations([((), index) for index in range(self._count)], 2)
-        strangers = self._confirm is None and all(self._are_independent(left, right) for left, right in pairs)
-        return NO_DIFFERENCE if strangers else None
+            return edge.last, self._calls_of(edge.end)
+        return None if self._joins(edge) else (None, self._calls_of(edge.end))
 
     def _are_independent(self, left: Place, right: Place) -> bool:
-        mine, theirs = self._runs[left], self._runs[right]
-        key = frozenset((id(mine), id(theirs)))
-        known = self._independent.get(key)
+        runs = self._runs[left], self._runs[right]
+        known = self._independent.get(runs)
         if known is None:
-            known = independent(mine.state, theirs.state)
-            current().put(self._independent, key, known)
+            known = independent(runs[0].state, runs[1].state)
+            current().put(self._independent, runs, known)
         return known
 
     def _joins(self, edge: Edge) -> bool:
         """Whether the state at the end of the edge is the one that the edges before led to."""
         if edge.is_first:
             return True
-        for left, right in edge.joined:
+        for _, left, right in edge.joined:
             if self._are_independent(left, right):
                 return True
         return self._equivalent(clone(self._state(edge.end)), clone(self._arrival(edge.end, edge.last)))
@@ -160,7 +186,7 @@ class Cube:
     def _state(self, corner: Corner) -> Interface:
         """The state at a corner, on the first way that led there."""
         if corner not in self._states:
-            current().put(self._states, corner, self._arrival(corner, corner[-1]))
+            current().put(self._states, corner, self._arrival(corner, corner.bit_length() - 1))
         return self._states[corner]
 
     def _arrival(self, corner: Corner, last: int) -> Interface:
@@ -173,6 +199,9 @@ class Cube:
         transfer(run.state, state)
         return state
 
+    def _calls_of(self, corner: Corner) -> tuple[int, ...]:
+        return tuple([call for call in range(self._count) if corner >> call & 1])
 
-def _without(corner: Corner, index: int) -> Corner:
-    return tuple([other for other in corner if other != index])
+
+def _without(corner: Corner, call: int) -> Corner:
+    return corner & ~(1 << call)
