@@ -170,6 +170,28 @@ def test_equal_corpora_give_equal_bytes(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
 
 
+def test_packed_by_set_or_by_test_a_corpus_is_the_same_file(tmp_path):
+    """What `generate` packs in its workers is what packing its tests one by one gives."""
+    corpus = generate(load_interface("names"), ["link", "stat", "unlink"])
+    write_corpus(corpus, tmp_path / "packed")
+    write_corpus(dataclasses.replace(corpus, tests=list(corpus.tests)), tmp_path / "listed")
+    assert (tmp_path / "packed").read_bytes() == (tmp_path / "listed").read_bytes()
+    assert (tmp_path / "packed").read_bytes().count(b"\x1f\x8b\x08\0\0\0\0\0") == 1 + len(corpus.tests.per_set)
+
+
+def test_what_was_read_is_copied_as_it_stands_and_what_was_selected_is_not(tmp_path):
+    path = write_lines(tmp_path / "corpus", with_header(tests=2), *[make_test(number).to_json() for number in range(2)])
+    corpus = read_corpus(path)
+    write_corpus(corpus, tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+    other = dataclasses.replace(corpus, level="full")
+    write_corpus(other, tmp_path / "other")
+    assert read_corpus(tmp_path / "other") == other
+    selected = dataclasses.replace(corpus, tests=select_tests(corpus.tests, ["link", "rename"])[:1])
+    write_corpus(selected, tmp_path / "selected")
+    assert read_corpus(tmp_path / "selected") == selected != corpus
+
+
 def write_lines(path, *lines):
     with gzip.open(path, "wb") as file:
         for line in lines:
@@ -327,6 +349,14 @@ def test_limits_hold_for_files_that_unpack_to_much(tmp_path, monkeypatch):
     path = tmp_path / "bomb.jsonl.gz"
     write_corpus(make_corpus(100), path)
     assert "more than 10000 bytes when unpacked" in refused(path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_module, "MAX_FILE_BYTES", 100)
+    path = tmp_path / "large.jsonl.gz"
+    write_corpus(make_corpus(100), path)
+    with pytest.raises(UsageError, match=f"cannot read the corpus {path}: expected at most 100 bytes"):
+        read_corpus(path)
 
 
 def test_a_line_of_a_gigabyte_of_zeros_is_not_unpacked(tmp_path):

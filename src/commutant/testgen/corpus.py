@@ -1,9 +1,9 @@
 """Corpus files: test cases on disk, written the same way every time and read with suspicion.
 
 A corpus is a gzip-compressed JSON-lines file, a header and one test per line (docs/ARCHITECTURE.md, "Test case";
-docs/schemas/corpus.schema.json). Corpora are passed around, so a file is taken as hostile: line length, size after
-decompression and number of tests are bounded, every value is checked, and ids are computed again from the content.
-What is wrong is reported as one line with file and line number.
+docs/schemas/corpus.schema.json). Corpora are passed around, so a file is taken as hostile: its size, packed and
+unpacked, line length and number of tests are bounded, every value is checked, and ids are computed again from the
+content. What is wrong is reported as one line with file and line number.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from commutant.errors import RunError, UsageError
 from commutant.testgen.corpus_checks import Malformed, read_header
-from commutant.testgen.packed import KeptTests, PackedTests
+from commutant.testgen.packed import FiledTests, PackedTests, pack
 from commutant.testgen.reading import TestReader
 from commutant.testgen.testcase import TestCase, encode
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 MAX_LINE_BYTES = 1 << 20
+MAX_FILE_BYTES = 1 << 28
 MAX_TOTAL_BYTES = 1 << 31
 MAX_TESTS = 1_000_000
 
@@ -79,17 +82,18 @@ def tests_per_set(tests: Sequence[TestCase]) -> Counter[tuple[str, ...]]:
 
 
 def content_of(corpus: Corpus) -> bytes:
-    """The corpus as a file holds it; equal corpora give equal bytes."""
-    tests = corpus.tests
-    if isinstance(tests, KeptTests):
+    """The corpus as a file holds it; corpora that were generated alike give equal bytes."""
+    tests, header = corpus.tests, corpus.header()
+    if isinstance(tests, FiledTests) and tests.header == header:
         return tests.content
-    content = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=content, mtime=0) as packed:
-        packed.write(encode(corpus.header()).encode() + b"\n")
-        lines = tests.lines if isinstance(tests, PackedTests) else (encode(test.to_json()) for test in tests)
-        for line in lines:
-            packed.write(line.encode() + b"\n")
-    return content.getvalue()
+    if isinstance(tests, PackedTests):
+        members = [tests.members]
+    else:
+        members = [pack(encode(test.to_json()) for test in of_set) for _, of_set in groupby(tests, _set_name)]
+    return b"".join([pack([encode(header)]), *members])
+
+
+_set_name = attrgetter("set_name")
 
 
 def write_corpus(corpus: Corpus, path: Path) -> None:
@@ -145,7 +149,7 @@ def read_corpus(path: Path) -> Corpus:
             lines.fail(f"not JSON ({error.msg if isinstance(error, json.JSONDecodeError) else error})")
         if len(tests) != count:
             lines.fail(f"the file ends after {len(tests)} of the {count} tests that the header names")
-    return Corpus(interface, level, model_hash, tests, without_setup)
+    return Corpus(interface, level, model_hash, FiledTests(tests, header, lines.content), without_setup)
 
 
 @contextlib.contextmanager
@@ -197,9 +201,13 @@ class _Lines:
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end, nor begin
                 raise UsageError(f"cannot read the corpus {path}: expected a regular file")
-            self._file = gzip.open(path, "rb")  # noqa: SIM115  (closed by __exit__)
+            with path.open("rb") as file:
+                self.content = file.read(MAX_FILE_BYTES + 1)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot read the corpus {path}: {getattr(error, 'strerror', None) or error}") from error
+        if len(self.content) > MAX_FILE_BYTES:
+            raise UsageError(f"cannot read the corpus {path}: expected at most {MAX_FILE_BYTES} bytes")
+        self._file = gzip.GzipFile(fileobj=io.BytesIO(self.content))
 
     def __enter__(self) -> _Lines:
         return self

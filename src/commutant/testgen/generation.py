@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,9 +23,9 @@ from commutant.lang.interface import Interface
 from commutant.lang.load import model_hash
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import LEVELS, Level, classes
-from commutant.testgen.corpus import Corpus, content_of
+from commutant.testgen.corpus import Corpus
 from commutant.testgen.materialize import Materializer
-from commutant.testgen.packed import KeptTests, PackedTests
+from commutant.testgen.packed import PackedTests, pack
 from commutant.testgen.setups import NoSetup
 
 MAX_PHRASES = 1 << 14
@@ -65,7 +64,8 @@ def generate(
     work = [(ModelReference(interface), one, level) for one in chosen]
     costs = estimated_costs(interface, chosen, jobs)
     found = map_in_processes(_generate_set, work, jobs, progress, make_executor=make_executor, costs=costs)
-    tests = PackedTests(line for generated in found for line in generated.lines)
+    per_set = {one: generated.tests for one, generated in zip(chosen, found, strict=True) if generated.tests}
+    tests = PackedTests(b"".join([generated.packed for generated in found]), per_set)
     without_setup = {
         "-".join(one): generated.without_setup
         for one, generated in zip(chosen, found, strict=True)
@@ -83,9 +83,9 @@ def generate(
 
 
 def _to_kept(corpus: Corpus, analysis: Analysis, tests: PackedTests) -> bytes:
-    """The corpus as it is kept in the cache: a line of counts, a line of the analysis, and the file."""
+    """The corpus as it is kept in the cache: a line of counts, a line of the analysis, and the packed tests."""
     counts = {"tests": [[*key, count] for key, count in tests.per_set.items()], "without_setup": corpus.without_setup}
-    return json.dumps(counts).encode() + b"\n" + to_kept(analysis) + b"\n" + content_of(corpus)
+    return json.dumps(counts).encode() + b"\n" + to_kept(analysis) + b"\n" + tests.members
 
 
 def _from_kept(
@@ -93,24 +93,26 @@ def _from_kept(
 ) -> Corpus | None:
     """The corpus that `_to_kept` wrote; None for anything else."""
     try:
-        first, second, content = kept.split(b"\n", 2)
+        first, second, members = kept.split(b"\n", 2)
         counts = json.loads(first)
-        per_set = Counter({tuple(map(str, key)): int(count) for *key, count in counts["tests"]})
+        per_set = {tuple(map(str, key)): int(count) for *key, count in counts["tests"]}
         without_setup = {str(name): int(count) for name, count in counts["without_setup"].items()}
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     analysis = from_kept(interface, size, chosen, second)
     if analysis is None:
         return None
-    tests = KeptTests(content, per_set)
+    tests = PackedTests(members, per_set)
     return Corpus(interface.interface_name, level, model, tests, without_setup, analysis)
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSet:
-    """The tests of one set, as lines of a corpus, and how many of its classes have no set-up."""
+    """The tests of one set as a member of a corpus file, how many they are, and how many of its classes have no
+    set-up."""
 
-    lines: tuple[str, ...]
+    packed: bytes
+    tests: int
     paths: int
     commutative_paths: int
     without_setup: int
@@ -122,7 +124,7 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     call_set = CallSet(interface, calls)
     materializer = Materializer(interface, calls, level)
     words = _Words(Vocabulary(interface, call_set.signatures))
-    lines: list[str] = []
+    lines: dict[str, str] = {}
     paths = commutative = without_setup = 0
     path: tuple[Decision, ...] | None = None
     outcome: Outcome | None = None
@@ -143,12 +145,14 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
             beside = words.sentence(found.context, found.beyond_path) if found.beyond_path else ""
             description = "; ".join(filter(None, (on_path, beside)))
             try:
-                lines += materializer.lines(found.context, outcome, commutative - 1, description)
+                for test_id, line in materializer.lines(found.context, outcome, commutative - 1, description):
+                    lines.setdefault(test_id, line)
             except NoSetup:
                 without_setup += 1
     if not paths:
         raise no_state(interface, calls)
-    return GeneratedSet(tuple(lines), paths, commutative, without_setup)
+    packed = pack(lines.values()) if lines else b""
+    return GeneratedSet(packed, len(lines), paths, commutative, without_setup)
 
 
 @contextlib.contextmanager

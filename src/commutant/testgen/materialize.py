@@ -40,8 +40,9 @@ class Materializer:
         self._setups = setups_of(interface)  # type: ignore[arg-type]  # a class can be hashed, though its instances cannot
         self._shared_calls: dict[Frozen, _Call] = {}
 
-    def lines(self, context: Context, outcome: Outcome, path: int, description: str) -> list[str]:
-        """The tests for a class as lines of a corpus, one per placement in processes; NoSetup if there is none."""
+    def lines(self, context: Context, outcome: Outcome, path: int, description: str) -> Iterator[tuple[str, str]]:
+        """The tests for a class by id, as lines of a corpus, one per placement in processes; NoSetup if there is
+        none."""
         valuation = Valuation(context, self.sorts)
         arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
         wanted = valuation.frozen_state(outcome.initial)
@@ -52,17 +53,16 @@ class Materializer:
             if not self._is_mirror_image(context, outcome, processes, arguments, wanted)
         ]
         if not placements:
-            return []
+            return
         built = self._setups.of(wanted)
         observe = built.observation(valuation)
         orders = ",".join(self._outcomes(built.start, [call.asked for call in calls], observe))
         rest = f'"setup":{built.text},"observe":{observe.text},"orders":[{orders}]}}'
         before = f'","level":"{self.level}","path":{path},"class":{encode(description)},'
-        lines = []
         for processes in placements:
             content = f'"calls":[{",".join(self._place(calls, processes))}],{rest}'
-            lines.append(f'{{"id":"{id_of(self._set_name, f"{{{content}".encode())}{before}{content}')
-        return lines
+            test_id = id_of(self._set_name, f"{{{content}".encode())
+            yield test_id, f'{{"id":"{test_id}{before}{content}'
 
     def _call(self, core: int, given: Sequence[Frozen]) -> _Call:
         """The call of this core with its arguments."""

@@ -1,10 +1,16 @@
-"""Many tests as the lines of a corpus: made, moved between processes and written as text, and read when looked at."""
+"""Tests as the bytes of a corpus file: a gzip member for the header, and one for the tests of each set of calls.
+
+Whoever generates the tests of a set packs them too, so that what moves between processes, into the cache and into files
+is small and packed once; a test is read when somebody looks at it. Readers of gzip take members that follow each other
+for one file.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
@@ -12,28 +18,23 @@ from commutant.testgen.reading import TestReader
 from commutant.testgen.testcase import TestCase
 
 
+def pack(lines: Iterable[str]) -> bytes:
+    """A member that holds these lines; equal lines give equal bytes."""
+    return gzip.compress("".join([f"{line}\n" for line in lines]).encode(), compresslevel=6, mtime=0)
+
+
 class PackedTests(Sequence[TestCase]):
-    """Tests by their lines, each id once; becomes test cases as a whole when the first is asked for."""
+    """Tests by their members, with their numbers per set; becomes test cases as a whole when the first is asked for."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines: dict[str, str] = {}
-        for line in lines:
-            self._lines.setdefault(_id_of(line), line)
-
-    @property
-    def lines(self) -> Iterable[str]:
-        """The lines, without their ends."""
-        return self._lines.values()
-
-    @property
-    def per_set(self) -> Counter[tuple[str, ...]]:
-        """The number of tests by the calls of a set."""
-        return Counter(tuple(test_id.split("-")[:-1]) for test_id in self._lines)
+    def __init__(self, members: bytes, per_set: Mapping[tuple[str, ...], int]) -> None:
+        self.members = members
+        self.per_set = Counter(per_set)
 
     @cached_property
     def _tests(self) -> list[TestCase]:
         reader = TestReader()
-        return [reader.read(line.encode()) for line in self._lines.values()]
+        with gzip.GzipFile(fileobj=io.BytesIO(self.members)) as lines:
+            return [reader.read(line) for line in lines]
 
     @overload
     def __getitem__(self, index: int) -> TestCase: ...
@@ -46,7 +47,7 @@ class PackedTests(Sequence[TestCase]):
         return iter(self._tests)
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return self.per_set.total()
 
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
@@ -54,28 +55,10 @@ class PackedTests(Sequence[TestCase]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class KeptTests(PackedTests):
-    """The tests of a corpus file that was kept as a whole, with their numbers per set: unpacked when somebody looks at
-    one."""
+class FiledTests(list[TestCase]):
+    """The tests of a corpus file, with its header and all of its bytes: a copy of it need not be packed again."""
 
-    def __init__(self, content: bytes, per_set: Counter[tuple[str, ...]]) -> None:
+    def __init__(self, tests: Iterable[TestCase], header: Mapping[str, object], content: bytes) -> None:
+        super().__init__(tests)
+        self.header = header
         self.content = content
-        self._per_set = per_set
-
-    @cached_property
-    def _lines(self) -> dict[str, str]:  # type: ignore[override]
-        lines = gzip.decompress(self.content).decode().splitlines()[1:]
-        return {_id_of(line): line for line in lines}
-
-    @property
-    def per_set(self) -> Counter[tuple[str, ...]]:
-        """The number of tests by the calls of a set."""
-        return self._per_set.copy()
-
-    def __len__(self) -> int:
-        return self._per_set.total()
-
-
-def _id_of(line: str) -> str:
-    start = len('{"id":"')
-    return line[start : line.index('"', start)]
