@@ -7,7 +7,7 @@ use percpu::{Core, OutOfMemory};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering};
 
-use crate::node::{Content, INDEX_BITS, Node, Word, node_bits, slot_bits};
+use crate::node::{Content, INDEX_BITS, Node, Word};
 use crate::range::{Extent, LockedRange};
 use crate::slot::End;
 
@@ -34,7 +34,7 @@ impl RadixArray {
             match self.find(guard, index) {
                 End::Uniform(value) => return value,
                 End::Leaf(slot) => {
-                    if let Content::Uniform(value) = Word(slot.word.load(Ordering::Acquire)).content() {
+                    if let Some(value) = Word(slot.word.load(Ordering::Acquire)).value() {
                         return value;
                     }
                 }
@@ -74,7 +74,7 @@ impl RadixArray {
     /// Calls `each` for every value with the range of indices that hold it, in order; weakly consistent if others write.
     pub fn for_each(&self, _guard: &Guard<'_>, mut each: impl FnMut(Range<u64>, u64)) {
         let content = Word(self.root.load(Ordering::Acquire)).content();
-        let bits = if let Content::Child(node) = content { node_bits(node.level) } else { INDEX_BITS };
+        let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
         // SAFETY: nodes are retired, so they live as long as the guard.
         unsafe { visit(content, 0, bits, &mut each) };
     }
@@ -106,7 +106,7 @@ unsafe fn visit(content: Content, base: u64, bits: u32, each: &mut impl FnMut(Ra
         Content::Uniform(Some(value)) => each(base..base + (1 << bits), value),
         Content::Uniform(None) | Content::Dead => {}
         Content::Child(node) => {
-            let bits = slot_bits(node.level);
+            let bits = node.slot_bits;
             for index in 0..node.slot_count() {
                 // SAFETY: the caller's promise.
                 unsafe {
@@ -123,7 +123,7 @@ fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
     match word.content() {
         Content::Child(node) => {
             for index in 0..node.slot_count() {
-                if node.level == 0 {
+                if node.is_leaf() {
                     // SAFETY: the caller is pinned; the node is a leaf.
                     unsafe { node.leaf_slot(index as u64) }.end_change_taken_over(core);
                 }

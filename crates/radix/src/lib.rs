@@ -8,7 +8,7 @@
 //! ```text
 //! root ─► node, level 1: 64 words ─► leaf, level 0: 16 slots, a line each
 //!          │ empty │ value (folded, 16 indices) │ child │ ...
-//! word:  bit 63 locked │ 54..62 core that holds it │ 2..53 value, or node and its level │ 0..1 empty, value, child, dead
+//! word:  bit 63 locked │ 54..62 core that holds it │ 2..53 value, or node and the bits of a slot in it │ 0..1 empty, value, child, dead
 //! ```
 //!
 //! ```text

@@ -14,8 +14,9 @@ pub const KIND_LEAF: RetiredKind = RetiredKind(11);
 pub const KIND_INNER: RetiredKind = RetiredKind(12);
 
 /// Bits of an index.
-pub const INDEX_BITS: u32 = LEAF_BITS + INNER_BITS * MAX_LEVEL;
-const MAX_LEVEL: u32 = if cfg!(loom) { 2 } else { 8 };
+pub const INDEX_BITS: u32 = LEAF_BITS + INNER_BITS * INNER_NODES;
+/// Inner nodes on the longest way to a leaf.
+const INNER_NODES: u32 = if cfg!(loom) { 2 } else { 8 };
 const LEAF_BITS: u32 = if cfg!(loom) { 1 } else { 4 };
 const INNER_BITS: u32 = if cfg!(loom) { 1 } else { 6 };
 
@@ -31,8 +32,8 @@ const EMPTY: u64 = 0;
 const VALUE: u64 = 1;
 const CHILD: u64 = 2;
 const DEAD: u64 = 3;
-/// Nodes are aligned to lines, so that their level fits below their address.
-const LEVEL_MASK: u64 = 0x3f;
+/// Nodes are aligned to lines, so that a number below 64 fits below their address.
+const SLOT_BITS_MASK: u64 = 0x3f;
 
 /// What a slot holds, with its lock apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Word {
             Content::Uniform(None) => EMPTY,
             Content::Uniform(Some(value)) => value << PAYLOAD_SHIFT | VALUE,
             Content::Child(node) => {
-                (node.address.as_ptr() as usize as u64 | u64::from(node.level)) << PAYLOAD_SHIFT | CHILD
+                (node.address.as_ptr() as usize as u64 | u64::from(node.slot_bits)) << PAYLOAD_SHIFT | CHILD
             }
             Content::Dead => DEAD,
         })
@@ -61,17 +62,39 @@ impl Word {
 
     #[inline]
     pub(crate) fn content(self) -> Content {
-        let payload = (self.0 & !(LOCKED | HOLDER_MASK)) >> PAYLOAD_SHIFT;
-        match self.0 & TAG_MASK {
-            EMPTY => Content::Uniform(None),
-            VALUE => Content::Uniform(Some(payload)),
-            CHILD => {
-                let address =
-                    NonNull::new((payload & !LEVEL_MASK) as usize as *mut u8).expect("a child has an address");
-                Content::Child(Node { address, level: (payload & LEVEL_MASK) as u32 })
-            }
-            _ => Content::Dead,
+        if let Some(value) = self.value() {
+            return Content::Uniform(value);
         }
+        match self.0 & TAG_MASK {
+            DEAD => Content::Dead,
+            _ => Content::Child(self.child().expect("a child has an address")),
+        }
+    }
+
+    /// The value, or that there is none, if the slot holds such.
+    #[inline]
+    pub(crate) fn value(self) -> Option<Option<u64>> {
+        match self.0 & TAG_MASK {
+            EMPTY => Some(None),
+            VALUE => Some(Some(self.payload())),
+            _ => None,
+        }
+    }
+
+    /// The node, if there is one.
+    #[inline]
+    pub(crate) fn child(self) -> Option<Node> {
+        if self.0 & TAG_MASK != CHILD {
+            return None;
+        }
+        let payload = self.payload();
+        let address = NonNull::new((payload & !SLOT_BITS_MASK) as usize as *mut u8)?;
+        Some(Node { address, slot_bits: (payload & SLOT_BITS_MASK) as u32 })
+    }
+
+    #[inline]
+    fn payload(self) -> u64 {
+        (self.0 & !(LOCKED | HOLDER_MASK)) >> PAYLOAD_SHIFT
     }
 
     #[inline]
@@ -128,34 +151,33 @@ pub const INNER: ObjectKind = object_kind!(4, Inner as "radix node" { "words" = 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Leaf>() == 1024);
 
-/// A node in the arena: a leaf on level 0, else an inner node.
+/// A node in the arena: a leaf, or an inner node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     address: NonNull<u8>,
-    pub(crate) level: u32,
+    /// Bits of the range that one slot covers: 0 in a leaf.
+    pub(crate) slot_bits: u32,
 }
 
-/// Bits of the range that one slot covers in a node of this level.
+/// Bits of the range that a node covers whose slots cover so many.
 #[inline]
-pub(crate) const fn slot_bits(level: u32) -> u32 {
-    if level == 0 { 0 } else { LEAF_BITS + INNER_BITS * (level - 1) }
+const fn bits_above(slot_bits: u32) -> u32 {
+    slot_bits + if slot_bits == 0 { LEAF_BITS } else { INNER_BITS }
 }
 
-/// Bits of the range that a node of this level covers.
-#[inline]
-pub(crate) const fn node_bits(level: u32) -> u32 {
-    LEAF_BITS + INNER_BITS * level
-}
-
-/// The smallest level on which a node covers all indices below `end`.
-pub(crate) fn level_for(end: u64) -> u32 {
-    (0..MAX_LEVEL).find(|level| end <= 1 << node_bits(*level)).unwrap_or(MAX_LEVEL)
+/// The bits of slots in the smallest node that covers all indices below `end`.
+pub(crate) fn slot_bits_for(end: u64) -> u32 {
+    let mut slot_bits = 0;
+    while end > 1 << bits_above(slot_bits) && bits_above(slot_bits) < INDEX_BITS {
+        slot_bits = bits_above(slot_bits);
+    }
+    slot_bits
 }
 
 impl Node {
     /// Allocates a node whose slots hold what `word` says.
-    pub(crate) fn allocate(core: &Core<'_>, level: u32, word: impl Fn(usize) -> Word) -> Result<Node, OutOfMemory> {
-        let address = if level == 0 {
+    pub(crate) fn allocate(core: &Core<'_>, slot_bits: u32, word: impl Fn(usize) -> Word) -> Result<Node, OutOfMemory> {
+        let address = if slot_bits == 0 {
             let slots = core::array::from_fn(|index| LeafSlot {
                 word: AtomicU64::new(word(index).0),
                 sequence: Sequence::new(),
@@ -166,19 +188,30 @@ impl Node {
             let words = core::array::from_fn(|index| AtomicU64::new(word(index).0));
             core.allocate_in(INNER_CLASS, Inner { words, retired: Retired::new() })?.cast()
         };
-        Ok(Node { address, level })
+        Ok(Node { address, slot_bits })
     }
 
     /// # Safety
     /// Nobody uses the node any more.
     pub(crate) unsafe fn free(self, core: &Core<'_>) {
         // SAFETY: the caller's promise; the class is that of the allocation.
-        unsafe { core.free(self.address, if self.level == 0 { LEAF_CLASS } else { INNER_CLASS }) }
+        unsafe { core.free(self.address, if self.is_leaf() { LEAF_CLASS } else { INNER_CLASS }) }
+    }
+
+    #[inline]
+    pub(crate) fn is_leaf(self) -> bool {
+        self.slot_bits == 0
+    }
+
+    /// Bits of the range that the node covers.
+    #[inline]
+    pub(crate) fn bits(self) -> u32 {
+        bits_above(self.slot_bits)
     }
 
     #[inline]
     pub(crate) fn slot_count(self) -> usize {
-        if self.level == 0 { 1 << LEAF_BITS } else { 1 << INNER_BITS }
+        if self.is_leaf() { 1 << LEAF_BITS } else { 1 << INNER_BITS }
     }
 
     /// # Safety
@@ -186,9 +219,9 @@ impl Node {
     #[inline]
     pub(crate) unsafe fn slot<'n>(self, index: usize) -> &'n AtomicU64 {
         let index = index & (self.slot_count() - 1);
-        // SAFETY: the level says what the node is; the index is in bounds.
+        // SAFETY: the node is what its bits say; the index is in bounds.
         unsafe {
-            if self.level == 0 {
+            if self.is_leaf() {
                 &self.address.cast::<Leaf>().as_ref().slots[index].word
             } else {
                 &self.address.cast::<Inner>().as_ref().words[index]
@@ -202,7 +235,7 @@ impl Node {
     /// The node is a leaf and lives for all of `'n`.
     #[inline]
     pub(crate) unsafe fn leaf_slot<'n>(self, index: u64) -> &'n LeafSlot {
-        debug_assert_eq!(self.level, 0);
+        debug_assert!(self.is_leaf());
         // SAFETY: the caller's promise; the index is in bounds.
         unsafe { &self.address.cast::<Leaf>().as_ref().slots[index as usize & ((1 << LEAF_BITS) - 1)] }
     }
@@ -211,7 +244,7 @@ impl Node {
     pub(crate) fn retirement(self) -> (NonNull<Retired>, RetiredKind) {
         // SAFETY: the fields lie in the node.
         unsafe {
-            if self.level == 0 {
+            if self.is_leaf() {
                 (self.address.byte_add(offset_of!(LeafSlot, retired)).cast(), KIND_LEAF)
             } else {
                 (self.address.byte_add(offset_of!(Inner, retired)).cast(), KIND_INNER)

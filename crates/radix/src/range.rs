@@ -8,7 +8,7 @@ use sync::atomic::{AtomicU64, Ordering};
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
-use crate::node::{Content, INDEX_BITS, Node, Word, level_for, node_bits, slot_bits};
+use crate::node::{Content, INDEX_BITS, Node, Word, slot_bits_for};
 
 /// A range of indices that the core has locked. Dropping it unlocks them.
 pub struct LockedRange<'g> {
@@ -58,7 +58,7 @@ impl Place<'_> {
 
 /// The places of a node's slots that meet a range.
 fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item = Place<'g>> + use<'g> {
-    let bits = slot_bits(node.level);
+    let bits = node.slot_bits;
     let range = range.clone();
     (0..node.slot_count())
         .map(move |index| {
@@ -136,7 +136,7 @@ impl<'g> LockedRange<'g> {
 
     fn root(&self) -> Place<'g> {
         let content = Word(self.array.root.load(Ordering::Acquire)).content();
-        let bits = if let Content::Child(node) = content { node_bits(node.level) } else { INDEX_BITS };
+        let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
         Place { slot: &self.array.root, base: 0, bits }
     }
 
@@ -184,8 +184,8 @@ impl<'g> LockedRange<'g> {
 
     fn expand(&self, place: Place<'g>, word: Word) -> Result<(), OutOfMemory> {
         // The slot is ours and lies in the range, so all slots of the node are ours.
-        let level = level_for(1 << place.bits);
-        let node = Node::allocate(self.guard.core(), level, |_| word)?;
+        let slot_bits = slot_bits_for(1 << place.bits);
+        let node = Node::allocate(self.guard.core(), slot_bits, |_| word)?;
         place.slot.store(Word::new(Content::Child(node)).0, Ordering::Release);
         Ok(())
     }
@@ -232,7 +232,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
             let word = Word(self.array.root.load(Ordering::Acquire));
             match word.content() {
                 Content::Child(_) if to_end => return self.lock_to_end(range),
-                Content::Child(node) if range.end <= 1 << node_bits(node.level) => {
+                Content::Child(node) if range.end <= 1 << node.bits() => {
                     for place in places(node, 0, range) {
                         self.lock_place(place, range)?;
                     }
@@ -250,11 +250,11 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                     if whole && word.content() == Content::Uniform(None) {
                         return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
                     }
-                    let level = match word.content() {
-                        Content::Child(node) => node.level + 1,
-                        _ => level_for(if to_end { range.start + 1 } else { range.end }),
+                    let slot_bits = match word.content() {
+                        Content::Child(node) => node.bits(),
+                        _ => slot_bits_for(if to_end { range.start + 1 } else { range.end }),
                     };
-                    self.raise_root(word, level).map_err(|_| Stop::OutOfMemory(range.start))?;
+                    self.raise_root(word, slot_bits).map_err(|_| Stop::OutOfMemory(range.start))?;
                 }
                 _ => return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range),
             }
@@ -292,9 +292,9 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
         Ok(())
     }
 
-    fn raise_root(&self, word: Word, level: u32) -> Result<(), OutOfMemory> {
+    fn raise_root(&self, word: Word, slot_bits: u32) -> Result<(), OutOfMemory> {
         let empty = Word::new(Content::Uniform(None));
-        let node = Node::allocate(self.guard.core(), level, |index| if index == 0 { word } else { empty })?;
+        let node = Node::allocate(self.guard.core(), slot_bits, |index| if index == 0 { word } else { empty })?;
         let new = Word::new(Content::Child(node)).0;
         if self.array.root.compare_exchange(word.0, new, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             // SAFETY: nobody has seen the node.
@@ -345,14 +345,13 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
 
     /// Expands a locked slot until each locked slot lies in the range. On failure nothing has changed.
     fn expand_locked(&self, place: Place<'g>, locked: Word, range: &Range<u64>) -> Result<(), OutOfMemory> {
-        let level = level_for(1 << place.bits);
-        let bits = slot_bits(level);
+        let bits = slot_bits_for(1 << place.bits);
         let word_of = |index: usize| {
             let base = place.base + ((index as u64) << bits);
             let meets = range.start < base + (1 << bits) && base < range.end;
             if meets { locked } else { locked.unlocked() }
         };
-        let node = Node::allocate(self.guard.core(), level, word_of)?;
+        let node = Node::allocate(self.guard.core(), bits, word_of)?;
         for below in places(node, place.base, range) {
             if !below.lies_in(range)
                 && let Err(error) = self.expand_locked(below, locked, range)

@@ -6,7 +6,7 @@ use sync::atomic::Ordering;
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
-use crate::node::{Content, INDEX_BITS, LeafSlot, Word, node_bits, slot_bits};
+use crate::node::{Content, INDEX_BITS, LeafSlot, Word};
 
 /// An index that the core has locked. Dropping it unlocks it.
 pub struct LockedSlot<'g> {
@@ -24,25 +24,23 @@ pub(crate) enum End<'g> {
 impl RadixArray {
     #[inline]
     pub(crate) fn find<'g>(&self, _guard: &'g Guard<'_>, index: u64) -> End<'g> {
-        'again: loop {
-            let mut content = Word(self.root.load(Ordering::Acquire)).content();
-            if let Content::Child(node) = content
-                && index >> node_bits(node.level) != 0
-            {
+        loop {
+            let mut word = Word(self.root.load(Ordering::Acquire));
+            if word.child().is_some_and(|node| index >> node.bits() != 0) {
                 return End::Uniform(None);
             }
-            loop {
-                match content {
-                    Content::Uniform(value) => return End::Uniform(value.filter(|_| index >> INDEX_BITS == 0)),
-                    Content::Dead => continue 'again,
+            while let Some(node) = word.child() {
+                if node.is_leaf() {
                     // SAFETY: nodes are retired, so they live as long as the guard.
-                    Content::Child(node) if node.level == 0 => return End::Leaf(unsafe { node.leaf_slot(index) }),
-                    Content::Child(node) => {
-                        // SAFETY: as above.
-                        let slot = unsafe { node.slot((index >> slot_bits(node.level)) as usize) };
-                        content = Word(slot.load(Ordering::Acquire)).content();
-                    }
+                    return End::Leaf(unsafe { node.leaf_slot(index) });
                 }
+                // SAFETY: as above.
+                let slot = unsafe { node.slot((index >> node.slot_bits) as usize) };
+                word = Word(slot.load(Ordering::Acquire));
+            }
+            // A slot without a value is dead: its node was folded away.
+            if let Some(value) = word.value() {
+                return End::Uniform(value.filter(|_| index >> INDEX_BITS == 0));
             }
         }
     }
@@ -65,7 +63,7 @@ impl RadixArray {
                     let moment = slot.sequence.now();
                     let word = Word(slot.word.load(Ordering::Acquire));
                     if !moment.is_changing()
-                        && let Content::Uniform(value) = word.content()
+                        && let Some(value) = word.value()
                     {
                         let result = look(value);
                         let is_same = slot.sequence.is_still(moment);
@@ -84,7 +82,7 @@ impl RadixArray {
     /// Whether an index from `start` on holds a value; weakly consistent if others write.
     pub fn any_from(&self, _guard: &Guard<'_>, start: u64) -> bool {
         let content = Word(self.root.load(Ordering::Acquire)).content();
-        let bits = if let Content::Child(node) = content { node_bits(node.level) } else { INDEX_BITS };
+        let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
         // SAFETY: nodes are retired, so they live as long as the guard.
         unsafe { any_below(content, 0, bits, start) }
     }
@@ -111,7 +109,7 @@ impl RadixArray {
                 return self.lock_absent_slot(guard, index, wait);
             };
             let word = Word(slot.word.load(Ordering::Relaxed));
-            if let (Content::Uniform(_), None) = (word.content(), word.holder()) {
+            if word.value().is_some() && word.holder().is_none() {
                 let locked = word.locked_by(guard.core().index());
                 // Acquire pairs with the release of whoever held the lock before.
                 if slot.word.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
@@ -151,7 +149,7 @@ unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64) -> bool 
         Content::Uniform(value) => value.is_some(),
         Content::Dead => false,
         Content::Child(node) => {
-            let bits = slot_bits(node.level);
+            let bits = node.slot_bits;
             // Slots before the one of `start` are not touched.
             let first = (start.saturating_sub(base) >> bits) as usize;
             (first..node.slot_count()).any(|index| {
@@ -178,10 +176,8 @@ impl LockedSlot<'_> {
     /// The value.
     #[inline]
     pub fn value(&self) -> Option<u64> {
-        match Word(self.slot.word.load(Ordering::Relaxed)).content() {
-            Content::Uniform(value) => value,
-            Content::Child(_) | Content::Dead => unreachable!("slots of leaves that are locked hold values"),
-        }
+        let word = Word(self.slot.word.load(Ordering::Relaxed));
+        word.value().expect("a slot of a leaf that is locked is not dead")
     }
 
     /// Lets `change` change what the value stands for and return the new value; readers of before look again.

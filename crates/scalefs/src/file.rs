@@ -99,6 +99,17 @@ fn is_below_end(value: Option<u64>) -> bool {
     value.is_some_and(|value| !Entry::decode(value).may_end)
 }
 
+/// What a page is for a writer who has not locked it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// The file may end in it, or before.
+    MayEnd,
+    /// It lies below the end as a whole.
+    BelowEnd,
+    /// It does, and holds the bytes already: a write would change nothing.
+    Same,
+}
+
 /// What a writer of a page has seen before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
@@ -275,20 +286,20 @@ impl File {
         }
     }
 
-    /// Whether a page that lies below the end as a whole holds these bytes already, so that a write would change nothing
-    /// ("precede pessimism with optimism"). As good as free: pages that differ mostly do so in their first line.
-    fn holds<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &[u8]) -> bool {
+    /// Looks at a page before it is written ("precede pessimism with optimism"). As good as free: pages that differ from
+    /// what is written mostly do so in their first line.
+    fn look<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &[u8]) -> Look {
         let Access { fs, guard, wait } = access;
         self.pages.read(guard, index, wait, |value| {
-            let entry = value.filter(|value| is_below_end(Some(*value))).map(Entry::decode);
-            match entry {
+            let Some(value) = value.filter(|value| is_below_end(Some(*value))) else {
+                return Look::MayEnd;
+            };
+            let is_same = match Entry::decode(value).page {
                 // SAFETY: as in `read_page`.
-                Some(Entry { page: Some(page), .. }) => unsafe {
-                    shared_bytes::equals(fs.pages().address(page).as_ptr().add(start), bytes)
-                },
-                Some(Entry { page: None, .. }) => bytes.iter().all(|byte| *byte == 0),
-                None => false,
-            }
+                Some(page) => unsafe { shared_bytes::equals(fs.pages().address(page).as_ptr().add(start), bytes) },
+                None => bytes.iter().all(|byte| *byte == 0),
+            };
+            if is_same { Look::Same } else { Look::BelowEnd }
         })
     }
 
@@ -302,11 +313,12 @@ impl File {
         let Access { fs, guard, wait } = access;
         let core = guard.core();
         let in_page = start + bytes.len();
-        if expected == Expected::Nothing && self.holds(access, index, start, bytes) {
-            return Ok(());
-        }
         loop {
-            let may_extend = !is_below_end(self.pages.get(guard, index));
+            let look = self.look(access, index, start, bytes);
+            if look == Look::Same && expected == Expected::Nothing {
+                return Ok(());
+            }
+            let may_extend = look == Look::MayEnd;
             if may_extend {
                 // SAFETY: the file is not freed before all cores have maintained.
                 unsafe { fs.sizes().prepare(core, &self.size, wait) };

@@ -39,17 +39,42 @@ pub(crate) unsafe fn store(target: *mut u8, source: &[u8]) {
 /// As for [`load`].
 #[inline]
 pub(crate) unsafe fn equals(source: *const u8, bytes: &[u8]) -> bool {
-    const PART_BYTES: usize = 64;
-    let mut part = [0; PART_BYTES];
-    for (number, expected) in bytes.chunks(PART_BYTES).enumerate() {
-        let part = &mut part[..expected.len()];
-        // SAFETY: the caller's promise.
-        unsafe { load(part, source.add(number * PART_BYTES)) };
-        if part != expected {
-            return false;
+    let (words, rest) = bytes.as_chunks::<8>();
+    // SAFETY: the caller's promise.
+    unsafe {
+        words.iter().enumerate().all(|(number, word)| load_word(source.add(8 * number)) == *word) && {
+            let mut last = [0; 8];
+            let last = &mut last[..rest.len()];
+            load(last, source.add(8 * words.len()));
+            last == rest
         }
     }
-    true
+}
+
+/// Eight bytes of shared memory.
+///
+/// # Safety
+/// As for [`load`].
+#[inline]
+unsafe fn load_word(source: *const u8) -> [u8; 8] {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        let word: u64;
+        core::arch::asm!(
+            "mov {word}, [{source}]",
+            word = out(reg) word, source = in(reg) source,
+            options(nostack, preserves_flags, readonly)
+        );
+        word.to_ne_bytes()
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    {
+        let mut word = [0; 8];
+        // SAFETY: the caller's promise.
+        unsafe { load(&mut word, source) };
+        word
+    }
 }
 
 /// Clears shared memory.
@@ -113,6 +138,28 @@ unsafe fn copy(target: *mut u8, source: *const u8, length: usize) {
         unsafe {
             let byte = AtomicU8::from_ptr(source.add(index).cast_mut()).load(Ordering::Relaxed);
             AtomicU8::from_ptr(target.add(index)).store(byte, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::equals;
+
+    #[test]
+    fn bytes_differ_wherever_one_does() {
+        let bytes = core::array::from_fn::<u8, 41, _>(|index| index as u8);
+        for (start, end) in (0..bytes.len()).flat_map(|start| (start..=bytes.len()).map(move |end| (start, end))) {
+            let mut shared = bytes;
+            let part = &bytes[start..end];
+            // SAFETY: nobody else uses the array.
+            let holds = |shared: &[u8; 41]| unsafe { equals(shared.as_ptr().add(start), part) };
+            assert!(holds(&shared));
+            for other in 0..shared.len() {
+                shared[other] ^= 0x80;
+                assert_eq!(holds(&shared), !(start..end).contains(&other), "byte {other} of {start}..{end}");
+                shared[other] ^= 0x80;
+            }
         }
     }
 }
