@@ -56,7 +56,7 @@ def _schema() -> Any:
 
 def _row(judged: JudgedTest, finding: Finding, mark: Fingerprint) -> dict[str, object]:
     calls = list(judged.calls)
-    advice = hint(finding, has_failing_call(judged))
+    advice = hint(finding, has_failing_call(judged.test.orders))
     row: dict[str, object] = {
         "test_id": judged.test.id,
         "fingerprint": mark.digest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commutant.report.once import Once
+from commutant.report.once import Once, each
 
 
 def test_same_objects_are_made_once_and_equal_ones_apart() -> None:
@@ -21,3 +21,19 @@ def test_same_objects_are_made_once_and_equal_ones_apart() -> None:
 def test_an_object_that_nobody_else_keeps_does_not_lend_its_identity_to_the_next() -> None:
     once = Once(lambda item: item["number"])
     assert [once({"number": number}) for number in range(100)] == list(range(100))
+
+
+def test_each_makes_once_for_rows_of_the_same_objects_in_their_order() -> None:
+    made: list[tuple[object, ...]] = []
+
+    def make(*row: object) -> int:
+        made.append(row)
+        return len(made)
+
+    one, equal, other = [1], [1], [2]
+    assert each(make, [other, one, equal, one, other]) == [1, 2, 3, 2, 1]
+    assert made == [(other,), (one,), (equal,)]
+    made.clear()
+    assert each(make, [one, one, other, one], [one, other, one, other]) == [1, 2, 3, 2]
+    assert made == [(one, one), (one, other), (other, one)]
+    assert each(make, []) == each(make, [], []) == []

@@ -182,7 +182,7 @@ def test_packed_tables_hold_every_test_and_point_inside(run: RunReport) -> None:
     strings = data["strings"]
     for index, judged in enumerate(run.tests):
         assert columns["id"][index] == safe_text(judged.test.id)
-        assert strings[columns["headline"][index]] == headline(judged.test)
+        assert strings[columns["headline"][index]] == headline(judged.test.calls)
         assert data["outcomes"][columns["outcome"][index]][0] == judged.outcome
         shown = [_finding(data, finding) for finding in columns["findings"][index]]
         assert [stacks for _, stacks in shown] == [

@@ -56,10 +56,11 @@ def test_values_in_words() -> None:
 def test_who_calls_is_said() -> None:
     threads = pair_test("open", "open", ("a", "b"), 1, "")
     processes = pair_test("open", "open", ("a", "b"), 2, "")
-    assert (placement_text(threads), placement_text(processes)) == ("threads", "processes")
-    assert sentence(threads).startswith("Two threads of one process make one call each, after 2 set-up steps")
-    assert sentence(processes).startswith("Two processes make one call each")
-    assert order_text(threads, threads.orders[1]) == "open 1, then open 0"
+    assert (placement_text(threads.calls), placement_text(processes.calls)) == ("threads", "processes")
+    beginning, end = "make one call each, after 2 set-up steps", "; a caller sees the same in every order."
+    assert sentence(2, 1, 2, same=True) == f"Two threads of one process {beginning}{end}"
+    assert sentence(3, 3, 2, same=False) == f"Three processes {beginning}."
+    assert order_text(threads.calls, (1, 0)) == "open 1, then open 0"
 
 
 @pytest.mark.parametrize("judged", hostile_run().tests, ids=range(len(HOSTILE_NAMES)))

@@ -5,11 +5,11 @@ Every function returns text that is safe to show (see `commutant.report.text`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from commutant.mtrace.finding import Access, Finding
 from commutant.report.text import safe_text
-from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase, Value
+from commutant.testgen.testcase import Order, PlacedCall, Step, Value
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
@@ -58,45 +58,43 @@ def place_text(call: PlacedCall) -> str:
     return f"core {call.core}, process {call.process}, thread {call.thread}"
 
 
-def headline(test: TestCase) -> str:
+def headline(calls: Iterable[PlacedCall]) -> str:
     """All calls side by side: `link(old=n0, new=n1) ∥ rename(src=n0, dst=n2)`."""
-    return side_by_side(map(call_text, test.calls))
+    return " ∥ ".join(map(call_text, calls))
 
 
-def side_by_side(calls: Iterable[str]) -> str:
-    """The calls of a headline."""
-    return " ∥ ".join(calls)
+def processes(steps: Iterable[PlacedCall | Step]) -> set[int]:
+    """The processes that make the steps."""
+    return {step.process for step in steps}
 
 
-def placement_text(test: TestCase) -> str:
+def placement_text(calls: Sequence[PlacedCall]) -> str:
     """Who makes the calls, in a word or two: `threads`, `processes`, `threads of 2 processes`."""
-    processes = len({call.process for call in test.calls})
-    if processes == 1:
-        return "threads" if len(test.calls) > 1 else "one thread"
-    return "processes" if processes == len(test.calls) else f"threads of {processes} processes"
-
-
-def sentence(test: TestCase) -> str:
-    """What the test does, as one sentence."""
-    count = len(test.calls)
-    processes = len({call.process for call in test.calls})
-    number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+    count = len(processes(calls))
     if count == 1:
+        return "threads" if len(calls) > 1 else "one thread"
+    return "processes" if count == len(calls) else f"threads of {count} processes"
+
+
+def sentence(calls: int, process_count: int, setup_steps: int, same: bool) -> str:
+    """What a test with so many calls in so many processes does, as one sentence; `same` says whether a caller sees the
+    same in every order."""
+    number = _NUMBERS[calls] if calls < len(_NUMBERS) else str(calls)
+    if calls == 1:
         who = "One call runs alone"
-    elif processes == 1:
+    elif process_count == 1:
         who = f"{number.capitalize()} threads of one process make one call each"
-    elif processes == count:
+    elif process_count == calls:
         who = f"{number.capitalize()} processes make one call each"
     else:
-        who = f"{number.capitalize()} threads in {processes} processes make one call each"
-    before = f", after {len(test.setup)} set-up {'step' if len(test.setup) == 1 else 'steps'}" if test.setup else ""
-    same = "; a caller sees the same in every order" if same_in_every_order(test) else ""
-    return f"{who}{before}{same}."
+        who = f"{number.capitalize()} threads in {process_count} processes make one call each"
+    before = f", after {setup_steps} set-up {'step' if setup_steps == 1 else 'steps'}" if setup_steps else ""
+    return f"{who}{before}{'; a caller sees the same in every order' if same else ''}."
 
 
-def same_in_every_order(test: TestCase) -> bool:
+def same_in_every_order(orders: Sequence[Order]) -> bool:
     """Whether all orders accept the same outcomes, which is what commuting means where nothing is left to choose."""
-    return all(order.outcomes == test.orders[0].outcomes for order in test.orders)
+    return all(order.outcomes == orders[0].outcomes for order in orders)
 
 
 def step_text(step: Step, names_process: bool) -> str:
@@ -110,10 +108,10 @@ def result_text(step: PlacedCall | Step, result: Value) -> str:
     return f"{call_text(step)} → {value_text(result)}"
 
 
-def order_text(test: TestCase, order: Order) -> str:
+def order_text(calls: Iterable[PlacedCall], order: Iterable[int]) -> str:
     """The calls in the order of execution: `link, then rename`; equal names are told apart by their number."""
-    names = [call.call for call in test.calls]
-    shown = [safe_text(names[index]) + (f" {index}" if names.count(names[index]) > 1 else "") for index in order.order]
+    names = [call.call for call in calls]
+    shown = [safe_text(names[index]) + (f" {index}" if names.count(names[index]) > 1 else "") for index in order]
     return ", then ".join(shown)
 
 
@@ -129,9 +127,3 @@ def access_fields(finding: Finding) -> tuple[str, str]:
     """The field that either access touched: both the same, or, with false sharing, one of the two each."""
     first, separator, second = finding.field.partition(" | ")
     return safe_text(first), safe_text(second if separator else first)
-
-
-def process_count(test: TestCase) -> int:
-    """Processes that the test needs: those of its calls, set-up and observation."""
-    steps: tuple[PlacedCall | Step, ...] = (*test.calls, *test.setup, *test.observe)
-    return len({step.process for step in steps})

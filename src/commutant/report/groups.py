@@ -6,7 +6,7 @@ stacks, and the ids of a few tests that show it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commutant.mtrace.finding import Finding
@@ -14,7 +14,8 @@ from commutant.mtrace.fingerprint import Fingerprint, fingerprint
 from commutant.mtrace.verdict import Outcome
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
-from commutant.testgen.testcase import Value
+from commutant.report.once import Once
+from commutant.testgen.testcase import Order, Value
 
 EXAMPLES = 5
 """Test ids that a group keeps."""
@@ -53,6 +54,7 @@ def group_findings(tests: Iterable[JudgedTest]) -> dict[Fingerprint, FindingGrou
     """The findings that stand, by fingerprint, in the order in which they first appear."""
     groups: dict[Fingerprint, FindingGroup] = {}
     numbers = FingerprintTable()
+    failing = Once(has_failing_call)
     for judged in tests:
         if judged.outcome is not Outcome.CONFLICTING:
             continue
@@ -66,7 +68,7 @@ def group_findings(tests: Iterable[JudgedTest]) -> dict[Fingerprint, FindingGrou
             if group is None:
                 group = groups[mark] = FindingGroup(mark, finding)
             group.tests += 1
-            group.failing_calls += has_failing_call(judged)
+            group.failing_calls += failing(judged.test.orders)
             if len(group.examples) < EXAMPLES:
                 group.examples.append(judged.test.id)
     return groups
@@ -93,12 +95,10 @@ class FingerprintTable:
         return {self.of(judged.calls, finding) for finding in judged.findings}
 
 
-def has_failing_call(judged: JudgedTest) -> bool:
+def has_failing_call(orders: Sequence[Order]) -> bool:
     """Whether one of the calls fails in every acceptable outcome of every order."""
-    outcomes = [outcome for order in judged.test.orders for outcome in order.outcomes]
-    return any(
-        all(_is_error(outcome.results[index]) for outcome in outcomes) for index in range(len(judged.test.calls))
-    )
+    outcomes = [outcome.results for order in orders for outcome in order.outcomes]
+    return any(all(map(_is_error, results)) for results in zip(*outcomes, strict=True))
 
 
 def _is_error(result: Value) -> bool:

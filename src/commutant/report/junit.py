@@ -61,7 +61,7 @@ def _case(judged: JudgedTest, state: str, marked: Mapping[Fingerprint, FindingGr
         return f"<testcase {names}/>\n"
     message, lines = _reason(judged, state, marked, marks)
     kind = "" if state == "skipped" else f" type={_attribute(judged.outcome.value)}"
-    body = escape("\n".join([headline(judged.test), *lines]))
+    body = escape("\n".join([headline(judged.test.calls), *lines]))
     return f"<testcase {names}><{state} message={_attribute(message)}{kind}>{body}</{state}></testcase>\n"
 
 

@@ -77,6 +77,8 @@ def _set_table(sets: Sequence[SetCounts]) -> str:
 
 
 def _failure_table(failed: Sequence[JudgedTest]) -> str:
-    rows = ((cell(judged.test.id), cell(headline(judged.test)), cell(judged.detail)) for judged in failed[:LISTED])
+    rows = (
+        (cell(judged.test.id), cell(headline(judged.test.calls)), cell(judged.detail)) for judged in failed[:LISTED]
+    )
     more = f"\n\nand {len(failed) - LISTED:,} more" if len(failed) > LISTED else ""
     return table(("test", "calls", "what"), rows) + more

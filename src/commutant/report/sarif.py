@@ -137,7 +137,7 @@ def _failure(judged: JudgedTest) -> dict[str, object]:
     return {
         **_rule(rule),
         "level": "error",
-        "message": _message(f"{headline(judged.test)}: {safe_text(judged.detail)}"),
+        "message": _message(f"{headline(judged.test.calls)}: {safe_text(judged.detail)}"),
         "locations": [{"logicalLocations": list(names)}],
         "partialFingerprints": {FINGERPRINT: safe_text(judged.test.id)},
     }

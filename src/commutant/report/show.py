@@ -17,7 +17,7 @@ from commutant.report.describe import (
     call_text,
     order_text,
     place_text,
-    process_count,
+    processes,
     result_text,
     same_in_every_order,
     sentence,
@@ -36,12 +36,13 @@ _SIDE_BY_SIDE_WIDTH = 110
 def print_test(test: TestCase, console: Console, judged: JudgedTest | None = None) -> None:
     """Prints the test; with `judged` also its verdict and the lines that its calls shared."""
     _print(console, Text(safe_text(test.id), style="bold"))
-    _print(console, Text(sentence(test)))
+    same = same_in_every_order(test.orders)
+    _print(console, Text(sentence(len(test.calls), len(processes(test.calls)), len(test.setup), same)))
     _print(console, Text(f"Class: {safe_text(test.equivalence_class)}"))
     _print(console, Text(f"Level {safe_text(test.level)}, path {test.path}", style="dim"))
     if test.setup:
         _heading(console, "Set-up")
-        names_process = process_count(test) > 1
+        names_process = len(processes((*test.calls, *test.setup, *test.observe))) > 1
         for index, step in enumerate(test.setup):
             _print(console, Text(f"  {index}  {step_text(step, names_process)}"))
     _heading(console, "Calls")
@@ -68,9 +69,9 @@ test_json.__test__ = False  # type: ignore[attr-defined]  # not a test, whatever
 
 
 def _expected(test: TestCase) -> Iterator[Text]:
-    orders = test.orders[:1] if same_in_every_order(test) else test.orders
+    orders = test.orders[:1] if same_in_every_order(test.orders) else test.orders
     for order in orders:
-        heading = "in every order" if len(orders) < len(test.orders) else order_text(test, order)
+        heading = "in every order" if len(orders) < len(test.orders) else order_text(test.calls, order.order)
         for number, outcome in enumerate(order.outcomes):
             yield Text(f"  {heading if number == 0 else 'or'}", style="italic")
             for call, result in zip(test.calls, outcome.results, strict=True):
@@ -83,7 +84,7 @@ def _print_judgement(judged: JudgedTest, console: Console) -> None:
     _heading(console, f"Verdict: {OUTCOME_WORDS[judged.outcome]}")
     if judged.detail:
         _print(console, Text(f"  {safe_lines(judged.detail)}"))
-    failing = has_failing_call(judged)
+    failing = has_failing_call(judged.test.orders)
     for finding in judged.findings:
         console.print()
         line = Text("  ").append(safe_text(finding.name), style="bold")

@@ -20,7 +20,7 @@ _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def safe_text(text: str, limit: int = LONGEST_TEXT) -> str:
     """The text on one line, invisible and unassigned characters as escapes, cut after `limit` characters."""
     shown = text if len(text) <= limit else text[:limit]
-    if not shown.isascii() or not shown.isprintable():
+    if not shown.isprintable():
         shown = shown.translate(_SAFE_FORMS)
     return shown if len(text) <= limit else f"{shown}… ({len(text):,} characters)"
 

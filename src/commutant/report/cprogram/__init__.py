@@ -1,9 +1,11 @@
 """Test cases as stand-alone C programs, for people who want to run or read one without Commutant.
 
 `calls` is the table of calls that have a C form; `program` puts a program together from it and the fixed parts in
-`templates/c`; `literal` writes text that a C compiler reads as meant, whatever it holds.
+`templates/c`; `expected` says what a program prints; `literal` writes text that a C compiler reads as meant, whatever
+it holds.
 """
 
-from commutant.report.cprogram.program import Programs, c_program, expected_text
+from commutant.report.cprogram.expected import expected_text
+from commutant.report.cprogram.program import Programs, c_program
 
 __all__ = ["Programs", "c_program", "expected_text"]

@@ -8,32 +8,39 @@ from __future__ import annotations
 
 import hashlib
 import re
-import textwrap
-from functools import lru_cache
+from collections.abc import Iterator
 
 from commutant.report.text import safe_text
 
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _COMMENT_WIDTH = 112
-_ASCII_FORMS = str.maketrans({"≠": "!=", "≤": "<=", "≥": ">=", "∥": "||", "→": "->", "…": "..."})
+_ASCII_FORMS = {"≠": "!=", "≤": "<=", "≥": ">=", "∥": "||", "→": "->", "…": "..."}
+_SPECIAL = re.compile(r'[^ -~]|["\\?]')
 
 
-@lru_cache(maxsize=1 << 14)
 def string_literal(text: str) -> str:
     """The text as a C string literal of its UTF-8 bytes."""
-    return '"' + "".join(_literal_byte(byte) for byte in text.encode("utf-8", "backslashreplace")) + '"'
+    return f'"{_SPECIAL.sub(_escaped, text)}"'
 
 
-@lru_cache(maxsize=1 << 14)
-def comment_lines(text: str) -> tuple[str, ...]:
+def comment_lines(text: str) -> list[str]:
     """The text as lines of the inside of a `/* */` comment, each behind ` * `."""
     shown = safe_text(text)
     if not shown.isascii():
-        shown = shown.translate(_ASCII_FORMS).encode("ascii", "backslashreplace").decode()
+        for character, form in _ASCII_FORMS.items():
+            shown = shown.replace(character, form)
+        shown = shown.encode("ascii", "backslashreplace").decode()
     shown = shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
-    fits = len(shown) <= _COMMENT_WIDTH
-    lines = [shown] if fits else textwrap.wrap(shown, _COMMENT_WIDTH, break_long_words=True)
-    return tuple(f" * {line}".rstrip() + "\n" for line in lines)
+    return [f" * {line}".rstrip() + "\n" for line in _wrapped(shown)]
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    """The text in lines of limited width, broken at spaces where there are some."""
+    while len(text) > _COMMENT_WIDTH:
+        end = text.rfind(" ", 1, _COMMENT_WIDTH + 1)
+        yield text[: end if end > 0 else _COMMENT_WIDTH]
+        text = text[end + 1 if end > 0 else _COMMENT_WIDTH :]
+    yield text
 
 
 def file_name(name: str) -> str:
@@ -45,6 +52,10 @@ def file_name(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"name-{digest[:12]}"
+
+
+def _escaped(special: re.Match[str]) -> str:
+    return "".join(map(_literal_byte, special[0].encode("utf-8", "backslashreplace")))
 
 
 def _literal_byte(byte: int) -> str:

@@ -5,237 +5,304 @@ a fresh directory, runs the calls one after the other in the order that its argu
 thread that the test asks for and on a core of its own where there are enough, observes, and prints everything as text
 in which values of the kernel's own choice are numbered by first appearance. Two lists of such values are equal up to a
 bijection exactly if their numbered texts are equal, so the acceptable outcomes stand in the program as text too.
+
+Tests share set-ups, calls and observations, so a program is made of blocks of which each depends on as few of these as
+it can: programs of many tests cost little more than saying which blocks they are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
+from functools import cache, partial
+from typing import Generic, TypeVar
 
-from commutant.report.cprogram.calls import definition, form, invocation, result_items, template
-from commutant.report.cprogram.literal import comment_lines, file_name, string_literal
-from commutant.report.describe import headline, order_text, value_text
-from commutant.report.once import Once
-from commutant.testgen.testcase import Outcome, PlacedCall, Step, TestCase, Value
+from commutant.errors import UsageError
+from commutant.report.cprogram.calls import CCall, definition, form, invocation, result_items, template
+from commutant.report.cprogram.expected import CALLS, OBSERVE, SETUP, Chosen, Group, Printer
+from commutant.report.cprogram.literal import comment_lines, string_literal
+from commutant.report.describe import headline, order_text, processes
+from commutant.report.once import Made, Once, each
+from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+
+Block = TypeVar("Block")
+Shared = TypeVar("Shared", bound=Hashable)
+Steps = Sequence[Step | PlacedCall]
+
+Needs = tuple[tuple[str, bool, tuple[tuple[str, str], ...]], ...]
+"""Functions that steps need: per call's source, whether it uses `posix.c`, and the lines that tell its results."""
 
 
 def c_program(test: TestCase) -> str:
     """The whole program. Raises UsageError for a test with a call, an argument or a result that has no C form."""
-    return "".join(chain.from_iterable(Programs().blocks(test)))
-
-
-def expected_text(test: TestCase, outcome: Outcome) -> str:
-    """What the program prints, but for its last line, if this outcome comes about, in whatever order."""
-    return "".join(_expected_lines(test, map(_text_of, _all_results(test, outcome))))
-
-
-class Programs:
-    """Makes the programs of many tests; what tests share is made once."""
-
-    def __init__(self) -> None:
-        self._form = Once(lambda step: form(step.call, step.args))
-        self._invocation = Once(lambda step: invocation(step.call, step.args))
-        self._items = Once(result_items)
-        self._text_of = Once(_text_of)
-
-    def blocks(self, test: TestCase) -> list[tuple[str, ...]]:
-        """The program as blocks of parts; raises as `c_program`.
-
-        Parts recur from test to test, and so do whole blocks: that is how many programs are kept in little space.
-        """
-        return [
-            ("/*\n", *comment_lines(test.id)),
-            tuple(_header(test)),
-            (template("prologue.c"),),
-            tuple(self._definitions(test)),
-            tuple(self._step_functions(test)),
-            tuple(_step_table(test)),
-            tuple(_orders(test)),
-            tuple(self._outcomes(test)),
-            (template("harness.c"),),
-        ]
-
-    def _definitions(self, test: TestCase) -> Iterator[str]:
-        items: dict[str, dict[str, str]] = {}
-        uses_posix = False
-
-        def note(step: Step | PlacedCall, values: Iterable[Value]) -> None:
-            nonlocal uses_posix
-            found = self._form(step)
-            uses_posix = uses_posix or found.posix
-            known = items.setdefault(found.source, {})
-            for value in values:
-                known.update(self._items(found, value))
-
-        for setup in test.setup:
-            note(setup, [setup.result])
-        outcomes = [outcome for same in _distinct_outcomes(test) for outcome in same]
-        for index, call in enumerate(test.calls):
-            note(call, [outcome.results[index] for outcome in outcomes])
-        for index, step in enumerate(test.observe):
-            note(step, [outcome.observation[index] for outcome in outcomes])
-        if uses_posix:
-            yield template("posix.c")
-        for source, lines in items.items():
-            yield definition(source, "\n".join(lines.values()))
-
-    def _step_functions(self, test: TestCase) -> Iterator[str]:
-        yield "\n/* ---- This test: set-up, calls, observation. ---- */\n\n"
-        for name, (_, step) in zip(_function_names(test), _named_steps(test), strict=True):
-            yield _step_function(name, self._invocation(step))
-
-    def _outcomes(self, test: TestCase) -> Iterator[str]:
-        distinct = _distinct_outcomes(test)
-        yield "\nstruct outcome {\n    const char *text;\n    const int *times; /* all that are in the text */\n};\n"
-        for index, outcomes in enumerate(distinct):
-            yield f"\nstatic const struct outcome outcomes_{index}[] = {{\n"
-            for outcome in outcomes:
-                yield "    {\n"
-                texts = list(map(self._text_of, _all_results(test, outcome)))
-                yield from map(_line_of_outcome, _expected_lines(test, texts))
-                times = list(chain.from_iterable(text.times for text in texts))
-                yield f"        , (const int[]){{{', '.join(map(str, times or (0,)))}}}\n    }},\n"
-            yield "    {NULL, NULL},\n};\n"
-        yield "\nstatic const struct outcome *const outcomes[ORDER_COUNT] = {\n"
-        for order in test.orders:
-            yield f"    outcomes_{distinct.index(order.outcomes)},\n"
-        yield "};\n"
-
-
-def _distinct_outcomes(test: TestCase) -> list[tuple[Outcome, ...]]:
-    """The acceptable outcomes per order, each only once: calls that commute often have the same in every order."""
-    distinct: list[tuple[Outcome, ...]] = []
-    for order in test.orders:
-        if order.outcomes not in distinct:
-            distinct.append(order.outcomes)
-    return distinct
-
-
-def _all_results(test: TestCase, outcome: Outcome) -> Iterator[Value]:
-    """What a run of the test returns, in the order of its steps."""
-    return chain((step.result for step in test.setup), outcome.results, outcome.observation)
+    (blocks,) = Programs("".join).of([test])
+    if isinstance(blocks, UsageError):
+        raise blocks
+    return "".join(blocks)
 
 
 @dataclass(frozen=True, slots=True)
-class _ResultText:
-    """A result as a program prints it: texts and, between them, values that the kernel chose (sort and number), which
-    are numbered by first appearance. Times, which are compared apart, stand there without their numbers."""
+class _Steps(Generic[Block]):
+    """What a program takes from a group of steps alone: their functions, and the processes that make them."""
 
-    pieces: tuple[str | tuple[str, object], ...]
+    functions: Block
+    processes: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines(Generic[Block]):
+    """What is printed for a group of steps, as a block; its times; all values chosen up to here; and which functions
+    in C tell such results."""
+
+    block: Block
     times: tuple[int, ...]
+    chosen: tuple[Chosen, ...]
+    needs: Needs
 
 
-def _text_of(value: Value) -> _ResultText:
-    pieces: list[str | tuple[str, object]] = []
-    times: list[int] = []
-    _add_pieces(value, pieces, times)
-    return _ResultText(tuple(pieces), tuple(times))
+@dataclass(frozen=True, slots=True)
+class _Orders(Generic[Block]):
+    """What a program takes from its orders alone: the orders, their table, and the acceptable outcomes, each list of
+    them once; `picks` says which list each order has."""
+
+    orders: tuple[tuple[int, ...], ...]
+    table: Block
+    distinct: tuple[tuple[Outcome, ...], ...]
+    picks: Block
 
 
-def _add_pieces(value: Value, pieces: list[str | tuple[str, object]], times: list[int]) -> None:
-    match value:
-        case {"sort": str() as sort, "id": chosen}:
-            pieces.append((sort, chosen))
-        case {"struct": Mapping() as fields}:
-            for number, (name, field) in enumerate(fields.items()):
-                pieces.append(f"{' ' if number else ''}{value_text(name)}=")
-                _add_pieces(field, pieces, times)
-        case {"seq": list() as items}:
-            pieces.append("[")
-            for number, item in enumerate(items):
-                pieces.append(", " if number else "")
-                _add_pieces(item, pieces, times)
-            pieces.append("]")
-        case {"time": int(point)}:
-            times.append(point)
-            pieces.append("time")
-        case str():
-            pieces.append(value_text(file_name(value)))
-        case _:
-            pieces.append(value_text(value))
+class _Refused(Exception):
+    """Tests, by their places among those asked for, have no program."""
+
+    def __init__(self, why: Mapping[int, UsageError]) -> None:
+        super().__init__(why)
+        self.why = why
 
 
-def _expected_lines(test: TestCase, texts: Iterable[_ResultText]) -> Iterator[str]:
-    """The lines that a run prints, given what its steps return."""
-    numbers: dict[tuple[str, object], int] = {}
+class Programs(Generic[Block]):
+    """Makes programs as lists of blocks; `keep` makes, of the parts of a block, what the caller keeps of it.
 
-    def shown(piece: str | tuple[str, object]) -> str:
-        if isinstance(piece, str):
-            return piece
-        sort, _ = piece
-        if piece not in numbers:
-            numbers[piece] = sum(1 for known, _ in numbers if known == sort)
-        return value_text({"sort": sort, "id": numbers[piece]})
+    Parts recur from block to block, and blocks from test to test: what tests share is made once.
+    """
 
-    for (what, _), text in zip(_named_steps(test), texts, strict=True):
-        yield f"{what}: {''.join(map(shown, text.pieces))}\n"
+    def __init__(self, keep: Callable[[Iterable[str]], Block]) -> None:
+        self._keep = keep
+        self._shared: dict[Hashable, Hashable] = {}
+        self._form = Once(lambda step: form(step.call, step.args))
+        self._items = Once(result_items)
+        self._printer = Printer()
+        self._text = cache(lambda text: keep((text,)))
+
+    def of(self, tests: Sequence[TestCase]) -> list[list[Block] | UsageError]:
+        """The programs of the tests in their order; for one that has none, the error that `c_program` raises."""
+        try:
+            return list(self._programs(tests))
+        except _Refused as refused:
+            others = iter(self.of([test for place, test in enumerate(tests) if place not in refused.why]))
+            return [refused.why.get(place) or next(others) for place in range(len(tests))]
+
+    def _programs(self, tests: Sequence[TestCase]) -> Iterator[list[Block]]:
+        keep, text = self._keep, self._text
+        setups, calls, observes = ([getattr(test, part) for test in tests] for part in ("setup", "calls", "observe"))
+        every = range(len(tests))
+        setup_steps = self._each(every, partial(self._new_steps, SETUP), setups)
+        call_steps = self._each(every, partial(self._new_steps, CALLS), calls)
+        observe_steps = self._each(every, partial(self._new_steps, OBSERVE), observes)
+        setup_lines = self._each(every, self._new_setup_lines, setups)
+        orders = each(self._new_orders, [test.orders for test in tests])
+
+        owners = [place for place in every for same in orders[place].distinct for _ in same]
+        outcomes = [outcome for place in every for same in orders[place].distinct for outcome in same]
+        called = self._each(
+            owners,
+            partial(self._new_lines, CALLS),
+            [calls[place] for place in owners],
+            [outcome.results for outcome in outcomes],
+            [setup_lines[place].chosen for place in owners],
+        )
+        observed = self._each(
+            owners,
+            partial(self._new_lines, OBSERVE),
+            [observes[place] for place in owners],
+            [outcome.observation for outcome in outcomes],
+            [lines.chosen for lines in called],
+        )
+        lines_of_outcomes = zip(called, observed, strict=True)
+
+        numbered = each(
+            lambda *sets: self._one_of(tuple(sorted(frozenset().union(*sets)))),
+            *([steps.processes for steps in column] for column in (setup_steps, call_steps, observe_steps)),
+        )
+        ways = [one.orders for one in orders]
+        headlines = each(lambda calls: keep(comment_lines(headline(calls))), calls)
+        headers = each(lambda calls, ways: keep(_header(calls, ways)), calls, ways)
+        tables = [
+            each(lambda steps, numbered, group=group: keep(_table_lines(group, steps, numbered)), column, numbered)
+            for group, column in ((SETUP, setups), (CALLS, calls), (OBSERVE, observes))
+        ]
+        class_block = cache(lambda words: keep(comment_lines(f"Class: {words}")))
+        sizes = cache(lambda *counts: keep((_sizes(*counts),)))
+        times = cache(lambda points: keep((_times(points),)))
+        definitions = Once(lambda *needs: keep(_definitions(needs)))
+        prologue, harness = text(template("prologue.c")), text(template("harness.c"))
+        step_type, no_more, outcome_begins = text(_STEP_TYPE), text("    {NULL, NULL},\n};\n"), text("    {\n")
+        for place, test in enumerate(tests):
+            first, needs, accepted = setup_lines[place], [setup_lines[place].needs], []
+            for number, same in enumerate(orders[place].distinct):
+                accepted.append(text(f"\nstatic const struct outcome outcomes_{number}[] = {{\n"))
+                for _ in same:
+                    call, observe = next(lines_of_outcomes)
+                    needs += call.needs, observe.needs
+                    points = first.times + call.times + observe.times
+                    accepted += outcome_begins, first.block, call.block, observe.block, times(points)
+                accepted.append(no_more)
+            yield [
+                keep(("/*\n", *comment_lines(test.id))),
+                headlines[place],
+                class_block(test.equivalence_class),
+                headers[place],
+                prologue,
+                definitions(*needs),
+                setup_steps[place].functions,
+                call_steps[place].functions,
+                observe_steps[place].functions,
+                step_type,
+                *[table[place] for table in tables],
+                sizes(len(test.setup), len(test.calls), len(test.observe), len(numbered[place]), len(ways[place])),
+                orders[place].table,
+                *accepted,
+                orders[place].picks,
+                harness,
+            ]
+
+    def _each(self, owners: Sequence[int], make: Callable[..., Made], *columns: Sequence[object]) -> list[Made]:
+        """As `once.each`, for rows of these tests; raises _Refused for those of which `make` raises UsageError."""
+
+        def attempt(*row: object) -> Made | UsageError:
+            try:
+                return make(*row)
+            except UsageError as error:
+                return error
+
+        made: list[Made] = []
+        refused: dict[int, UsageError] = {}
+        for owner, one in zip(owners, each(attempt, *columns), strict=True):
+            if isinstance(one, UsageError):
+                refused.setdefault(owner, one)
+            else:
+                made.append(one)
+        if refused:
+            raise _Refused(refused)
+        return made
+
+    def _one_of(self, value: Shared) -> Shared:
+        """The same object for equal values, so that it says by its identity which one it is."""
+        return self._shared.setdefault(value, value)  # type: ignore[return-value]
+
+    def _new_steps(self, group: Group, steps: Steps) -> _Steps[Block]:
+        heading = ["\n/* ---- This test: set-up, calls, observation. ---- */\n\n"] if group is SETUP else []
+        functions = (
+            f"static void {name}(struct result *result) {{ {invocation(step.call, step.args)}; }}\n"
+            for name, step in zip(group.functions(steps), steps, strict=True)
+        )
+        return _Steps(self._keep((*heading, *functions)), self._one_of(frozenset(processes(steps))))
+
+    def _new_setup_lines(self, setup: Sequence[Step]) -> _Lines[Block]:
+        return self._new_lines(SETUP, setup, [step.result for step in setup], ())
+
+    def _new_lines(
+        self, group: Group, steps: Steps, results: Sequence[Value], chosen: tuple[Chosen, ...]
+    ) -> _Lines[Block]:
+        needs: dict[str, tuple[CCall, dict[str, str]]] = {}
+        for step, result in zip(steps, results, strict=True):
+            call = self._form(step)
+            _, items = needs.setdefault(call.source, (call, {}))
+            items.update(self._items(call, result))
+        shown = self._printer.printed(group.names(steps), results, chosen)
+        return _Lines(
+            self._keep(f"        {string_literal(line)}\n" for line in shown.lines),
+            shown.times,
+            self._one_of(shown.chosen),
+            self._one_of(tuple((source, call.posix, tuple(items.items())) for source, (call, items) in needs.items())),
+        )
+
+    def _new_orders(self, orders: Sequence[Order]) -> _Orders[Block]:
+        distinct: list[tuple[Outcome, ...]] = []  # calls that commute often have the same in every order
+        for order in orders:
+            if order.outcomes not in distinct:
+                distinct.append(order.outcomes)
+        picks = "".join(f"    outcomes_{distinct.index(order.outcomes)},\n" for order in orders)
+        ways = self._one_of(tuple(order.order for order in orders))
+        table = "".join(f"    {{{', '.join(map(str, order))}}},\n" for order in ways)
+        return _Orders(
+            ways,
+            self._text(f"{_ORDERS}{table}}};\n{_OUTCOME_TYPE}"),
+            tuple(distinct),
+            self._text(f"\nstatic const struct outcome *const outcomes[ORDER_COUNT] = {{\n{picks}}};\n"),
+        )
 
 
-@lru_cache(maxsize=1 << 14)
-def _line_of_outcome(line: str) -> str:
-    return f"        {string_literal(line)}\n"
+_STEP_TYPE = """
+struct step {
+    const char *what;
+    void (*run)(struct result *result);
+    int process;
+    int core; /* -1 for set-up and observation, which run anywhere */
+};
+
+static const struct step steps[] = {
+"""
+
+_ORDERS = """
+/* For each order: the calls as they are run, and every acceptable outcome as text. */
+
+static const int orders[ORDER_COUNT][CALL_COUNT] = {
+"""
+
+_OUTCOME_TYPE = """
+struct outcome {
+    const char *text;
+    const int *times; /* all that are in the text */
+};
+"""
 
 
-@lru_cache(maxsize=1 << 14)
-def _step_function(name: str, invoked: str) -> str:
-    return f"static void {name}(struct result *result) {{ {invoked}; }}\n"
-
-
-def _named_steps(test: TestCase) -> Iterator[tuple[str, Step | PlacedCall]]:
-    for index, step in enumerate(test.setup):
-        yield f"set-up {index} {step.call}", step
-    for index, call in enumerate(test.calls):
-        yield f"call {index} {call.call}", call
-    for index, step in enumerate(test.observe):
-        yield f"observe {index} {step.call}", step
-
-
-def _header(test: TestCase) -> Iterator[str]:
-    yield from comment_lines(headline(test))
-    yield from comment_lines(f"Class: {test.equivalence_class}")
+def _header(calls: Sequence[PlacedCall], orders: Sequence[tuple[int, ...]]) -> Iterator[str]:
     yield " *\n * Build: cc -pthread -o test test.c        Run: ./test [ORDER]\n"
-    for index, order in enumerate(test.orders):
-        yield from comment_lines(f"Order {index}: {order_text(test, order)}")
+    for index, order in enumerate(orders):
+        yield from comment_lines(f"Order {index}: {order_text(calls, order)}")
     yield " * Exit code: 0 the outcome is acceptable, 1 it is not, 2 wrong use, 3 the program itself failed.\n"
     yield " * The files are made in a new directory in $TMPDIR or /tmp.\n"
     yield " */\n"
 
 
-def _step_table(test: TestCase) -> Iterator[str]:
-    steps = list(_named_steps(test))
-    processes = sorted({step.process for _, step in steps})
-    number = {process: index for index, process in enumerate(processes)}
-    yield "\nstruct step {\n    const char *what;\n    void (*run)(struct result *result);\n    int process;\n"
-    yield "    int core; /* -1 for set-up and observation, which run anywhere */\n};\n\n"
-    yield "static const struct step steps[] = {\n"
-    for name, (what, step) in zip(_function_names(test), steps, strict=True):
+def _definitions(needs: Iterable[Needs]) -> Iterator[str]:
+    """The functions of all calls, each telling all that some of its results hold."""
+    sources: dict[str, dict[str, str]] = {}
+    uses_posix = False
+    for one in needs:
+        for source, posix, items in one:
+            uses_posix = uses_posix or posix
+            sources.setdefault(source, {}).update(items)
+    if uses_posix:
+        yield template("posix.c")
+    for source, lines in sources.items():
+        yield definition(source, "\n".join(lines.values()))
+
+
+def _table_lines(group: Group, steps: Steps, numbered: Sequence[int]) -> Iterator[str]:
+    """The steps' rows in the table of steps; processes are numbered from 0."""
+    for what, function, step in zip(group.names(steps), group.functions(steps), steps, strict=True):
         core = step.core if isinstance(step, PlacedCall) else -1
-        yield _table_line(what, name, number[step.process], core)
-    yield "};\n\n"
-    yield (
-        f"enum {{ FIRST_CALL = {len(test.setup)}, CALL_COUNT = {len(test.calls)}, STEP_COUNT = {len(steps)}, "
-        f"PROCESS_COUNT = {len(processes)}, ORDER_COUNT = {len(test.orders)} }};\n"
+        yield f"    {{{string_literal(what)}, {function}, {numbered.index(step.process)}, {core}}},\n"
+
+
+def _sizes(setup: int, calls: int, observe: int, process_count: int, orders: int) -> str:
+    return (
+        f"}};\n\nenum {{ FIRST_CALL = {setup}, CALL_COUNT = {calls}, STEP_COUNT = {setup + calls + observe}, "
+        f"PROCESS_COUNT = {process_count}, ORDER_COUNT = {orders} }};\n"
     )
 
 
-@lru_cache(maxsize=1 << 14)
-def _table_line(what: str, function: str, process: int, core: int) -> str:
-    return f"    {{{string_literal(what)}, {function}, {process}, {core}}},\n"
-
-
-def _function_names(test: TestCase) -> list[str]:
-    return [
-        *(f"setup_{index}" for index in range(len(test.setup))),
-        *(f"call_{index}" for index in range(len(test.calls))),
-        *(f"observe_{index}" for index in range(len(test.observe))),
-    ]
-
-
-def _orders(test: TestCase) -> Iterator[str]:
-    yield "\n/* For each order: the calls as they are run, and every acceptable outcome as text. */\n\n"
-    yield "static const int orders[ORDER_COUNT][CALL_COUNT] = {\n"
-    for order in test.orders:
-        yield f"    {{{', '.join(map(str, order.order))}}},\n"
-    yield "};\n"
+def _times(times: Sequence[int]) -> str:
+    return f"        , (const int[]){{{', '.join(map(str, times or (0,)))}}}\n    }},\n"

@@ -22,8 +22,10 @@ All texts are made here, by `commutant.report.describe`, so that the page's scri
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cache
+from typing import Any, Generic, TypeVar
 
 from commutant.errors import UsageError
 from commutant.mtrace.finding import Access, Finding
@@ -34,23 +36,23 @@ from commutant.report.describe import (
     access_fields,
     access_text,
     call_text,
+    headline,
     order_text,
     place_text,
     placement_text,
-    process_count,
+    processes,
     result_text,
     same_in_every_order,
     sentence,
-    side_by_side,
     step_text,
     value_text,
 )
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import Technique, hint
-from commutant.report.once import Once
+from commutant.report.once import Once, each
 from commutant.report.ranking import SharedVariable
 from commutant.report.text import safe_lines, safe_text
-from commutant.testgen.testcase import Order, Step, TestCase, Value
+from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase, Value
 
 SCHEMA_VERSION = 1
 
@@ -75,8 +77,12 @@ class Table(Generic[Item]):
         return list(self._index)
 
 
+Row = tuple[TestCase, JudgedTest | None, JudgedTest | None]
+"""A test, as the run judged it and as an earlier one did."""
+
+
 class Pack:
-    """Collects tests and gives the tables."""
+    """The tables, filled by the columns of all tests: what tests share is made once."""
 
     def __init__(self, ranking: Sequence[SharedVariable]) -> None:
         self._strings: Table[str] = Table()
@@ -88,55 +94,18 @@ class Pack:
         self._accesses: Table[tuple[int, ...]] = Table()
         self._lines: Table[tuple[object, ...]] = Table()
         self._findings: Table[tuple[int, ...]] = Table()
-        self._programs = Programs()
-        # What tests share has its index once, among strings, lists and findings.
-        self._call_text = Once(call_text)
-        self._place = Once(lambda call: self._strings.add(place_text(call)))
-        self._setup_step = Once(lambda step: self._strings.add(step_text(step, names_process=False)))
-        self._setup_step_of_process = Once(lambda step: self._strings.add(step_text(step, names_process=True)))
+        self._call = Once(lambda call: self._strings.add(call_text(call)))
         self._result = Once(lambda step, result: self._strings.add(result_text(step, result)))
         self._results = Once(self._new_results)
         self._observation = Once(self._new_observation)
         self._finding = Once(self._new_finding)
-        self._sets: dict[tuple[str, ...], int] = {}
         self._variable_names = unique_names([variable.name for variable in ranking])
         self._variables = {variable.name: index for index, variable in enumerate(ranking)}
-        self._columns: dict[str, list[object]] = {name: [] for name in _COLUMNS}
 
-    def add(self, test: TestCase, judged: JudgedTest | None, before: JudgedTest | None = None) -> None:
-        """Adds one test, as the run judged it and as an earlier one did."""
-        program, refusal = self._program(test)
-        calls = list(map(self._call_text, test.calls))
-        setup_step = self._setup_step_of_process if process_count(test) > 1 else self._setup_step
-        details = [one.detail for one in (judged, before) if one and one.detail]
-        row: dict[str, object] = {
-            "id": safe_text(test.id),
-            "set": self._set(tuple(call.call for call in test.calls)),
-            "outcome": _OUTCOMES.index(judged.outcome) if judged else -1,
-            "before": _OUTCOMES.index(before.outcome) if before else -1,
-            "class": self._string(test.equivalence_class),
-            "headline": self._strings.add(side_by_side(calls)),
-            "placement": self._strings.add(placement_text(test)),
-            "sentence": self._strings.add(sentence(test)),
-            "detail": self._strings.add(safe_lines(details[0] if details else "")),
-            "calls": self._lists.add(tuple(map(self._strings.add, calls))),
-            "places": self._lists.add(tuple(map(self._place, test.calls))),
-            "setup": self._lists.add(tuple(map(setup_step, test.setup))),
-            "orders": self._order(test),
-            "program": program,
-            "refusal": self._string(refusal),
-            "findings": self._findings_of(judged),
-            "was": self._findings_of(before),
-        }
-        for name, column in self._columns.items():
-            column.append(row[name])
-
-    def tables(self, is_comparison: bool) -> dict[str, object]:
+    def tables(self, rows: Sequence[Row], is_comparison: bool) -> dict[str, object]:
         """The tables as JSON values."""
-        counts = [0] * len(self._sets)
-        for index in self._columns["set"]:
-            assert isinstance(index, int)
-            counts[index] += 1
+        columns = self._columns(rows)
+        sets = Counter(tuple(call.call for call in test.calls) for test, _, _ in rows)
         return {
             "schema_version": SCHEMA_VERSION,
             "is_comparison": is_comparison,
@@ -153,54 +122,101 @@ class Pack:
             "lines": self._lines.items(),
             "findings": self._findings.items(),
             "variables": self._variable_names,
-            "sets": [
-                [[safe_text(call) for call in calls], count]
-                for (calls, _), count in zip(self._sets.items(), counts, strict=True)
+            "sets": [[list(map(safe_text, calls)), count] for calls, count in sets.items()],
+            "tests": columns,
+        }
+
+    def _columns(self, rows: Sequence[Row]) -> dict[str, list[Any]]:
+        """One column per property of a test."""
+        tests = [test for test, _, _ in rows]
+        calls, setups, observes = ([getattr(test, part) for test in tests] for part in ("calls", "setup", "observe"))
+        orders = [test.orders for test in tests]
+        placed = each(processes, calls)
+        together = zip(placed, each(processes, setups), each(processes, observes), strict=True)
+        names_process = [len(one | setup | observe) > 1 for one, setup, observe in together]
+        same = each(same_in_every_order, orders)
+        sets: Table[tuple[str, ...]] = Table()
+        sentences = cache(lambda *about: self._strings.add(sentence(*about)))
+        programs = Programs(self._new_block).of(tests)
+        failing = each(has_failing_call, orders)
+        return {
+            "id": [safe_text(test.id) for test in tests],
+            "set": each(lambda calls: sets.add(tuple(call.call for call in calls)), calls),
+            "outcome": [_OUTCOMES.index(judged.outcome) if judged else -1 for _, judged, _ in rows],
+            "before": [_OUTCOMES.index(before.outcome) if before else -1 for _, _, before in rows],
+            "class": [self._string(test.equivalence_class) for test in tests],
+            "headline": each(lambda calls: self._strings.add(headline(calls)), calls),
+            "placement": each(lambda calls: self._strings.add(placement_text(calls)), calls),
+            "sentence": [
+                sentences(len(test.calls), len(one), len(test.setup), alike)
+                for test, one, alike in zip(tests, placed, same, strict=True)
             ],
-            "tests": self._columns,
+            "detail": [self._detail(judged, before) for _, judged, before in rows],
+            "calls": each(lambda calls: self._lists.add(tuple(map(self._call, calls))), calls),
+            "places": each(self._new_places, calls),
+            "setup": each(self._new_setup, setups, names_process),
+            "orders": self._orders_of(tests, same),
+            "program": [[] if isinstance(program, UsageError) else program for program in programs],
+            "refusal": [self._string(str(program) if isinstance(program, UsageError) else "") for program in programs],
+            "findings": [self._findings_of(row[1], fails) for row, fails in zip(rows, failing, strict=True)],
+            "was": [self._findings_of(row[2], fails) for row, fails in zip(rows, failing, strict=True)],
         }
 
     def _string(self, text: str) -> int:
         return self._strings.add(safe_text(text))
 
-    def _set(self, calls: tuple[str, ...]) -> int:
-        return self._sets.setdefault(calls, len(self._sets))
+    def _detail(self, *judged: JudgedTest | None) -> int:
+        """What the first of these has to say beyond its verdict."""
+        for one in judged:
+            if one is not None and one.detail:
+                return self._strings.add(safe_lines(one.detail))
+        return self._strings.add("")
 
-    def _order(self, test: TestCase) -> int:
-        same = same_in_every_order(test)
-        return self._orders.add(
-            tuple(
-                (
-                    self._strings.add("in every order" if same and len(test.orders) > 1 else order_text(test, order)),
-                    self._outcomes(test, order),
-                )
-                for order in (test.orders[:1] if same else test.orders)
-            )
+    def _new_places(self, calls: Sequence[PlacedCall]) -> int:
+        return self._lists.add(tuple(self._strings.add(place_text(call)) for call in calls))
+
+    def _new_setup(self, steps: Sequence[Step], names_process: bool) -> int:
+        return self._lists.add(tuple(self._strings.add(step_text(step, names_process)) for step in steps))
+
+    def _orders_of(self, tests: Sequence[TestCase], same: Sequence[bool]) -> list[int]:
+        """Orders that accept the same stand there as one, in which the names of the calls do not matter."""
+        any_order: tuple[PlacedCall, ...] = ()
+        return each(
+            self._new_orders,
+            [
+                any_order if alike and len(test.orders) > 1 else test.calls
+                for test, alike in zip(tests, same, strict=True)
+            ],
+            [test.observe for test in tests],
+            [test.orders for test in tests],
         )
 
-    def _outcomes(self, test: TestCase, order: Order) -> tuple[tuple[int, int], ...]:
+    def _new_orders(self, calls: Sequence[PlacedCall], observe: Sequence[Step], orders: Sequence[Order]) -> int:
+        if calls:
+            shown = [(order_text(calls, order.order), order) for order in orders]
+        else:
+            shown = [("in every order", orders[0])]
+        return self._orders.add(
+            tuple((self._strings.add(text), self._new_outcomes(order, observe)) for text, order in shown)
+        )
+
+    def _new_outcomes(self, order: Order, observe: Sequence[Step]) -> tuple[tuple[int, int], ...]:
         return tuple(
-            (self._results(outcome.results), self._observation(outcome.observation, *test.observe))
+            (self._results(outcome.results), self._observation(outcome.observation, observe))
             for outcome in order.outcomes
         )
 
     def _new_results(self, results: Sequence[Value]) -> int:
         return self._lists.add(tuple(self._strings.add(value_text(result)) for result in results))
 
-    def _new_observation(self, results: Sequence[Value], *steps: Step) -> int:
+    def _new_observation(self, results: Sequence[Value], steps: Sequence[Step]) -> int:
         return self._lists.add(tuple(map(self._result, steps, results)))
 
-    def _program(self, test: TestCase) -> tuple[list[int], str]:
-        try:
-            return [self._blocks.add(tuple(map(self._parts.add, block))) for block in self._programs.blocks(test)], ""
-        except UsageError as error:
-            return [], str(error)
+    def _new_block(self, parts: Iterable[str]) -> int:
+        return self._blocks.add(tuple(map(self._parts.add, parts)))
 
-    def _findings_of(self, judged: JudgedTest | None) -> list[int]:
-        if judged is None or not judged.findings:
-            return []
-        failing = has_failing_call(judged)
-        return [self._finding(finding, failing) for finding in judged.findings]
+    def _findings_of(self, judged: JudgedTest | None, failing: bool) -> list[int]:
+        return [self._finding(finding, failing) for finding in judged.findings] if judged is not None else []
 
     def _new_finding(self, finding: Finding, failing: bool) -> int:
         fields = access_fields(finding)
@@ -239,26 +255,6 @@ class Pack:
                 self._strings.add(access_text(access)),
             )
         )
-
-
-_COLUMNS = (
-    *(
-        "id",
-        "set",
-        "outcome",
-        "before",
-        "class",
-        "headline",
-        "placement",
-        "sentence",
-        "detail",
-        "calls",
-        "places",
-        "setup",
-        "orders",
-    ),
-    *("program", "refusal", "findings", "was"),
-)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

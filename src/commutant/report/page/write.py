@@ -23,7 +23,7 @@ from commutant.errors import RunError
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
 from commutant.report.heat import LEVELS, HeatMap, heat_map, level, sorted_sets
 from commutant.report.page.bundle import page_template, script, style
-from commutant.report.page.pack import Pack, unique_names
+from commutant.report.page.pack import Pack, Row, unique_names
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
 from commutant.report.text import percent, plural, safe_text
 
@@ -108,13 +108,10 @@ def _view(run: RunReport) -> View:
 
 
 def _packed(run: RunReport, base: RunReport | None, ranking: Sequence[SharedVariable]) -> dict[str, object]:
-    pack = Pack(ranking)
     before = {judged.test.id: judged for judged in base.tests} if base else {}
-    for judged in run.tests:
-        pack.add(judged.test, judged, before.pop(judged.test.id, None))
-    for old in before.values():
-        pack.add(old.test, None, old)
-    return pack.tables(is_comparison=base is not None)
+    rows: list[Row] = [(judged.test, judged, before.pop(judged.test.id, None)) for judged in run.tests]
+    rows += [(old.test, None, old) for old in before.values()]
+    return Pack(ranking).tables(rows, is_comparison=base is not None)
 
 
 def content_security_policy() -> str:
