@@ -19,6 +19,8 @@ PYTHON_FOLDERS = ["src", "tests", "scripts", "bench"]
 RUST = ["--workspace", "--locked", "--offline"]
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"
 """What cargo prints of the many parts of crates that hold no tests."""
+LONG_TEST_LIMIT_SECONDS = 5400
+"""After this a long test is stopped with all stacks; the quick ones' limit is in pyproject.toml."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,11 @@ def test(cargo: str) -> list[str]:
 
 
 def test_long() -> list[str]:
-    """Runs the tests of minutes."""
+    """Runs the tests of minutes; one that takes longer than the limit of a test hangs."""
     try:
-        stream([PYTHON, "-m", "pytest", "-m", "long"])
+        stream(
+            [PYTHON, "-m", "pytest", "-m", "long", "--override-ini", f"faulthandler_timeout={LONG_TEST_LIMIT_SECONDS}"]
+        )
     except StepFailed as failure:
         print(failure, file=sys.stderr)
         return ["pytest -m long"]

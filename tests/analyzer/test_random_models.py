@@ -82,7 +82,7 @@ def test_pairs(text: str, seed: int) -> None:
 
 @pytest.mark.long
 @given(model_texts(), st.integers(0, 2**32))
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_many_pairs(text: str, seed: int) -> None:
     note(text)
     check_model(text, seed, count=40)
