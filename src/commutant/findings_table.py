@@ -8,19 +8,20 @@ In DuckDB, the variables that break most tests:
 
 from __future__ import annotations
 
-import itertools
 import tempfile
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from commutant.errors import RunError
 from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.fingerprint import Fingerprint
+from commutant.mtrace.fingerprint import fingerprint
 from commutant.mtrace.verdict import Outcome
 from commutant.report.data import JudgedTest
-from commutant.report.groups import FingerprintTable, has_failing_call
+from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
+from commutant.report.once import Once
 
 _ROWS_PER_GROUP = 10_000
 
@@ -54,13 +55,12 @@ def _schema() -> Any:
     return pa.schema(fields)
 
 
-def _row(judged: JudgedTest, finding: Finding, mark: Fingerprint) -> dict[str, object]:
-    calls = list(judged.calls)
-    advice = hint(finding, has_failing_call(judged.test.orders))
+def _details(calls: tuple[str, ...], finding: Finding, failing: bool) -> dict[str, object]:
+    """A row without the test's id: the same for all tests of these calls that have the finding."""
+    advice = hint(finding, failing)
     row: dict[str, object] = {
-        "test_id": judged.test.id,
-        "fingerprint": mark.digest,
-        "calls": calls,
+        "fingerprint": fingerprint(calls, finding).digest,
+        "calls": list(calls),
         "object": finding.object,
         "field": finding.field,
         "name": finding.name,
@@ -74,7 +74,7 @@ def _row(judged: JudgedTest, finding: Finding, mark: Fingerprint) -> dict[str, o
     return row
 
 
-def _access(access: Access, calls: list[str]) -> dict[str, object]:
+def _access(access: Access, calls: Sequence[str]) -> dict[str, object]:
     return {
         "core": access.core,
         "call": calls[access.core] if access.core < len(calls) else None,
@@ -86,27 +86,49 @@ def _access(access: Access, calls: list[str]) -> dict[str, object]:
     }
 
 
+class _Rows:
+    """The rows of the table: a test's id and the number of its details, of which each distinct one is kept once."""
+
+    def __init__(self, tests: Iterable[JudgedTest]) -> None:
+        self.test_ids: list[str] = []
+        self.numbers = array("I")
+        self.details: list[dict[str, object]] = []
+        known: dict[tuple[tuple[str, ...], int, bool], int] = {}
+        kept: list[Finding] = []  # so that the identity of each stays its own
+        fails = Once(has_failing_call)
+        for judged in tests:
+            if judged.outcome is not Outcome.CONFLICTING:
+                continue
+            calls, failing = judged.calls, fails(judged.test.orders)
+            for finding in judged.findings:
+                key = calls, id(finding), failing
+                number = known.get(key)
+                if number is None:
+                    number = known[key] = len(known)
+                    self.details.append(_details(calls, finding, failing))
+                    kept.append(finding)
+                self.test_ids.append(judged.test.id)
+                self.numbers.append(number)
+
+
 def write_findings(path: Path, tests: Iterable[JudgedTest]) -> None:
     """Writes the table, row group by row group, all of it or nothing; raises RunError if that fails."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def rows() -> Iterator[dict[str, object]]:
-        marks = FingerprintTable()
-        for judged in tests:
-            if judged.outcome is Outcome.CONFLICTING:
-                for finding in judged.findings:
-                    yield _row(judged, finding, marks.of(judged.calls, finding))
-
     schema = _schema()
+    test_id = schema.field("test_id")
     temporary: Path | None = None
     try:
+        rows = _Rows(tests)
+        details = pa.Table.from_pylist(rows.details, schema=schema.remove(0))
         with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=path.parent, delete=False) as file:
             temporary = Path(file.name)
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-                remaining = rows()
-                while group := list(itertools.islice(remaining, _ROWS_PER_GROUP)):
-                    writer.write_table(pa.Table.from_pylist(group, schema=schema))
+                for start in range(0, len(rows.test_ids), _ROWS_PER_GROUP):
+                    group = slice(start, start + _ROWS_PER_GROUP)
+                    table = details.take(pa.array(rows.numbers[group]))
+                    writer.write_table(table.add_column(0, test_id, pa.array(rows.test_ids[group], test_id.type)))
         temporary.chmod(0o644)
         temporary.replace(path)
         temporary = None
