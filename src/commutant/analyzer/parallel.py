@@ -25,8 +25,9 @@ from concurrent.futures import (
 )
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from commutant.analyzer.neighbours import Neighbours
 from commutant.errors import UsageError
 from commutant.lang.interface import Interface
 from commutant.lang.load import load_interface
@@ -98,23 +99,28 @@ def map_in_processes(
     *,
     make_executor: MakeExecutor | None = None,
     costs: Sequence[float] | None = None,
+    order: Sequence[int] | None = None,
 ) -> list[R]:
     """`[function(piece) for piece in pieces]`; the first exception of a piece is raised.
 
-    `make_executor`: None is the pool of processes, if there is enough to do. `costs` estimates what the pieces take.
+    `make_executor`: None is the pool of processes, if there is enough to do. `costs` estimates what the pieces take;
+    pieces that are near each other in `order` have much in common.
     """
     if make_executor is None:
         make_executor = _processes if jobs > 1 and len(pieces) >= FEW else executor_named("serial")
     others = set(multiprocessing.active_children())
-    executor = make_executor(jobs)
-    order: Sequence[int] = range(len(pieces))
-    if costs is not None and not isinstance(executor, Serial):
-        order = sorted(order, key=lambda number: -costs[number])
+    workers_choose = make_executor is _processes
+    if workers_choose:
+        plan = Neighbours(order or range(len(pieces)), costs or [1.0] * len(pieces), jobs)
+        executor: Executor = _processes(jobs, _Offer(plan, pieces))
+    else:
+        executor = make_executor(jobs)
     results: dict[int, R] = {}
     try:
-        numbers: dict[Future[R], int] = {}
-        for number in order:
-            future = _submitted(executor, function, pieces[number])
+        numbers: dict[Future[Any], int] = {}
+        for number in range(len(pieces)) if isinstance(executor, Serial) else _dear_first(costs, len(pieces)):
+            work = (_chosen, function) if workers_choose else (function, pieces[number])
+            future = _submitted(executor, *work)
             if isinstance(executor, Serial):
                 results[number] = future.result()
                 _tell(progress, results, pieces)
@@ -122,9 +128,10 @@ def map_in_processes(
                 numbers[future] = number
         for future in as_completed(numbers):
             try:
-                results[numbers[future]] = future.result()
+                number, result = future.result() if workers_choose else (numbers[future], future.result())
             except (BrokenExecutor, CancelledError) as error:
                 raise _failed(executor, "did not finish a piece of work", error) from error
+            results[number] = result
             _tell(progress, results, pieces)
     except BaseException:
         # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
@@ -136,7 +143,11 @@ def map_in_processes(
     return [results[number] for number in range(len(pieces))]
 
 
-def _submitted(executor: Executor, function: Callable[[W], R], piece: W) -> Future[R]:
+def _dear_first(costs: Sequence[float] | None, count: int) -> Sequence[int]:
+    return range(count) if costs is None else sorted(range(count), key=lambda number: -costs[number])
+
+
+def _submitted(executor: Executor, function: Callable[[Any], Any], piece: Any) -> Future[Any]:
     """The piece under way; UsageError for an executor, which may be anybody's, that does not take it."""
     if isinstance(executor, Serial):
         return executor.submit(function, piece)
@@ -179,13 +190,36 @@ def _reference(argument: str) -> ModelReference:
     return ModelReference(load_interface(argument))
 
 
-def _processes(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), initializer=_begin_work)
+class _Offer(NamedTuple):
+    """What the workers of a pool choose from; they have it by being forked."""
+
+    plan: Neighbours
+    pieces: Sequence[Any]
 
 
-def _begin_work() -> None:
+_offered: tuple[_Offer, int] | None = None
+"""In a worker that chooses: from what, and the number of the worker."""
+
+
+def _processes(jobs: int, offer: _Offer | None = None) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("fork")
+    return ProcessPoolExecutor(jobs, context, initializer=_begin_work, initargs=(offer,))
+
+
+def _begin_work(offer: _Offer | None) -> None:
     """Leaves interrupts to the parent. What it has brought into being is no garbage, and pieces make little of it."""
+    global _offered
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if offer is not None:
+        _offered = offer, offer.plan.enter()
+
+
+def _chosen(function: Callable[[Any], R]) -> tuple[int, R]:
+    """Does the piece that this worker chooses: its number, and what came of it."""
+    assert _offered is not None
+    offer, worker = _offered
+    number = offer.plan.take(worker)
+    return number, function(offer.pieces[number])

@@ -63,7 +63,9 @@ def generate(
     started = time.perf_counter()
     work = [(ModelReference(interface), one, level) for one in chosen]
     costs = estimated_costs(interface, chosen, jobs)
-    found = map_in_processes(_generate_set, work, jobs, progress, make_executor=make_executor, costs=costs)
+    names = interface.call_names()  # neighbours have calls at the end in common, or such as stand together in the text
+    order = sorted(range(len(chosen)), key=lambda number: [names.index(call) for call in reversed(chosen[number])])
+    found = map_in_processes(_generate_set, work, jobs, progress, make_executor=make_executor, costs=costs, order=order)
     per_set = {one: generated.tests for one, generated in zip(chosen, found, strict=True) if generated.tests}
     tests = PackedTests(b"".join([generated.packed for generated in found]), per_set)
     without_setup = {
