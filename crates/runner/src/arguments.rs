@@ -4,21 +4,27 @@ use commutant_wire::value::Value;
 
 /// Values that the implementation chose in this window, by what the test case calls them.
 #[derive(Debug, Default)]
-pub struct Bindings {
-    known: Vec<(String, u64, u64)>,
+pub struct Bindings<'a> {
+    known: Vec<(&'a str, u64, u64)>,
 }
 
-impl Bindings {
+impl<'a> Bindings<'a> {
     /// Forgets the last window's.
     pub fn clear(&mut self) {
         self.known.clear();
     }
 
+    /// Whether [`Bindings::learn`] can learn something where this is expected.
+    #[must_use]
+    pub fn teaches(expected: &Value<'_>) -> bool {
+        matches!(expected, Value::Opaque { .. } | Value::Struct(_) | Value::Seq(_))
+    }
+
     /// Learns from a set-up step what stands for each opaque value of its expected result.
-    pub fn learn(&mut self, expected: &Value, actual: &Value) {
+    pub fn learn(&mut self, expected: &'a Value<'a>, actual: &Value<'_>) {
         match (expected, actual) {
             (Value::Opaque { sort, id }, Value::Opaque { id: raw, .. }) if self.find(sort, *id).is_none() => {
-                self.known.push((sort.to_string(), *id, *raw));
+                self.known.push((sort, *id, *raw));
             }
             (Value::Struct(fields), Value::Struct(others)) => {
                 for (name, value) in fields {
@@ -53,8 +59,8 @@ pub struct Arguments<'a> {
     names: &'static [&'static str],
     /// Per parameter of the target: where its argument stands in `values`.
     positions: &'a [Option<usize>],
-    values: &'a [Value],
-    bindings: &'a Bindings,
+    values: &'a [Value<'a>],
+    bindings: &'a Bindings<'a>,
 }
 
 impl<'a> Arguments<'a> {
@@ -63,13 +69,13 @@ impl<'a> Arguments<'a> {
     pub fn new(
         names: &'static [&'static str],
         positions: &'a [Option<usize>],
-        values: &'a [Value],
-        bindings: &'a Bindings,
+        values: &'a [Value<'a>],
+        bindings: &'a Bindings<'a>,
     ) -> Self {
         Self { names, positions, values, bindings }
     }
 
-    fn value(&self, parameter: usize) -> &'a Value {
+    fn value(&self, parameter: usize) -> &'a Value<'a> {
         self.positions[parameter].map_or(&Value::Null, |position| &self.values[position])
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use commutant_wire::value::Value;
+use commutant_wire::results::ResultsWriter;
 
 use crate::arguments::Arguments;
 use crate::crew::Crew;
@@ -64,7 +64,12 @@ pub trait Target: Sized {
     ///
     /// # Errors
     /// The state cannot be made.
-    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents, calls: &[usize]) -> Result<(), String>;
+    fn fresh(
+        &mut self,
+        crew: &mut Crew<Self>,
+        agents: Agents,
+        calls: impl Iterator<Item = usize>,
+    ) -> Result<(), String>;
 
     /// Who acts for a place. A target whose processes are only names has one thread per core and one coordinator, who act
     /// for all of them.
@@ -91,11 +96,18 @@ pub trait Target: Sized {
     /// target's own, for [`Target::finish`].
     fn execute(operation: &mut Self::Operation, marks: Marks) -> i64;
 
-    /// Turns what came back into the call's result, and does what belongs to the call but not into the window.
+    /// Writes what came back as the call's result, one value, and does what belongs to the call but not into the window.
     ///
     /// # Errors
     /// The target did what it never should.
-    fn finish(&mut self, crew: &mut Crew<Self>, place: Place, call: usize, result: i64) -> Result<Value, String>;
+    fn finish(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        call: usize,
+        result: i64,
+        results: &mut ResultsWriter,
+    ) -> Result<(), String>;
 
     /// Removes the state.
     ///

@@ -11,7 +11,8 @@ use commutant_runner::slot::{Slot, Waiting};
 use commutant_runner::target::{Agents, Marks, Signature, Target};
 use commutant_runner::window::Interpreter;
 use commutant_wire::batch::{Batch, PlacedCall, Shape, Step, Test, Window};
-use commutant_wire::results::{self, WindowResult};
+use commutant_wire::plan::Plan;
+use commutant_wire::results::{self, ResultsWriter, WindowResult};
 use commutant_wire::value::Value;
 
 const CORE_COUNT: usize = 2;
@@ -38,7 +39,7 @@ impl Target for Register {
         &[Signature { name: "swap", parameters: &["new"] }, Signature { name: "ticket", parameters: &[] }]
     }
 
-    fn fresh(&mut self, _: &mut Crew<Self>, _: Agents, _: &[usize]) -> Result<(), String> {
+    fn fresh(&mut self, _: &mut Crew<Self>, _: Agents, _: impl Iterator<Item = usize>) -> Result<(), String> {
         REGISTER.store(0, Ordering::SeqCst);
         Ok(())
     }
@@ -66,8 +67,20 @@ impl Target for Register {
         REGISTER.swap(operation.new, Ordering::SeqCst)
     }
 
-    fn finish(&mut self, _: &mut Crew<Self>, _: Place, call: usize, result: i64) -> Result<Value, String> {
-        Ok(if call == TICKET { Value::Opaque { sort: "Ticket".into(), id: 4711 } } else { Value::Int(result) })
+    fn finish(
+        &mut self,
+        _: &mut Crew<Self>,
+        _: Place,
+        call: usize,
+        result: i64,
+        results: &mut ResultsWriter,
+    ) -> Result<(), String> {
+        if call == TICKET {
+            results.opaque("Ticket", 4711)
+        } else {
+            results.number(result)
+        }
+        Ok(())
     }
 
     fn clean(&mut self, _: &mut Crew<Self>, _: Agents) -> Result<(), String> {
@@ -92,20 +105,22 @@ fn interpreter() -> &'static Mutex<Interpreter<Register>> {
     })
 }
 
-fn run(batch: &Batch) -> Vec<WindowResult> {
+fn run(batch: &Batch) -> Vec<WindowResult<'static>> {
     let mut started = Vec::new();
     let mut interpreter = interpreter().lock().unwrap();
     MARKED_BY.lock().unwrap().clear();
-    let bytes = interpreter.run(batch, Vec::new(), |window| started.push(window)).unwrap();
-    assert_eq!(started, (0..batch.windows.len()).collect::<Vec<_>>());
-    results::decode(&bytes).unwrap()
+    let batch = batch.encode().unwrap();
+    let plan = Plan::decode(&batch).unwrap();
+    let bytes = interpreter.run(&plan, Vec::new(), |window| started.push(window)).unwrap();
+    assert_eq!(started, (0..plan.window_count()).collect::<Vec<_>>());
+    results::decode(Vec::leak(bytes)).unwrap()
 }
 
-fn swap(process: u8, core: u8, new: Value) -> PlacedCall {
+fn swap(process: u8, core: u8, new: Value<'static>) -> PlacedCall {
     PlacedCall { shape: 0, process, thread: 0, core, arguments: vec![new] }
 }
 
-fn step(process: u8, shape: usize, arguments: Vec<Value>, expected: Value) -> Step {
+fn step(process: u8, shape: usize, arguments: Vec<Value<'static>>, expected: Value<'static>) -> Step {
     Step { shape, process, core: None, arguments, expected }
 }
 
@@ -150,7 +165,8 @@ fn each_call_is_made_by_a_worker_of_its_own() {
     let test = Test { calls: vec![swap(0, 0, Value::Int(1)), swap(0, 1, Value::Int(2))], ..Test::default() };
     let mut interpreter = interpreter().lock().unwrap();
     MARKED_BY.lock().unwrap().clear();
-    interpreter.run(&batch(test, &[&[0, 1], &[0, 1]]), Vec::new(), |_| ()).unwrap();
+    let bytes = batch(test, &[&[0, 1], &[0, 1]]).encode().unwrap();
+    interpreter.run(&Plan::decode(&bytes).unwrap(), Vec::new(), |_| ()).unwrap();
     let marked = MARKED_BY.lock().unwrap().clone();
     assert_eq!(marked.len(), 4);
     assert_eq!(marked[..2], marked[2..]);
@@ -165,7 +181,8 @@ fn a_step_is_made_where_it_is_told_to_be_and_without_marks() {
     let mut interpreter = interpreter().lock().unwrap();
     MARKED_BY.lock().unwrap().clear();
     MADE_BY.lock().unwrap().clear();
-    interpreter.run(&batch(sequence, &[&[]]), Vec::new(), |_| ()).unwrap();
+    let bytes = batch(sequence, &[&[]]).encode().unwrap();
+    interpreter.run(&Plan::decode(&bytes).unwrap(), Vec::new(), |_| ()).unwrap();
     let made = MADE_BY.lock().unwrap().clone();
     assert_eq!(made[0], made[3]);
     let [first, second, third] = [made[0], made[1], made[2]];

@@ -34,7 +34,7 @@ use commutant_runner::place::{CORE_LIMIT, Place};
 use commutant_runner::slot::{Slot, Waiting, yield_while_spinning};
 use commutant_runner::target::Marks;
 use commutant_runner::window::Interpreter;
-use commutant_wire::batch::Batch;
+use commutant_wire::plan::Plan;
 
 use crate::instance::Instance;
 use crate::objects::ObjectList;
@@ -129,8 +129,8 @@ fn coordinate(
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut buffer = Vec::new();
     while let Some(bytes) = frames::read(&mut input).map_err(|error| format!("reading a batch: {error}"))? {
-        let batch = Batch::decode(&bytes).map_err(|error| format!("a batch: {error}"))?;
-        buffer = interpreter.run(&batch, buffer, |_| ()).map_err(|error| error.to_string())?;
+        let plan = Plan::decode(&bytes).map_err(|error| format!("a batch: {error}"))?;
+        buffer = interpreter.run(&plan, buffer, |_| ()).map_err(|error| error.to_string())?;
         if let Some(objects) = &mut objects {
             objects.update(instance).map_err(listing)?;
         }

@@ -146,7 +146,7 @@ pub enum Outcome {
     Ends(u32, u32),
     Status(Attributes),
     /// Of a call that is never recorded.
-    Outside(Value),
+    Outside(Value<'static>),
 }
 
 /// One operation with all that it needs.
@@ -162,7 +162,7 @@ pub struct Operation {
     pub page: [u8; PAGE_BYTES],
     pub outcome: Outcome,
     /// Descriptors that the implementation chose, with what they are called.
-    pub handles: Vec<(u32, Value)>,
+    pub handles: Vec<(u32, Value<'static>)>,
 }
 
 impl Default for Operation {
@@ -239,7 +239,7 @@ impl Operation {
     }
 
     /// What is never recorded.
-    fn perform_outside(&self, actor: &Actor, work: Work) -> Result<Value, Errno> {
+    fn perform_outside(&self, actor: &Actor, work: Work) -> Result<Value<'static>, Errno> {
         let process = self.process;
         let path = self.paths[0].bytes();
         match work {

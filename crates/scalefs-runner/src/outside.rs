@@ -25,7 +25,7 @@ const PIPES: u32 = 2 * TEST_DESCRIPTORS;
 const PASSING: NumberChoice = NumberChoice::LowestFrom(4 * TEST_DESCRIPTORS);
 const MOST_PIPE_BYTES: usize = 17 * PAGE_BYTES;
 
-type Outcome = Result<Value, Errno>;
+type Outcome = Result<Value<'static>, Errno>;
 
 fn offset(pages: i64) -> Result<i64, Errno> {
     pages.checked_mul(PAGE_BYTES as i64).ok_or(Errno::EFBIG)
@@ -172,7 +172,12 @@ pub fn peek_directory(actor: &Actor, path: &[u8], suffix: &[u8], times: bool) ->
 }
 
 /// All descriptors of a process for which `shown` has a value.
-pub fn peek_descriptors(actor: &Actor, process: usize, times: bool, shown: impl Fn(u32) -> Option<Value>) -> Outcome {
+pub fn peek_descriptors(
+    actor: &Actor,
+    process: usize,
+    times: bool,
+    shown: impl Fn(u32) -> Option<Value<'static>>,
+) -> Outcome {
     let mut open = Vec::new();
     actor.processes[process].for_each_descriptor(actor.file_system, &actor.core, |fd| open.push(fd));
     let verbs = enter(actor, process);
@@ -210,7 +215,7 @@ pub fn is_numbered(fd: u32) -> bool {
     fd < TEST_DESCRIPTORS
 }
 
-fn contents<D: DataVerbs>(verbs: &D, node: scalefs::NodeOf<D>, size_bytes: u64) -> Value {
+fn contents<D: DataVerbs>(verbs: &D, node: scalefs::NodeOf<D>, size_bytes: u64) -> Value<'static> {
     let mut bytes = [0; PAGE_BYTES];
     let starts = (0..size_bytes).step_by(PAGE_BYTES);
     Value::Seq(
@@ -223,13 +228,13 @@ fn contents<D: DataVerbs>(verbs: &D, node: scalefs::NodeOf<D>, size_bytes: u64) 
     )
 }
 
-fn page(bytes: &[u8]) -> Value {
+fn page(bytes: &[u8]) -> Value<'static> {
     let whole = bytes.len() == PAGE_BYTES;
     Value::Int(uniform(bytes).filter(|_| whole).map_or(-1, i64::from))
 }
 
 /// A size or an offset, in pages; a text that equals none if it is no whole number of them.
-pub fn pages_of(bytes: u64) -> Value {
+pub fn pages_of(bytes: u64) -> Value<'static> {
     if bytes.is_multiple_of(PAGE_BYTES as u64) {
         Value::Int((bytes / PAGE_BYTES as u64).cast_signed())
     } else {
@@ -237,12 +242,12 @@ pub fn pages_of(bytes: u64) -> Value {
     }
 }
 
-fn number(attributes: Attributes) -> Value {
+fn number(attributes: Attributes) -> Value<'static> {
     Value::Opaque { sort: "Inum".into(), id: attributes.number.0 }
 }
 
 /// The result of `stat` and its kin: what was asked for, without times where only the observation has changed them.
-pub fn status(attributes: Attributes, fields: Fields, times: bool) -> Value {
+pub fn status(attributes: Attributes, fields: Fields, times: bool) -> Value<'static> {
     let asked = |field, value| if fields.contains(field) { value } else { Value::Null };
     let time = |time_ns| if times { asked(Fields::TIMES, Value::Time(time_ns)) } else { Value::Null };
     Value::Struct(vec![

@@ -9,6 +9,7 @@ use commutant_runner::crew::Crew;
 use commutant_runner::marker;
 use commutant_runner::place::{PROCESS_LIMIT, Place};
 use commutant_runner::target::{Agents, Marks, Signature, Target};
+use commutant_wire::results::ResultsWriter;
 use commutant_wire::value::Value;
 use scalefs::data::{DescriptorOptions, Whence};
 use scalefs::{Fields, NumberChoice, OpenFlags};
@@ -139,8 +140,67 @@ impl ScaleFsTarget {
         if self.working[process].is_some() { STAT } else { Fields::LINK_COUNT }
     }
 
+    /// What came back as a call's result.
+    fn result(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        call: usize,
+        result: i64,
+    ) -> Result<Value<'static>, String> {
+        if result < 0 {
+            return u16::try_from(-result).map(Value::Errno).map_err(|_| format!("error number {result}"));
+        }
+        let process = place.process();
+        let operation = crew.operation(place);
+        let work = operation.work;
+        Ok(match std::mem::take(&mut operation.outcome) {
+            Outcome::Success if SIGNATURES[call].name == "name_file" => Value::Null,
+            Outcome::Success => Value::Int(0),
+            Outcome::Number(number) => match work {
+                Work::Open { options: ANY, .. } => self.handle(process, number as u32),
+                Work::Open { .. } => Value::Int(number.cast_signed()),
+                Work::Read { .. } | Work::Pread { .. } => {
+                    // Nothing reads like a page of zeros.
+                    let data = if number == 0 { 0 } else { uniform(&operation.page).map_or(-1, i64::from) };
+                    Value::Struct(vec![("pages".into(), outside::pages_of(number)), ("data".into(), Value::Int(data))])
+                }
+                _ => outside::pages_of(number),
+            },
+            Outcome::Opened(node) => {
+                run(crew, process, Work::CloseNode(node));
+                Value::Int(0)
+            }
+            Outcome::Ends(read, write) => {
+                let mut value = |fd: u32| match work {
+                    Work::Pipe(ANY) => self.handle(process, fd),
+                    _ => Value::Int(fd.into()),
+                };
+                Value::Struct(vec![("read_end".into(), value(read)), ("write_end".into(), value(write))])
+            }
+            Outcome::Status(attributes) => {
+                let fields = match work {
+                    Work::Fstat { fields, .. } | Work::Stat(fields) => fields,
+                    _ => Fields::ALL,
+                };
+                outside::status(attributes, fields, true)
+            }
+            Outcome::Outside(Value::Seq(mut views)) => {
+                // Descriptors that the implementation chose stand behind the others, in the order of their calls.
+                let chosen = |view: &Value| {
+                    let Value::Struct(fields) = view else { return 0 };
+                    let place = operation.handles.iter().position(|(_, handle)| fields[0].1 == *handle);
+                    place.map_or(0, |place| place + 1)
+                };
+                views.sort_by_key(chosen);
+                Value::Seq(views)
+            }
+            Outcome::Outside(value) => value,
+        })
+    }
+
     /// The value for a descriptor that the implementation chose.
-    fn handle(&mut self, process: usize, fd: u32) -> Value {
+    fn handle(&mut self, process: usize, fd: u32) -> Value<'static> {
         self.handles[process].push(fd);
         handle(process, fd)
     }
@@ -150,7 +210,7 @@ impl ScaleFsTarget {
 const STAT: Fields = Fields::LINK_COUNT.with(Fields::SIZE).with(Fields::TIMES);
 
 /// Descriptors of different processes are different values.
-fn handle(process: usize, fd: u32) -> Value {
+fn handle(process: usize, fd: u32) -> Value<'static> {
     Value::Opaque { sort: "Handle".into(), id: (process as u64) << 56 | u64::from(fd) }
 }
 
@@ -207,7 +267,7 @@ impl Target for ScaleFsTarget {
         SIGNATURES
     }
 
-    fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents, _: &[usize]) -> Result<(), String> {
+    fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents, _: impl Iterator<Item = usize>) -> Result<(), String> {
         if self.window == 0 {
             self.directory(&CONSTRUCTION[1..])?;
         }
@@ -373,56 +433,15 @@ impl Target for ScaleFsTarget {
         result
     }
 
-    fn finish(&mut self, crew: &mut Crew<Self>, place: Place, call: usize, result: i64) -> Result<Value, String> {
-        if result < 0 {
-            return u16::try_from(-result).map(Value::Errno).map_err(|_| format!("error number {result}"));
-        }
-        let process = place.process();
-        let operation = crew.operation(place);
-        let work = operation.work;
-        Ok(match std::mem::take(&mut operation.outcome) {
-            Outcome::Success if SIGNATURES[call].name == "name_file" => Value::Null,
-            Outcome::Success => Value::Int(0),
-            Outcome::Number(number) => match work {
-                Work::Open { options: ANY, .. } => self.handle(process, number as u32),
-                Work::Open { .. } => Value::Int(number.cast_signed()),
-                Work::Read { .. } | Work::Pread { .. } => {
-                    // Nothing reads like a page of zeros.
-                    let data = if number == 0 { 0 } else { uniform(&operation.page).map_or(-1, i64::from) };
-                    Value::Struct(vec![("pages".into(), outside::pages_of(number)), ("data".into(), Value::Int(data))])
-                }
-                _ => outside::pages_of(number),
-            },
-            Outcome::Opened(node) => {
-                run(crew, process, Work::CloseNode(node));
-                Value::Int(0)
-            }
-            Outcome::Ends(read, write) => {
-                let mut value = |fd: u32| match work {
-                    Work::Pipe(ANY) => self.handle(process, fd),
-                    _ => Value::Int(fd.into()),
-                };
-                Value::Struct(vec![("read_end".into(), value(read)), ("write_end".into(), value(write))])
-            }
-            Outcome::Status(attributes) => {
-                let fields = match work {
-                    Work::Fstat { fields, .. } | Work::Stat(fields) => fields,
-                    _ => Fields::ALL,
-                };
-                outside::status(attributes, fields, true)
-            }
-            Outcome::Outside(Value::Seq(mut views)) => {
-                // Descriptors that the implementation chose stand behind the others, in the order of their calls.
-                let chosen = |view: &Value| {
-                    let Value::Struct(fields) = view else { return 0 };
-                    let place = operation.handles.iter().position(|(_, handle)| fields[0].1 == *handle);
-                    place.map_or(0, |place| place + 1)
-                };
-                views.sort_by_key(chosen);
-                Value::Seq(views)
-            }
-            Outcome::Outside(value) => value,
-        })
+    fn finish(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        call: usize,
+        result: i64,
+        results: &mut ResultsWriter,
+    ) -> Result<(), String> {
+        self.result(crew, place, call, result).map(|value| results.value(&value))
     }
 
     fn clean(&mut self, crew: &mut Crew<Self>, _: Agents) -> Result<(), String> {

@@ -27,7 +27,7 @@ fn frame(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
 }
 
-fn shape(call: &'static str, parameters: &[&'static str]) -> Shape {
+fn shape(call: &'static str, parameters: &[&'static str]) -> Shape<'static> {
     Shape { call: call.into(), parameters: parameters.iter().map(|&name| name.into()).collect() }
 }
 
@@ -36,7 +36,7 @@ const LINK: usize = 1;
 const STAT: usize = 2;
 const UNLINK: usize = 3;
 
-fn shapes() -> Vec<Shape> {
+fn shapes() -> Vec<Shape<'static>> {
     vec![
         shape("open", &["name", "creat", "excl"]),
         shape("link", &["old", "new"]),
@@ -46,19 +46,19 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
-fn texts(names: &[&'static str]) -> Vec<Value> {
+fn texts(names: &[&'static str]) -> Vec<Value<'static>> {
     names.iter().map(|&name| Value::Text(name.into())).collect()
 }
 
-fn create(name: &'static str) -> Vec<Value> {
+fn create(name: &'static str) -> Vec<Value<'static>> {
     vec![Value::Text(name.into()), Value::Bool(true), Value::Bool(true)]
 }
 
-fn placed(core: u8, shape: usize, arguments: Vec<Value>) -> PlacedCall {
+fn placed(core: u8, shape: usize, arguments: Vec<Value<'static>>) -> PlacedCall {
     PlacedCall { shape, process: core, thread: 0, core, arguments }
 }
 
-fn status(number: u64, links: i64) -> Value {
+fn status(number: u64, links: i64) -> Value<'static> {
     Value::Struct(vec![
         ("ino".into(), Value::Opaque { sort: "Inum".into(), id: number }),
         ("pipe".into(), Value::Bool(false)),
@@ -69,7 +69,7 @@ fn status(number: u64, links: i64) -> Value {
     ])
 }
 
-fn errno(number: u16) -> Value {
+fn errno(number: u16) -> Value<'static> {
     Value::Errno(number)
 }
 
@@ -83,7 +83,7 @@ fn link_and_unlink() -> Test {
     }
 }
 
-fn ran(result: &WindowResult) -> (&[Value], &[Value]) {
+fn ran<'a>(result: &'a WindowResult<'a>) -> (&'a [Value<'a>], &'a [Value<'a>]) {
     match result {
         WindowResult::Ran { calls, observation, .. } => (calls, observation),
         WindowResult::Refused(why) => panic!("refused: {why}"),

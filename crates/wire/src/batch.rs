@@ -1,4 +1,5 @@
-//! A batch: tests to interpret, and the windows to run of them, in order.
+//! A batch: tests to interpret, and the windows to run of them, in order. The host builds it; a runner reads it as a
+//! [`crate::plan::Plan`].
 //!
 //! Binary form, version 2 (texts are references into the table at the end, see [`crate::bytes`]):
 //!
@@ -15,22 +16,22 @@
 
 use std::borrow::Cow;
 
-use crate::bytes::{Reader, WireError, Writer};
+use crate::bytes::{WireError, Writer};
 use crate::value::Value;
 
-const MAGIC: [u8; 8] = *b"CMTBATCH";
-const VERSION: u32 = 2;
+pub(crate) const MAGIC: [u8; 8] = *b"CMTBATCH";
+pub(crate) const VERSION: u32 = 2;
 
 /// What stands for the core of a step whose place the runner chooses.
-const ANY_CORE: u8 = u8::MAX;
+pub(crate) const ANY_CORE: u8 = u8::MAX;
 
 /// A call's name with the names of the arguments that are given: resolved by a runner once per batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct Shape<'a> {
     /// The call.
-    pub call: Cow<'static, str>,
+    pub call: Cow<'a, str>,
     /// The parameters that are given, in the order of the arguments.
-    pub parameters: Vec<Cow<'static, str>>,
+    pub parameters: Vec<Cow<'a, str>>,
 }
 
 /// One call of a set-up or an observation.
@@ -43,10 +44,10 @@ pub struct Step {
     /// The core that the call is made on, by a thread of the process; `None` lets the runner choose who makes it.
     pub core: Option<u8>,
     /// One value per parameter of the shape.
-    pub arguments: Vec<Value>,
+    pub arguments: Vec<Value<'static>>,
     /// What a set-up step must return, so that opaque values in later arguments can be bound to it; `Null` for the
     /// steps of an observation.
-    pub expected: Value,
+    pub expected: Value<'static>,
 }
 
 /// One of the calls under test.
@@ -61,7 +62,7 @@ pub struct PlacedCall {
     /// The core it runs on.
     pub core: u8,
     /// One value per parameter of the shape.
-    pub arguments: Vec<Value>,
+    pub arguments: Vec<Value<'static>>,
 }
 
 /// What a runner has to do for one test, whatever the order.
@@ -88,7 +89,7 @@ pub struct Window {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
     /// Shapes of all calls.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<Shape<'static>>,
     /// The tests that windows refer to.
     pub tests: Vec<Test>,
     /// The windows, in the order in which they are to be run.
@@ -97,7 +98,7 @@ pub struct Batch {
 
 impl Batch {
     /// The index of a shape, which is added if it is new.
-    pub fn intern_shape(&mut self, shape: &Shape) -> usize {
+    pub fn intern_shape(&mut self, shape: &Shape<'static>) -> usize {
         self.shapes.iter().position(|known| known == shape).unwrap_or_else(|| {
             self.shapes.push(shape.clone());
             self.shapes.len() - 1
@@ -157,7 +158,7 @@ impl Batch {
         writer.length_u16(shape, "shapes of calls")
     }
 
-    fn write_arguments(&self, writer: &mut Writer, shape: usize, arguments: &[Value]) -> Result<(), WireError> {
+    fn write_arguments(&self, writer: &mut Writer, shape: usize, arguments: &[Value<'_>]) -> Result<(), WireError> {
         assert_eq!(arguments.len(), self.shapes[shape].parameters.len(), "one argument per parameter");
         arguments.iter().try_for_each(|argument| argument.write(writer))
     }
@@ -167,67 +168,6 @@ impl Batch {
         writer.u8(step.process);
         writer.u8(step.core.unwrap_or(ANY_CORE));
         self.write_arguments(writer, step.shape, &step.arguments)
-    }
-
-    /// Reads the binary form.
-    ///
-    /// # Errors
-    /// Anything that [`Batch::encode`] does not write.
-    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-        let mut reader = Reader::start(bytes, MAGIC, VERSION, "a batch")?;
-        let mut batch = Self::default();
-        for _ in 0..reader.count_u32(3)? {
-            let call = reader.text()?;
-            let parameters = (0..reader.u8()?).map(|_| reader.text()).collect::<Result<_, _>>()?;
-            batch.shapes.push(Shape { call, parameters });
-        }
-        for _ in 0..reader.count_u32(5)? {
-            let mut test = Test::default();
-            for _ in 0..reader.u8()? {
-                let shape = batch.read_shape(&mut reader)?;
-                let (process, thread, core) = (reader.u8()?, reader.u8()?, reader.u8()?);
-                let arguments = batch.read_arguments(&mut reader, shape)?;
-                test.calls.push(PlacedCall { shape, process, thread, core, arguments });
-            }
-            for _ in 0..reader.u16()? {
-                let mut step = batch.read_step(&mut reader)?;
-                step.expected = Value::read(&mut reader)?;
-                test.setup.push(step);
-            }
-            for _ in 0..reader.u16()? {
-                let step = batch.read_step(&mut reader)?;
-                test.observe.push(step);
-            }
-            batch.tests.push(test);
-        }
-        for _ in 0..reader.count_u32(4)? {
-            let test = reader.u32()? as usize;
-            let calls = batch.tests.get(test).ok_or_else(|| reader.error("a window of a test that is not there"))?;
-            let calls = calls.calls.len();
-            let order = (0..calls).map(|_| reader.u8()).collect::<Result<Vec<_>, _>>()?;
-            if !is_permutation(&order) {
-                return Err(reader.error("an order that is not a permutation of the calls"));
-            }
-            batch.windows.push(Window { test, order });
-        }
-        reader.finish()?;
-        Ok(batch)
-    }
-
-    fn read_shape(&self, reader: &mut Reader<'_>) -> Result<usize, WireError> {
-        let shape = usize::from(reader.u16()?);
-        if shape < self.shapes.len() { Ok(shape) } else { Err(reader.error("a call of a shape that is not there")) }
-    }
-
-    fn read_arguments(&self, reader: &mut Reader<'_>, shape: usize) -> Result<Vec<Value>, WireError> {
-        self.shapes[shape].parameters.iter().map(|_| Value::read(reader)).collect()
-    }
-
-    fn read_step(&self, reader: &mut Reader<'_>) -> Result<Step, WireError> {
-        let shape = self.read_shape(reader)?;
-        let process = reader.u8()?;
-        let core = Some(reader.u8()?).filter(|core| *core != ANY_CORE);
-        Ok(Step { shape, process, core, arguments: self.read_arguments(reader, shape)?, expected: Value::Null })
     }
 }
 

@@ -36,8 +36,13 @@ impl std::error::Error for WireError {}
 /// Appends to a document that is being written, and interns its strings.
 pub(crate) struct Writer {
     bytes: Vec<u8>,
-    strings: Vec<String>,
+    strings: Vec<Cow<'static, str>>,
+    /// Where in `strings` texts of the program stand, by where they lie: see [`Writer::static_text`].
+    places: [u16; PLACES],
 }
+
+/// A power of two, larger than the number of names that results have.
+const PLACES: usize = 128;
 
 /// Size of the header in front of every document: magic (8), version (4), offset of the string table (4).
 const HEADER_BYTES: usize = 16;
@@ -49,7 +54,7 @@ impl Writer {
         buffer.extend_from_slice(&magic);
         buffer.extend_from_slice(&version.to_le_bytes());
         buffer.extend_from_slice(&[0; 4]);
-        Self { bytes: buffer, strings: Vec::new() }
+        Self { bytes: buffer, strings: Vec::new(), places: [0; PLACES] }
     }
 
     pub(crate) fn u8(&mut self, value: u8) {
@@ -91,17 +96,58 @@ impl Writer {
     pub(crate) fn text(&mut self, text: &str) -> Result<(), WireError> {
         let index = match self.strings.iter().position(|known| known == text) {
             Some(index) => index,
-            None => {
-                if text.len() > TEXT_LIMIT_BYTES {
-                    return Err(WireError::new(format!("a text of {} bytes: at most {TEXT_LIMIT_BYTES}", text.len())));
-                }
-                self.strings.push(text.to_owned());
-                self.strings.len() - 1
-            }
+            None => self.add(Cow::Owned(text.to_owned()))?,
         };
+        self.reference(index)
+    }
+
+    /// As [`Writer::text`] for a text of the program, such as a field's name: found by where it lies, not by what it says.
+    pub(crate) fn static_text(&mut self, text: &'static str) -> Result<(), WireError> {
+        let place = text.as_ptr().addr().wrapping_add(text.len()) % PLACES;
+        let index = usize::from(self.places[place]);
+        if self.strings.get(index).is_some_and(|known| std::ptr::eq(known.as_ref(), text)) {
+            return self.reference(index);
+        }
+        let index = match self.strings.iter().position(|known| known == text) {
+            Some(index) => index,
+            None => self.add(Cow::Borrowed(text))?,
+        };
+        self.places[place] = u16::try_from(index).unwrap_or_default();
+        self.reference(index)
+    }
+
+    fn add(&mut self, text: Cow<'static, str>) -> Result<usize, WireError> {
+        if text.len() > TEXT_LIMIT_BYTES {
+            return Err(WireError::new(format!("a text of {} bytes: at most {TEXT_LIMIT_BYTES}", text.len())));
+        }
+        self.strings.push(text);
+        Ok(self.strings.len() - 1)
+    }
+
+    fn reference(&mut self, index: usize) -> Result<(), WireError> {
         let index = u16::try_from(index).map_err(|_| WireError::new("more than 65536 different texts"))?;
         self.u16(index);
         Ok(())
+    }
+
+    /// The place of the next byte.
+    pub(crate) fn place(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets what stands from a place on; texts stay in the table.
+    pub(crate) fn back_to(&mut self, place: usize) {
+        self.bytes.truncate(place);
+    }
+
+    /// Replaces two bytes that were written before.
+    pub(crate) fn set_u16(&mut self, place: usize, value: u16) {
+        self.bytes[place..place + 2].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Reads what has been written from a place on.
+    pub(crate) fn read_from(&self, place: usize) -> Reader<'_> {
+        Reader { bytes: &self.bytes, position: place, end: self.bytes.len(), strings: Strings::Written(&self.strings) }
     }
 
     /// Ends the document: appends the string table and completes the header.
@@ -123,13 +169,19 @@ pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
     end: usize,
-    strings: Vec<&'a str>,
+    strings: Strings<'a>,
+}
+
+/// The string table of a document that is read, or still being written.
+enum Strings<'a> {
+    Read(Vec<&'a str>),
+    Written(&'a [Cow<'static, str>]),
 }
 
 impl<'a> Reader<'a> {
     /// Checks the header and reads the string table.
     pub(crate) fn start(bytes: &'a [u8], magic: [u8; 8], version: u32, what: &str) -> Result<Self, WireError> {
-        let mut reader = Self { bytes, position: 0, end: bytes.len(), strings: Vec::new() };
+        let mut reader = Self { bytes, position: 0, end: bytes.len(), strings: Strings::Read(Vec::new()) };
         if reader.take(8)? != magic {
             return Err(WireError::new(format!("not {what}: the first 8 bytes are not its mark")));
         }
@@ -143,14 +195,16 @@ impl<'a> Reader<'a> {
         }
         reader.position = table;
         let count = reader.u16()?;
+        let mut strings = Vec::with_capacity(usize::from(count));
         for _ in 0..count {
             let length = usize::from(reader.u16()?);
             if length > TEXT_LIMIT_BYTES {
                 return Err(reader.error("a text is too long"));
             }
             let text = std::str::from_utf8(reader.take(length)?).map_err(|_| reader.error("a text is not UTF-8"))?;
-            reader.strings.push(text);
+            strings.push(text);
         }
+        reader.strings = Strings::Read(strings);
         if reader.position != bytes.len() {
             return Err(reader.error("bytes behind the end"));
         }
@@ -212,9 +266,12 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    pub(crate) fn text(&mut self) -> Result<Cow<'static, str>, WireError> {
+    pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, WireError> {
         let index = usize::from(self.u16()?);
-        let text = *self.strings.get(index).ok_or_else(|| self.error("a text that is not in the table"))?;
-        Ok(Cow::Owned(text.to_owned()))
+        let text = match &self.strings {
+            Strings::Read(strings) => strings.get(index).copied(),
+            Strings::Written(strings) => strings.get(index).map(Cow::as_ref),
+        };
+        text.map(Cow::Borrowed).ok_or_else(|| self.error("a text that is not in the table"))
     }
 }

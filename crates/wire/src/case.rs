@@ -13,9 +13,9 @@ use crate::value::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Results in the order of the test's calls.
-    pub results: Vec<Value>,
+    pub results: Vec<Value<'static>>,
     /// Results of the observation.
-    pub observation: Vec<Value>,
+    pub observation: Vec<Value<'static>>,
 }
 
 /// One order of the calls with every outcome that is acceptable for it.
@@ -32,7 +32,7 @@ pub struct Order {
 pub struct Case {
     /// The case's id.
     pub id: String,
-    shapes: Vec<Shape>,
+    shapes: Vec<Shape<'static>>,
     test: Test,
     /// All orders.
     pub orders: Vec<Order>,
@@ -106,7 +106,7 @@ impl Case {
         self.test.observe.get(index).map_or_else(String::new, |step| self.text(step.shape, &step.arguments))
     }
 
-    fn text(&self, shape: usize, arguments: &[Value]) -> String {
+    fn text(&self, shape: usize, arguments: &[Value<'_>]) -> String {
         let shape = &self.shapes[shape];
         let arguments: Vec<String> =
             shape.parameters.iter().zip(arguments).map(|(name, value)| format!("{name}={value}")).collect();
@@ -137,7 +137,10 @@ fn small(object: &Map<String, Json>, name: &str) -> Result<u8, WireError> {
         .ok_or_else(|| WireError::new(format!("no small number {name:?}")))
 }
 
-fn shape_and_arguments(batch: &mut Batch, object: &Map<String, Json>) -> Result<(usize, Vec<Value>), WireError> {
+fn shape_and_arguments(
+    batch: &mut Batch,
+    object: &Map<String, Json>,
+) -> Result<(usize, Vec<Value<'static>>), WireError> {
     let call = object.get("call").and_then(Json::as_str).ok_or_else(|| WireError::new("no text \"call\""))?;
     let args = object.get("args").and_then(Json::as_object).ok_or_else(|| WireError::new("no object \"args\""))?;
     let mut shape = Shape { call: call.to_owned().into(), parameters: Vec::new() };

@@ -42,14 +42,14 @@ impl<'a> Pairing<'a> {
     }
 
     /// Whether steps returned what they were expected to.
-    fn fit(&mut self, together: Together, steps: &'a [Step], actual: &'a [Value]) -> bool {
+    fn fit(&mut self, together: Together, steps: &'a [Step], actual: &'a [Value<'_>]) -> bool {
         self.go_on(together);
         steps.len() == actual.len()
             && steps.iter().zip(actual).all(|(step, actual)| self.mismatch(&step.expected, actual).is_none())
     }
 
     /// `None` if `actual` fits `expected`, else why not.
-    fn mismatch(&mut self, expected: &'a Value, actual: &'a Value) -> Option<String> {
+    fn mismatch(&mut self, expected: &'a Value<'_>, actual: &'a Value<'_>) -> Option<String> {
         let differ = || Some(format!("returned {actual}, acceptable is {expected}"));
         match (expected, actual) {
             (Value::Opaque { sort, id }, Value::Opaque { sort: other, id: raw }) if sort == other => {
@@ -103,7 +103,7 @@ impl<'a> Pairing<'a> {
 /// `None` if the window's values are acceptable, else which call or observation returned what, and what was acceptable
 /// (for the outcome that fits longest).
 #[must_use]
-pub fn wrong(case: &Case, order_index: usize, result: &WindowResult) -> Option<String> {
+pub fn wrong(case: &Case, order_index: usize, result: &WindowResult<'_>) -> Option<String> {
     let (setup, calls, observation) = match result {
         WindowResult::Ran { setup, calls, observation } => (setup, calls, observation),
         WindowResult::Refused(why) => return Some(format!("not run: {why}")),
@@ -128,7 +128,7 @@ pub fn wrong(case: &Case, order_index: usize, result: &WindowResult) -> Option<S
 
 /// Whether every step of a sequence (see [`crate::case`]) returned what it was expected to.
 #[must_use]
-pub fn as_expected(sequence: &Case, result: &WindowResult) -> bool {
+pub fn as_expected(sequence: &Case, result: &WindowResult<'_>) -> bool {
     let WindowResult::Ran { setup, observation, .. } = result else { return false };
     let mut pairing = Pairing::default();
     pairing.fit(Together::No, sequence.setup(), setup) && pairing.fit(Together::Yes, sequence.observe(), observation)
@@ -138,11 +138,11 @@ pub fn as_expected(sequence: &Case, result: &WindowResult) -> bool {
 fn first_mismatch(
     case: &Case,
     outcome: &Outcome,
-    setup: &[Value],
-    calls: &[Value],
-    observation: &[Value],
+    setup: &[Value<'_>],
+    calls: &[Value<'_>],
+    observation: &[Value<'_>],
 ) -> Option<(usize, String)> {
-    let expected_setup: Vec<&Value> = case.setup().iter().map(|step| &step.expected).collect();
+    let expected_setup: Vec<&Value<'_>> = case.setup().iter().map(|step| &step.expected).collect();
     let sizes = (expected_setup.len(), outcome.results.len(), outcome.observation.len());
     if (setup.len(), calls.len(), observation.len()) != sizes {
         return Some((0, "another number of results than calls".to_owned()));

@@ -8,6 +8,7 @@
 //! * [`value`]: the values of arguments and results, as in the table "Values" of `docs/ARCHITECTURE.md`;
 //! * [`batch`], [`results`]: the two documents and their binary form (little endian, length-prefixed, one version number
 //!   each); decoding is strict, bounded, and never panics;
+//! * [`plan`]: a batch as a runner reads it;
 //! * [`case`]: a test case read from its JSON line;
 //! * [`judge`]: whether what came is among what is acceptable.
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod bytes;
 pub mod case;
 pub mod errno;
 pub mod judge;
+pub mod plan;
 pub mod results;
 pub mod signal;
 pub mod value;

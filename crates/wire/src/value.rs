@@ -11,9 +11,10 @@ use crate::{errno, signal};
 /// Deepest nesting of structures and sequences that is accepted.
 const DEPTH_LIMIT: usize = 8;
 
-/// A value of a test case or of a result (the table "Values" in `docs/ARCHITECTURE.md`).
+/// A value of a test case or of a result (the table "Values" in `docs/ARCHITECTURE.md`). Texts of one that was read from a
+/// document stay in the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum Value<'a> {
     /// A call without a result, or an argument that was not given.
     Null,
     /// A truth value.
@@ -21,7 +22,7 @@ pub enum Value {
     /// A number that is compared exactly.
     Int(i64),
     /// A value of a sort that the test names, such as a file name.
-    Text(Cow<'static, str>),
+    Text(Cow<'a, str>),
     /// The call failed with this Linux error number.
     Errno(u16),
     /// The call ended with this Linux signal, such as a memory access that faulted.
@@ -29,31 +30,31 @@ pub enum Value {
     /// A value that the implementation chooses; in a result, `id` is what it chose (the inode number itself).
     Opaque {
         /// The sort in the model, such as `Inum`: identities of different sorts have nothing to do with each other.
-        sort: Cow<'static, str>,
+        sort: Cow<'a, str>,
         /// In a test case a small number, in a result the implementation's own.
         id: u64,
     },
     /// A point in time; in a result, nanoseconds.
     Time(i64),
     /// Several results of one call, by name.
-    Struct(Vec<(Cow<'static, str>, Value)>),
+    Struct(Vec<(Cow<'a, str>, Value<'a>)>),
     /// Several values in order.
-    Seq(Vec<Value>),
+    Seq(Vec<Value<'a>>),
 }
 
-const NULL: u8 = 0;
-const FALSE: u8 = 1;
-const TRUE: u8 = 2;
-const INT: u8 = 3;
-const TEXT: u8 = 4;
-const ERRNO: u8 = 5;
-const OPAQUE: u8 = 6;
-const TIME: u8 = 7;
-const STRUCT: u8 = 8;
-const SEQ: u8 = 9;
-const SIGNAL: u8 = 10;
+pub(crate) const NULL: u8 = 0;
+pub(crate) const FALSE: u8 = 1;
+pub(crate) const TRUE: u8 = 2;
+pub(crate) const INT: u8 = 3;
+pub(crate) const TEXT: u8 = 4;
+pub(crate) const ERRNO: u8 = 5;
+pub(crate) const OPAQUE: u8 = 6;
+pub(crate) const TIME: u8 = 7;
+pub(crate) const STRUCT: u8 = 8;
+pub(crate) const SEQ: u8 = 9;
+pub(crate) const SIGNAL: u8 = 10;
 
-impl Value {
+impl<'a> Value<'a> {
     pub(crate) fn write(&self, writer: &mut Writer) -> Result<(), WireError> {
         match self {
             Self::Null => writer.u8(NULL),
@@ -103,11 +104,11 @@ impl Value {
         Ok(())
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
         Self::read_nested(reader, 0)
     }
 
-    fn read_nested(reader: &mut Reader<'_>, depth: usize) -> Result<Self, WireError> {
+    fn read_nested(reader: &mut Reader<'a>, depth: usize) -> Result<Self, WireError> {
         if depth > DEPTH_LIMIT {
             return Err(reader.error("a value nested too deeply"));
         }
@@ -140,7 +141,9 @@ impl Value {
             tag => return Err(reader.error(format!("a value of unknown kind {tag}"))),
         })
     }
+}
 
+impl Value<'static> {
     /// Reads a value of a test case.
     ///
     /// # Errors
@@ -195,7 +198,7 @@ impl Value {
     }
 }
 
-impl Value {
+impl Value<'_> {
     /// The JSON value of a result; `id` of an opaque value and the number of a time are the implementation's own.
     #[must_use]
     pub fn to_json(&self) -> Json {
@@ -232,7 +235,7 @@ fn unknown_object(json: &Json) -> WireError {
     WireError::new(format!("the value {text}: expected one of errno, signal, sort and id, time, struct, seq"))
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for Value<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => formatter.write_str("nothing"),

@@ -1,12 +1,13 @@
 //! Batches and results survive their binary form, and bytes that are not one of them give an error.
 
 use commutant_wire::batch::{Batch, PlacedCall, Shape, Step, Test, Window};
+use commutant_wire::plan::{Call, Plan};
 use commutant_wire::results::{self, ResultsWriter, WindowResult};
 use commutant_wire::value::Value;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn any_value() -> impl Strategy<Value = Value> {
+fn any_value() -> impl Strategy<Value = Value<'static>> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
@@ -27,7 +28,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn any_shape() -> impl Strategy<Value = Shape> {
+fn any_shape() -> impl Strategy<Value = Shape<'static>> {
     ("[a-z]{1,8}", vec("[a-z]{1,5}", 0..3)).prop_map(|(call, parameters)| Shape {
         call: call.into(),
         parameters: parameters.into_iter().map(Into::into).collect(),
@@ -35,7 +36,7 @@ fn any_shape() -> impl Strategy<Value = Shape> {
 }
 
 prop_compose! {
-    fn any_step(shapes: Vec<Shape>)(
+    fn any_step(shapes: Vec<Shape<'static>>)(
         shape in 0..shapes.len(),
         process in 0..4u8,
         core in proptest::option::of(0..4u8),
@@ -47,7 +48,7 @@ prop_compose! {
     }
 }
 
-fn any_test(shapes: Vec<Shape>) -> impl Strategy<Value = Test> {
+fn any_test(shapes: Vec<Shape<'static>>) -> impl Strategy<Value = Test> {
     let observed = any_step(shapes.clone()).prop_map(|step| Step { expected: Value::Null, ..step });
     (vec(any_step(shapes.clone()), 1..4), vec(any_step(shapes), 0..4), vec(observed, 0..4)).prop_map(
         |(calls, setup, observe)| Test {
@@ -84,7 +85,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
         .prop_map(|(shapes, tests, windows)| Batch { shapes, tests, windows })
 }
 
-fn any_result() -> impl Strategy<Value = WindowResult> {
+fn any_result() -> impl Strategy<Value = WindowResult<'static>> {
     prop_oneof![
         (vec(any_value(), 0..4), vec(any_value(), 0..4), vec(any_value(), 0..4))
             .prop_map(|(setup, calls, observation)| WindowResult::Ran { setup, calls, observation }),
@@ -92,32 +93,153 @@ fn any_result() -> impl Strategy<Value = WindowResult> {
     ]
 }
 
-fn encode(windows: &[WindowResult]) -> Vec<u8> {
+/// The results of windows, written by a function for values.
+fn encode_by(windows: &[WindowResult<'_>], write: impl Fn(&mut ResultsWriter, &Value<'_>)) -> Vec<u8> {
     let mut writer = ResultsWriter::start(Vec::new(), windows.len());
     for window in windows {
-        writer.push(window).unwrap();
+        match window {
+            WindowResult::Ran { setup, calls, observation } => {
+                writer.setup(setup.len());
+                setup.iter().for_each(|value| write(&mut writer, value));
+                writer.calls(calls.len());
+                calls.iter().for_each(|value| write(&mut writer, value));
+                writer.observation(observation.len());
+                observation.iter().for_each(|value| write(&mut writer, value));
+            }
+            WindowResult::Refused(why) => {
+                writer.setup(2);
+                writer.number(1);
+                writer.refused(why);
+            }
+        }
     }
     writer.finish().unwrap()
+}
+
+fn encode(windows: &[WindowResult<'_>]) -> Vec<u8> {
+    encode_by(windows, ResultsWriter::value)
+}
+
+/// Writes a value part by part.
+fn write_parts(writer: &mut ResultsWriter, value: &Value<'_>) {
+    let leaked = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
+    match value {
+        Value::Null => writer.null(),
+        Value::Bool(flag) => writer.flag(*flag),
+        Value::Int(number) => writer.number(*number),
+        Value::Text(text) => writer.text(text),
+        Value::Errno(number) => writer.errno(*number),
+        Value::Signal(number) => writer.signal(*number),
+        Value::Opaque { sort, id } => writer.opaque(leaked(sort), *id),
+        Value::Time(nanoseconds) => writer.time(*nanoseconds),
+        Value::Struct(fields) => {
+            writer.structure(fields.len() as u8);
+            for (name, value) in fields {
+                writer.field(leaked(name));
+                write_parts(writer, value);
+            }
+        }
+        Value::Seq(items) => {
+            let mut sequence = writer.sequence();
+            for item in items {
+                sequence.next();
+                write_parts(writer, item);
+            }
+            writer.end_sequence(sequence);
+        }
+    }
+}
+
+/// A value that borrows nothing.
+fn owned(value: &Value<'_>) -> Value<'static> {
+    let text = |text: &str| text.to_owned().into();
+    match value {
+        Value::Null => Value::Null,
+        Value::Bool(flag) => Value::Bool(*flag),
+        Value::Int(number) => Value::Int(*number),
+        Value::Text(content) => Value::Text(text(content)),
+        Value::Errno(number) => Value::Errno(*number),
+        Value::Signal(number) => Value::Signal(*number),
+        Value::Opaque { sort, id } => Value::Opaque { sort: text(sort), id: *id },
+        Value::Time(nanoseconds) => Value::Time(*nanoseconds),
+        Value::Struct(fields) => Value::Struct(fields.iter().map(|(name, value)| (text(name), owned(value))).collect()),
+        Value::Seq(items) => Value::Seq(items.iter().map(owned).collect()),
+    }
+}
+
+/// The batch that a plan was read from. A plan does not keep the calls' threads; in these tests they are their cores.
+fn batch_of(plan: &Plan<'_>) -> Batch {
+    let arguments = |call: &Call<'_>| plan.arguments(call).iter().map(owned).collect();
+    let step = |call: &Call<'_>| Step {
+        shape: call.shape,
+        process: call.process,
+        core: call.core,
+        arguments: arguments(call),
+        expected: owned(&call.expected),
+    };
+    let placed = |call: &Call<'_>| {
+        let core = call.core.unwrap();
+        PlacedCall { shape: call.shape, process: call.process, thread: core, core, arguments: arguments(call) }
+    };
+    let tests = (0..plan.test_count()).map(|number| plan.test(number));
+    Batch {
+        shapes: plan
+            .shapes
+            .iter()
+            .map(|shape| Shape {
+                call: shape.call.to_string().into(),
+                parameters: shape.parameters.iter().map(|name| name.to_string().into()).collect(),
+            })
+            .collect(),
+        tests: tests
+            .map(|test| Test {
+                calls: test.calls.iter().map(placed).collect(),
+                setup: test.setup.iter().map(step).collect(),
+                observe: test.observe.iter().map(step).collect(),
+            })
+            .collect(),
+        windows: plan.windows().map(|(test, order)| Window { test, order: order.to_vec() }).collect(),
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_batch_survives(batch in any_batch()) {
-        prop_assert_eq!(Batch::decode(&batch.encode().unwrap()), Ok(batch));
+        let bytes = batch.encode().unwrap();
+        let plan = Plan::decode(&bytes).unwrap();
+        prop_assert_eq!(plan.window_count(), batch.windows.len());
+        prop_assert_eq!(batch_of(&plan), batch);
     }
 
     #[test]
     fn results_survive(windows in vec(any_result(), 0..5)) {
-        prop_assert_eq!(results::decode(&encode(&windows)), Ok(windows));
+        let bytes = encode(&windows);
+        prop_assert_eq!(results::decode(&bytes), Ok(windows));
+    }
+
+    #[test]
+    fn a_value_written_part_by_part_is_the_one_that_was_built(windows in vec(any_result(), 0..5)) {
+        let bytes = encode_by(&windows, write_parts);
+        prop_assert_eq!(results::decode(&bytes), Ok(windows));
+    }
+
+    #[test]
+    fn what_was_written_can_be_read_at_once(value in any_value(), behind in any_value()) {
+        let mut writer = ResultsWriter::start(Vec::new(), 1);
+        writer.setup(2);
+        let place = writer.place();
+        write_parts(&mut writer, &value);
+        writer.value(&behind);
+        prop_assert_eq!(writer.value_at(place), Ok(value));
     }
 
     #[test]
     fn a_batch_cut_off_or_prolonged_is_refused(batch in any_batch(), cut in any::<prop::sample::Index>(), more in any::<u8>()) {
         let mut bytes = batch.encode().unwrap();
-        prop_assert!(Batch::decode(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert!(Plan::decode(&bytes[..cut.index(bytes.len())]).is_err());
         bytes.push(more);
-        prop_assert!(Batch::decode(&bytes).is_err());
+        prop_assert!(Plan::decode(&bytes).is_err());
     }
 
     #[test]
@@ -131,9 +253,15 @@ proptest! {
         let mut bytes = batch.encode().unwrap();
         let place = place.index(bytes.len());
         bytes[place] = byte;
-        if let Ok(changed) = Batch::decode(&bytes) {
-            // What is accepted is a batch: it can be written again.
-            prop_assert!(changed.encode().is_ok());
+        if let Ok(changed) = Plan::decode(&bytes) {
+            // What is accepted can be used: all tests and calls are there.
+            for (test, order) in changed.windows() {
+                let test = changed.test(test);
+                prop_assert_eq!(order.len(), test.calls.len());
+                for call in test.calls.iter().chain(test.setup).chain(test.observe) {
+                    prop_assert_eq!(changed.arguments(call).len(), changed.shapes[call.shape].parameters.len());
+                }
+            }
         }
     }
 
@@ -141,7 +269,7 @@ proptest! {
     fn arbitrary_bytes_behind_the_mark_never_panic(mut bytes in vec(any::<u8>(), 0..200)) {
         let mut document = b"CMTBATCH\x01\0\0\0".to_vec();
         document.append(&mut bytes.clone());
-        let _ = Batch::decode(&document);
+        let _ = Plan::decode(&document);
         let mut document = b"CMTRESLT\x01\0\0\0".to_vec();
         document.append(&mut bytes);
         let _ = results::decode(&document);
@@ -152,14 +280,14 @@ proptest! {
 fn a_damaged_count_does_not_ask_for_memory() {
     let mut bytes = Batch::default().encode().unwrap();
     bytes[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert!(Batch::decode(&bytes).unwrap_err().to_string().contains("cannot be there"));
+    assert!(Plan::decode(&bytes).unwrap_err().to_string().contains("cannot be there"));
 }
 
 #[test]
 fn another_version_is_named() {
     let mut bytes = Batch::default().encode().unwrap();
     bytes[8] = 9;
-    assert_eq!(Batch::decode(&bytes).unwrap_err().to_string(), "a batch of version 9: expected 2");
+    assert_eq!(Plan::decode(&bytes).unwrap_err().to_string(), "a batch of version 9: expected 2");
 }
 
 #[test]

@@ -22,15 +22,15 @@ const CASE: &str = r#"{
                    "observation": [{"seq": [{"sort": "Inum", "id": 2}, {"sort": "Inum", "id": 3}]}]}]}]
 }"#;
 
-fn inode(id: u64) -> Value {
+fn inode(id: u64) -> Value<'static> {
     Value::Opaque { sort: "Inum".into(), id }
 }
 
-fn status(id: u64, nlink: i64) -> Value {
+fn status(id: u64, nlink: i64) -> Value<'static> {
     Value::Struct(vec![("ino".into(), inode(id)), ("nlink".into(), Value::Int(nlink))])
 }
 
-fn judge(order: usize, calls: [Value; 2], observation: Value) -> Option<String> {
+fn judge(order: usize, calls: [Value<'_>; 2], observation: Value<'_>) -> Option<String> {
     let case = Case::parse(CASE).unwrap();
     let result =
         WindowResult::Ran { setup: vec![Value::Int(0)], calls: calls.to_vec(), observation: vec![observation] };
@@ -153,7 +153,7 @@ fn a_sequence_is_as_expected_if_every_step_and_the_observation_are() {
             "observe": [{"call": "stat", "args": {}, "process": 0, "result": {"sort": "Inum", "id": 0}}]}"#,
     )
     .unwrap();
-    let came = |setup: &[Value], observed: Value| {
+    let came = |setup: &[Value<'static>], observed: Value<'static>| {
         let result = WindowResult::Ran { setup: setup.to_vec(), calls: vec![], observation: vec![observed] };
         as_expected(&sequence, &result)
     };

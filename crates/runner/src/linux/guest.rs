@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use commutant_wire::batch::Batch;
+use commutant_wire::plan::Plan;
 
 use super::access;
 use super::file_system::{load_modules, mount, mount_under_test};
@@ -78,7 +78,9 @@ fn coordinate(crew: Crew<Linux>, mut region: Region) {
     let mut interpreter = Interpreter::new(Linux::new(ROOT), crew);
     let mut buffer = Vec::new();
     interpreter.warm_up();
-    region.ready();
+    if let Err(error) = region.ready() {
+        return complain(&error.to_string());
+    }
     let mut idle = IDLE_SLEEP.0;
     loop {
         if !region.pending() {
@@ -88,9 +90,9 @@ fn coordinate(crew: Crew<Linux>, mut region: Region) {
         }
         idle = IDLE_SLEEP.0;
         let run = region.batch().and_then(|bytes| {
-            let batch = Batch::decode(bytes).map_err(io::Error::other)?;
+            let plan = Plan::decode(bytes).map_err(io::Error::other)?;
             let buffer = std::mem::take(&mut buffer);
-            interpreter.run(&batch, buffer, |window| region.starting(window)).map_err(io::Error::other)
+            interpreter.run(&plan, buffer, |window| region.starting(window)).map_err(io::Error::other)
         });
         match run.and_then(|results| region.complete(&results).map(|()| results)) {
             Ok(results) => buffer = results,

@@ -1,5 +1,7 @@
 //! What a window leaves behind, noted as it comes, so that it is removed with few system calls afterwards.
 
+use std::fmt::Write;
+
 use super::operation::{Operation, Path, check_name};
 use super::system_call::system_call;
 use super::target::{Linux, check};
@@ -11,18 +13,51 @@ use crate::target::{Agents, Marks};
 /// The coordinator's own system calls are those of its process.
 pub(super) const COORDINATOR: Place = Place::Home { process: 0 };
 
-/// What the window under way leaves behind.
+/// A set of a few short texts, which keeps its memory when it is emptied.
+#[derive(Default)]
+struct Texts {
+    all: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn clear(&mut self) {
+        self.all.clear();
+        self.ends.clear();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| &self.all[std::mem::replace(&mut start, *end)..*end])
+    }
+
+    /// Adds a text, and says whether it is new.
+    fn add(&mut self, text: &str) -> bool {
+        let is_new = !self.iter().any(|known| known == text);
+        if is_new {
+            self.all.push_str(text);
+            self.ends.push(self.all.len());
+        }
+        is_new
+    }
+}
+
+/// What the window under way leaves behind. Between windows only its memory stays: allocating takes longer than all else.
 pub struct Leftovers {
     /// Absolute path of the directory that holds the directories of all windows.
     root: String,
-    /// Number of the window, which its directories' names begin with.
+    /// Number of the window.
     window: u64,
+    /// What the paths of this window's directories begin with.
+    prefix: String,
     /// Directories of the window that have been made, as the test calls them.
-    directories: Vec<String>,
+    directories: Texts,
     /// Names that may have been created in the working directory of some process.
-    names: Vec<String>,
-    /// Whether descriptors below [`super::held::FIRST_PERMANENT`] may be open.
-    descriptors: bool,
+    names: Texts,
+    /// Descriptors with which the set-up holds files and pipes in process 0, one bit each.
+    held: u64,
+    /// Whether a step of the runner's own has failed, and so may have left any descriptor open.
+    failed: bool,
     /// One more than the highest descriptor that the window has named.
     named_descriptors: u64,
     /// Descriptors that the kernel may have picked, each the lowest that was free.
@@ -38,15 +73,17 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
-    /// Nothing yet; the directories of this window will be made in `root`, an absolute path.
+    /// Nothing yet; the directories of windows will be made in `root`, an absolute path.
     #[must_use]
-    pub fn new(root: &str, window: u64) -> Self {
+    pub fn new(root: &str) -> Self {
         Self {
             root: root.to_owned(),
-            window,
-            directories: Vec::new(),
-            names: Vec::new(),
-            descriptors: false,
+            window: 0,
+            prefix: String::new(),
+            directories: Texts::default(),
+            names: Texts::default(),
+            held: 0,
+            failed: false,
             named_descriptors: 0,
             picked_descriptors: 0,
             pages: Vec::new(),
@@ -56,16 +93,34 @@ impl Leftovers {
         }
     }
 
+    /// A window begins; what the last one left has been removed.
+    pub fn begin_window(&mut self) {
+        self.window += 1;
+        self.prefix.clear();
+        // Writing to a text does not fail.
+        let _ = write!(self.prefix, "{}/{}.", self.root, self.window);
+        self.directories.clear();
+        self.names.clear();
+        self.held = 0;
+        self.failed = false;
+        self.named_descriptors = 0;
+        self.picked_descriptors = 0;
+        self.pages.clear();
+        self.picked.iter_mut().for_each(Vec::clear);
+        self.mapped = [None; PROCESS_LIMIT];
+    }
+
     /// The directory that holds the directories of all windows, on the file system under test.
     #[must_use]
     pub fn root(&self) -> &str {
         &self.root
     }
 
-    /// The path of a directory of this window. No other window has it, so no dentry or inode outlives its window by name.
+    /// What the paths of this window's directories begin with; the name that the test calls one by follows at once. No
+    /// other window has such paths, so no dentry or inode outlives its window by name.
     #[must_use]
-    pub fn path(&self, directory: &str) -> String {
-        format!("{}/{}.{directory}", self.root, self.window)
+    pub fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// A process is about to make a call.
@@ -79,39 +134,41 @@ impl Leftovers {
     /// The text is no name.
     pub fn directory(&mut self, name: &str) -> Result<bool, String> {
         check_name(name)?;
-        let is_new = !self.directories.iter().any(|known| known == name);
-        if is_new {
-            self.directories.push(name.to_owned());
-        }
-        Ok(is_new)
+        Ok(self.directories.add(name))
     }
 
     /// The directory in which processes start that enter none has been made; it is called by no name.
     pub fn starting_directory(&mut self) {
-        self.directories.push(String::new());
+        self.directories.add("");
     }
 
     /// A name may be created.
     pub fn name(&mut self, name: &str) {
-        if !self.names.iter().any(|known| known == name) {
-            self.names.push(name.to_owned());
-        }
+        self.names.add(name);
     }
 
-    /// Descriptors of the runner may stay open.
-    pub fn descriptors(&mut self) {
-        self.descriptors = true;
+    /// The set-up holds something in process 0 with this descriptor from now on.
+    pub fn holds(&mut self, descriptor: u64) {
+        self.held |= 1 << descriptor;
+    }
+
+    /// The set-up lets go of what it held with this descriptor.
+    pub fn lets_go(&mut self, descriptor: u64) {
+        self.held &= !(1 << descriptor);
+    }
+
+    /// A step of the runner's own has failed.
+    pub fn failed(&mut self) {
+        self.failed = true;
     }
 
     /// A test's descriptor of this number may stay open.
     pub fn names_descriptor(&mut self, descriptor: u64) {
-        self.descriptors = true;
         self.named_descriptors = self.named_descriptors.max(descriptor + 1);
     }
 
     /// So many descriptors may stay open whose numbers the kernel picks, each the lowest that is free.
     pub fn picks_descriptors(&mut self, count: u64) {
-        self.descriptors = true;
         self.picked_descriptors += count;
     }
 
@@ -142,9 +199,20 @@ impl Leftovers {
     }
 
     /// Addresses that may be mapped in the acting process: those of tests, ascending, then those that the kernel picked.
-    #[must_use]
-    pub fn pages(&self) -> Vec<u64> {
-        [&self.pages[..], &self.picked[self.process]].concat()
+    pub fn pages(&self) -> impl Iterator<Item = u64> {
+        self.pages.iter().chain(&self.picked[self.process]).copied()
+    }
+
+    /// The descriptors of a process that may be open: all below the first number, and from the second up to before the
+    /// third.
+    fn open_descriptors(&self, process: usize) -> [u64; 3] {
+        match self.held {
+            _ if self.failed => [held::FIRST_PERMANENT, 0, 0],
+            held if process == 0 && held != 0 => {
+                [self.descriptor_limit(), held.trailing_zeros().into(), u64::from(held.ilog2()) + 1]
+            }
+            _ => [self.descriptor_limit(), 0, 0],
+        }
     }
 
     /// Removes everything.
@@ -152,20 +220,14 @@ impl Leftovers {
     /// # Errors
     /// Something cannot be removed.
     pub(super) fn clean(&self, crew: &mut Crew<Linux>, agents: Agents) -> Result<(), String> {
-        if self.descriptors {
-            check("closing descriptors", close_all())?; // process 0 may hold some without being among the agents
-        }
-        let others = agents.iter().filter(|place| place.process() != 0);
-        for place in others.filter(|place| self.descriptors && self.mapped[place.process()].is_none()) {
-            check("closing descriptors", steps(crew, place, |_| close_all()))?;
-        }
-        for worker in self.mapped.into_iter().flatten() {
-            let result = if self.descriptors && worker.process() != 0 {
-                steps(crew, worker, |_| unmap_all().min(close_all()))
-            } else {
-                steps(crew, worker, |_| unmap_all())
-            };
-            check("unmapping, or closing descriptors", result)?;
+        for agent in agents.iter() {
+            let open = self.open_descriptors(agent.process());
+            if let Some(worker) = self.mapped[agent.process()] {
+                let result = steps(crew, worker, open, |operation| unmap_all().min(close_open(operation)));
+                check("unmapping, or closing descriptors", result)?;
+            } else if open != [0; 3] {
+                check("closing descriptors", steps(crew, agent, open, close_open))?;
+            }
         }
         let path = &mut crew.operation(COORDINATOR).paths[0];
         self.directories.iter().try_for_each(|directory| self.remove_directory(path, directory))
@@ -173,17 +235,17 @@ impl Leftovers {
 
     /// Unlinks the names that the test could have created; only if something is left is the directory read.
     fn remove_directory(&self, scratch: &mut Path, directory: &str) -> Result<(), String> {
-        let path = self.path(directory);
-        for name in &self.names {
-            scratch.set(&[&path, name])?;
+        for name in self.names.iter() {
+            scratch.set(&[&self.prefix, directory, "/", name])?;
             match system_call(libc::SYS_unlink, [scratch.address()]) {
                 result if result == -i64::from(libc::ENOENT) => {}
                 result => check("removing a file", result)?,
             }
         }
-        scratch.set(&[&path])?;
+        scratch.set(&[&self.prefix, directory])?;
         match system_call(libc::SYS_rmdir, [scratch.address()]) {
             result if result == -i64::from(libc::ENOTEMPTY) => {
+                let path = [&self.prefix, directory].concat();
                 std::fs::remove_dir_all(&path).map_err(|error| format!("removing {path}: {error}"))
             }
             result => check("removing a directory", result),
@@ -191,13 +253,26 @@ impl Leftovers {
     }
 }
 
-fn steps(crew: &mut Crew<Linux>, place: Place, steps: fn(&mut Operation) -> i64) -> i64 {
-    crew.operation(place).steps(steps, []);
+fn steps<const N: usize>(
+    crew: &mut Crew<Linux>,
+    place: Place,
+    arguments: [u64; N],
+    steps: fn(&mut Operation) -> i64,
+) -> i64 {
+    crew.operation(place).steps(steps, arguments);
     crew.run(place, Marks::None)
 }
 
-fn close_all() -> i64 {
-    system_call(libc::SYS_close_range, [0, held::FIRST_PERMANENT - 1, 0])
+/// Closes what [`Leftovers::open_descriptors`] says.
+fn close_open(operation: &mut Operation) -> i64 {
+    let [limit, first, end, ..] = operation.arguments;
+    let mut result = 0;
+    for (first, end) in [(0, limit), (first, end)] {
+        if first < end {
+            result = system_call(libc::SYS_close_range, [first, end - 1, 0]).min(result);
+        }
+    }
+    result
 }
 
 fn unmap_all() -> i64 {
@@ -210,7 +285,7 @@ mod tests {
 
     #[test]
     fn descriptors_are_looked_for_as_far_as_the_lowest_free_ones_reach() {
-        let mut leftovers = Leftovers::new("/w", 1);
+        let mut leftovers = Leftovers::new("/w");
         assert_eq!(leftovers.descriptor_limit(), 0);
         leftovers.picks_descriptors(2);
         assert_eq!(leftovers.descriptor_limit(), 2);
@@ -221,5 +296,39 @@ mod tests {
         assert_eq!(leftovers.descriptor_limit(), 6);
         leftovers.picks_descriptors(100);
         assert_eq!(leftovers.descriptor_limit(), held::TEST_DESCRIPTORS);
+    }
+
+    #[test]
+    fn only_what_may_be_open_is_closed() {
+        let mut leftovers = Leftovers::new("/w");
+        assert_eq!(leftovers.open_descriptors(0), [0; 3]);
+        leftovers.names_descriptor(2);
+        for descriptor in [43, 41, 48] {
+            leftovers.holds(descriptor);
+        }
+        leftovers.lets_go(48);
+        assert_eq!(leftovers.open_descriptors(0), [3, 41, 44]);
+        assert_eq!(leftovers.open_descriptors(1), [3, 0, 0]);
+        leftovers.failed();
+        assert_eq!(leftovers.open_descriptors(1), [held::FIRST_PERMANENT, 0, 0]);
+        leftovers.begin_window();
+        assert_eq!(leftovers.open_descriptors(0), [0; 3]);
+    }
+
+    #[test]
+    fn texts_are_held_once_and_forgotten() {
+        let mut texts = Texts::default();
+        assert!(texts.add("n0") && texts.add("") && texts.add("n") && !texts.add("n0") && !texts.add(""));
+        assert_eq!(texts.iter().collect::<Vec<_>>(), ["n0", "", "n"]);
+        texts.clear();
+        assert!(texts.iter().next().is_none() && texts.add("n0"));
+    }
+
+    #[test]
+    fn paths_of_a_window_begin_with_its_number() {
+        let mut leftovers = Leftovers::new("/w");
+        leftovers.begin_window();
+        leftovers.begin_window();
+        assert_eq!(leftovers.prefix(), "/w/2.");
     }
 }

@@ -11,7 +11,7 @@ use crate::target::Marks;
 pub const PAGE_BYTES: usize = 4096;
 
 /// Longest file name that Linux takes (`NAME_MAX`).
-const NAME_LIMIT_BYTES: usize = 255;
+pub const NAME_LIMIT_BYTES: usize = 255;
 
 /// The runner's own directories in front of a name, a directory's name, and the name.
 const PATH_LIMIT_BYTES: usize = 64 + 2 * (NAME_LIMIT_BYTES + 1);
@@ -54,20 +54,16 @@ impl Path {
         self.set(&[text])
     }
 
-    /// Holds a path of these components from now on.
+    /// Holds a path from now on, of which these are the parts.
     ///
     /// # Errors
     /// It is too long.
-    pub fn set(&mut self, components: &[&str]) -> Result<(), String> {
+    pub fn set(&mut self, parts: &[&str]) -> Result<(), String> {
         let mut length = 0;
-        for (number, component) in components.iter().enumerate() {
-            let bytes = component.as_bytes();
-            if length + bytes.len() + 2 > PATH_LIMIT_BYTES {
-                return Err(format!("a path of {PATH_LIMIT_BYTES} bytes or more: {}", components.join("/")));
-            }
-            if number > 0 {
-                self.0[length] = b'/';
-                length += 1;
+        for part in parts {
+            let bytes = part.as_bytes();
+            if length + bytes.len() + 1 > PATH_LIMIT_BYTES {
+                return Err(format!("a path of {PATH_LIMIT_BYTES} bytes or more: {}", parts.concat()));
             }
             self.0[length..length + bytes.len()].copy_from_slice(bytes);
             length += bytes.len();
@@ -129,7 +125,8 @@ impl Page {
 /// The byte that fills a page; `None` if there are several.
 #[must_use]
 pub fn uniform(page: &[u8; PAGE_BYTES]) -> Option<u8> {
-    (*page == [page[0]; PAGE_BYTES]).then_some(page[0])
+    // Each byte is like the next one: a comparison of memory that needs no second page.
+    (page[1..] == page[..PAGE_BYTES - 1]).then_some(page[0])
 }
 
 /// The numbers that an observation returns, one after the other.
@@ -281,6 +278,12 @@ impl Operation {
         self.set(Action::Steps(steps), arguments);
     }
 
+    /// Whether the operation is a function of the runner.
+    #[must_use]
+    pub fn is_of_steps(&self) -> bool {
+        matches!(self.action, Action::Steps(_))
+    }
+
     /// Where the kernel writes a status.
     #[must_use]
     pub fn stat_address(&self) -> u64 {
@@ -330,8 +333,8 @@ mod tests {
     #[test]
     fn paths_are_joined_and_refused_when_too_long() {
         let mut path = Path::default();
-        path.set(&["/w/12", "d0", "n1"]).unwrap();
-        assert!(path.0.starts_with(b"/w/12/d0/n1\0"));
+        path.set(&["/w/12.", "d0", "/", "n1"]).unwrap();
+        assert!(path.0.starts_with(b"/w/12.d0/n1\0"));
         path.set(&["a"]).unwrap();
         assert!(path.0.starts_with(b"a\0"));
         path.set_number(7);
@@ -339,7 +342,7 @@ mod tests {
         path.set_number(63);
         assert!(path.0.starts_with(b"63\0"));
         let long = "x".repeat(NAME_LIMIT_BYTES);
-        assert!(path.set(&["/w/123456789", &long, &long]).is_ok());
+        assert!(path.set(&["/w/123456789.", &long, "/", &long]).is_ok());
         assert!(path.set(&["/w", &long, &long, &long]).is_err());
     }
 

@@ -67,10 +67,10 @@ pub struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Maps `size_bytes` of physical memory at `address`, and gets at the doorbell.
+    /// Maps `size_bytes` of physical memory at `address`.
     ///
     /// # Errors
-    /// The kernel gives no access to the memory or to the port, or the region is too small.
+    /// The kernel gives no access to the memory, or the region is too small.
     pub fn map(address: u64, size_bytes: usize) -> io::Result<Self> {
         if size_bytes < REGION_BYTES {
             return Err(io::Error::other(format!("a region of {size_bytes} bytes: expected {REGION_BYTES}")));
@@ -91,10 +91,6 @@ impl Region {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: lets this process write to the serial port's registers; no memory is concerned.
-        if unsafe { libc::ioperm(libc::c_ulong::from(DOORBELL_PORT), 1, 1) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
         let mut region = Self { base: base.cast(), exports: 0 };
         region.word(Word::Magic).store(MAGIC, Ordering::Release);
         region.exports = region.word(Word::ExportsTaken).load(Ordering::Acquire);
@@ -111,18 +107,24 @@ impl Region {
         self.number(word as usize)
     }
 
-    /// Wakes the host.
-    fn ring(&self) {
-        // SAFETY: writes a byte to the serial port, which `map` was given access to.
+    /// Wakes the host. The task has access to the port only meanwhile: a task that has some pays for it at each return
+    /// from the kernel (`tss_update_io_bitmap`).
+    ///
+    /// # Errors
+    /// The kernel gives no access to the port.
+    fn ring(&self) -> io::Result<()> {
+        access_port(true)?;
+        // SAFETY: writes a byte to the serial port's register, which the task has access to.
         unsafe {
             core::arch::asm!("out dx, al", in("dx") DOORBELL_PORT, in("al") b'!', options(nostack, preserves_flags));
         }
+        access_port(false)
     }
 
     /// Hands a text to the host, and waits until it has taken it.
     ///
     /// # Errors
-    /// The text is larger than the region.
+    /// The text is larger than the region, or the kernel gives no access to the doorbell.
     pub fn export(&mut self, text: &[u8]) -> io::Result<()> {
         if text.len() > REGION_BYTES - HEADER_BYTES {
             return Err(io::Error::other(format!("{} bytes are more than the region holds", text.len())));
@@ -131,7 +133,7 @@ impl Region {
         unsafe { ptr::copy_nonoverlapping(text.as_ptr(), self.base.add(HEADER_BYTES), text.len()) };
         self.word(Word::ExportSize).store(text.len() as u64, Ordering::Release);
         self.word(Word::Stage).store(STAGE_EXPORTING, Ordering::Release);
-        self.ring();
+        self.ring()?;
         self.exports += 1;
         while self.word(Word::ExportsTaken).load(Ordering::Acquire) < self.exports {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -140,10 +142,13 @@ impl Region {
     }
 
     /// Tells the host that batches can come.
-    pub fn ready(&self) {
+    ///
+    /// # Errors
+    /// The kernel gives no access to the doorbell.
+    pub fn ready(&self) -> io::Result<()> {
         self.word(Word::Window).store(NO_WINDOW, Ordering::Release);
         self.word(Word::Stage).store(STAGE_READY, Ordering::Release);
-        self.ring();
+        self.ring()
     }
 
     /// Whether a batch waits.
@@ -180,7 +185,7 @@ impl Region {
     /// Hands over the results of the batch that waited, which is completed thereby.
     ///
     /// # Errors
-    /// The results are too large.
+    /// The results are too large, or the kernel gives no access to the doorbell.
     pub fn complete(&mut self, results: &[u8]) -> io::Result<()> {
         if results.len() > RESULTS_BYTES {
             return Err(io::Error::other(format!("results of {} bytes: at most {RESULTS_BYTES}", results.len())));
@@ -192,7 +197,15 @@ impl Region {
         self.number(9 + 2 * slot).store(results.len() as u64, Ordering::Release);
         self.word(Word::Window).store(NO_WINDOW, Ordering::Release);
         self.word(Word::Completed).fetch_add(1, Ordering::AcqRel);
-        self.ring();
-        Ok(())
+        self.ring()
+    }
+}
+
+/// Gives the task access to the doorbell's port, or takes it away.
+fn access_port(allowed: bool) -> io::Result<()> {
+    // SAFETY: lets this task write to a register of the serial port, or not; no memory is concerned.
+    match unsafe { libc::ioperm(libc::c_ulong::from(DOORBELL_PORT), 1, allowed.into()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

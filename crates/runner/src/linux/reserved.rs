@@ -15,7 +15,7 @@
 use std::fs;
 use std::io;
 
-use commutant_wire::value::Value;
+use commutant_wire::results::ResultsWriter;
 
 use super::access;
 use super::operation::PAGE_BYTES;
@@ -57,11 +57,18 @@ pub fn page(address: u64) -> Option<i64> {
 /// given the same.
 const PROCESS_SHIFT: u32 = 56;
 
-/// An address of a process as tests know it: the number of a page that they can name, else a value that the kernel picked.
-#[must_use]
-pub fn value(process: usize, address: u64) -> Value {
-    let picked = || Value::Opaque { sort: "Address".into(), id: address | (process as u64) << PROCESS_SHIFT };
-    page(address).map_or_else(picked, Value::Int)
+/// Writes an address of a process as tests know it: the number of a page that they can name, else a value that the kernel
+/// picked.
+pub fn write(process: usize, address: u64, results: &mut ResultsWriter) {
+    match page(address) {
+        Some(page) => results.number(page),
+        None => results.opaque("Address", identity(process, address)),
+    }
+}
+
+/// What tells an address that the kernel picked in a process from all others.
+fn identity(process: usize, address: u64) -> u64 {
+    address | (process as u64) << PROCESS_SHIFT
 }
 
 /// The address that has this identity in a process.
@@ -144,11 +151,11 @@ mod tests {
         assert_eq!(page(0x6000_0000_3fff), Some(3));
         assert_eq!(page(address(255).unwrap()), Some(255));
         assert!(address(256).is_err() && address(-1).is_err());
-        assert_eq!(value(1, address(3).unwrap()), Value::Int(3));
-        let (ours, theirs) = (value(0, BASE + SIZE_BYTES - 4096), value(1, BASE + SIZE_BYTES - 4096));
+        let last = BASE + SIZE_BYTES - 4096;
+        let (ours, theirs) = (identity(0, last), identity(1, last));
         assert_ne!(ours, theirs);
-        assert!(matches!(theirs, Value::Opaque { id, .. } if picked(1, id) == Ok(BASE + SIZE_BYTES - 4096)));
-        assert!(matches!(theirs, Value::Opaque { id, .. } if picked(0, id).is_err()));
+        assert_eq!((picked(0, ours), picked(1, theirs)), (Ok(last), Ok(last)));
+        assert!(picked(0, theirs).is_err());
         assert_eq!(page(BASE - 1), None);
         assert_eq!(page(BASE + SIZE_BYTES - 1), None);
     }

@@ -1,7 +1,7 @@
 //! The target: every window has directories of its own. Its processes start in a fresh, empty one, unless the window enters
 //! directories by itself, or finds no file by name at all.
 
-use commutant_wire::value::Value;
+use commutant_wire::results::ResultsWriter;
 
 use super::calls::{self, After, LinuxCall, Memory, Names};
 use super::leftovers::{COORDINATOR, Leftovers};
@@ -16,10 +16,6 @@ use crate::target::{Agents, Marks, Signature, Target};
 pub struct Linux {
     calls: Vec<&'static LinuxCall>,
     signatures: Vec<Signature>,
-    /// Absolute path of the directory that holds the directories of all windows.
-    root: String,
-    /// Number of the window.
-    window: u64,
     leftovers: Leftovers,
 }
 
@@ -30,9 +26,7 @@ impl Linux {
         Self {
             calls: calls::all().collect(),
             signatures: calls::all().map(|call| call.signature).collect(),
-            root: root.to_owned(),
-            window: 0,
-            leftovers: Leftovers::new(root, 0),
+            leftovers: Leftovers::new(root),
         }
     }
 }
@@ -61,22 +55,32 @@ impl Target for Linux {
         &self.signatures
     }
 
-    fn fresh(&mut self, crew: &mut Crew<Self>, agents: Agents, calls: &[usize]) -> Result<(), String> {
-        self.window += 1;
-        self.leftovers = Leftovers::new(&self.root, self.window);
-        let find_by = |names| calls.iter().any(|call| self.calls[*call].names == names);
-        if !find_by(Names::Relative) || find_by(Names::Enters) {
+    fn fresh(
+        &mut self,
+        crew: &mut Crew<Self>,
+        agents: Agents,
+        calls: impl Iterator<Item = usize>,
+    ) -> Result<(), String> {
+        self.leftovers.begin_window();
+        let (mut relative, mut enters) = (false, false);
+        for call in calls {
+            match self.calls[call].names {
+                Names::Own => {}
+                Names::Relative => relative = true,
+                Names::Enters => enters = true,
+            }
+        }
+        if !relative || enters {
             return Ok(());
         }
         self.leftovers.starting_directory();
-        let directory = self.leftovers.path("");
         let path = &mut crew.operation(COORDINATOR).paths[0];
-        path.set(&[&directory])?;
+        path.set(&[self.leftovers.prefix()])?;
         check("making a directory", system_call(libc::SYS_mkdir, [path.address(), 0o755]))?;
         for place in agents.iter() {
             // The path goes by the actor's operation: other processes do not share the coordinator's memory.
             let path = &mut crew.operation(place).paths[0];
-            path.set(&[&directory])?;
+            path.set(&[self.leftovers.prefix()])?;
             let address = path.address();
             check("entering the directory", call(crew, place, libc::SYS_chdir, [address]))?;
         }
@@ -108,18 +112,27 @@ impl Target for Linux {
         operation.execute(marks)
     }
 
-    fn finish(&mut self, crew: &mut Crew<Self>, place: Place, number: usize, result: i64) -> Result<Value, String> {
+    fn finish(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        number: usize,
+        result: i64,
+        results: &mut ResultsWriter,
+    ) -> Result<(), String> {
         let definition = self.calls[number];
-        let value = definition.decode(crew.operation(place), result);
+        definition.write(crew.operation(place), result, results);
+        if result < 0 && crew.operation(place).is_of_steps() {
+            self.leftovers.failed();
+        }
         if definition.memory == Memory::Process {
-            let fixed = crew.operation(place).arguments[3] & libc::MAP_FIXED as u64 != 0;
-            let picked = (!fixed && matches!(&value, Value::Opaque { .. })).then(|| result.cast_unsigned());
-            self.leftovers.mapped(place, picked);
+            let picks = definition.after == After::Remember && calls::memory::has_picked(crew.operation(place), result);
+            self.leftovers.mapped(place, picks.then_some(result.cast_unsigned()));
         }
         if definition.after == After::Close && result >= 0 {
             check("closing a descriptor", call(crew, place, libc::SYS_close, [result.cast_unsigned()]))?;
         }
-        Ok(value)
+        Ok(())
     }
 
     fn clean(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String> {

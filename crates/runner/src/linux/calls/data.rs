@@ -1,22 +1,25 @@
 //! Calls that move data, a page at a time, and `pipe`. The page that is read into or written from is the actor's own.
 
-use commutant_wire::value::Value;
+use commutant_wire::results::ResultsWriter;
 
 use super::super::held::test_descriptor;
 use super::super::leftovers::Leftovers;
 use super::super::operation::{Operation, PAGE_BYTES};
-use super::{LinuxCall, byte, content, offset, pages};
+use super::{LinuxCall, byte, content, offset, page_count, pages};
 use crate::arguments::Arguments;
 
 pub(super) const CALLS: &[LinuxCall] = &[
-    LinuxCall::new("pipe", &[], pipe, |operation, _| {
-        let [read_end, write_end] = operation.numbers.map(|number| Value::Int(number.into()));
-        Value::Struct(vec![("read_end".into(), read_end), ("write_end".into(), write_end)])
+    LinuxCall::new("pipe", &[], pipe, |operation, _, results| {
+        results.structure(2);
+        for (name, number) in ["read_end", "write_end"].into_iter().zip(operation.numbers) {
+            results.field(name);
+            results.number(number.into());
+        }
     }),
     LinuxCall::new("read", &["fd"], read, what_was_read),
-    LinuxCall::new("write", &["fd", "data"], write, |_, raw| pages(raw)),
+    LinuxCall::new("write", &["fd", "data"], write, page_count),
     LinuxCall::new("pread", &["fd", "page"], pread, what_was_read),
-    LinuxCall::new("pwrite", &["fd", "page", "data"], pwrite, |_, raw| pages(raw)),
+    LinuxCall::new("pwrite", &["fd", "page", "data"], pwrite, page_count),
 ];
 
 const COUNT: u64 = PAGE_BYTES as u64;
@@ -54,7 +57,10 @@ fn pwrite(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftover
 }
 
 /// How many pages, and what they hold; nothing reads like a page of zeros.
-fn what_was_read(operation: &Operation, raw: i64) -> Value {
-    let data = if raw == 0 { 0 } else { content(operation.page.uniform()) };
-    Value::Struct(vec![("pages".into(), pages(raw)), ("data".into(), Value::Int(data))])
+fn what_was_read(operation: &Operation, raw: i64, results: &mut ResultsWriter) {
+    results.structure(2);
+    results.field("pages");
+    pages(raw, results);
+    results.field("data");
+    results.number(if raw == 0 { 0 } else { content(operation.page.uniform()) });
 }

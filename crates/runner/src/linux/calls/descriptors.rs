@@ -3,12 +3,12 @@
 use super::super::held::test_descriptor;
 use super::super::leftovers::Leftovers;
 use super::super::operation::Operation;
-use super::{LinuxCall, offset, pages, status, success};
+use super::{LinuxCall, offset, page_count, status, success};
 use crate::arguments::Arguments;
 
 pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new("fstat", &["fd"], fstat, status),
-    LinuxCall::new("lseek", &["fd", "offset", "whence"], lseek, |_, raw| pages(raw)),
+    LinuxCall::new("lseek", &["fd", "offset", "whence"], lseek, page_count),
     LinuxCall::new("close", &["fd"], close, success),
 ];
 

@@ -4,7 +4,7 @@ use super::super::held::test_descriptor;
 use super::super::leftovers::Leftovers;
 use super::super::operation::{Action, Operation, PAGE_BYTES};
 use super::super::reserved;
-use super::{LinuxCall, byte, flag, number, offset, success};
+use super::{After, LinuxCall, byte, flag, number, offset, success};
 use crate::arguments::{Arguments, Number};
 
 pub(super) const CALLS: &[LinuxCall] = &[
@@ -12,9 +12,10 @@ pub(super) const CALLS: &[LinuxCall] = &[
         "mmap",
         &["fixed", "address", "anonymous", "shared", "writable", "fd", "page"],
         mmap,
-        |operation, raw| reserved::value(operation.process, raw.cast_unsigned()),
+        |operation, raw, results| reserved::write(operation.process, raw.cast_unsigned(), results),
     )
-    .of_memory(),
+    .of_memory()
+    .then(After::Remember),
     LinuxCall::new("munmap", &["address"], munmap, success).of_memory(),
     LinuxCall::new("mprotect", &["address", "writable"], mprotect, success).of_memory(),
     LinuxCall::new("memread", &["address"], memread, number).of_memory(),
@@ -29,6 +30,12 @@ pub(super) fn address(operation: &Operation, arguments: &Arguments<'_>, paramete
         Number::Given(page) => reserved::address(page),
         Number::Chosen(identity) => reserved::picked(operation.process, identity),
     }
+}
+
+/// Whether the address that `mmap` returned was the kernel's choice, and not by chance a page that tests can name.
+pub fn has_picked(operation: &Operation, result: i64) -> bool {
+    let fixed = operation.arguments[3] & libc::MAP_FIXED as u64 != 0;
+    !fixed && result >= 0 && reserved::page(result.cast_unsigned()).is_none()
 }
 
 /// Protection of memory that can be read, and perhaps written.

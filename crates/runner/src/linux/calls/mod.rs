@@ -16,13 +16,13 @@ macro_rules! step {
 
 mod data;
 mod descriptors;
-mod memory;
+pub(super) mod memory;
 mod names;
 mod observation;
 mod planted;
 mod setup;
 
-use commutant_wire::value::Value;
+use commutant_wire::results::ResultsWriter;
 
 use super::leftovers::Leftovers;
 use super::operation::{Operation, Outcome, PAGE_BYTES};
@@ -36,6 +36,8 @@ pub enum After {
     Nothing,
     /// The descriptor that the call returned is closed.
     Close,
+    /// The address that the kernel picked is remembered.
+    Remember,
 }
 
 /// Whose memory a call concerns.
@@ -61,6 +63,9 @@ pub enum Names {
 /// Fills in an operation, and notes what has to be cleaned up later.
 type Prepare = fn(&mut Operation, &Arguments<'_>, &mut Leftovers) -> Result<(), String>;
 
+/// Writes the result of a call that neither failed with an error number nor ended with a signal: one value.
+type WriteResult = fn(&Operation, i64, &mut ResultsWriter);
+
 /// One call.
 pub struct LinuxCall {
     /// Name and parameters, as in the interface.
@@ -71,8 +76,8 @@ pub struct LinuxCall {
     pub names: Names,
     /// Fills in the operation.
     pub prepare: Prepare,
-    /// The result of a call that neither failed with an error number nor ended with a signal.
-    pub result: fn(&Operation, i64) -> Value,
+    /// Writes the result.
+    pub result: WriteResult,
     /// What is to be done after the window.
     pub after: After,
 }
@@ -82,7 +87,7 @@ impl LinuxCall {
         name: &'static str,
         parameters: &'static [&'static str],
         prepare: Prepare,
-        result: fn(&Operation, i64) -> Value,
+        result: WriteResult,
     ) -> Self {
         let signature = Signature { name, parameters };
         Self { signature, memory: Memory::Own, names: Names::Own, prepare, result, after: After::Nothing }
@@ -103,13 +108,12 @@ impl LinuxCall {
         self
     }
 
-    /// What came back as the call's result.
-    #[must_use]
-    pub fn decode(&self, operation: &Operation, raw: i64) -> Value {
+    /// Writes what came back as the call's result.
+    pub fn write(&self, operation: &Operation, raw: i64, results: &mut ResultsWriter) {
         match Outcome::of(raw) {
-            Outcome::Returned(number) => (self.result)(operation, number),
-            Outcome::Failed(number) => Value::Errno(number),
-            Outcome::Signalled(number) => Value::Signal(number),
+            Outcome::Returned(number) => (self.result)(operation, number, results),
+            Outcome::Failed(number) => results.errno(number),
+            Outcome::Signalled(number) => results.signal(number),
         }
     }
 }
@@ -125,18 +129,28 @@ const CWD: u64 = libc::AT_FDCWD as u64;
 const PAGE: i64 = PAGE_BYTES as i64;
 
 /// The result of a call without one.
-fn nothing(_: &Operation, _: i64) -> Value {
-    Value::Null
+fn nothing(_: &Operation, _: i64, results: &mut ResultsWriter) {
+    results.null();
 }
 
 /// The result of a call that only succeeds.
-fn success(_: &Operation, _: i64) -> Value {
-    Value::Int(0)
+fn success(_: &Operation, _: i64, results: &mut ResultsWriter) {
+    results.number(0);
 }
 
 /// The number that came back.
-fn number(_: &Operation, raw: i64) -> Value {
-    Value::Int(raw)
+fn number(_: &Operation, raw: i64, results: &mut ResultsWriter) {
+    results.number(raw);
+}
+
+/// The bytes that came back, in pages.
+fn page_count(_: &Operation, raw: i64, results: &mut ResultsWriter) {
+    pages(raw, results);
+}
+
+/// The file or pipe whose status the call has found.
+fn identity(operation: &Operation, _: i64, results: &mut ResultsWriter) {
+    Status::of(operation.stat()).number(results);
 }
 
 /// What fills a page: its byte, or -1 if there are several.
@@ -145,8 +159,8 @@ fn content(byte: Option<u8>) -> i64 {
 }
 
 /// A size or an offset, in pages; a text that equals none if it is no whole number of them.
-fn pages(bytes: i64) -> Value {
-    if bytes % PAGE == 0 { Value::Int(bytes / PAGE) } else { Value::Text(format!("{bytes} bytes").into()) }
+fn pages(bytes: i64, results: &mut ResultsWriter) {
+    if bytes % PAGE == 0 { results.number(bytes / PAGE) } else { results.text(&format!("{bytes} bytes")) }
 }
 
 /// An offset in bytes, from an argument in pages.
@@ -201,29 +215,33 @@ impl Status {
     }
 
     /// What tells the file or pipe from all others. Pipes are numbered by a file system of their own.
-    fn number(self) -> Value {
+    fn number(self, results: &mut ResultsWriter) {
         const OF_PIPES: u64 = 1 << 63;
         let kind = if self.pipe { OF_PIPES } else { 0 };
-        Value::Opaque { sort: "Inum".into(), id: self.inode.cast_unsigned() | kind }
+        results.opaque("Inum", self.inode.cast_unsigned() | kind);
     }
 
     /// The result; without times where only the caller's own observation has changed them.
-    fn value(self, times: bool) -> Value {
-        let time = |nanoseconds| if times { Value::Time(nanoseconds) } else { Value::Null };
-        Value::Struct(vec![
-            ("ino".into(), self.number()),
-            ("pipe".into(), Value::Bool(self.pipe)),
-            ("nlink".into(), Value::Int(self.link_count)),
-            ("size".into(), pages(self.size_bytes)),
-            ("mtime".into(), time(self.mtime_ns)),
-            ("ctime".into(), time(self.ctime_ns)),
-        ])
+    fn write(self, times: bool, results: &mut ResultsWriter) {
+        results.structure(6);
+        results.field("ino");
+        self.number(results);
+        results.field("pipe");
+        results.flag(self.pipe);
+        results.field("nlink");
+        results.number(self.link_count);
+        results.field("size");
+        pages(self.size_bytes, results);
+        for (name, nanoseconds) in [("mtime", self.mtime_ns), ("ctime", self.ctime_ns)] {
+            results.field(name);
+            if times { results.time(nanoseconds) } else { results.null() }
+        }
     }
 }
 
 /// The result of `stat` and its kin.
-fn status(operation: &Operation, _: i64) -> Value {
-    Status::of(operation.stat()).value(true)
+fn status(operation: &Operation, _: i64, results: &mut ResultsWriter) {
+    Status::of(operation.stat()).write(true, results);
 }
 
 #[cfg(test)]
@@ -241,8 +259,13 @@ mod tests {
 
     #[test]
     fn what_is_no_whole_page_equals_nothing() {
-        assert_eq!(pages(8192), Value::Int(2));
-        assert_eq!(pages(8193), Value::Text("8193 bytes".into()));
+        let mut results = ResultsWriter::start(Vec::new(), 0);
+        let mut written = |bytes| {
+            let place = results.place();
+            pages(bytes, &mut results);
+            results.value_at(place).unwrap().to_string()
+        };
+        assert_eq!((written(8192), written(8193)), ("2".to_owned(), "\"8193 bytes\"".to_owned()));
         assert_eq!((content(Some(7)), content(None)), (7, -1));
     }
 }

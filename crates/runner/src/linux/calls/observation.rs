@@ -2,12 +2,14 @@
 //! or its memory, each in one go. What an actor finds is written to its operation's report, number by number, and read
 //! from there in the same order.
 
-use commutant_wire::value::Value;
+use std::ops::Range;
+
+use commutant_wire::results::ResultsWriter;
 
 use super::super::access;
 use super::super::held;
 use super::super::leftovers::Leftovers;
-use super::super::operation::{Operation, PAGE_BYTES, Path, Report, check_name, uniform};
+use super::super::operation::{NAME_LIMIT_BYTES, Operation, PAGE_BYTES, Path, Report, check_name, uniform};
 use super::super::reserved;
 use super::super::system_call::system_call;
 use super::{CWD, LinuxCall, PAGE, Status, byte, content};
@@ -15,39 +17,64 @@ use crate::arguments::Arguments;
 use crate::target::Marks;
 
 pub(super) const CALLS: &[LinuxCall] = &[
-    LinuxCall::new("peek_directory", &["directory", "times"], peek_directory, |operation, _| {
-        let times = operation.arguments[0] != 0;
-        let mut entries = read(operation, |numbers| entry(numbers, times));
-        // Each is a structure that begins with its name, and names differ.
-        entries.sort_by_key(ToString::to_string);
-        Value::Seq(entries)
+    LinuxCall::new("peek_directory", &["directory", "times"], peek_directory, |operation, _, results| {
+        write_directory(operation, operation.arguments[0] != 0, results);
     }),
-    LinuxCall::new("peek_descriptors", &["times"], peek_descriptors, |operation, _| {
+    LinuxCall::new("peek_descriptors", &["times"], peek_descriptors, |operation, _, results| {
         let times = operation.arguments[0] != 0;
-        Value::Seq(read(operation, |numbers| descriptor(numbers, times)))
+        write(operation, results, |numbers, results| descriptor(numbers, times, results));
     }),
-    LinuxCall::new("peek_memory", &[], peek_memory, |operation, _| {
-        Value::Seq(read(operation, |numbers| mapped_page(numbers, operation.process)))
+    LinuxCall::new("peek_memory", &[], peek_memory, |operation, _, results| {
+        write(operation, results, |numbers, results| mapped_page(numbers, operation.process, results));
     })
     .of_memory(),
-    LinuxCall::new("probe_memory", &["first"], probe_memory, |operation, _| {
-        Value::Seq(read(operation, |numbers| signal(next(numbers))))
+    LinuxCall::new("probe_memory", &["first"], probe_memory, |operation, _, results| {
+        write(operation, results, |numbers, results| signal(next(numbers), results));
     })
     .of_memory(),
 ];
 
 type Numbers<'a> = std::slice::Iter<'a, i64>;
 
-/// Reads the report item by item. A report that was too long reads like an observation of nothing but a text.
-fn read(operation: &Operation, mut item: impl FnMut(&mut Numbers<'_>) -> Value) -> Vec<Value> {
-    let Some(numbers) = operation.report.numbers() else {
-        return vec![Value::Text("more than the runner can report".into())];
-    };
-    let (mut numbers, mut items) = (numbers.iter(), Vec::new());
+/// Writes the report, a sequence of items.
+fn write(operation: &Operation, results: &mut ResultsWriter, item: impl Fn(&mut Numbers<'_>, &mut ResultsWriter)) {
+    let Some(numbers) = operation.report.numbers() else { return write_too_long(results) };
+    let (mut numbers, mut items) = (numbers.iter(), results.sequence());
     while !numbers.as_slice().is_empty() {
-        items.push(item(&mut numbers));
+        items.next();
+        item(&mut numbers, results);
     }
-    items
+    results.end_sequence(items);
+}
+
+/// A report that was too long reads like an observation of nothing but a text.
+fn write_too_long(results: &mut ResultsWriter) {
+    let mut items = results.sequence();
+    items.next();
+    results.text("more than the runner can report");
+    results.end_sequence(items);
+}
+
+/// Writes the report of a directory, by the names of its entries.
+fn write_directory(operation: &Operation, times: bool, results: &mut ResultsWriter) {
+    let Some(numbers) = operation.report.numbers() else { return write_too_long(results) };
+    let mut entries: Vec<(&[i64], Numbers<'_>)> = Vec::new();
+    let mut rest = numbers.iter();
+    while !rest.as_slice().is_empty() {
+        let name = name(&mut rest);
+        entries.push((name, rest.clone()));
+        read_status(&mut rest);
+        for _ in 0..next(&mut rest) {
+            next(&mut rest);
+        }
+    }
+    entries.sort_unstable_by_key(|(name, _)| *name);
+    let mut items = results.sequence();
+    for (name, mut others) in entries {
+        items.next();
+        entry(name, &mut others, times, results);
+    }
+    results.end_sequence(items);
 }
 
 fn next(numbers: &mut Numbers<'_>) -> i64 {
@@ -55,9 +82,13 @@ fn next(numbers: &mut Numbers<'_>) -> i64 {
 }
 
 /// Contents, written as their count and their pages.
-fn contents(numbers: &mut Numbers<'_>) -> Value {
-    let count = next(numbers);
-    Value::Seq((0..count).map(|_| Value::Int(next(numbers))).collect())
+fn contents(numbers: &mut Numbers<'_>, results: &mut ResultsWriter) {
+    let mut items = results.sequence();
+    for _ in 0..next(numbers) {
+        items.next();
+        results.number(next(numbers));
+    }
+    results.end_sequence(items);
 }
 
 /// Starts to write contents: `end_contents` is told the place that comes back.
@@ -101,17 +132,15 @@ fn push_file(operation: &mut Operation, descriptor: u64, size_bytes: i64) -> i64
     0
 }
 
-/// The name of a directory entry as `getdents64` writes it: zero-terminated, behind inode number (8 bytes), offset (8),
-/// length of the record (2) and type (1).
-fn records(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// Where the name of the directory entry at a place stands, and where the next entry is, in a list as `getdents64` writes
+/// it. The name is zero-terminated, behind inode number (8 bytes), offset (8), length of the record (2) and type (1).
+fn record(list: &[u8], start: usize) -> Option<(Range<usize>, usize)> {
     const NAME_AT: usize = 19;
-    let mut rest = list;
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_le_bytes([*rest.get(16)?, *rest.get(17)?]));
-        let (record, others) = rest.split_at_checked(length)?;
-        rest = others;
-        record.get(NAME_AT..)?.split_inclusive(|byte| *byte == 0).next()
-    })
+    let rest = list.get(start..)?;
+    let length = usize::from(u16::from_le_bytes([*rest.get(16)?, *rest.get(17)?]));
+    let name = rest.get(NAME_AT..length)?;
+    let end = name.iter().position(|byte| *byte == 0)?;
+    Some((start + NAME_AT..start + NAME_AT + end, start + length))
 }
 
 fn peek_directory(
@@ -121,7 +150,7 @@ fn peek_directory(
 ) -> Result<(), String> {
     let directory = arguments.text(0)?;
     check_name(directory)?;
-    operation.paths[0].set(&[&leftovers.path(directory)])?;
+    operation.paths[0].set(&[leftovers.prefix(), directory])?;
     operation.steps(list_directory, [arguments.flag(1)?.into()]);
     Ok(())
 }
@@ -147,21 +176,25 @@ fn list_open_directory(operation: &mut Operation, directory: u64) -> i64 {
         if size == 0 {
             return 0;
         }
-        let list = *operation.list.bytes();
-        for name in records(&list[..size]).filter(|name| !matches!(*name, b".\0" | b"..\0")) {
-            step!(push_entry(operation, directory, name));
+        let mut start = 0;
+        while let Some((name, next)) = record(&operation.list.bytes()[..size], start) {
+            if !matches!(&operation.list.bytes()[name.clone()], b"." | b"..") {
+                step!(push_entry(operation, directory, name));
+            }
+            start = next;
         }
     }
 }
 
-fn push_entry(operation: &mut Operation, directory: u64, name: &[u8]) -> i64 {
-    let text = &name[..name.len() - 1];
-    operation.report.push(i64::try_from(text.len()).unwrap_or_default());
-    for byte in text {
-        operation.report.push(i64::from(*byte));
+/// Writes the directory's entry whose name stands at that place of the list.
+fn push_entry(operation: &mut Operation, directory: u64, name: Range<usize>) -> i64 {
+    let address = operation.list.address() + name.start as u64;
+    operation.report.push(name.len() as i64);
+    for place in name {
+        operation.report.push(operation.list.bytes()[place].into());
     }
     let flags = libc::O_RDONLY as u64;
-    let file = step!(system_call(libc::SYS_openat, [directory, name.as_ptr() as u64, flags])).cast_unsigned();
+    let file = step!(system_call(libc::SYS_openat, [directory, address, flags])).cast_unsigned();
     step!(system_call(libc::SYS_fstat, [file, operation.stat_address()]));
     let status = Status::of(operation.stat());
     push_status(&mut operation.report, status);
@@ -170,16 +203,26 @@ fn push_entry(operation: &mut Operation, directory: u64, name: &[u8]) -> i64 {
     result
 }
 
-fn entry(numbers: &mut Numbers<'_>, times: bool) -> Value {
-    let length = next(numbers);
-    let name: Vec<u8> = (0..length).map(|_| u8::try_from(next(numbers)).unwrap_or_default()).collect();
-    let name = String::from_utf8_lossy(&name).into_owned();
-    let stat = read_status(numbers).value(times);
-    Value::Struct(vec![
-        ("name".into(), Value::Text(name.into())),
-        ("stat".into(), stat),
-        ("contents".into(), contents(numbers)),
-    ])
+/// A name, written as its length and its bytes.
+fn name<'a>(numbers: &mut Numbers<'a>) -> &'a [i64] {
+    let length = usize::try_from(next(numbers)).unwrap_or_default();
+    let (name, rest) = numbers.as_slice().split_at_checked(length).unwrap_or_default();
+    *numbers = rest.iter();
+    name
+}
+
+fn entry(name: &[i64], numbers: &mut Numbers<'_>, times: bool, results: &mut ResultsWriter) {
+    let mut bytes = [0; NAME_LIMIT_BYTES];
+    for (byte, number) in bytes.iter_mut().zip(name) {
+        *byte = u8::try_from(*number).unwrap_or_default();
+    }
+    results.structure(3);
+    results.field("name");
+    results.text(&String::from_utf8_lossy(&bytes[..name.len().min(NAME_LIMIT_BYTES)]));
+    results.field("stat");
+    read_status(numbers).write(times, results);
+    results.field("contents");
+    contents(numbers, results);
 }
 
 /// Asks `poll` about all descriptors that may be open at once: it tells which are closed, and whose other end is.
@@ -267,39 +310,49 @@ fn push_pipe(operation: &mut Operation, read_end: u64) -> i64 {
     0
 }
 
-fn descriptor(numbers: &mut Numbers<'_>, times: bool) -> Value {
-    let flag = |numbers: &mut Numbers<'_>| Value::Bool(next(numbers) != 0);
-    Value::Struct(vec![
-        ("fd".into(), Value::Int(next(numbers))),
-        ("stat".into(), read_status(numbers).value(times)),
-        ("write_end".into(), flag(numbers)),
-        ("peer_open".into(), flag(numbers)),
-        ("offset".into(), super::pages(next(numbers))),
-        ("readable".into(), flag(numbers)),
-        ("writable".into(), flag(numbers)),
-        ("contents".into(), contents(numbers)),
-    ])
+fn descriptor(numbers: &mut Numbers<'_>, times: bool, results: &mut ResultsWriter) {
+    results.structure(8);
+    results.field("fd");
+    results.number(next(numbers));
+    results.field("stat");
+    read_status(numbers).write(times, results);
+    for name in ["write_end", "peer_open"] {
+        results.field(name);
+        results.flag(next(numbers) != 0);
+    }
+    results.field("offset");
+    super::pages(next(numbers), results);
+    for name in ["readable", "writable"] {
+        results.field(name);
+        results.flag(next(numbers) != 0);
+    }
+    results.field("contents");
+    contents(numbers, results);
 }
 
 /// Lists the pages that the process may have mapped: their number.
 fn list_pages(operation: &mut Operation, leftovers: &Leftovers) -> Result<u64, String> {
-    let pages = leftovers.pages();
-    let room = operation.list.words_mut().get_mut(..pages.len());
-    room.ok_or_else(|| format!("{} mapped pages: more than the runner can list", pages.len()))?.copy_from_slice(&pages);
-    Ok(pages.len() as u64)
+    let mut count = 0;
+    for page in leftovers.pages() {
+        let room = operation.list.words_mut().get_mut(count);
+        *room.ok_or_else(|| format!("{} mapped pages: more than the runner can list", count + 1))? = page;
+        count += 1;
+    }
+    Ok(count as u64)
 }
 
 /// The addresses of the list that are mapped, each with its number among them.
 fn for_each_mapped(operation: &mut Operation, mut visit: impl FnMut(&mut Report, u64, u64)) -> i64 {
     operation.report.clear();
-    let (mut count, list) = (0, *operation.list.words_mut());
-    for address in &list[..usize::try_from(operation.arguments[0]).unwrap_or_default()] {
+    let mut count = 0;
+    for place in 0..usize::try_from(operation.arguments[0]).unwrap_or_default() {
+        let address = operation.list.words_mut()[place];
         // Starts nothing without a file to write back: the cheapest call that tells what is not mapped (ENOMEM).
-        match system_call(libc::SYS_msync, [*address, PAGE_BYTES as u64, libc::MS_ASYNC as u64]) {
+        match system_call(libc::SYS_msync, [address, PAGE_BYTES as u64, libc::MS_ASYNC as u64]) {
             result if result == -i64::from(libc::ENOMEM) => {}
             result => {
                 step!(result);
-                visit(&mut operation.report, *address, count);
+                visit(&mut operation.report, address, count);
                 count += 1;
             }
         }
@@ -327,18 +380,20 @@ fn peek_memory(operation: &mut Operation, _: &Arguments<'_>, leftovers: &mut Lef
     Ok(())
 }
 
-fn mapped_page(numbers: &mut Numbers<'_>, process: usize) -> Value {
-    let address = reserved::value(process, next(numbers).cast_unsigned());
-    let (raised, found) = (signal(next(numbers)), next(numbers));
-    let content = if raised == Value::Null { Value::Int(found) } else { raised };
-    Value::Struct(vec![("address".into(), address), ("content".into(), content)])
+fn mapped_page(numbers: &mut Numbers<'_>, process: usize, results: &mut ResultsWriter) {
+    results.structure(2);
+    results.field("address");
+    reserved::write(process, next(numbers).cast_unsigned(), results);
+    results.field("content");
+    let (raised, found) = (next(numbers), next(numbers));
+    if raised == 0 { results.number(found) } else { signal(raised, results) }
 }
 
 /// A signal; nothing for 0.
-fn signal(number: i64) -> Value {
+fn signal(number: i64, results: &mut ResultsWriter) {
     match u8::try_from(number) {
-        Ok(0) => Value::Null,
-        number => Value::Signal(number.unwrap_or_default()),
+        Ok(0) => results.null(),
+        number => results.signal(number.unwrap_or_default()),
     }
 }
 
@@ -371,8 +426,37 @@ mod tests {
             list[start + 16..start + 18].copy_from_slice(&(length as u16).to_le_bytes());
             list[start + 19..start + 19 + name.len()].copy_from_slice(name.as_bytes());
         }
-        assert_eq!(records(&list).collect::<Vec<_>>(), [&b"a\0"[..], b"..\0", b"longer\0"]);
-        assert_eq!(records(&list[..10]).count(), 0);
+        let mut start = 0;
+        let names = std::iter::from_fn(|| {
+            let (name, next) = record(&list, start)?;
+            start = next;
+            Some(&list[name])
+        });
+        assert_eq!(names.collect::<Vec<_>>(), [&b"a"[..], b"..", b"longer"]);
+        assert_eq!(record(&list[..10], 0), None);
+    }
+
+    /// What a function writes, as people read it.
+    fn written(write: impl FnOnce(&mut ResultsWriter)) -> String {
+        let mut results = ResultsWriter::start(Vec::new(), 0);
+        let place = results.place();
+        write(&mut results);
+        results.value_at(place).unwrap().to_string()
+    }
+
+    #[test]
+    fn entries_stand_by_their_names() {
+        let mut operation = Operation::default();
+        for name in ["n1", "m", "n", "n10"] {
+            operation.report.push(name.len() as i64);
+            for number in name.bytes().map(i64::from).chain([4096; 6]).chain([2, 5, 6]) {
+                operation.report.push(number);
+            }
+        }
+        let text = written(|results| write_directory(&operation, false, results));
+        let names: Vec<&str> = text.split("name: ").skip(1).map(|rest| rest.split(',').next().unwrap()).collect();
+        assert_eq!(names, ["\"m\"", "\"n\"", "\"n1\"", "\"n10\""]);
+        assert_eq!(text.matches("contents: [5, 6]").count(), 4);
     }
 
     #[test]
@@ -381,6 +465,8 @@ mod tests {
         while operation.report.numbers().is_some() {
             operation.report.push(0);
         }
-        assert!(matches!(read(&operation, |numbers| Value::Int(next(numbers)))[..], [Value::Text(_)]));
+        let listed = written(|results| write(&operation, results, |numbers, results| results.number(next(numbers))));
+        assert_eq!(listed, "[\"more than the runner can report\"]");
+        assert_eq!(written(|results| write_directory(&operation, false, results)), listed);
     }
 }

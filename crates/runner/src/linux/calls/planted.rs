@@ -1,7 +1,5 @@
 //! The call of the self-test that no interface has; its others are those of set-ups (pipes) and of names.
 
-use commutant_wire::value::Value;
-
 use super::LinuxCall;
 
 pub(super) const CALLS: &[LinuxCall] = &[LinuxCall::new(
@@ -11,5 +9,5 @@ pub(super) const CALLS: &[LinuxCall] = &[LinuxCall::new(
         operation.call(libc::SYS_getppid, []);
         Ok(())
     },
-    |_, raw| Value::Opaque { sort: "Pid".into(), id: raw.cast_unsigned() },
+    |_, raw, results| results.opaque("Pid", raw.cast_unsigned()),
 )];

@@ -11,16 +11,16 @@ use super::super::leftovers::Leftovers;
 use super::super::operation::{Operation, PAGE_BYTES, Path, check_name};
 use super::super::system_call::system_call;
 use super::memory::{LENGTH, address, protection};
-use super::{CWD, LinuxCall, Names, Status, access_mode, byte, nothing, offset};
+use super::{CWD, LinuxCall, Names, access_mode, byte, identity, nothing, offset};
 use crate::arguments::Arguments;
 
 pub(super) const CALLS: &[LinuxCall] = &[
-    LinuxCall::new("make_file", &["file", "length"], make_file, |operation, _| Status::of(operation.stat()).number()),
+    LinuxCall::new("make_file", &["file", "length"], make_file, identity),
     LinuxCall::new("fill_page", &["file", "page", "data"], fill_page, nothing),
     LinuxCall::new("name_file", &["file", "directory", "name"], name_file, nothing),
     LinuxCall::new("enter_directory", &["directory"], enter_directory, nothing).by(Names::Enters),
     LinuxCall::new("open_file", &["fd", "file", "readable", "writable", "offset"], open_file, nothing),
-    LinuxCall::new("make_pipe", &["pipe"], make_pipe, |operation, _| Status::of(operation.stat()).number()),
+    LinuxCall::new("make_pipe", &["pipe"], make_pipe, identity),
     LinuxCall::new("fill_pipe", &["pipe", "data"], fill_pipe, nothing),
     LinuxCall::new("open_pipe", &["fd", "pipe", "write_end"], open_pipe, nothing),
     LinuxCall::new("map_file", &["address", "file", "page", "shared", "writable", "may_write"], map_file, nothing)
@@ -36,7 +36,8 @@ static NEEDS_NAMES: AtomicBool = AtomicBool::new(false);
 
 /// The path of the name that a set-up's file has where it needs one.
 fn name_of_held(path: &mut Path, leftovers: &Leftovers, file: u64) -> Result<(), String> {
-    path.set(&[leftovers.root(), &format!("held.{file}")])
+    let digits = [b'0' + (file / 10 % 10) as u8, b'0' + (file % 10) as u8];
+    path.set(&[leftovers.root(), "/held.", std::str::from_utf8(&digits).unwrap_or_default()])
 }
 
 /// Opens a new file, without a name if the file system has such.
@@ -56,8 +57,8 @@ fn open_new(operation: &Operation) -> i64 {
 }
 
 fn make_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
-    leftovers.descriptors();
     let held = held::file(arguments.number(0)?)?;
+    leftovers.holds(held);
     operation.paths[0].set(&[leftovers.root()])?;
     name_of_held(&mut operation.paths[1], leftovers, held)?;
     operation.steps(
@@ -98,9 +99,8 @@ fn name_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
     let is_new = leftovers.directory(directory)?;
     leftovers.name(name);
     check_name(name)?;
-    let path = leftovers.path(directory);
-    operation.paths[0].set(&[&path])?;
-    operation.paths[1].set(&[&path, name])?;
+    operation.paths[0].set(&[leftovers.prefix(), directory])?;
+    operation.paths[1].set(&[leftovers.prefix(), directory, "/", name])?;
     operation.steps(
         |operation| {
             let [held, is_new, ..] = operation.arguments;
@@ -123,7 +123,7 @@ fn enter_directory(
 ) -> Result<(), String> {
     let directory = arguments.text(0)?;
     let is_new = leftovers.directory(directory)?;
-    operation.paths[0].set(&[&leftovers.path(directory)])?;
+    operation.paths[0].set(&[leftovers.prefix(), directory])?;
     operation.steps(
         |operation| {
             let path = operation.paths[0].address();
@@ -164,7 +164,8 @@ fn open_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
 }
 
 fn make_pipe(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
-    leftovers.descriptors();
+    let ends = held::pipe(arguments.number(0)?)?;
+    ends.into_iter().for_each(|end| leftovers.holds(end));
     operation.steps(
         |operation| {
             let [read_end, write_end, ..] = operation.arguments;
@@ -175,7 +176,7 @@ fn make_pipe(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
             }
             system_call(libc::SYS_fstat, [read_end, operation.stat_address()])
         },
-        held::pipe(arguments.number(0)?)?,
+        ends,
     );
     Ok(())
 }
@@ -209,7 +210,6 @@ fn open_pipe(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &m
 }
 
 fn map_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
-    leftovers.descriptors();
     leftovers.page(arguments.number(0)?);
     operation.paths[0].set_number(held::file(arguments.number(1)?)?);
     let kind = if arguments.flag(3)? { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
@@ -235,6 +235,7 @@ fn map_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mu
 
 fn forget_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
     let held = held::file(arguments.number(0)?)?;
+    leftovers.lets_go(held);
     name_of_held(&mut operation.paths[0], leftovers, held)?;
     operation.steps(
         |operation| {
@@ -251,8 +252,13 @@ fn forget_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: 
     Ok(())
 }
 
-fn forget_pipe(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+fn forget_pipe(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: &mut Leftovers) -> Result<(), String> {
     let [read_end, write_end] = held::pipe(arguments.number(0)?)?;
+    for (end, parameter) in [(read_end, 1), (write_end, 2)] {
+        if !arguments.flag(parameter)? {
+            leftovers.lets_go(end);
+        }
+    }
     operation.steps(
         |operation| {
             let [read_end, write_end, readers_stay, writers_stay, ..] = operation.arguments;
