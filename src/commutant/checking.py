@@ -19,15 +19,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import cache
 from pathlib import Path
 
 from commutant import __version__
+from commutant.collector import paused_collector
 from commutant.collisions import ask_other_seeds
 from commutant.errors import CommutantError, UsageError
 from commutant.mtrace.campaign import Campaign, Progress
-from commutant.mtrace.summary import Tally
 from commutant.mtrace.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
+from commutant.once import Once
 from commutant.rundir import (
     FINDINGS_FILE,
     REPORT_FILE,
@@ -35,6 +36,7 @@ from commutant.rundir import (
     Run,
     RunInfo,
     RunWriter,
+    TimedVerdict,
     hash_of_tests,
     load_run,
     new_directory,
@@ -43,7 +45,7 @@ from commutant.rundir import (
 from commutant.targets.base import Session, Target
 from commutant.targets.registry import load_target
 from commutant.testgen.corpus import Corpus
-from commutant.testgen.testcase import TestCase
+from commutant.testgen.testcase import PlacedCall, Step, TestCase
 
 ShowProgress = Callable[[Progress, float], None]
 """Told how far the campaign is, and the windows per second so far."""
@@ -135,7 +137,8 @@ class Check:
         self._repeated = repeated
         self._sessions: Sequence[Session] = ()
         self._start_seconds = 0.0
-        self._implemented: dict[tuple[str, tuple[str, ...]], bool] = {}
+        self._implements = cache(target.implements)
+        self._unknown_step = Once(self._first_unknown)
 
     def __enter__(self) -> Check:
         return self
@@ -161,14 +164,15 @@ class Check:
         from commutant.report import write_html
         from commutant.run_report import judged_tests, report_of
 
-        with self._open() as writer:
-            tally, seconds = self._judge(writer, show)
+        with paused_collector(), self._open() as writer:
+            judged, seconds = self._judge(writer, show)
             self.target.close()
-            run = load_run(writer.path, self.corpus)
+            run = load_run(writer.path, self.corpus, judged)
             info = run.info
             write_findings(run.path / FINDINGS_FILE, judged_tests(run))
+            tally, _ = run.tally()
             writer.finish(tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds))
-        write_html(report_of(run), run.path / REPORT_FILE)
+            write_html(report_of(run), run.path / REPORT_FILE)
         return run
 
     def _open(self) -> RunWriter:
@@ -216,22 +220,17 @@ class Check:
                     f"check its corpus anew: `commutant check {corpus} --target {info.target}`"
                 )
 
-    def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[Tally, float]:
-        """Judges all tests that have no verdict yet; gives all verdicts, counted, and the seconds of the campaign.
+    def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[list[TimedVerdict], float]:
+        """Judges all tests that have no verdict yet; gives all verdicts, and the seconds of the campaign.
 
         Where the target has hash seeds, a conflicting test has its verdict once others were asked.
         """
-        tally, seconds_before = Tally(self.corpus.tests), 0.0
-        judged: set[str] = set()
-        if self._resumed is not None:
-            for verdict, seconds in self._resumed.timed_verdicts():
-                tally.add(self._resumed.tests[verdict.test_id], verdict)
-                judged.add(verdict.test_id)
-                seconds_before = max(seconds_before, seconds)
+        kept = list(self._resumed.timed_verdicts()) if self._resumed is not None else []
+        judged = {verdict.test_id for verdict, _ in kept}
+        seconds_before = max((seconds for _, seconds in kept), default=0.0)
 
-        def keep(test: TestCase, verdict: Verdict, seconds: float) -> None:
-            writer.append(verdict, seconds_before + seconds)
-            tally.add(test, verdict)
+        def keep(verdict: Verdict, seconds: float) -> None:
+            kept.append((writer.append(verdict, seconds_before + seconds), seconds_before + seconds))
 
         has_seeds = bool(self.target.reseeded())
         suspects: list[tuple[TestCase, Verdict]] = []
@@ -240,10 +239,10 @@ class Check:
             if has_seeds and verdict.outcome is Outcome.CONFLICTING:
                 suspects.append((test, verdict))
             else:
-                keep(test, verdict, seconds)
+                keep(verdict, seconds)
 
         started = time.monotonic()
-        done_before = tally.tests
+        done_before = len(kept)
 
         def tell(progress: Progress) -> None:
             if show is not None:
@@ -259,20 +258,20 @@ class Check:
                 if unknown is None:
                     runnable.append(test)
                 else:
-                    keep(test, skipped(test, f"{self.target.argument} does not know the call {unknown}"), 0.0)
-            done_before = tally.tests
+                    keep(skipped(test, f"{self.target.argument} does not know the call {unknown}"), 0.0)
+            done_before = len(kept)
             campaign = Campaign(runnable, take, repeats=self._plan.repeats, seed=self._plan.seed)
             campaign.run(self._sessions, tell)
             asked = ask_other_seeds(
                 self.target, suspects, jobs=self._jobs, repeats=self._plan.repeats, seed=self._plan.seed
             )
-            for test, verdict in asked:
-                keep(test, verdict, time.monotonic() - started)
-            return tally, seconds_before + time.monotonic() - started
+            for _, verdict in asked:
+                keep(verdict, time.monotonic() - started)
+            return kept, seconds_before + time.monotonic() - started
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(f"interrupted{self._so_far(tally, writer.path)}") from interrupt
+            raise Interrupted(f"interrupted{self._so_far(len(kept), writer.path)}") from interrupt
         except CommutantError as error:
-            raise type(error)(f"{error}{self._so_far(tally, writer.path)}") from error
+            raise type(error)(f"{error}{self._so_far(len(kept), writer.path)}") from error
 
     def _refuse_unknown_interface(self) -> None:
         """Raises UsageError if every test has a call that the target does not know: nothing would be judged."""
@@ -286,21 +285,21 @@ class Check:
 
     def _unknown_call(self, test: TestCase) -> str | None:
         """The first call of a test that the target does not know, with its parameters; None if it knows them all."""
-        steps = chain(
-            ((call.call, call.args) for call in test.calls),
-            ((step.call, step.args) for step in (*test.setup, *test.observe)),
-        )
-        for call, args in steps:
-            shape = call, tuple(args)
-            if shape not in self._implemented:
-                self._implemented[shape] = self.target.implements(*shape)
-            if not self._implemented[shape]:
-                return f"{call}({', '.join(args)})"
+        for steps in (test.calls, test.setup, test.observe):
+            unknown = self._unknown_step(steps)
+            if unknown is not None:
+                return unknown
         return None
 
-    def _so_far(self, tally: Tally, path: Path) -> str:
+    def _first_unknown(self, steps: Sequence[PlacedCall | Step]) -> str | None:
+        for step in steps:
+            if not self._implements(step.call, tuple(step.args)):
+                return f"{step.call}({', '.join(step.args)})"
+        return None
+
+    def _so_far(self, judged: int, path: Path) -> str:
         return (
-            f"; {tally.tests} of {len(self.corpus.tests)} tests are judged and kept: "
+            f"; {judged} of {len(self.corpus.tests)} tests are judged and kept: "
             f"`commutant report {path}` shows them, `commutant check --resume {path}` goes on"
         )
 

@@ -18,10 +18,10 @@ from commutant.errors import RunError
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.fingerprint import fingerprint
 from commutant.mtrace.verdict import Outcome
+from commutant.once import Once
 from commutant.report.data import JudgedTest
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
-from commutant.report.once import Once
 
 _ROWS_PER_GROUP = 10_000
 

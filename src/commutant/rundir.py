@@ -24,8 +24,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -34,6 +34,7 @@ from commutant.errors import CommutantError, RunError, UsageError
 from commutant.mtrace.finding import Finding
 from commutant.mtrace.summary import Summary, Tally
 from commutant.mtrace.verdict import Verdict
+from commutant.once import Once
 from commutant.testgen.corpus import Corpus, read_corpus, write_corpus
 from commutant.testgen.testcase import TestCase
 
@@ -47,6 +48,9 @@ REPORT_FILE = "report.html"
 
 MAX_JSON_BYTES = 64 << 20
 MAX_VERDICT_LINE_BYTES = 64 << 20
+
+TimedVerdict = tuple[Verdict, float]
+"""A verdict, and the seconds that the campaign had run when it came."""
 
 _Document = TypeVar("_Document")
 
@@ -198,6 +202,8 @@ class RunWriter:
         self.path = path
         self._file = path / VERDICTS_FILE
         self._numbers: dict[Finding, int] = {}
+        self._first: list[Finding] = []  # by number
+        self._number: Once[int] = Once(self._new_number)
         try:
             self._descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -221,7 +227,8 @@ class RunWriter:
         writer = cls(run.path)
         try:
             writer._cut_partial_line()
-            writer._numbers = {finding: number for number, finding in enumerate(run.findings())}
+            for finding in run.findings():
+                writer._number(finding)
         except BaseException:
             writer.close()
             raise
@@ -244,14 +251,18 @@ class RunWriter:
         except OSError as error:
             raise RunError(f"cannot go on writing {self._file}: {_reason(error)}") from error
 
-    def append(self, verdict: Verdict, seconds: float) -> None:
-        """Appends one verdict; `seconds` is how long the campaign has run by now. Raises RunError (full disk)."""
-        documents: list[dict[str, object]] = []
-        for finding in verdict.findings:
-            if finding not in self._numbers:
-                documents.append({"finding": finding.to_json(), "number": len(self._numbers)})
-                self._numbers[finding] = len(self._numbers)
-        documents.append({**verdict.to_json(self._numbers), "seconds": round(seconds, 3)})
+    def append(self, verdict: Verdict, seconds: float) -> Verdict:
+        """Appends one verdict, and returns it with one object for equal findings of the run.
+
+        `seconds` is how long the campaign has run by now. Raises RunError (full disk).
+        """
+        known = len(self._first)
+        numbers = list(map(self._number, verdict.findings))
+        documents: list[dict[str, object]] = [
+            {"finding": finding.to_json(), "number": number}
+            for number, finding in enumerate(self._first[known:], known)
+        ]
+        documents.append({**verdict.to_json(numbers), "seconds": round(seconds, 3)})
         lines = "".join(f"{_encode(document)}\n" for document in documents).encode()
         try:
             written = os.write(self._descriptor, lines)
@@ -259,6 +270,14 @@ class RunWriter:
                 written += os.write(self._descriptor, lines[written:])
         except OSError as error:
             raise RunError(f"cannot write {self._file}: {_reason(error)}") from error
+        return replace(verdict, findings=tuple([self._first[number] for number in numbers])) if numbers else verdict
+
+    def _new_number(self, finding: Finding) -> int:
+        """The number of a finding that another session may have met before: then an equal one has it."""
+        number = self._numbers.setdefault(finding, len(self._first))
+        if number == len(self._first):
+            self._first.append(finding)
+        return number
 
     def finish(self, summary: Summary) -> None:
         """Writes summary.json, which says that the run is complete: after everything else. Raises RunError."""
@@ -280,10 +299,11 @@ class RunWriter:
 class Run:
     """A run directory read back. `run.json` is read at once, everything else when asked for."""
 
-    def __init__(self, path: Path, corpus: Corpus | None = None) -> None:
+    def __init__(self, path: Path, corpus: Corpus | None, judged: Sequence[TimedVerdict] | None) -> None:
         self.path = path
         self.info = load_run_info(path / RUN_FILE)
         self._corpus = corpus
+        self._judged = judged
 
     @property
     def complete(self) -> bool:
@@ -323,15 +343,17 @@ class Run:
         for verdict, _ in self.timed_verdicts():
             yield verdict
 
-    def timed_verdicts(self) -> Iterator[tuple[Verdict, float]]:
+    def timed_verdicts(self) -> Iterator[TimedVerdict]:
         """As `verdicts`, each with the seconds that the campaign had run when it came."""
+        if self._judged is not None:
+            return iter(self._judged)
         return (record for record in self._records() if not isinstance(record, Finding))
 
     def findings(self) -> Iterator[Finding]:
         """The distinct findings by number; raises UsageError at a damaged line."""
         return (record for record in self._records() if isinstance(record, Finding))
 
-    def _records(self) -> Iterator[Finding | tuple[Verdict, float]]:
+    def _records(self) -> Iterator[Finding | TimedVerdict]:
         """What the lines of the verdicts' file hold, in their order."""
         path = self.path / VERDICTS_FILE
         number = 0
@@ -368,16 +390,16 @@ class Run:
             raise _damaged(path, error, number) from error
 
 
-def load_run(path: Path, corpus: Corpus | None = None) -> Run:
+def load_run(path: Path, corpus: Corpus | None = None, judged: Sequence[TimedVerdict] | None = None) -> Run:
     """Opens a run directory; raises UsageError, one line, if it is none or damaged.
 
-    Who has the directory's corpus already gives it, to save the time of reading it again.
+    Who has the directory's corpus or all its verdicts already gives them, to save the time of reading them again.
     """
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory; expected a run directory as `commutant check` makes it")
     if not (path / RUN_FILE).exists():
         raise UsageError(f"{path} has no {RUN_FILE}; expected a run directory as `commutant check` makes it")
-    return Run(path, corpus)
+    return Run(path, corpus, judged)
 
 
 def load_run_info(path: Path) -> RunInfo:

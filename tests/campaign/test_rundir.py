@@ -101,6 +101,19 @@ def test_a_run_is_read_back(complete):
     assert Summary.from_json(summary) == run.summary
 
 
+def test_equal_findings_of_two_sessions_are_one_object_and_one_line(tmp_path):
+    """Each session builds its own; kept apart, memory grew with sessions, and stacks were compared for every test."""
+    path = new_directory(tmp_path / "run", "")
+    first, second = (
+        Verdict(test.id, Outcome.CONFLICTING, (make_finding("a"),), windows=2) for test in CORPUS.tests[:2]
+    )
+    with RunWriter.create(path, info(), CORPUS) as writer:
+        kept = [writer.append(verdict, 0.0) for verdict in (first, second)]
+    assert kept == [first, second]
+    assert kept[0].findings[0] is kept[1].findings[0]
+    assert (path / "verdicts.jsonl").read_text().count('"finding":') == 1
+
+
 def test_every_file_fits_its_schema(complete):
     validate(json.loads((complete / "run.json").read_text()), "run")
     validate(json.loads((complete / "summary.json").read_text()), "summary")

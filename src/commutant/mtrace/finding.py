@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field as field_
+from types import MappingProxyType
 from typing import Any, Literal
 
 LINE_BYTES = 64
+
+NOTHING_IGNORED: Mapping[str, int] = MappingProxyType({})
+"""The counts of windows in which no rule removed a line."""
+
+Identity = tuple[str, str, str]
+"""What makes two findings the same one: type and field or symbol, and the two functions (sorted)."""
 
 ByteRange = tuple[int, int]
 """Bytes of a line: the offset of the first one, and how many."""
@@ -94,17 +102,17 @@ class Finding:
     second: Access
     fields: tuple[LineField, ...] = ()
     touched: tuple[Touched, ...] = ()
+    identity: Identity = field_(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Works out `identity`, which is asked for in every window."""
+        low, high = sorted((self.first.function, self.second.function))
+        object.__setattr__(self, "identity", (self.name, low, high))
 
     @property
     def name(self) -> str:
         """`struct dentry.d_lockref.count`, or the variable."""
         return f"{self.object}.{self.field}" if self.field else self.object
-
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """What makes two findings the same one: type and field or symbol, and the two functions (sorted)."""
-        low, high = sorted((self.first.function, self.second.function))
-        return self.name, low, high
 
     def to_json(self) -> dict[str, Any]:
         """The finding as it stands in a run directory (docs/schemas/verdict.schema.json)."""

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, cast
 
 from commutant import _native
 from commutant.errors import RunError
-from commutant.mtrace.finding import Access, Finding, LineField, Touched
-
-NOTHING_IGNORED: Mapping[str, int] = MappingProxyType({})
-"""The counts of a window in which no rule removed anything."""
+from commutant.mtrace.finding import NOTHING_IGNORED, Access, Finding, LineField, Touched
 
 
 @dataclass(frozen=True, slots=True)

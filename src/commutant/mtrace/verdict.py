@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from commutant.mtrace.finding import Finding
+from commutant.mtrace.finding import NOTHING_IGNORED, Finding, Identity
 from commutant.targets.base import WindowRecord
 from commutant.testgen.testcase import TestCase
 
@@ -55,19 +55,20 @@ class Verdict:
     outcome: Outcome
     findings: tuple[Finding, ...] = ()
     windows: int = 0
-    ignored: Mapping[str, int] = field(default_factory=dict)
+    ignored: Mapping[str, int] = field(default_factory=lambda: NOTHING_IGNORED)
     detail: str = ""
     collision: bool = False
 
-    def to_json(self, numbers: Mapping[Finding, int]) -> dict[str, object]:
-        """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json), its findings as numbers."""
+    def to_json(self, numbers: Sequence[int]) -> dict[str, object]:
+        """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json); `numbers` are those of its
+        findings there."""
         return {
             "test": self.test_id,
             "outcome": self.outcome.value,
             "windows": self.windows,
             "ignored": dict(self.ignored),
             "detail": self.detail,
-            "findings": [numbers[finding] for finding in self.findings],
+            "findings": list(numbers),
             **({"collision": True} if self.collision else {}),
         }
 
@@ -94,7 +95,7 @@ class Verdict:
         collision = raw.get("collision", False)
         if type(collision) is not bool or (collision and outcome is not Outcome.CONFLICTING):
             raise ValueError("collision is a truth value, and true of conflicting tests alone")
-        return cls(test_id, outcome, read, windows, ignored, detail, collision)
+        return cls(test_id, outcome, read, windows, ignored or NOTHING_IGNORED, detail, collision)
 
 
 def skipped(test: TestCase, reason: str) -> Verdict:
@@ -106,11 +107,12 @@ class Judge:
     """Judges one test: ask `due` which windows to run, `add` their records, until `verdict` is not None.
 
     `repeats` is the number of windows per order that decide; with 1, the first window of each order decides alone.
+    Windows run in rounds of one per order: the first alone, the others, if any has findings, together.
     """
 
     __slots__ = (
         "_crashed",
-        "_due",
+        "_due_until",
         "_first_seen",
         "_ignored",
         "_repeats",
@@ -127,11 +129,12 @@ class Judge:
             raise ValueError(f"repeats must be at least 1, got {repeats}")
         self.test = test
         self._repeats = repeats
-        self._due: list[int] = list(range(len(test.orders)))
-        self._seen: list[Counter[tuple[str, str, str]]] = [Counter() for _ in test.orders]
-        self._first_seen: dict[tuple[str, str, str], Finding] = {}
-        self._ignored: Counter[str] = Counter()
         self._windows = 0
+        self._due_until = len(test.orders)
+        # Most tests share nothing: what counts findings is made with the first one.
+        self._seen: Counter[tuple[int, Identity]] | None = None
+        self._first_seen: dict[Identity, Finding] | None = None
+        self._ignored: Counter[str] | None = None
         self._with_findings = 0
         self._wrong = ""
         self._crashed = ""
@@ -140,12 +143,13 @@ class Judge:
     @property
     def due(self) -> tuple[int, ...]:
         """The order indices of the windows that this round still needs, in the order to run them; empty at the end."""
-        return tuple(self._due)
+        orders = len(self.test.orders)
+        return tuple([window % orders for window in range(self._windows, self._due_until)])
 
     @property
     def due_count(self) -> int:
         """How many windows `due` holds."""
-        return len(self._due)
+        return self._due_until - self._windows
 
     @property
     def verdict(self) -> Verdict | None:
@@ -154,11 +158,12 @@ class Judge:
 
     def add(self, record: WindowRecord) -> None:
         """Takes the record of the next window that was due."""
-        order_index = self._due.pop(0)
-        if record.job.order_index != order_index:
+        order_index = self._windows % len(self.test.orders)
+        if record.job.order_index != order_index or self._windows >= self._due_until:
             raise ValueError(f"{self.test.id}: expected a window of order {order_index}, got {record.job.order_index}")
         self._windows += 1
         if record.ignored:
+            self._ignored = self._ignored or Counter()
             self._ignored.update(record.ignored)
         if record.crashed is not None:
             self._crashed = self._crashed or record.crashed or "the implementation died"
@@ -166,11 +171,13 @@ class Judge:
             self._wrong = self._wrong or record.wrong or "an outcome that is not acceptable"
         elif record.findings:
             self._with_findings += 1
+            if self._seen is None or self._first_seen is None:
+                self._seen, self._first_seen = Counter(), {}
             here = {finding.identity: finding for finding in record.findings}
-            self._seen[order_index].update(here.keys())
             for identity, finding in here.items():
+                self._seen[order_index, identity] += 1
                 self._first_seen.setdefault(identity, finding)
-        if not self._due:
+        if self._windows == self._due_until:
             self._end_round()
 
     def _end_round(self) -> None:
@@ -180,17 +187,20 @@ class Judge:
         elif self._crashed:
             self._decide(Outcome.CRASHED, detail=self._crashed)
         elif self._with_findings and self._windows < orders * self._repeats:
-            self._due = list(range(orders)) * (self._repeats - 1)
+            self._due_until = orders * self._repeats
         else:
             majority = self._repeats // 2 + 1
-            standing = {identity for seen in self._seen for identity, count in seen.items() if count >= majority}
+            seen: Mapping[tuple[int, Identity], int] = self._seen or {}
+            standing = {identity for (_, identity), count in seen.items() if count >= majority}
             if standing:
                 self._decide(Outcome.CONFLICTING, standing)
             elif self._with_findings <= 1:
                 self._decide(Outcome.CONFLICT_FREE)
             else:
-                self._decide(Outcome.UNSTABLE, self._first_seen.keys())
+                self._decide(Outcome.UNSTABLE, self._first_seen or ())
 
-    def _decide(self, outcome: Outcome, identities: Iterable[tuple[str, str, str]] = (), detail: str = "") -> None:
-        findings = tuple(self._first_seen[identity] for identity in sorted(identities))
-        self._verdict = Verdict(self.test.id, outcome, findings, self._windows, dict(self._ignored), detail)
+    def _decide(self, outcome: Outcome, identities: Iterable[Identity] = (), detail: str = "") -> None:
+        first_seen = self._first_seen or {}
+        findings = tuple([first_seen[identity] for identity in sorted(identities)])
+        ignored = NOTHING_IGNORED if self._ignored is None else dict(self._ignored)
+        self._verdict = Verdict(self.test.id, outcome, findings, self._windows, ignored, detail)

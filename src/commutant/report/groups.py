@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from commutant.mtrace.finding import Finding
 from commutant.mtrace.fingerprint import Fingerprint, fingerprint
 from commutant.mtrace.verdict import Outcome
+from commutant.once import Once
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
-from commutant.report.once import Once
 from commutant.testgen.testcase import Order, Value
 
 EXAMPLES = 5

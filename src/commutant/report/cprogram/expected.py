@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from commutant.once import Once
 from commutant.report.cprogram.literal import file_name
 from commutant.report.describe import value_text
-from commutant.report.once import Once
 from commutant.testgen.testcase import Outcome, PlacedCall, Step, TestCase, Value
 
 Chosen = tuple[str, object]

@@ -30,6 +30,7 @@ from typing import Any, Generic, TypeVar
 from commutant.errors import UsageError
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.verdict import Outcome
+from commutant.once import Once, each
 from commutant.report.cprogram import Programs
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import (
@@ -49,7 +50,6 @@ from commutant.report.describe import (
 )
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import Technique, hint
-from commutant.report.once import Once, each
 from commutant.report.ranking import SharedVariable
 from commutant.report.text import safe_lines, safe_text
 from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase, Value

@@ -19,6 +19,7 @@ from pathlib import Path
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
+from commutant.collector import paused_collector
 from commutant.errors import RunError
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
 from commutant.report.heat import LEVELS, HeatMap, heat_map, level, sorted_sets
@@ -39,7 +40,8 @@ def write_html(run: RunReport, path: Path, base: RunReport | None = None) -> Non
 
     Raises RunError if it cannot be written.
     """
-    text = render_html(run, base)
+    with paused_collector():
+        text = render_html(run, base)
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_text(text, encoding="utf-8", newline="\n")
