@@ -159,7 +159,8 @@ impl HashDir {
             let bucket = current.bucket(key.hash as usize);
             let (head, moved) = bucket.head();
             if !moved {
-                if head.is_null() || !bucket.may_hold(key.hash) {
+                // Also if the chain is empty, of which a processor could not tell beforehand whether it is.
+                if !bucket.may_hold(key.hash) {
                     return None;
                 }
                 // SAFETY: as above.

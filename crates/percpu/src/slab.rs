@@ -37,7 +37,7 @@ use sync::atomic::{AtomicPtr, Ordering};
 use crate::arena::{Arena, KIND_MAP_BYTES};
 use crate::core_handle::{Core, CoreIndex};
 use crate::per_core::CacheLine;
-use crate::prefetch::prefetch_for_writing;
+use crate::prefetch::{prefetch_for_writing, prefetch_unshared};
 use crate::{LINE_BYTES, OutOfMemory};
 
 const SMALLEST_BITS: u32 = LINE_BYTES.trailing_zeros();
@@ -46,7 +46,7 @@ const CLASS_COUNT: usize = (LARGEST_BITS - SMALLEST_BITS + 1) as usize;
 /// A batch holds this many bytes of objects, but at most `BATCH_OBJECTS` and at least one.
 const BATCH_BYTES: usize = 16 << 10;
 const BATCH_OBJECTS: usize = 32;
-/// So much of the next object is asked for when one is taken; processors see by themselves how larger ones go on.
+/// So much of the next object is asked for when one is taken (from the list to write it, fresh memory to be near); processors see by themselves how larger ones go on.
 const PREFETCHED_BYTES: usize = 512;
 
 /// Kinds have numbers from 1 to this.
@@ -222,7 +222,11 @@ impl Magazine {
         self.fresh_objects.set(self.fresh_objects.get() - 1);
         // SAFETY: `fresh_objects` counted this object, so the pointer stays within the chunk or one past its end.
         unsafe {
-            self.fresh.set(object.add(class.object_bytes()));
+            let next = object.add(class.object_bytes());
+            self.fresh.set(next);
+            if self.fresh_objects.get() > 0 {
+                prefetch_unshared(next, class.object_bytes().min(PREFETCHED_BYTES));
+            }
             NonNull::new_unchecked(object)
         }
     }
