@@ -6,12 +6,13 @@
 //!    needs is counted. Most windows touch a thousand lines and keep five;
 //! 3. the accesses to the lines that stay are written, each distinct one once.
 //!
-//! The hash table is never cleared: a slot belongs to the present window if its stamp does.
+//! The hash table is never cleared: a slot belongs to the present window if its stamp does. It is as small as the windows
+//! allow, since a window of a thousand lines that are spread over megabytes waits for memory a thousand times.
 //!
 //! **Where lines begin.** A slab whose objects are no whole number of lines long puts each at another distance from the
 //! line's start, so that which of its fields share a line depends on the place that the allocator had free. A verdict must
 //! not: in such objects lines are counted from the object's start, as the compiler and `pahole` see them. If the first
-//! pass finds that two cores came close to each other in one, it is made again with those objects in mind.
+//! pass finds that two cores came close to each other in one, it is made again for the lines that such objects reach into.
 
 use std::ops::Range;
 
@@ -25,6 +26,8 @@ use crate::vcpu::{CATEGORY_COUNT, COUNTS, Entry, Vcpu};
 
 /// Lines that one window may touch.
 const LINE_CAPACITY: usize = 1 << 18;
+/// Slots that the table of lines has at least; most windows need no more.
+const LEAST_SLOTS: usize = 1 << 12;
 
 /// Addresses of the kernel that are another name of physical memory.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,6 +72,11 @@ struct Line {
     /// Virtual address, that of the kernel if both sides use one.
     address: u64,
     key: u64,
+    /// What identifies it among the window's lines.
+    slot_key: u64,
+    /// Cores that read or wrote it, in whatever category, and those that wrote it.
+    touched: u64,
+    written: u64,
     readers: [u64; CATEGORY_COUNT],
     writers: [u64; CATEGORY_COUNT],
     /// Position among the lines that stay.
@@ -79,6 +87,38 @@ struct Line {
 const DROPPED: u32 = u32::MAX;
 
 impl Line {
+    /// A line that nobody has touched yet.
+    fn untouched(piece: &Piece) -> Self {
+        Self {
+            address: piece.address,
+            key: piece.key,
+            slot_key: piece.slot_key,
+            touched: 0,
+            written: 0,
+            readers: [0; CATEGORY_COUNT],
+            writers: [0; CATEGORY_COUNT],
+            rank: DROPPED,
+        }
+    }
+
+    /// A core accesses it.
+    #[inline]
+    fn touch(&mut self, core_bit: u64, entry: &Entry, address: u64) {
+        let cores = if entry.write { &mut self.writers } else { &mut self.readers };
+        cores[usize::from(entry.category)] |= core_bit;
+        self.touched |= core_bit;
+        self.written |= if entry.write { core_bit } else { 0 };
+        // The higher half is the kernel's: its address says more than a program's.
+        self.address = self.address.max(address);
+    }
+
+    /// Forgets who touched it.
+    fn forget(&mut self) {
+        (self.touched, self.written) = (0, 0);
+        self.readers = [0; CATEGORY_COUNT];
+        self.writers = [0; CATEGORY_COUNT];
+    }
+
     fn conflicts_without(&self, categories: &[bool; CATEGORY_COUNT]) -> bool {
         let (mut touched, mut written) = (0, 0);
         for (category, &dropped) in categories.iter().enumerate() {
@@ -94,10 +134,10 @@ impl Line {
     /// `None` if the line stays a conflict under all rules; else the rule that removed it, or `Some(None)` if there
     /// never was a conflict.
     fn judge(&self) -> Option<Option<usize>> {
-        let mut dropped = [false; CATEGORY_COUNT];
-        if !self.conflicts_without(&dropped) {
+        if self.written == 0 || self.touched.is_power_of_two() {
             return Some(None);
         }
+        let mut dropped = [false; CATEGORY_COUNT];
         for rule in 0..RULE_COUNT {
             dropped[1 + rule] = true;
             if !self.conflicts_without(&dropped) {
@@ -174,11 +214,88 @@ struct Kept {
     access: Access,
 }
 
+/// The lines of one window.
+struct Lines {
+    /// A power of two of them, twice as many as there are lines or more.
+    slots: Vec<Slot>,
+    stamp: u32,
+    all: Vec<Line>,
+}
+
+impl Lines {
+    fn new() -> Self {
+        Self { slots: vec![Slot::default(); LEAST_SLOTS], stamp: 0, all: Vec::with_capacity(LINE_CAPACITY) }
+    }
+
+    /// Forgets the last window's lines, and makes the table smaller if that window was much larger than the one before it.
+    fn clear(&mut self) {
+        let wanted = (self.all.len() * 4).next_power_of_two().max(LEAST_SLOTS);
+        self.all.clear();
+        if wanted * 4 <= self.slots.len() {
+            self.slots = vec![Slot::default(); wanted];
+            self.stamp = 0;
+        }
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.slots.fill(Slot::default());
+            self.stamp = 1;
+        }
+    }
+
+    /// The slot of a line, or the free one where it belongs.
+    #[inline]
+    fn slot(&self, key: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = ((key / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.slots[slot].stamp == self.stamp && self.slots[slot].key != key {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    /// The line that is identified by `key`, if it was touched.
+    #[inline]
+    fn find(&self, key: u64) -> Option<&Line> {
+        let slot = &self.slots[self.slot(key)];
+        (slot.stamp == self.stamp).then(|| &self.all[slot.line as usize])
+    }
+
+    /// A piece's line, a new one if it was not touched before; `None` if there is no room.
+    #[inline]
+    fn of(&mut self, piece: &Piece) -> Option<&mut Line> {
+        let slot = self.slot(piece.slot_key);
+        if self.slots[slot].stamp == self.stamp {
+            return Some(&mut self.all[self.slots[slot].line as usize]);
+        }
+        self.add(piece)
+    }
+
+    fn add(&mut self, piece: &Piece) -> Option<&mut Line> {
+        if self.all.len() == LINE_CAPACITY {
+            return None;
+        }
+        if self.all.len() * 2 == self.slots.len() {
+            self.slots = vec![Slot::default(); self.slots.len() * 2];
+            self.stamp = 1;
+            for line in 0..self.all.len() {
+                self.enter(line);
+            }
+        }
+        self.all.push(Line::untouched(piece));
+        self.enter(self.all.len() - 1);
+        self.all.last_mut()
+    }
+
+    fn enter(&mut self, line: usize) {
+        let key = self.all[line].slot_key;
+        let slot = self.slot(key);
+        self.slots[slot] = Slot { key, stamp: self.stamp, line: line as u32 };
+    }
+}
+
 /// Buffers of the analysis, kept from window to window.
 pub struct WindowAnalysis {
-    slots: Box<[Slot]>,
-    stamp: u32,
-    lines: Vec<Line>,
+    lines: Lines,
     staying: Vec<u32>,
     kept: Vec<Kept>,
     accesses: Vec<Access>,
@@ -190,9 +307,7 @@ pub struct WindowAnalysis {
 impl Default for WindowAnalysis {
     fn default() -> Self {
         Self {
-            slots: vec![Slot::default(); LINE_CAPACITY * 2].into_boxed_slice(),
-            stamp: 0,
-            lines: Vec::with_capacity(LINE_CAPACITY),
+            lines: Lines::new(),
             staying: Vec::new(),
             kept: Vec::new(),
             accesses: Vec::new(),
@@ -218,13 +333,11 @@ impl WindowAnalysis {
         let mut lost = self.find_lines(vcpus, direct_map);
         if let Some(capturer) = capturer.as_deref_mut() {
             self.find_objects(direct_map, capturer);
-            if !self.objects.is_empty() {
-                lost = self.find_lines(vcpus, direct_map);
-            }
+            lost += self.find_lines_of_objects(vcpus, direct_map);
         }
         let mut ignored_lines = [0; RULE_COUNT];
         self.staying.clear();
-        for (index, line) in self.lines.iter_mut().enumerate() {
+        for (index, line) in self.lines.all.iter_mut().enumerate() {
             line.rank = DROPPED;
             match line.judge() {
                 None => self.staying.push(index as u32),
@@ -254,25 +367,46 @@ impl WindowAnalysis {
     /// First pass. Gives the number of pieces that found no room.
     fn find_lines(&mut self, vcpus: &[(u8, &mut Vcpu)], direct_map: DirectMap) -> u64 {
         self.lines.clear();
-        self.stamp = self.stamp.wrapping_add(1);
-        if self.stamp == 0 {
-            self.slots.fill(Slot::default());
-            self.stamp = 1;
+        let mut lost = 0;
+        for (core, vcpu) in vcpus {
+            for entry in &vcpu.log {
+                lost += self.touch(*core, entry, direct_map);
+            }
+        }
+        lost
+    }
+
+    /// The lines of one access. Gives the number of pieces that found no room.
+    #[inline]
+    fn touch(&mut self, core: u8, entry: &Entry, direct_map: DirectMap) -> u64 {
+        let mut lost = 0;
+        for piece in pieces(entry, direct_map, &self.objects) {
+            match self.lines.of(&piece) {
+                Some(line) => line.touch(1 << core, entry, piece.address),
+                None => lost += 1,
+            }
+        }
+        lost
+    }
+
+    /// The first pass once more, for lines that an object reaches into: who touched such a line is forgotten, and noted
+    /// again with the objects in mind. That an access is noted twice at a line beside it does not matter.
+    fn find_lines_of_objects(&mut self, vcpus: &[(u8, &mut Vcpu)], direct_map: DirectMap) -> u64 {
+        if self.objects.is_empty() {
+            return 0;
+        }
+        for line in &mut self.lines.all {
+            if reach_into(&self.objects, line.key..line.key.saturating_add(LINE_BYTES)) {
+                line.forget();
+            }
         }
         let mut lost = 0;
         for (core, vcpu) in vcpus {
-            let core_bit = 1u64 << core;
             for entry in &vcpu.log {
-                for piece in pieces(entry, direct_map, &self.objects) {
-                    let Some(line) = line_of(&mut self.lines, &mut self.slots, self.stamp, piece) else {
-                        lost += 1;
-                        continue;
-                    };
-                    let line = &mut self.lines[line];
-                    let cores = if entry.write { &mut line.writers } else { &mut line.readers };
-                    cores[usize::from(entry.category)] |= core_bit;
-                    // The higher half is the kernel's: its address says more than a program's.
-                    line.address = line.address.max(piece.address);
+                let key = direct_map.physical(entry.key).unwrap_or(entry.key);
+                let lines = key & !(LINE_BYTES - 1)..key.saturating_add(u64::from(entry.size_bytes) + LINE_BYTES - 1);
+                if reach_into(&self.objects, lines) {
+                    lost += self.touch(*core, entry, direct_map);
                 }
             }
         }
@@ -282,20 +416,14 @@ impl WindowAnalysis {
     /// The objects off lines in which two cores came so close that counting lines from their start may make or undo a
     /// conflict: on a line that one wrote, or on the ones beside it.
     fn find_objects<C: Capturer>(&mut self, direct_map: DirectMap, capturer: &mut C) {
-        let cores = |line: &Line| line.readers.iter().chain(&line.writers).fold(0, |cores, core| cores | core);
-        for line in &self.lines {
+        for line in &self.lines.all {
             // Objects are met by their address in the direct map, which shows physical memory.
-            if line.key >= direct_map.bytes || line.writers.iter().all(|writers| *writers == 0) {
+            if line.key >= direct_map.bytes || line.written == 0 {
                 continue;
             }
-            let mut touched = cores(line);
-            for beside in [line.key.wrapping_sub(LINE_BYTES), line.key + LINE_BYTES] {
-                let slot = self.slots[slot_of(&self.slots, self.stamp, beside)];
-                if slot.stamp == self.stamp {
-                    touched |= cores(&self.lines[slot.line as usize]);
-                }
-            }
-            if !touched.is_power_of_two() {
+            let beside = [line.key.wrapping_sub(LINE_BYTES), line.key + LINE_BYTES];
+            let touched = beside.into_iter().filter_map(|key| self.lines.find(key));
+            if !touched.fold(line.touched, |cores, other| cores | other.touched).is_power_of_two() {
                 add_objects(&mut self.objects, line.key, direct_map, capturer);
             }
         }
@@ -305,7 +433,7 @@ impl WindowAnalysis {
 
     /// Orders the lines that stay by address.
     fn rank_lines(&mut self) {
-        let lines = &mut self.lines;
+        let lines = &mut self.lines.all;
         self.staying.sort_unstable_by_key(|&index| {
             let line = &lines[index as usize];
             (line.address, physical(line))
@@ -325,11 +453,7 @@ impl WindowAnalysis {
             let Vcpu { log, tree, .. } = &mut **vcpu;
             for entry in log.iter().filter(|entry| entry.category == COUNTS) {
                 for piece in pieces(entry, direct_map, &self.objects) {
-                    let slot = self.slots[slot_of(&self.slots, self.stamp, piece.slot_key)];
-                    if slot.stamp != self.stamp {
-                        continue;
-                    }
-                    let rank = self.lines[slot.line as usize].rank;
+                    let Some(rank) = self.lines.find(piece.slot_key).map(|line| line.rank) else { continue };
                     if rank == DROPPED {
                         continue;
                     }
@@ -361,7 +485,7 @@ impl WindowAnalysis {
         let mut unwritten = 0;
         let mut rest = &self.kept[..];
         for (rank, &index) in self.staying.iter().enumerate() {
-            let line = &self.lines[index as usize];
+            let line = &self.lines.all[index as usize];
             let count = rest.partition_point(|kept| kept.rank as usize <= rank);
             let (own, behind) = rest.split_at(count);
             rest = behind;
@@ -389,35 +513,11 @@ impl WindowAnalysis {
     }
 }
 
-/// The slot of a line, or the free one where it belongs.
-fn slot_of(slots: &[Slot], stamp: u32, key: u64) -> usize {
-    let mask = slots.len() - 1;
-    let mut slot = ((key / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-    while slots[slot].stamp == stamp && slots[slot].key != key {
-        slot = (slot + 1) & mask;
-    }
-    slot
-}
-
-/// The index of a piece's line, a new one if it was not touched before; `None` if there is no room.
-fn line_of(lines: &mut Vec<Line>, slots: &mut [Slot], stamp: u32, piece: Piece) -> Option<usize> {
-    let slot = slot_of(slots, stamp, piece.slot_key);
-    if slots[slot].stamp == stamp {
-        return Some(slots[slot].line as usize);
-    }
-    if lines.len() == LINE_CAPACITY {
-        return None;
-    }
-    let line = lines.len();
-    slots[slot] = Slot { key: piece.slot_key, stamp, line: line as u32 };
-    lines.push(Line {
-        address: piece.address,
-        key: piece.key,
-        readers: [0; CATEGORY_COUNT],
-        writers: [0; CATEGORY_COUNT],
-        rank: DROPPED,
-    });
-    Some(line)
+/// Whether an object has a byte in a range of what identifies memory.
+#[inline]
+fn reach_into(objects: &Objects, range: Range<u64>) -> bool {
+    let behind = objects.partition_point(|object| object.end <= range.start);
+    objects.get(behind).is_some_and(|object| object.start < range.end)
 }
 
 /// Adds the objects off lines that reach into the line at physical address `start`.

@@ -1,7 +1,8 @@
 //! Call stacks as numbers: a tree of (caller's node, call site), where equal stacks are the same node.
 //!
-//! One tree per virtual CPU, so that it needs no lock. A node is found by open addressing in a table of fixed size;
-//! nothing is allocated while recording. A full tree answers with the caller's own node (the stack then lacks its
+//! One tree per virtual CPU, so that it needs no lock. A node is found by open addressing in a table of fixed size, or
+//! without it: code mostly makes its calls in the order of the last time, so each node remembers which of its parent's
+//! children came next then, and nodes that were made together lie together. Nothing is allocated while recording. A full tree answers with the caller's own node (the stack then lacks its
 //! innermost calls); [`CallTree::is_crowded`] tells in time, so that the owner can start anew between two windows.
 
 /// The empty stack.
@@ -18,6 +19,10 @@ pub struct Node {
     pub trace_number: u64,
     /// Whether a call of this stack was made by a function that allocates memory.
     pub under_allocator: bool,
+    /// The child that was asked for last, and the parent's child that was asked for behind this one, the last time. A node
+    /// without such names itself or another stack, which is found out by looking.
+    last_child: u32,
+    next: u32,
 }
 
 /// All stacks that one virtual CPU has had.
@@ -34,7 +39,14 @@ impl CallTree {
         assert!(capacity.is_power_of_two(), "a call tree's capacity is a power of two");
         let mut tree =
             Self { nodes: Vec::with_capacity(capacity), table: vec![0; capacity * 2].into_boxed_slice(), capacity };
-        tree.nodes.push(Node { site: 0, parent: ROOT, trace_number: 0, under_allocator: false });
+        tree.nodes.push(Node {
+            site: 0,
+            parent: ROOT,
+            trace_number: 0,
+            under_allocator: false,
+            last_child: ROOT,
+            next: ROOT,
+        });
         tree
     }
 
@@ -52,6 +64,24 @@ impl CallTree {
     /// The stack that a call from `site` makes of the stack `parent`.
     #[inline]
     pub fn child(&mut self, parent: u32, site: u64, in_allocator: bool) -> u32 {
+        let last = self.nodes[parent as usize].last_child;
+        let likely = self.nodes[last as usize].next;
+        let node = &self.nodes[likely as usize];
+        let number = if node.site == site && node.parent == parent && likely != ROOT {
+            likely
+        } else {
+            let number = self.find_or_add(parent, site, in_allocator);
+            if number == parent {
+                return number; // the tree is full
+            }
+            self.nodes[last as usize].next = number;
+            number
+        };
+        self.nodes[parent as usize].last_child = number;
+        number
+    }
+
+    fn find_or_add(&mut self, parent: u32, site: u64, in_allocator: bool) -> u32 {
         let mask = self.table.len() - 1;
         let hash = (site ^ u64::from(parent).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut slot = (hash >> 32) as usize & mask;
@@ -71,7 +101,7 @@ impl CallTree {
         }
         let number = self.nodes.len() as u32;
         let under_allocator = in_allocator || self.nodes[parent as usize].under_allocator;
-        self.nodes.push(Node { site, parent, trace_number: 0, under_allocator });
+        self.nodes.push(Node { site, parent, trace_number: 0, under_allocator, last_child: ROOT, next: ROOT });
         self.table[slot] = number;
         number
     }
@@ -84,6 +114,7 @@ impl CallTree {
     /// Forgets all nodes but the root; numbers given out before are void.
     pub fn clear(&mut self) {
         self.nodes.truncate(1);
+        (self.nodes[0].last_child, self.nodes[0].next) = (ROOT, ROOT);
         self.table.fill(0);
     }
 }
