@@ -1,7 +1,8 @@
-"""The native module: what is done once per window or per access. Built from `crates/native`."""
+"""The native module: what is done once per window, per access, or many times per path. Built from `crates/native`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
+from typing import Any, TypeVar
 
 RULES: tuple[str, ...]
 """Names of the ignoring rules, in the order of a window's counts."""
@@ -130,3 +131,234 @@ class ScaleFs:
 
     def free_pages(self) -> int:
         """Pages for data that are free."""
+
+_T = TypeVar("_T")
+_Term = tuple[Any, ...]
+_Linear = tuple[tuple[tuple[int, int], ...], int]
+
+NOT_DETERMINISTIC: str
+"""What is said of a model that asks something else when it is run again."""
+
+MAX_DECISIONS_PER_PATH: int
+"""A model that decides more on one path is taken to loop."""
+
+class Infeasible(Exception):
+    """The path contradicts a restriction that the model puts on its states: it says nothing about commutativity."""
+
+class Literal:
+    """An atomic statement: kind `bool` (an unknown), `same` (two values of a sort) or `<=`, `==` (a linear expression
+    against 0). Operands are indices of unknowns, or a `Linear`."""
+
+    def __init__(self, kind: str, left: Any, right: int | None = None) -> None: ...
+    def __hash__(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def left(self) -> Any: ...
+    @property
+    def right(self) -> Any: ...
+
+class Decision:
+    """A literal and the side taken; unpacks into both."""
+
+    def __init__(self, literal: Literal, holds: bool) -> None: ...
+    def __hash__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    @property
+    def literal(self) -> Literal: ...
+    @property
+    def holds(self) -> bool: ...
+
+class Mark:
+    """A point on a path to go back to."""
+
+class Context:
+    """The unknowns, decisions and consequences of one path; `prefix` prescribes its first decisions.
+
+    While `in_restriction`, branches ask what the model demands of its states. `may_share` is set where a record that a
+    state holds was stored again.
+    """
+
+    in_restriction: bool
+    may_share: bool
+    def __init__(self, prefix: Sequence[Decision] = ()) -> None: ...
+    def fork(self) -> Context:
+        """A context in which as much is decided as in this one, and from which both go on alone.
+
+        They share the unknowns: none may come into being any more in either.
+        """
+
+    def step(self, function: Callable[[], _T]) -> _T:
+        """What a part of the program returns: it runs unless a path before has gone through it in the same way.
+
+        All that has come into being or was changed in it stands as if it had run. So it changes what it did not make
+        itself by way of `put` and `undo_with` alone, unknowns come into being in steps or behind the last one, and the
+        program asks for the same steps again where it has decided the same. No step is part of another.
+        """
+
+    def first_of(self, functions: list[Callable[[], _T | None]]) -> _T | None:
+        """What the first of several steps returns that does not return None; those behind it are not made."""
+
+    def put(self, mapping: dict[Any, Any], key: Any, value: Any) -> None:
+        """Sets a key of a mapping that outlives the step."""
+
+    def undo_pop(self, mapping: dict[Any, Any], key: Any) -> None:
+        """Says that a key, which the step is about to set, was not in a mapping."""
+
+    def undo_with(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Says what takes a change back that the step is about to make."""
+
+    def end_path(self) -> int:
+        """How many decisions the path has taken that ends here; UsageError if they are fewer than its prefix has."""
+
+    def next_path(self, decided: int) -> bool:
+        """Begins the next path in the order of a depth-first search, behind one that has taken so many decisions.
+
+        Keeps the steps in which none but decisions of both were taken. False if there is no other path.
+        """
+
+    def mark(self) -> Mark:
+        """The point that the path has reached."""
+
+    def take_back(self, mark: Mark) -> None:
+        """Takes back all that was decided and changed behind a point."""
+
+    def new_bool(self, term: _Term) -> int:
+        """The index of a new boolean unknown."""
+
+    def new_int(self, term: _Term, low: int | None, high: int | None) -> int:
+        """The index of a new integer unknown with inclusive bounds (None: unbounded)."""
+
+    def new_sort_value(self, sort: str, term: _Term, *, fresh: bool = False) -> int:
+        """The index of a new value of a sort; a fresh one differs from every value that is not fresh."""
+
+    def decide(self, literal: Literal) -> bool:
+        """Whether the literal holds on this path."""
+
+    def restrict(self, literal: Literal, holds: bool = True) -> None:
+        """Excludes states in which the literal is not as said; Infeasible if this path needs such a state."""
+
+    def assume(self, literal: Literal, holds: bool) -> None:
+        """Decides an open literal without asking the prefix."""
+
+    def implied(self, literal: Literal) -> bool | None:
+        """The truth of the literal if what was decided settles it, else None."""
+
+    def implied_same(self, left: int, right: int) -> bool | None:
+        """Whether two values of a sort are equal, if what was decided settles it, else None."""
+
+    def find(self, index: int) -> int:
+        """The representative of the values that are known to equal this one."""
+
+    def is_fresh(self, index: int) -> bool:
+        """Whether a value was made as one that differs from all that are not fresh."""
+
+    def bool_value(self, index: int) -> bool | None:
+        """The truth of a boolean unknown, None where it is open."""
+
+    def int_solution(self) -> dict[int, int]:
+        """Small values for all integer unknowns that satisfy every decision."""
+
+    def constrained_ints(self) -> set[int]:
+        """The integer unknowns that some decision or restriction (bounds apart) mentions."""
+
+    def decided(self, start: int = 0, end: int | None = None) -> tuple[Decision, ...]:
+        """The branches taken, from one position to before another."""
+
+    @property
+    def trail(self) -> list[Decision]:
+        """The branches taken."""
+
+    @property
+    def trail_length(self) -> int:
+        """How many branches were taken."""
+
+    @property
+    def restrictions(self) -> list[Decision]:
+        """What was taken for granted without a branch."""
+
+    @property
+    def restricted(self) -> set[int]:
+        """The positions in the trail of decisions about presence and flags that the model demanded of its states, which
+        a reader need not be told."""
+
+    @property
+    def bool_terms(self) -> list[_Term]: ...
+    @property
+    def int_terms(self) -> list[_Term]: ...
+    @property
+    def sort_terms(self) -> list[_Term]: ...
+    @property
+    def sort_names(self) -> list[str]: ...
+    @property
+    def bool_usual(self) -> dict[int, bool]: ...
+    @property
+    def content_sorts(self) -> set[str]: ...
+    @property
+    def constants(self) -> dict[int, int]: ...
+
+def current() -> Context:
+    """The context of the run under way."""
+
+def install(context: Context | None) -> Context | None:
+    """Makes a context the current one and returns the one before."""
+
+def add(left: _Linear, right: _Linear, factor: int = 1) -> _Linear:
+    """`left + factor * right`."""
+
+def scale(linear: _Linear, factor: int) -> _Linear:
+    """`factor * linear`."""
+
+def value_of(linear: _Linear, values: dict[int, int]) -> int:
+    """The value of a linear expression; every variable must have one."""
+
+def solve(constraints: Iterable[tuple[str, _Linear]]) -> Mapping[int, int] | None:
+    """Values for all variables of the constraints that satisfy them, or None if there are none.
+
+    Values are small: as near to the tightest lower bound, or to zero, as the constraints allow.
+    """
+
+def solver_statistics() -> tuple[int, int]:
+    """How often this thread has asked for a solution, and how many of the questions had not been asked before."""
+
+class SortValue:
+    """A value of an uninterpreted sort; only `==` and `!=` make sense."""
+
+    def __init__(self, index: int, sort: str) -> None: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def sort(self) -> str: ...
+
+class BoolValue:
+    """An unknown truth value."""
+
+    def __init__(self, index: int) -> None: ...
+    def __bool__(self) -> bool: ...
+    @property
+    def index(self) -> int: ...
+
+class IntValue:
+    """A linear expression over unknown integers."""
+
+    def __init__(self, linear: _Linear) -> None: ...
+    @classmethod
+    def variable(cls, index: int) -> IntValue:
+        """The unknown of this index."""
+
+    @property
+    def linear(self) -> _Linear: ...
+    def __add__(self, other: Any) -> Any: ...
+    def __radd__(self, other: Any) -> Any: ...
+    def __sub__(self, other: Any) -> Any: ...
+    def __rsub__(self, other: Any) -> Any: ...
+    def __mul__(self, other: Any) -> Any: ...
+    def __rmul__(self, other: Any) -> Any: ...
+    def __neg__(self) -> Any: ...
+    def __pos__(self) -> IntValue: ...
+    def __le__(self, other: Any) -> bool: ...
+    def __lt__(self, other: Any) -> bool: ...
+    def __ge__(self, other: Any) -> bool: ...
+    def __gt__(self, other: Any) -> bool: ...
+    def __bool__(self) -> bool: ...
+    def __index__(self) -> int: ...

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import platformdirs
 
-from commutant import __version__
+from commutant import __version__, _native
 
 _FORMAT = 1
 MAX_BYTES = 256 << 20
@@ -114,8 +114,9 @@ def _open_regular(path: str, flags: int) -> int:
 
 @cache
 def engine_hash(*packages: str) -> str:
-    """A hash of what computes a result: the sources of these packages of ours, and the version of Python."""
-    digest = hashlib.sha256(f"{__version__} {sys.version_info}".encode())
+    """A hash of what computes a result: the sources of these packages of ours, the native module, and the version of
+    Python."""
+    digest = hashlib.sha256(f"{__version__} {sys.version_info}".encode() + Path(_native.__file__).read_bytes())
     package = Path(__file__).parent
     for file in sorted(file for name in packages for file in (package / name).rglob("*.py")):
         digest.update(str(file.relative_to(package)).encode() + b"\0" + file.read_bytes() + b"\0")

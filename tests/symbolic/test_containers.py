@@ -60,7 +60,7 @@ class Concrete:
         if isinstance(value, SortValue):
             return f"k{self._context.find(value.index)}"
         if isinstance(value, BoolValue):
-            return self._context.bool_values.get(value.index, False)
+            return self._context.bool_value(value.index) is True
         if isinstance(value, IntValue):
             if any(variable not in self._ints for variable, _ in value.linear[0]):
                 self._ints = self._context.int_solution()  # the field of a struct that nobody had asked for

@@ -56,7 +56,10 @@ class Mirror:
 
 
 def new_context() -> Context:
-    context = Context()
+    return with_unknowns(Context())
+
+
+def with_unknowns(context: Context) -> Context:
     for i in range(SORTED):
         context.new_sort_value("S", ("constant", f"s{i}"))
     for i in range(FRESH):
@@ -93,7 +96,7 @@ def test_paths_are_disjoint_and_complete(questions: list[Literal]) -> None:
     """Whatever a program asks, its paths split all states into parts, none of them empty."""
 
     def program(context: Context) -> None:
-        context.__dict__.update(new_context().__dict__ | {"prefix": context.prefix})
+        with_unknowns(context)
         for question in questions:
             context.decide(question)
 

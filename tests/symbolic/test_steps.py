@@ -10,20 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commutant.symbolic import Context, Infeasible, Literal, Path, explore
-from tests.symbolic.test_context import literals, new_context
+from tests.symbolic.test_context import literals, with_unknowns
 
 parts = st.lists(st.lists(literals, min_size=1, max_size=2), min_size=1, max_size=4)
 
 
 def _begin(context: Context) -> dict[int, Any]:
     """The unknowns of `new_context`, and what outlives the steps."""
-    like = new_context()
-    for sort, term in zip(like.sort_names, like.sort_terms, strict=True):
-        context.new_sort_value(sort, term, fresh=term[1].startswith("f"))
-    for term in like.bool_terms:
-        context.new_bool(term)
-    for index, term in enumerate(like.int_terms):
-        context.new_int(term, *((0, 2) if index == 0 else (None, None)))
+    with_unknowns(context)
     return {}
 
 
@@ -41,7 +35,8 @@ def _ask(context: Context, kept: dict[int, Any], number: int, questions: list[Li
 def _seen(path: Path[dict[int, Any]]) -> tuple[Any, ...]:
     """All that a path shows."""
     context = path.context
-    terms = (tuple(context.bool_terms), tuple(context.int_terms), tuple(context.sort_terms), set(context.fresh))
+    fresh = [context.is_fresh(index) for index in range(len(context.sort_terms))]
+    terms = (tuple(context.bool_terms), tuple(context.int_terms), tuple(context.sort_terms), fresh)
     result = None if path.result is None else dict(path.result)
     return path.decisions, path.feasible, result, tuple(context.restrictions), terms, context.int_solution()
 

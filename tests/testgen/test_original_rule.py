@@ -54,7 +54,7 @@ def records(outcome: Outcome, context: Context, attribute: str) -> Iterator[tupl
     """Key and value of the entries of a map that a call has looked at."""
     if attribute in vars(outcome.initial):
         for entry in getattr(outcome.initial, attribute).content.entries:
-            present = isinstance(entry.presence, BoolValue) and context.bool_values.get(entry.presence.index)
+            present = isinstance(entry.presence, BoolValue) and context.bool_value(entry.presence.index)
             if present and entry.known:
                 yield entry.key, entry.value
 

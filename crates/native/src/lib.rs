@@ -1,8 +1,10 @@
-//! The native module `commutant._native`: what is done once per window, and so not in Python.
+//! The native module `commutant._native`: what is done once per window, or many times per explored path, and so not
+//! in Python.
 #![forbid(unsafe_code)]
 
 mod programs;
 mod scalefs;
+mod symbolic;
 mod traces;
 mod wire;
 
@@ -13,6 +15,7 @@ use pyo3::prelude::*;
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     programs::register(module)?;
     scalefs::register(module)?;
+    symbolic::register(module)?;
     traces::register(module)?;
     wire::register(module)
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from commutant.lang.types import Record
-from commutant.symbolic.context import Literal, current
+from commutant.symbolic.context import current
 from commutant.symbolic.state import SymbolicMap, clone, split_key
 from commutant.symbolic.values import SortValue
 
@@ -124,9 +124,10 @@ def _scan_meets(left: SymbolicMap, right: SymbolicMap) -> bool:
 
 def _may_be_equal(left: Any, right: Any) -> bool:
     """Whether it is not known that two prefixes of keys differ."""
-    for mine, theirs in zip(left, right, strict=True):
-        if isinstance(mine, SortValue) and isinstance(theirs, SortValue):
-            low, high = sorted((mine.index, theirs.index))
-            if low != high and current().implied(Literal("same", low, high)) is False:
-                return False
-    return True
+    context = current()
+    return not any(
+        isinstance(mine, SortValue)
+        and isinstance(theirs, SortValue)
+        and context.implied_same(mine.index, theirs.index) is False
+        for mine, theirs in zip(left, right, strict=True)
+    )

@@ -9,63 +9,56 @@ differ are not run again. Running the rest again costs less than copying states.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from commutant.errors import UsageError
-from commutant.symbolic.context import NOT_DETERMINISTIC, Context, Decision, Infeasible, install
+from commutant.symbolic.context import Context, Decision, Infeasible, install
 
 T = TypeVar("T")
 
 MAX_PATHS = 1_000_000
 
 
-@dataclass(slots=True)
 class Path(Generic[T]):
-    """One path: the decisions taken, the program's result (None where the model's restrictions exclude the path)."""
+    """One path: whether the model's restrictions admit it, and, if so, the program's result."""
 
-    decisions: tuple[Decision, ...]
-    feasible: bool
-    result: T | None
-    context: Context
+    __slots__ = ("_decided", "context", "feasible", "result")
+
+    def __init__(self, context: Context, decided: int, feasible: bool, result: T | None) -> None:
+        self.context = context
+        self.feasible = feasible
+        self.result = result
+        self._decided = decided
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions taken."""
+        return self.context.decided(0, self._decided)
 
 
 def explore(program: Callable[[Context], T], max_paths: int = MAX_PATHS) -> Iterator[Path[T]]:
     """All paths of the program, excluded ones included; UsageError after `max_paths`.
 
-    A yielded path's context, which is the current one, and what its steps have made stay valid until the next path is
-    asked for: its values can be compared further, which refines this path only.
+    A yielded path, its context, which is the current one, and what its steps have made stay valid until the next path
+    is asked for: its values can be compared further, which refines this path only.
     """
     context = Context()
-    prefix: tuple[Decision, ...] | None = ()
-    count = 0
-    while prefix is not None:
+    count, is_left = 0, True
+    while is_left:
         before = install(context)
         try:
-            context.go_back(prefix)
             feasible, result = True, None
             try:
                 result = program(context)
             except Infeasible:
                 feasible = False
-            decisions = tuple(context.trail)
-            if len(decisions) < len(prefix):
-                raise UsageError(NOT_DETERMINISTIC)
+            decided = context.end_path()
             count += 1
             if count > max_paths:
                 raise UsageError(
                     f"the model has more than {max_paths} paths for one set of calls: expected fewer branches"
                 )
-            yield Path(decisions, feasible, result, context)
+            yield Path(context, decided, feasible, result)
+            is_left = context.next_path(decided)
         finally:
             install(before)
-        prefix = _next_prefix(decisions)
-
-
-def _next_prefix(decisions: tuple[Decision, ...]) -> tuple[Decision, ...] | None:
-    """The decisions up to the last that was true, which becomes false; None if there is none: all is explored."""
-    for position in range(len(decisions) - 1, -1, -1):
-        literal, holds = decisions[position]
-        if holds:
-            return (*decisions[:position], Decision(literal, False))
-    return None

@@ -59,7 +59,7 @@ def unknown_record(
         if type_ is None:
             raise AttributeError(f"{class_.__name__!r} object has no attribute {name!r}")
         hook = None if hook_of is None else hook_of(name)
-        current().undo_with(record.__dict__.pop, name, None)
+        current().undo_pop(record.__dict__, name)
         return _MAKERS[type_.__class__](type_, prefix + name, place, hook)
 
     return class_.from_origin(origin)
@@ -350,7 +350,7 @@ def _identity(key: Any) -> Any:
 def _is_fresh(key: Any) -> bool:
     if key.__class__ is tuple:
         return any(map(_is_fresh, key))
-    return key.__class__ is SortValue and key.index in current().fresh
+    return key.__class__ is SortValue and current().is_fresh(key.index)
 
 
 class Cell(NamedTuple):

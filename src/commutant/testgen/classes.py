@@ -146,7 +146,7 @@ def _touched(outcome: Outcome) -> Touched:
 
 
 def _is_present(presence: BoolValue | bool, context: Context) -> bool:
-    return presence if isinstance(presence, bool) else context.bool_values.get(presence.index, False)
+    return presence if isinstance(presence, bool) else context.bool_value(presence.index) is True
 
 
 def _literals(context: Context, *kinds: str) -> Iterator[Statement]:
@@ -178,7 +178,7 @@ def _refinements(context: Context, touched: Touched, level: Level) -> Iterator[C
         yield leaf
         if level == "full":
             for flag in touched.flags:
-                if flag not in leaf.bool_values:
+                if leaf.bool_value(flag) is None:
                     yield _assume(leaf, Statement("bool", flag, None), not leaf.bool_usual.get(flag, False))
 
 

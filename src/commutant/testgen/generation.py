@@ -180,7 +180,8 @@ class _Words:
         return sentence_of([self._phrase(context, decision) for decision in decisions], self._vocabulary)
 
     def _phrase(self, context: Context, decision: Decision) -> Phrase:
-        (kind, left, right), holds = decision
+        literal, holds = decision
+        kind, left, right = literal.kind, literal.left, literal.right
         key: tuple[object, ...]
         if kind == "bool":
             terms = [context.bool_terms[left]]

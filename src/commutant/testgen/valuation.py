@@ -92,7 +92,7 @@ class Valuation:
         return tuple(values)
 
     def _truth(self, index: int) -> bool:
-        known = self._context.bool_values.get(index)
+        known = self._context.bool_value(index)
         return self._context.bool_usual.get(index, False) if known is None else known
 
     def _integer(self, value: IntValue) -> Frozen:
@@ -104,11 +104,11 @@ class Valuation:
 
     def _map(self, value: SymbolicMap) -> Frozen:
         """Entries in the order of their keys, whatever the order in which the model asks for them."""
-        content, known = value.content, self._context.bool_values
+        content, truth = value.content, self._context.bool_value
         entries = [
             (self.frozen(entry.key), entry)
             for entry in content.entries
-            if not isinstance(entry.presence, bool) and known.get(entry.presence.index, False)
+            if not isinstance(entry.presence, bool) and truth(entry.presence.index)
         ]
         if len(entries) > 1:
             entries.sort(key=lambda found: _place(found[0]))

@@ -1,0 +1,66 @@
+//! Paths over unknown values (crate `symbolic`): contexts, literals, and the values that a model computes with.
+
+mod context;
+mod integers;
+mod literals;
+mod values;
+
+use ::symbolic::Fault;
+use ::symbolic::path::MAX_DECISIONS_PER_PATH;
+use pyo3::exceptions::{PyException, PyIndexError};
+use pyo3::prelude::*;
+use pyo3::{create_exception, import_exception};
+
+import_exception!(commutant.errors, UsageError);
+create_exception!(
+    _native,
+    Infeasible,
+    PyException,
+    "The path contradicts a restriction that the model puts on its states: it says nothing about commutativity."
+);
+
+const NOT_DETERMINISTIC: &str = "the model is not deterministic: run again with the same values, it asked something else; \
+                                 use choose() for what the specification leaves open";
+
+/// Adds this part to the native module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("Infeasible", module.py().get_type::<Infeasible>())?;
+    module.add("MAX_DECISIONS_PER_PATH", MAX_DECISIONS_PER_PATH)?;
+    module.add("NOT_DETERMINISTIC", NOT_DETERMINISTIC)?;
+    context::register(module)?;
+    integers::register(module)?;
+    literals::register(module)?;
+    values::register(module)
+}
+
+/// Why a question has no answer: what the engine found, or what Python raised on the way.
+pub struct Problem(PyErr);
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Self(match fault {
+            Fault::Infeasible => Infeasible::new_err(()),
+            Fault::NotDeterministic => UsageError::new_err(NOT_DETERMINISTIC),
+            Fault::TooManyDecisions => UsageError::new_err(format!(
+                "the model took more than {MAX_DECISIONS_PER_PATH} decisions on one path: expected calls that end; is a \
+                 loop without bound?"
+            )),
+            Fault::NoSuchUnknown => PyIndexError::new_err("no such unknown"),
+            Fault::TooLarge => {
+                UsageError::new_err("the model computes with a number of more than 64 bits: expected smaller ones")
+            }
+        })
+    }
+}
+
+impl From<PyErr> for Problem {
+    fn from(error: PyErr) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Problem> for PyErr {
+    fn from(problem: Problem) -> Self {
+        problem.0
+    }
+}
