@@ -11,11 +11,26 @@ class TraceError(Exception):
     """A trace that is damaged or ends too early; one line says where."""
 
 class TestBook:
-    """Test cases that have been read, by number, so that each is read once however often it is run."""
+    """Test cases by number, so that each is read once however often it is run.
+
+    They are made of parts, likewise by number, that are read and kept once however many cases share them.
+    """
 
     def __init__(self) -> None: ...
+    def add_calls(self, text: str) -> int:
+        """Reads calls from their JSON text and returns their number. ValueError says what is wrong with them."""
+
+    def add_steps(self, member: str, text: str) -> int:
+        """Reads the steps of a set-up or an observation likewise; `member` says of which."""
+
+    def add_orders(self, text: str) -> int:
+        """Reads orders likewise."""
+
     def add(self, text: str) -> int:
         """Reads a test case from its JSON text and returns its number. ValueError says what is wrong with it."""
+
+    def add_case(self, calls: int, setup: int, observe: int, orders: int) -> int:
+        """Adds the test case of these parts and returns its number. ValueError says why they do not go together."""
 
     def encode(self, windows: Sequence[tuple[int, int]]) -> bytes:
         """The binary batch for windows, each a pair of a test's number and the index of one of its orders."""

@@ -1,8 +1,10 @@
 //! Batches for runners and the judgement of their results (crate `commutant-wire`).
 
-use commutant_wire::batch::{Batch, Window};
-use commutant_wire::case::Case;
-use commutant_wire::{judge, results};
+use std::sync::Arc;
+
+use commutant_wire::batch::{Batch, PlacedCall, Step, Window};
+use commutant_wire::case::{Case, Order, Part, read_calls, read_orders, read_steps};
+use commutant_wire::{WireError, judge, results};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,10 +15,14 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Sequences>()
 }
 
-/// Test cases that have been read, by number, so that each is read once however often it is run.
+/// Test cases by number, so that each is read once however often it is run; they are made of parts, likewise by number,
+/// that are read and kept once however many cases share them.
 #[pyclass]
 #[derive(Default)]
 pub struct TestBook {
+    calls: Vec<Arc<Part<PlacedCall>>>,
+    steps: Vec<Arc<Part<Step>>>,
+    orders: Vec<Arc<Vec<Order>>>,
     cases: Vec<Case>,
 }
 
@@ -28,9 +34,39 @@ impl TestBook {
         Self::default()
     }
 
+    /// Reads calls from their JSON text and returns their number. ValueError says what is wrong with them.
+    fn add_calls(&mut self, text: &str) -> PyResult<usize> {
+        self.calls.push(read_calls(text).map_err(value_error)?);
+        Ok(self.calls.len() - 1)
+    }
+
+    /// Reads the steps of a set-up or an observation likewise; `member` says of which.
+    fn add_steps(&mut self, member: &str, text: &str) -> PyResult<usize> {
+        self.steps.push(read_steps(member, text).map_err(value_error)?);
+        Ok(self.steps.len() - 1)
+    }
+
+    /// Reads orders likewise.
+    fn add_orders(&mut self, text: &str) -> PyResult<usize> {
+        self.orders.push(read_orders(text).map_err(value_error)?);
+        Ok(self.orders.len() - 1)
+    }
+
     /// Reads a test case from its JSON text and returns its number. ValueError says what is wrong with it.
     fn add(&mut self, text: &str) -> PyResult<usize> {
-        self.cases.push(Case::parse(text).map_err(|error| PyValueError::new_err(error.to_string()))?);
+        self.cases.push(Case::parse(text).map_err(value_error)?);
+        Ok(self.cases.len() - 1)
+    }
+
+    /// Adds the test case of these parts and returns its number. ValueError says why they do not go together.
+    fn add_case(&mut self, calls: usize, setup: usize, observe: usize, orders: usize) -> PyResult<usize> {
+        let case = Case::new(
+            part(&self.calls, calls)?,
+            part(&self.steps, setup)?,
+            part(&self.steps, observe)?,
+            part(&self.orders, orders)?,
+        );
+        self.cases.push(case.map_err(value_error)?);
         Ok(self.cases.len() - 1)
     }
 
@@ -44,7 +80,7 @@ impl TestBook {
             let test = *placed[number].get_or_insert_with(|| case.add_to(&mut batch));
             batch.windows.push(Window { test, order: order.order.clone() });
         }
-        let bytes = batch.encode().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let bytes = batch.encode().map_err(value_error)?;
         Ok(PyBytes::new(python, &bytes))
     }
 
@@ -52,7 +88,7 @@ impl TestBook {
     /// results of these windows.
     fn judge(&self, python: Python<'_>, windows: Vec<(usize, usize)>, bytes: &[u8]) -> PyResult<Vec<Option<String>>> {
         python.detach(|| {
-            let results = results::decode(bytes).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            let results = results::decode(bytes).map_err(value_error)?;
             if results.len() != windows.len() {
                 let message = format!("results of {} windows: expected {}", results.len(), windows.len());
                 return Err(PyValueError::new_err(message));
@@ -91,7 +127,7 @@ impl Sequences {
             let test = case.add_to(&mut batch);
             batch.windows.push(Window { test, order: vec![] });
         }
-        let bytes = batch.encode().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let bytes = batch.encode().map_err(value_error)?;
         Ok(PyBytes::new(python, &bytes))
     }
 
@@ -100,7 +136,7 @@ impl Sequences {
     /// these sequences.
     fn read(&self, python: Python<'_>, bytes: &[u8]) -> PyResult<Vec<Option<String>>> {
         python.detach(|| {
-            let results = results::decode(bytes).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            let results = results::decode(bytes).map_err(value_error)?;
             if results.len() != self.cases.len() {
                 let message = format!("results of {} sequences: expected {}", results.len(), self.cases.len());
                 return Err(PyValueError::new_err(message));
@@ -109,6 +145,14 @@ impl Sequences {
             Ok(self.cases.iter().zip(&results).map(came).collect())
         })
     }
+}
+
+fn value_error(error: WireError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn part<T>(parts: &[Arc<T>], number: usize) -> PyResult<Arc<T>> {
+    parts.get(number).cloned().ok_or_else(|| PyIndexError::new_err("no such part"))
 }
 
 impl TestBook {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Value = object
@@ -87,18 +87,10 @@ class TestCase:
 
     def _content(self) -> dict[str, object]:
         return {
-            "calls": [call_json(call) for call in self.calls],
-            "setup": [
-                {"call": s.call, "args": dict(s.args), "process": s.process, "result": s.result} for s in self.setup
-            ],
-            "observe": [{"call": s.call, "args": dict(s.args), "process": s.process} for s in self.observe],
-            "orders": [
-                {
-                    "order": list(o.order),
-                    "outcomes": [{"results": list(u.results), "observation": list(u.observation)} for u in o.outcomes],
-                }
-                for o in self.orders
-            ],
+            "calls": calls_json(self.calls),
+            "setup": setup_json(self.setup),
+            "observe": observe_json(self.observe),
+            "orders": orders_json(self.orders),
         }
 
     def content_id(self) -> str:
@@ -115,6 +107,34 @@ def call_json(call: PlacedCall) -> dict[str, object]:
         "thread": call.thread,
         "core": call.core,
     }
+
+
+def calls_json(calls: Iterable[PlacedCall]) -> list[dict[str, object]]:
+    """The calls of a test as JSON."""
+    return [call_json(call) for call in calls]
+
+
+def setup_json(setup: Iterable[Step]) -> list[dict[str, object]]:
+    """A set-up as JSON: steps with their results."""
+    return [{"call": one.call, "args": dict(one.args), "process": one.process, "result": one.result} for one in setup]
+
+
+def observe_json(observe: Iterable[Step]) -> list[dict[str, object]]:
+    """The steps of an observation as JSON."""
+    return [{"call": one.call, "args": dict(one.args), "process": one.process} for one in observe]
+
+
+def orders_json(orders: Iterable[Order]) -> list[dict[str, object]]:
+    """The orders of a test with their outcomes as JSON."""
+    return [
+        {
+            "order": list(one.order),
+            "outcomes": [
+                {"results": list(outcome.results), "observation": list(outcome.observation)} for outcome in one.outcomes
+            ],
+        }
+        for one in orders
+    ]
 
 
 def id_of(set_name: str, content: bytes) -> str:
