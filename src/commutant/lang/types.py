@@ -14,6 +14,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from commutant.errors import UsageError
 
@@ -45,15 +46,29 @@ class Sort:
         cls.content = content
 
 
-@dataclass(frozen=True, slots=True)
 class OpaqueValue:
-    """A concrete value of an opaque sort: two are the same one if their labels are."""
+    """A concrete value of an opaque sort. Those of one sort and label are one object, so that comparing and looking up
+    are left to Python itself: states are full of them."""
 
-    sort: str
+    __slots__ = ("__weakref__", "label", "sort")
+
     label: str
+    sort: str
 
-    def __hash__(self) -> int:
-        return hash(self.label)  # known to the label: the pair's would be worked out at each look-up
+    _known: ClassVar[WeakValueDictionary[tuple[str, str], OpaqueValue]] = WeakValueDictionary()
+
+    def __new__(cls, sort: str, label: str) -> Self:
+        """The value, made if there is none yet."""
+        value = cls._known.get((sort, label))
+        if value is None:
+            value = object.__new__(cls)
+            value.sort, value.label = sort, label
+            value = cls._known.setdefault((sort, label), value)
+        return typing.cast("Self", value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is the value itself, in another process the one that is there."""
+        return OpaqueValue, (self.sort, self.label)
 
     def __repr__(self) -> str:
         return f"{self.sort}:{self.label}"
