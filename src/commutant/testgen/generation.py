@@ -6,7 +6,7 @@ import contextlib
 import gc
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from commutant.analyzer import Analysis, CallSet, SetAnalysis, sets_of_calls
@@ -141,9 +141,7 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
             if not outcome.commutes:
                 continue
             if not is_same_run:
-                restricted = found.context.restricted
-                told = [decision for position, decision in enumerate(path) if position not in restricted]
-                on_path = words.sentence(found.context, told)
+                on_path = words.of_path(found.context, path, found.context.restricted)
             beside = words.sentence(found.context, found.beyond_path) if found.beyond_path else ""
             description = "; ".join(filter(None, (on_path, beside)))
             try:
@@ -169,11 +167,27 @@ def _rare_search_for_cycles() -> Iterator[None]:
 
 
 class _Words:
-    """Decisions in words. A fact that several paths share is put into words once: terms are known by identity."""
+    """Decisions in words. What neighbouring paths decided alike is put into words once, and so is a fact that several
+    paths share: terms are known by identity."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._known: dict[tuple[object, ...], tuple[Phrase, list[Term]]] = {}
+        self._path: tuple[Decision, ...] = ()
+        self._of_path: list[Phrase] = []
+
+    def of_path(self, context: Context, path: tuple[Decision, ...], left_out: Collection[int]) -> str:
+        """What was decided on a path, but at some positions, as one sentence. Paths come in the order of exploration:
+        the same decisions at the beginning of two that follow each other speak of the same unknowns."""
+        common = next(
+            (n for n, (one, other) in enumerate(zip(path, self._path, strict=False)) if one != other),
+            min(len(path), len(self._path)),
+        )
+        del self._of_path[common:]
+        self._of_path += [self._phrase(context, decision) for decision in path[common:]]
+        self._path = path
+        told = [phrase for position, phrase in enumerate(self._of_path) if position not in left_out]
+        return sentence_of(told, self._vocabulary)
 
     def sentence(self, context: Context, decisions: Sequence[Decision]) -> str:
         """What was decided, as one sentence."""
