@@ -7,6 +7,7 @@ once, and with it stands how a test tells of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from commutant.lang.interface import CallSignature, Interface, Invocation
 from commutant.lang.types import OpaqueValue, Struct, struct_fields
 from commutant.testgen.canonical import Anything, agree
 from commutant.testgen.concrete import ConcreteModel, Observation, Start
-from commutant.testgen.frozen import Frozen, thaw
+from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
 from commutant.testgen.testcase import Value, encode
 from commutant.testgen.valuation import Valuation
 
@@ -45,9 +46,20 @@ class Built:
         if known is None:
             with faults_of(self._setups.model.interface, "observe"):
                 invocations = _invocations(self.start.state.observe(valuation.of_sorts()))
-            text = encode([self._setups.step(invocation) for invocation in invocations])
-            known = self._observations[key] = self._setups.model.observation(invocations, text)
+            texts = [self._setups.step(invocation).text for invocation in invocations]
+            known = self._observations[key] = self._setups.model.observation(invocations, f"[{','.join(texts)}]")
         return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepText:
+    """A call of a set-up or an observation as a JSON object; one object for equal ones."""
+
+    text: str
+
+    def with_result(self, result: Value) -> str:
+        """The same with what the call returned."""
+        return f'{self.text[:-1]},"result":{"null" if result is None else encode(result)}}}'
 
 
 class Setups:
@@ -56,7 +68,8 @@ class Setups:
     def __init__(self, interface: type[Interface]) -> None:
         self.model = ConcreteModel(interface)
         self._built: dict[Frozen, Built | None] = {}
-        self._reached: dict[str, Built] = {}
+        self._reached: dict[tuple[StepText, ...], Built] = {}
+        self._steps: dict[Frozen, StepText] = {}
 
         @cache
         def signature(call: str) -> tuple[CallSignature, str | None]:
@@ -72,6 +85,7 @@ class Setups:
             if len(self._built) >= MAX_STATES or self.model.kept >= MAX_KEPT:
                 self._built.clear()
                 self._reached.clear()
+                self._steps.clear()
                 self.model.forget()
             known = self._built[wanted] = self._build(thaw(wanted))
         if known is None:
@@ -93,23 +107,31 @@ class Setups:
 
     def _replay(self, invocations: Sequence[Invocation]) -> Built:
         """What the calls build; states that differ in what no call looks at are built by the same ones."""
-        key = repr([(invocation.call, invocation.arguments) for invocation in invocations])
-        known = self._reached.get(key)
+        steps = tuple([self.step(invocation) for invocation in invocations])
+        known = self._reached.get(steps)
         if known is None:
             start = self.model.replay(invocations)
-            steps = [{**self.step(i), "result": result} for i, result in zip(invocations, start.results, strict=True)]
-            known = self._reached[key] = Built(self, start, encode(steps))
+            texts = [step.with_result(result) for step, result in zip(steps, start.results, strict=True)]
+            known = self._reached[steps] = Built(self, start, f"[{','.join(texts)}]")
         return known
 
-    def step(self, invocation: Invocation) -> dict[str, Value]:
-        """A call of a set-up or an observation as a JSON object."""
+    def step(self, invocation: Invocation) -> StepText:
+        """A call of a set-up or an observation as it stands in a test."""
+        names, values = tuple(invocation.arguments), tuple(invocation.arguments.values())
+        try:
+            key = (invocation.call, names, freeze(values))
+        except (NotFrozen, RecursionError):
+            return self._new_step(invocation)
+        known = self._steps.get(key)
+        if known is None:
+            known = self._steps[key] = self._new_step(invocation)
+        return known
+
+    def _new_step(self, invocation: Invocation) -> StepText:
         signature, parameter = self._signature(invocation.call)
         process = int(invocation.arguments[parameter]) if parameter else 0
-        return {
-            "call": invocation.call,
-            "args": self.arguments(signature, parameter, invocation.arguments),
-            "process": process,
-        }
+        arguments = self.arguments(signature, parameter, invocation.arguments)
+        return StepText(encode({"call": invocation.call, "args": arguments, "process": process}))
 
     def arguments(
         self, signature: CallSignature, process_parameter: str | None, given: Mapping[str, Any]
