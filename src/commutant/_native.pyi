@@ -26,9 +26,6 @@ class TestBook:
     def add_orders(self, text: str) -> int:
         """Reads orders likewise."""
 
-    def add(self, text: str) -> int:
-        """Reads a test case from its JSON text and returns its number. ValueError says what is wrong with it."""
-
     def add_case(self, calls: int, setup: int, observe: int, orders: int) -> int:
         """Adds the test case of these parts and returns its number. ValueError says why they do not go together."""
 
@@ -377,3 +374,130 @@ class IntValue:
     def __gt__(self, other: Any) -> bool: ...
     def __bool__(self) -> bool: ...
     def __index__(self) -> int: ...
+
+class Entry:
+    """A touched key of a map's initial content. Its value comes into being when first asked for."""
+
+    @property
+    def key(self) -> Any: ...
+    @property
+    def presence(self) -> BoolValue | bool:
+        """What its presence depends on; False where it is absent in every initial state."""
+
+    @property
+    def known(self) -> bool:
+        """Whether its value has been asked for."""
+
+    @property
+    def arguments(self) -> tuple[_Term, ...]:
+        """The keys that lead to this entry's value, outermost map first."""
+
+    @property
+    def value(self) -> Any:
+        """The initial value; meaningful where the entry is present."""
+
+class MapContent:
+    """The initial content of a map, as far as it has been touched; shared by all views. `empty`: there is none."""
+
+    def __init__(
+        self,
+        type_: Any,
+        name: str,
+        place: Entry | None,
+        hook: Callable[[Any, Any], Any] | None,
+        *,
+        empty: bool = False,
+    ) -> None: ...
+
+    hook: Callable[[Any, Any], Any] | None
+
+    @property
+    def type(self) -> Any: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def empty(self) -> bool: ...
+    @property
+    def entries(self) -> list[Entry]:
+        """The touched keys, in the order in which they were."""
+
+class Cell:
+    """What a view holds under a key by itself: a value that was `assigned`, or a copy of one, which may have been
+    changed since."""
+
+    @property
+    def present(self) -> bool: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def assigned(self) -> bool: ...
+
+class SymbolicMap:
+    """One order's view of a map: the view that it is a copy of (`source`; none for the initial content), and what was
+    looked at and written since."""
+
+    def __init__(self, content: MapContent) -> None: ...
+    @property
+    def content(self) -> MapContent: ...
+    @property
+    def source(self) -> SymbolicMap | None: ...
+    @property
+    def cells(self) -> list[tuple[int, Cell]]:
+        """What the view holds by itself, with the number of the entry."""
+
+    @property
+    def cleared(self) -> bool:
+        """Whether it ever was cleared."""
+
+    @property
+    def emptied(self) -> bool:
+        """Whether it was cleared since it was copied."""
+
+    def initial(self) -> SymbolicMap:
+        """A view of the initial content."""
+
+    def copy(self) -> SymbolicMap:
+        """A view that starts from this one and changes alone; this one must not change any more."""
+
+    def clear(self) -> None:
+        """Removes every entry, touched or not."""
+
+    def held(self, number: int) -> Cell | None:
+        """What this view or one before it holds under the key of this entry; None if that is what the initial content
+        holds."""
+
+    def value(self, number: int) -> Any:
+        """The value of an entry, ready to be changed in this view; meaningful where it is present."""
+
+    def assign(self, number: int, present: bool, value: Any) -> None:
+        """Puts a value in the place of an entry's, or (`present` is false) removes it."""
+
+    def meets(self, other: SymbolicMap, parts_meet: Callable[[Any, Any], bool]) -> bool:
+        """Whether one of two views that started from one changed what the other looked at. `parts_meet` is asked about
+        values under one key that are no maps."""
+
+    def lowest_absent(self, *prefix: Any) -> Any:
+        """The smallest number from 0 that is no key; with a prefix, no last part of a key `(*prefix, number)`."""
+
+    def touched(self) -> list[tuple[Any, Any]]:
+        """The entries that calls have touched and that are present."""
+
+    def equal_where(
+        self,
+        other: SymbolicMap,
+        relevant: Callable[[Any], Any],
+        default: Any = None,
+        same: Callable[[Any, Any], Any] | None = None,
+    ) -> bool:
+        """Whether both hold the same under every relevant key, an absent key holding `default`; `same` compares values
+        (None: by `==`)."""
+
+    def __contains__(self, key: Any) -> bool: ...
+    def __getitem__(self, key: Any) -> Any: ...
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+    def __delitem__(self, key: Any) -> None: ...
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value, or the default where the key is absent."""
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Removes the key and returns its value."""

@@ -77,7 +77,7 @@ IN_A_CALL = {
     "value of another sort": ("self.names[name] = name", r"names has values of type Inum, got <Name \d+>"),
     "key of another sort": (
         "return self.names[name] in self.names",
-        r"a Name was compared with a Inum: values of different sorts",
+        r"names has keys of type Name, got <Inum",
     ),
     "key that is a string": ("return 'etc' in self.names", r"names has keys of type Name, got 'etc'"),
     "sorts compared": (

@@ -78,7 +78,7 @@ class Concrete:
         return value
 
     def _present(self, view: SymbolicMap, number: int) -> bool:
-        cell = view._cell(number)
+        cell = view.held(number)
         if cell is not None:
             return cell.present
         presence = view.content.entries[number].presence

@@ -3,9 +3,10 @@
 Knows nothing of commutativity. `explore(program)` runs the program once per path.
 """
 
-from commutant.symbolic.context import Context, Decision, Infeasible, Literal, Term, current
+from commutant.symbolic.context import Context, Decision, Infeasible, Literal, Mark, Term, current
 from commutant.symbolic.explorer import Path, explore
-from commutant.symbolic.state import MapContent, SymbolicMap, clone, term_of, unknown
+from commutant.symbolic.maps import MapContent, SymbolicMap
+from commutant.symbolic.state import clone, term_of, unknown
 from commutant.symbolic.values import BoolValue, IntValue, SortValue
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "IntValue",
     "Literal",
     "MapContent",
+    "Mark",
     "Path",
     "SortValue",
     "SymbolicMap",

@@ -25,6 +25,7 @@ from commutant._native import (
     Decision,
     Infeasible,
     Literal,
+    Mark,
     current,
     install,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Decision",
     "Infeasible",
     "Literal",
+    "Mark",
     "Term",
     "current",
     "install",

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from commutant.lang.types import Record
-from commutant.symbolic.context import current
-from commutant.symbolic.state import SymbolicMap, clone, split_key
-from commutant.symbolic.values import SortValue
+from commutant.symbolic.maps import SymbolicMap
+from commutant.symbolic.state import clone
 
 
 def independent(left: Record, right: Record) -> bool:
@@ -37,9 +36,9 @@ def _transfer_part(part: Any, target: Any) -> None:
         return
     if part.emptied:
         target.clear()
-    for number, cell in part.cells.items():
+    for number, cell in part.cells:
         if cell.assigned:
-            target.assign(number, cell._replace(value=clone(cell.value)))
+            target.assign(number, cell.present, clone(cell.value))
         elif _is_changed(cell.value):
             _transfer_part(cell.value, target.value(number))
 
@@ -68,7 +67,7 @@ def _is_copy_of(value: Any, before: Any) -> bool:
 def _is_changed(part: Any) -> bool:
     """Whether a copy of a map or record has been changed."""
     if isinstance(part, SymbolicMap):
-        return part.emptied or any(cell.assigned or _is_changed(cell.value) for cell in part.cells.values())
+        return part.emptied or any(cell.assigned or _is_changed(cell.value) for _, cell in part.cells)
     if not isinstance(part, Record):
         return True
     return any(
@@ -95,39 +94,5 @@ def _records_meet(left: Record, right: Record) -> bool:
 
 def _parts_meet(left: Any, right: Any) -> bool:
     if isinstance(left, SymbolicMap) and isinstance(right, SymbolicMap):
-        return _maps_meet(left, right)
+        return left.meets(right, _parts_meet)
     return not (isinstance(left, Record) and isinstance(right, Record)) or _records_meet(left, right)
-
-
-def _maps_meet(left: SymbolicMap, right: SymbolicMap) -> bool:
-    if left.emptied or right.emptied:
-        return True
-    for number in left.looked & right.looked:
-        mine, theirs = left.cells.get(number), right.cells.get(number)
-        if (mine is not None and mine.assigned) or (theirs is not None and theirs.assigned):
-            return True
-        if mine is not None and theirs is not None and _parts_meet(mine.value, theirs.value):
-            return True
-    return _scan_meets(left, right) or _scan_meets(right, left)
-
-
-def _scan_meets(left: SymbolicMap, right: SymbolicMap) -> bool:
-    """Whether the right side changed or made known what the left side asked about several keys at once."""
-    if not left.scans and left.counted is None:
-        return False
-    assigned = [number for number, cell in right.cells.items() if cell.assigned]
-    if left.counted is not None and (assigned or any(number >= left.counted for number in right.looked)):
-        return True
-    keys = [left.content.entries[number].key for number in assigned]
-    return any(_may_be_equal(prefix, split_key(key)[0]) for prefix in left.scans for key in keys)
-
-
-def _may_be_equal(left: Any, right: Any) -> bool:
-    """Whether it is not known that two prefixes of keys differ."""
-    context = current()
-    return not any(
-        isinstance(mine, SortValue)
-        and isinstance(theirs, SortValue)
-        and context.implied_same(mine.index, theirs.index) is False
-        for mine, theirs in zip(left, right, strict=True)
-    )

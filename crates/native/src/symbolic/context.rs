@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyList, PySet, PyTuple};
 use super::Problem;
 use super::integers::{Number, ThreadSolver, solution_dict};
 use super::literals::{Decision, Literal, shown};
+use super::maps::Change;
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -44,12 +45,20 @@ pub fn decide(py: Python<'_>, literal: Statement) -> Result<bool, Problem> {
     context.path.decide(literal, &mut ThreadSolver(py))
 }
 
+/// Excludes states in which a literal does not hold.
+pub fn restrict(py: Python<'_>, literal: Statement) -> PyResult<()> {
+    let context = current(py)?;
+    let mut context = context.borrow_mut(py);
+    Ok(context.path.restrict(literal, true, &mut ThreadSolver(py))?)
+}
+
 /// What takes back a change of Python's objects.
 pub enum Undo {
     Remove(Py<PyDict>, Py<PyAny>),
     Restore(Py<PyDict>, Py<PyAny>, Py<PyAny>),
     Call(Py<PyAny>, Py<PyTuple>),
     Shorten(Names),
+    Map(Change),
 }
 
 impl Undo {
@@ -62,6 +71,10 @@ impl Undo {
             },
             Self::Restore(mapping, key, value) => mapping.bind(py).set_item(key, value),
             Self::Call(function, arguments) => function.bind(py).call1(arguments.bind(py)).map(drop),
+            Self::Map(change) => {
+                change.undo(py);
+                Ok(())
+            }
             Self::Shorten(names) => {
                 let unknowns = context.borrow().unknowns.clone_ref(py);
                 match names {
@@ -285,14 +298,14 @@ impl Context {
     }
 
     /// The index of a new boolean unknown.
-    fn new_bool(&mut self, py: Python<'_>, term: &Bound<'_, PyAny>) -> PyResult<u32> {
+    pub fn new_bool(&mut self, py: Python<'_>, term: &Bound<'_, PyAny>) -> PyResult<u32> {
         self.unknowns.bool_terms.bind(py).append(term)?;
         self.path.log(Undo::Shorten(Names::Bools));
         Ok(self.path.new_bool())
     }
 
     /// The index of a new integer unknown with inclusive bounds (None: unbounded).
-    fn new_int(
+    pub fn new_int(
         &mut self,
         py: Python<'_>,
         term: &Bound<'_, PyAny>,

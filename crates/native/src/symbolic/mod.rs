@@ -3,6 +3,7 @@
 mod context;
 mod integers;
 mod literals;
+mod maps;
 mod values;
 
 use ::symbolic::Fault;
@@ -30,6 +31,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     context::register(module)?;
     integers::register(module)?;
     literals::register(module)?;
+    maps::register(module)?;
     values::register(module)
 }
 

@@ -167,7 +167,7 @@ fn simplified<'py>(py: Python<'py>, linear: Result<Linear, TooLarge>) -> PyResul
 }
 
 /// Whether `linear <= 0`. Both polarities share one literal: the leading coefficient is made positive.
-fn is_at_most_zero(py: Python<'_>, linear: Linear) -> Result<bool, Problem> {
+pub fn is_at_most_zero(py: Python<'_>, linear: Linear) -> Result<bool, Problem> {
     match linear.terms().first() {
         None => Ok(linear.constant() <= 0),
         Some(&(_, 1..)) => decide(py, Literal::Compare(Comparison::AtMost, linear)),
@@ -178,7 +178,7 @@ fn is_at_most_zero(py: Python<'_>, linear: Linear) -> Result<bool, Problem> {
     }
 }
 
-fn is_zero(py: Python<'_>, linear: Linear) -> Result<bool, Problem> {
+pub fn is_zero(py: Python<'_>, linear: Linear) -> Result<bool, Problem> {
     let linear = match linear.terms().first() {
         None => return Ok(linear.constant() == 0),
         Some(&(_, 1..)) => linear,

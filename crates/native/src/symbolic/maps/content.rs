@@ -1,0 +1,229 @@
+//! The initial content of a map, as far as it has been touched; all views of the map share it.
+//!
+//! The first access to a key decides whether it equals a key touched before; if not, an entry with an unknown presence
+//! comes into being, and its value when somebody asks for it. See `commutant.symbolic.state`.
+
+use std::collections::HashMap;
+
+use ::symbolic::Literal;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+use super::super::context::{current, decide, restrict};
+use super::super::{Infeasible, UsageError};
+use super::entry::Entry;
+use super::keys::Key;
+use super::{Change, log, of_state};
+
+/// The initial content of a map, as far as it has been touched; shared by all views. `empty`: there is none.
+#[pyclass(module = "commutant._native")]
+pub struct MapContent {
+    #[pyo3(get, name = "type")]
+    type_: Py<PyAny>,
+    pub(super) value_type: Py<PyAny>,
+    pub(super) key_type: Py<PyAny>,
+    #[pyo3(get)]
+    name: Py<PyString>,
+    pub(super) value_name: Py<PyString>,
+    pub(super) place: Option<Py<Entry>>,
+    #[pyo3(get, set)]
+    hook: Option<Py<PyAny>>,
+    #[pyo3(get)]
+    pub(super) empty: bool,
+    pub(super) entries: Vec<Py<Entry>>,
+    pub(super) holes: Vec<(Vec<Key>, Vec<usize>)>,
+    pub(super) numbers: HashMap<Key, usize>,
+}
+
+#[pymethods]
+impl MapContent {
+    #[new]
+    #[pyo3(signature = (type_, name, place, hook, *, empty = false))]
+    fn new(
+        type_: &Bound<'_, PyAny>,
+        name: Bound<'_, PyString>,
+        place: Option<Py<Entry>>,
+        hook: Option<Py<PyAny>>,
+        empty: bool,
+    ) -> PyResult<Self> {
+        let py = type_.py();
+        let value_type = type_.getattr(intern!(py, "value"))?;
+        let value_name = of_state!(py, "name_of_value")?.call1((&value_type, &name))?.downcast_into()?;
+        Ok(Self {
+            key_type: type_.getattr(intern!(py, "key"))?.unbind(),
+            value_type: value_type.unbind(),
+            type_: type_.clone().unbind(),
+            name: name.unbind(),
+            value_name: value_name.unbind(),
+            place,
+            hook,
+            empty,
+            entries: vec![],
+            holes: vec![],
+            numbers: HashMap::new(),
+        })
+    }
+
+    /// The touched keys, in the order in which they were.
+    #[getter]
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.entries)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.place)?;
+        visit.call(&self.hook)?;
+        self.entries.iter().try_for_each(|entry| visit.call(entry))
+    }
+
+    fn __clear__(&mut self) {
+        self.entries.clear();
+        self.hook = None;
+    }
+}
+
+impl MapContent {
+    /// How many keys have been touched.
+    pub fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The entry of this number.
+    pub fn entry<'py>(&self, py: Python<'py>, number: usize) -> Bound<'py, Entry> {
+        self.entries[number].bind(py).clone()
+    }
+
+    /// The key of the entry of this number, as the engine knows it.
+    pub fn key(&self, py: Python<'_>, number: usize) -> Key {
+        self.entries[number].borrow(py).identity.clone()
+    }
+
+    /// What the map is called.
+    pub fn name(&self, py: Python<'_>) -> PyResult<String> {
+        self.name.extract(py)
+    }
+
+    /// The number of the entry with this key, which is made if there is none.
+    pub fn find(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = slf.py();
+        let Some(identity) = Key::of(key)? else { return Err(Self::unfit(slf, key)?) };
+        if let Some(number) = slf.borrow().numbers.get(&identity) {
+            return Ok(*number);
+        }
+        let number = Self::search(slf, key, &identity)?;
+        slf.borrow_mut().numbers.insert(identity.clone(), number);
+        log(py, Change::Numbered(slf.clone().unbind(), identity))?;
+        Ok(number)
+    }
+
+    fn search(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, identity: &Key) -> PyResult<usize> {
+        let py = slf.py();
+        if !of_state!(py, "fits")?.call1((key, &slf.borrow().key_type))?.is_truthy()? {
+            return Err(Self::unfit(slf, key)?);
+        }
+        let count = slf.borrow().count();
+        for number in 0..count {
+            if slf.borrow().key(py, number).equals(py, identity)? {
+                return Ok(number);
+            }
+        }
+        let has_presence = !slf.borrow().empty && !identity.is_fresh(&current(py)?.borrow(py));
+        let entry = Self::make(slf, key, identity)?;
+        if has_presence {
+            let term = (intern!(py, "apply"), format!("{}_has", slf.borrow().name(py)?), &entry).into_pyobject(py)?;
+            let index = current(py)?.borrow_mut(py).new_bool(py, &term)?;
+            let mut entry = entry.borrow_mut();
+            entry.presence = Some(index);
+            entry.present = None;
+        }
+        Self::add(slf, entry)
+    }
+
+    fn unfit(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+        let py = slf.py();
+        let content = slf.borrow();
+        let shown = of_state!(py, "shown")?.call1((&content.key_type,))?;
+        Ok(UsageError::new_err(format!("{} has keys of type {shown}, got {}", content.name(py)?, key.repr()?)))
+    }
+
+    pub(super) fn make<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        identity: &Key,
+    ) -> PyResult<Bound<'py, Entry>> {
+        let entry = Entry {
+            content: slf.clone().unbind(),
+            key: key.clone().unbind(),
+            identity: identity.clone(),
+            presence: None,
+            present: Some(false),
+            value: None,
+            arguments: None,
+        };
+        Bound::new(slf.py(), entry)
+    }
+
+    pub(super) fn add(slf: &Bound<'_, Self>, entry: Bound<'_, Entry>) -> PyResult<usize> {
+        log(slf.py(), Change::Added(slf.clone().unbind()))?;
+        let mut content = slf.borrow_mut();
+        content.entries.push(entry.unbind());
+        Ok(content.entries.len() - 1)
+    }
+
+    /// Whether the entry is present in the initial state (decided now if open).
+    pub fn initially_has(slf: &Bound<'_, Self>, number: usize) -> PyResult<bool> {
+        let py = slf.py();
+        let entry = slf.borrow().entry(py, number);
+        let (present, presence) = {
+            let entry = entry.borrow();
+            (entry.present, entry.presence)
+        };
+        let (None, Some(index)) = (present, presence) else { return Ok(present.unwrap_or(false)) };
+        let present = decide(py, Literal::Bool(index))?;
+        Self::found(&entry, present)?;
+        if present {
+            Self::became_present(slf, &entry)?;
+        } else {
+            Self::became_absent(slf, &entry)?;
+        }
+        Ok(present)
+    }
+
+    fn found(entry: &Bound<'_, Entry>, present: bool) -> PyResult<()> {
+        entry.borrow_mut().present = Some(present);
+        log(entry.py(), Change::Found(entry.clone().unbind()))
+    }
+
+    /// Excludes initial states in which the entry is absent.
+    pub fn initially_requires(slf: &Bound<'_, Self>, number: usize) -> PyResult<()> {
+        let py = slf.py();
+        let entry = slf.borrow().entry(py, number);
+        let (present, presence) = {
+            let entry = entry.borrow();
+            (entry.present, entry.presence)
+        };
+        match (present, presence) {
+            (Some(true), _) => Ok(()),
+            (None, Some(index)) => {
+                restrict(py, Literal::Bool(index))?;
+                Self::found(&entry, true)?;
+                Self::became_present(slf, &entry)
+            }
+            _ => Err(Infeasible::new_err(())),
+        }
+    }
+
+    fn became_present(slf: &Bound<'_, Self>, entry: &Bound<'_, Entry>) -> PyResult<()> {
+        let py = slf.py();
+        let Some(hook) = slf.borrow().hook.as_ref().map(|hook| hook.clone_ref(py)) else { return Ok(()) };
+        let context = current(py)?;
+        let outer = std::mem::replace(&mut context.borrow_mut(py).path.in_restriction, true);
+        let key = entry.borrow().key.clone_ref(py);
+        let holds =
+            Entry::value(entry).and_then(|value| hook.bind(py).call1((key, value))).and_then(|holds| holds.is_truthy());
+        context.borrow_mut(py).path.in_restriction = outer;
+        if holds? { Ok(()) } else { Err(Infeasible::new_err(())) }
+    }
+}
