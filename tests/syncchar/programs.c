@@ -127,6 +127,59 @@ static void *fleeting(void *argument)
     return NULL;
 }
 
+/* The same for a lock that nobody tells of: its maker stores zeros, as C++ does. No two threads use one of them. */
+static struct { pthread_mutex_t lock; long value; } renewed;
+static long whose;
+
+static void *renewing(void *argument)
+{
+    for (long i = 0; i < 20; i++) {
+        while (__atomic_load_n(&whose, __ATOMIC_ACQUIRE) % THREADS != (intptr_t)argument)
+            sched_yield();
+        for (size_t word = 0; word < sizeof renewed.lock / 8; word++)
+            ((volatile long *)&renewed.lock)[word] = 0;
+        pthread_mutex_lock(&renewed.lock);
+        renewed.value = i;
+        pthread_mutex_unlock(&renewed.lock);
+        __atomic_add_fetch(&whose, 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+/* Threads on stacks that lie beside what they share. */
+static struct { char before[4096], stacks[THREADS][1 << 16]; long value; } beside __attribute__((aligned(4096)));
+
+static void *shares(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_mutex_lock(&known_lock);
+        beside.before[0]++;
+        beside.value++;
+        pthread_mutex_unlock(&known_lock);
+    }
+    return NULL;
+}
+
+static void run_on_own_stacks(void)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstack(&attributes, beside.stacks[i], sizeof beside.stacks[i]);
+        pthread_create(&threads[i], &attributes, shares, NULL);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void *wait_for_main(void *main_thread)
+{
+    pthread_join(*(pthread_t *)main_thread, NULL);
+    return NULL;
+}
+
 /* Waiting for a condition releases the mutex. */
 static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turn_came = PTHREAD_COND_INITIALIZER;
@@ -159,12 +212,31 @@ int main(int count, char **arguments)
         run(spinning);
     } else if (!strcmp(name, "fleeting")) {
         run(fleeting);
+    } else if (!strcmp(name, "renewing")) {
+        run(renewing);
+    } else if (!strcmp(name, "own_stacks")) {
+        run_on_own_stacks();
     } else if (!strcmp(name, "turns")) {
         run(turns);
     } else if (!strcmp(name, "crash")) {
         run(known);
-        sleep(number);
-        raise(SIGSEGV);
+        kill(getpid(), number);
+    } else if (!strcmp(name, "fault")) {
+        run(known);
+        *(volatile int *)number = 1;
+    } else if (!strcmp(name, "leave")) {
+        static pthread_t self;
+        self = pthread_self();
+        run(known);
+        pthread_t last;
+        pthread_create(&last, NULL, wait_for_main, &self);
+        pthread_exit(NULL);
+    } else if (!strcmp(name, "daemon")) {
+        run(known);
+        if (fork() == 0) {
+            setsid();
+            pause();
+        }
     } else if (!strcmp(name, "forever")) {
         run(known);
         for (;;)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -82,6 +83,20 @@ def test_a_name_like_an_option_is_no_option_of_the_emulator(
     answer = locks("--", "./-version")
     assert "queue_lock" in answer.stdout
     assert answer.stderr.strip() == "./-version ended with exit code 5"
+
+
+def test_an_interrupt_shows_what_was_recorded(tmp_path: Path) -> None:
+    """A server ends by Ctrl-C: minutes of recording were lost to it."""
+    (tmp_path / "two.c").write_text(TWO_THREADS.replace("return 5;", 'puts("ready"); fflush(stdout); pause();'))
+    headers = ["-include", "stdio.h", "-include", "unistd.h"]
+    subprocess.run(["cc", *headers, "-pthread", "-o", tmp_path / "two", tmp_path / "two.c"], check=True)
+    command = [COMMUTANT, "locks", "--", tmp_path / "two"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        output, messages = process.communicate()
+    assert (process.returncode, "queue_lock" in output) == (130, True)
+    assert messages.strip() == f"{tmp_path / 'two'} was interrupted; what it did until then is shown"
 
 
 def test_a_program_that_is_stopped_too_early_is_not_blamed() -> None:

@@ -1,6 +1,6 @@
 //! Mutexes, and condition variables, which release and reacquire one.
 
-use libc::{EBUSY, EOWNERDEAD, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
+use libc::{EBUSY, EOWNERDEAD, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use lock_annotation::{Event, tell};
 
 use crate::next::next;
@@ -64,6 +64,12 @@ extern "C" fn pthread_mutex_clocklock(mutex: Mutex, clock: clockid_t, deadline: 
 extern "C" fn pthread_mutex_unlock(mutex: Mutex) -> c_int {
     tell::<{ Event::Release as u32 }, SIZE_BYTES>(mutex);
     next!(pthread_mutex_unlock(mutex: Mutex))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pthread_mutex_init(mutex: Mutex, attributes: *const pthread_mutexattr_t) -> c_int {
+    tell::<{ Event::Destroy as u32 }, SIZE_BYTES>(mutex);
+    next!(pthread_mutex_init(mutex: Mutex, attributes: *const pthread_mutexattr_t))
 }
 
 #[unsafe(no_mangle)]

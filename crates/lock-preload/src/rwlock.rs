@@ -1,6 +1,6 @@
 //! Reader-writer locks.
 
-use libc::{EBUSY, c_int, clockid_t, pthread_rwlock_t, timespec};
+use libc::{EBUSY, c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 use lock_annotation::{Event, tell};
 
 use crate::next::next;
@@ -78,6 +78,12 @@ extern "C" fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, deadline:
 extern "C" fn pthread_rwlock_unlock(lock: Lock) -> c_int {
     tell::<{ Event::Release as u32 }, SIZE_BYTES>(lock);
     next!(pthread_rwlock_unlock(lock: Lock))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pthread_rwlock_init(lock: Lock, attributes: *const pthread_rwlockattr_t) -> c_int {
+    tell::<{ Event::Destroy as u32 }, SIZE_BYTES>(lock);
+    next!(pthread_rwlock_init(lock: Lock, attributes: *const pthread_rwlockattr_t))
 }
 
 #[unsafe(no_mangle)]

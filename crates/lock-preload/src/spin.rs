@@ -42,6 +42,12 @@ extern "C" fn pthread_spin_unlock(lock: Lock) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn pthread_spin_init(lock: Lock, shared: c_int) -> c_int {
+    tell::<{ Event::Destroy as u32 }, SIZE_BYTES>(lock);
+    next!(pthread_spin_init(lock: Lock, shared: c_int))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn pthread_spin_destroy(lock: Lock) -> c_int {
     tell::<{ Event::Destroy as u32 }, SIZE_BYTES>(lock);
     next!(pthread_spin_destroy(lock: Lock))

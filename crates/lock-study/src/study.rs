@@ -18,14 +18,11 @@ pub struct Options {
     pub filters_lock_words: bool,
     /// Whether sections of one thread are compared too.
     pub compares_own_sections: bool,
-    /// Whether locks of one class that lie at one address, one after the other, have one report: where memory is used again
-    /// without end, as in a kernel, there is no other bound. Each has a history of its own all the same.
-    pub joins_generations: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { window_sections: 128, filters_lock_words: true, compares_own_sections: false, joins_generations: false }
+        Self { window_sections: 128, filters_lock_words: true, compares_own_sections: false }
     }
 }
 
@@ -107,8 +104,9 @@ pub struct Study {
     words: LockWords,
     /// The lock that lies at an address now.
     present: HashMap<u64, LockId>,
-    /// The lock that lay at an address last, if its report goes on with the next of its class.
-    retired: HashMap<u64, LockId>,
+    /// The locks of each class that lay at an address before. The report goes on with the next one there, which has a
+    /// history of its own all the same: where memory is used again without end there is no other bound.
+    retired: HashMap<(u64, u64), LockId>,
     locks: Vec<Lock>,
     /// Kept from the first question about it on.
     guarded: Option<Guarded>,
@@ -116,6 +114,9 @@ pub struct Study {
 
 /// Pairs of each section whose conflicts are told by field: the newest.
 const NAMED_PAIRS: u64 = 8;
+
+/// Threads of each lock whose last release is remembered, the newest: a program may start threads without end.
+const RELEASER_LIMIT: usize = 256;
 
 /// Most sections that are remembered for one that waits: more than any crowd has threads.
 const WAITED_FOR_LIMIT: usize = 64;
@@ -149,9 +150,8 @@ impl Study {
         }
         let class = class();
         self.words.add(address, size_bytes);
-        if let Some(id) = self.retired.remove(&address)
+        if let Some(id) = self.retired.remove(&(address, class))
             && let Some(lock) = self.locks.get_mut(id.0 as usize)
-            && lock.report.class == class
         {
             lock.report.generations += 1;
             self.present.insert(address, id);
@@ -180,11 +180,9 @@ impl Study {
             lock.history = History::default();
             lock.released_at = Vec::new();
             lock.report.density.begin_anew();
-            let id = *id;
+            let (id, class) = (*id, lock.report.class);
             self.present.remove(&address);
-            if self.options.joins_generations {
-                self.retired.insert(address, id);
-            }
+            self.retired.insert((address, class), id);
         }
     }
 
@@ -307,7 +305,12 @@ impl Study {
         report.hold.add(hold);
         match lock.released_at.iter_mut().find(|(releaser, _)| *releaser == thread) {
             Some((_, released_at)) => *released_at = now.instructions,
-            None => lock.released_at.push((thread, now.instructions)),
+            None => {
+                if lock.released_at.len() >= RELEASER_LIMIT {
+                    lock.released_at.remove(0);
+                }
+                lock.released_at.push((thread, now.instructions));
+            }
         }
         report.set_bytes += u64::from(section.set.byte_count());
         report.written_bytes += u64::from(section.set.written_byte_count());

@@ -105,16 +105,31 @@ fn sections_of_one_thread_are_not_compared() {
 
 #[test]
 fn a_lock_in_reused_memory_starts_a_new_history() {
-    for (renews, conflicts) in [(true, vec![0, 0]), (false, vec![1])] {
+    for (renews, conflicts) in [(true, 0), (false, 1)] {
         let mut recorder = Recorder::new(Options::default());
         recorder.section(1, &[], &[0x1000]);
         if renews {
             recorder.study.renew(LOCK);
         }
         recorder.section(2, &[], &[0x1000]);
-        let reports = recorder.study.reports();
-        assert_eq!(reports.iter().map(|report| report.pairs.conflicting[0]).collect::<Vec<_>>(), conflicts);
+        let report = recorder.report();
+        assert_eq!((report.generations, report.acquires), (1 + u64::from(renews), 2));
+        assert_eq!((report.pairs.compared, report.pairs.conflicting[0]), (conflicts, conflicts));
     }
+}
+
+/// A program that makes and destroys locks without end had a report of each.
+#[test]
+fn locks_in_reused_memory_take_bounded_memory() {
+    let mut study = Study::new(Options::default());
+    for generation in 0..1000_u64 {
+        let id = study.lock_at(LOCK, LOCK_BYTES, || generation % 2);
+        study.acquire(id, 1, Exclusion::Exclusive, 7, at(generation));
+        study.release(id, 1, at(generation), &[], &mut Addresses);
+        study.renew(LOCK);
+    }
+    let reports = study.reports();
+    assert_eq!(reports.iter().map(|report| (report.generations, report.acquires)).collect::<Vec<_>>(), [(500, 500); 2]);
 }
 
 #[test]

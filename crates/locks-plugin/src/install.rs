@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_int};
 use std::path::Path;
 
 use kernel_naming::{KernelSymbols, KernelTypes};
-use lock_study::Options;
 use qemu_plugin::abi::{Info, PluginId};
 use qemu_plugin::install::install;
 use qemu_plugin::ram::Ram;
@@ -39,8 +38,7 @@ fn start(id: PluginId, info: &Info, arguments: Arguments) -> Result<(), String> 
             let types = KernelTypes::parse(&read(&files.btf)?).map_err(|error| error.to_string())?;
             let functions = kernel::Functions::find(&symbols)?;
             let names = kernel::KernelNames::new(types, symbols, Ram::open(&files.ram)?, u64::MAX)?;
-            let options = Options { joins_generations: true, ..arguments.options };
-            let recorder = kernel::Recorder::new(names, options, arguments.filters_stack);
+            let recorder = kernel::Recorder::new(names, arguments.options, arguments.filters_stack);
             kernel::install(id, recorder, functions, arguments.out);
         }
         (None, true) => return Err("expected kallsyms=PATH, btf=PATH and ram=PATH for a machine, got none".to_owned()),

@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use lock_study::{CROWDS, FieldReport, KindReport, LockReport, Span, Spans, WINDOWS};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use crate::program::Mapping;
@@ -99,25 +100,37 @@ impl Record<'_> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".part");
         let mut writer = BufWriter::new(std::fs::File::create(&beside)?);
-        serde_json::to_writer(&mut writer, &self.to_json())?;
+        serde_json::to_writer(&mut writer, self)?;
         writer.flush()?;
         drop(writer);
         std::fs::rename(beside, path)
     }
+}
 
-    fn to_json(&self) -> Value {
-        json!({
-            "schema_version": SCHEMA_VERSION,
-            "kind": "lock-record",
-            "process_id": self.process_id,
-            "threads": self.thread_count,
-            "instructions": self.instructions,
-            "nanoseconds": self.nanoseconds,
-            "crowds": CROWDS,
-            "mappings": self.mappings.iter().filter(|mapping| !mapping.path.is_empty()).map(mapping).collect::<Vec<_>>(),
-            "locks": self.locks.iter().map(lock).collect::<Vec<_>>(),
-            "kernel": self.kernel,
-        })
+impl Serialize for Record<'_> {
+    /// Lock by lock: a value of all of them would take 40 KB for each.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mappings = self.mappings.iter().filter(|mapping| !mapping.path.is_empty());
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("schema_version", &SCHEMA_VERSION)?;
+        map.serialize_entry("kind", "lock-record")?;
+        map.serialize_entry("process_id", &self.process_id)?;
+        map.serialize_entry("threads", &self.thread_count)?;
+        map.serialize_entry("instructions", &self.instructions)?;
+        map.serialize_entry("nanoseconds", &self.nanoseconds)?;
+        map.serialize_entry("crowds", &CROWDS)?;
+        map.serialize_entry("mappings", &mappings.map(mapping).collect::<Vec<_>>())?;
+        map.serialize_entry("locks", &Each(&self.locks))?;
+        map.serialize_entry("kernel", &self.kernel)?;
+        map.end()
+    }
+}
+
+struct Each<'a>(&'a [LockRecord]);
+
+impl Serialize for Each<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(lock))
     }
 }
 

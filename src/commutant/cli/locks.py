@@ -149,11 +149,16 @@ def command(
     _show(studied, classes, fields, format_, path, Path(program[0]).name)
     if len(run.records) > 1:
         console.message(f"{program[0]} forked: {len(run.records) - 1} more processes were recorded and are not shown")
+    if run.left_behind:
+        count = "a process" if run.left_behind == 1 else f"{run.left_behind} processes"
+        console.message(f"{program[0]} left {count} running, stopped now: a daemon is recorded in the foreground only")
+    if run.interrupted:
+        console.message(f"{program[0]} was interrupted; what it did until then is shown")
+        return 130
     if run.timed_out:
         console.message(f"{program[0]} was stopped after {timeout:g} s")
     elif run.exit_code:
-        how = f"signal {-run.exit_code}" if run.exit_code < 0 else f"exit code {run.exit_code}"
-        console.message(f"{program[0]} ended with {how}")
+        console.message(f"{program[0]} ended with {run.ending}")
     return 0
 
 

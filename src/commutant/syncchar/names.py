@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -12,8 +13,8 @@ PLUMBING = ("liblock_preload", "libcommutant_lock_preload", "libc.so", "libc-", 
 """Files whose functions are never what a program's author wants to hear of as the user of a lock."""
 
 
-_LANGUAGE = ("std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::")
-"""Functions of a language's own library, which the compiler inlines into the program's."""
+_LANGUAGE = ("std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::", "__gthread_", "__glibcxx_")
+"""Functions of a language's own library that are compiled into the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,10 @@ class AddressNames:
         return [frame for address in addresses for frame in self.frames(address)]
 
     def user(self, addresses: tuple[int, ...]) -> Frame | None:
-        """The innermost function of the program itself, or of a library that is no plumbing."""
+        """The innermost function of the program itself, or of a library that is no plumbing nor a language's own."""
         stack = self.stack(addresses)
-        return next((frame for frame in stack if not frame.file.startswith(PLUMBING)), stack[0] if stack else None)
+        own = (f for f in stack if not f.file.startswith(PLUMBING) and not f.function.startswith(_LANGUAGE))
+        return next(own, stack[0] if stack else None)
 
     def owner(self, addresses: tuple[int, ...]) -> Frame | None:
         """The function whose code holds an inlined lock: the innermost that is not of a language's own library."""
@@ -110,6 +112,7 @@ class AddressNames:
             self._files[path] = None
             first = next(mapping for mapping in self._mappings if mapping.path == path)
             try:
+                os.fsencode(path)  # refused where the locale has no such letters
                 file = _native.ProgramFile(Path(path))
             except ValueError as error:
                 self.unreadable[path] = str(error)

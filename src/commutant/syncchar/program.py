@@ -25,12 +25,22 @@ _END_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """How a recorded program ended: its exit code (negative: the signal), whether it was stopped for taking too long,
-    and the records of its processes, its own first."""
+    """How a recorded program ended: its exit code (negative: the signal), whether it was stopped for taking too long or
+    by an interrupt, how many processes it left behind, which were stopped, and the records of its processes, its own
+    first."""
 
     exit_code: int
     timed_out: bool
+    interrupted: bool
+    left_behind: int
     records: tuple[Record, ...]
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        if self.exit_code < 0:
+            return f"signal {signal.Signals(-self.exit_code).name}"
+        return f"exit code {self.exit_code}"
 
 
 def record_program(
@@ -44,48 +54,82 @@ def record_program(
     """Runs a program to its end and reads what was recorded of it and of the processes that it forked.
 
     It has this process's standard streams; with `output`, that descriptor is its standard output. A program that is
-    stopped after `timeout_seconds`, or dies, leaves what was recorded until a moment before. Raises UsageError if it
-    cannot be run here, RunError if nothing was recorded.
+    stopped after `timeout_seconds` or by an interrupt (which is not raised then), or dies, leaves what was recorded.
+    What it started and left running is stopped. Raises UsageError if it cannot be run here, RunError if nothing was
+    recorded.
     """
     executable = _executable(command[0])
     emulator = find_user_emulator().path
-    with tempfile.TemporaryDirectory(prefix="commutant-locks-") as folder:
+    with tempfile.TemporaryDirectory(prefix="commutant-locks-", dir=_plain_folder()) as folder:
         out = Path(folder) / "record.json"
-        # A path of our own: the linker splits the variable at blanks and colons, which the installation's may have.
+        # Paths of our own: the linker splits the variable at blanks and colons, which the installation's may have.
         library = Path(folder) / "lock_preload.so"
         library.symlink_to(lock_preload_path())
+        # The recorder hears of a signal that ends the program if it stands in front of the emulator's C library.
+        recorder = Path(folder) / "locks_plugin.so"
+        recorder.symlink_to(locks_plugin_path())
         preload = ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")]))
         switch = "on" if inlined else "off"
-        plugin = f"{_quoted(locks_plugin_path())},out={_quoted(out)},window={window_sections},inlined={switch}"
+        plugin = f"{recorder},out={out},window={window_sections},inlined={switch}"
         # For the program, not for the emulator. Binding at the start keeps the linker out of critical sections.
         environment = ("-E", f"LD_PRELOAD={preload}", "-E", "LD_BIND_NOW=1")
         # `-0` is what the program sees as its own name; an absolute path is never taken for an option.
         program = ("-0", command[0], str(executable))
-        with _started([emulator, *environment, "-plugin", plugin, *program, *command[1:]], output) as process:
-            try:
-                exit_code = process.wait(timeout_seconds)
-                timed_out = False
-            except subprocess.TimeoutExpired:
-                _stop(process)
-                exit_code, timed_out = process.wait(), True
-        records = _records(out)
-        if not records and timed_out:
+        timed_out = interrupted = False
+        try:
+            arguments = [emulator, *environment, "-plugin", plugin, *program, *command[1:]]
+            with _started(arguments, recorder, output) as process:
+                try:
+                    exit_code = process.wait(timeout_seconds)
+                except subprocess.TimeoutExpired:
+                    timed_out = True
+                except KeyboardInterrupt:
+                    interrupted = True
+                if timed_out or interrupted:
+                    _stop(process)
+                    exit_code = process.wait()
+        finally:
+            left_behind = _stop_left_behind(folder)
+        run = ProgramRun(exit_code, timed_out, interrupted, left_behind, _records(out))
+        if run.records:
+            return run
+        if timed_out:
             raise RunError(f"{command[0]}: it was stopped after {timeout_seconds:g} s, before anything was recorded")
-        if not records:
-            raise RunError(
-                f"{command[0]}: it ended with {_ending(exit_code)} before anything was recorded; does it run without "
-                "the recorder?"
-            )
-        return ProgramRun(exit_code, timed_out, records)
+        if interrupted:
+            raise KeyboardInterrupt
+        raise RunError(
+            f"{command[0]}: it ended with {run.ending} and left no record; does it run under the emulator alone, "
+            f"{emulator} {command[0]}?"
+        )
+
+
+def _plain_folder() -> str:
+    """A folder for temporary files that the linker and the emulator take as one word."""
+    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")
+    for folder in folders:
+        if not any(letter in ",:;" or letter.isspace() for letter in folder) and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    raise UsageError(
+        f"{folders[0]}: expected a folder for temporary files that can be written, without `,`, `:`, `;` and blanks in "
+        "its path; set TMPDIR"
+    )
 
 
 def _executable(name: str) -> Path:
     found = shutil.which(name)
     if found is None:
+        here = Path(name)
+        if here.is_dir():
+            raise UsageError(f"{name}: expected a program, got a folder")
+        if "/" in name and here.exists():
+            raise UsageError(f"{name}: expected a program, got a file that may not be executed; see chmod")
         raise UsageError(f"{name}: expected a program, a path or a name on PATH, got neither")
     path = Path(found).absolute()
-    with path.open("rb") as file:
-        start = file.read(20)
+    try:
+        with path.open("rb") as file:
+            start = file.read(20)
+    except OSError as error:
+        raise UsageError(f"{found}: the emulator has to read the program: {error.strerror}") from None
     if start[:4] != b"\x7fELF":
         raise UsageError(
             f"{found}: expected a compiled program (ELF), got something else; for a script: its interpreter"
@@ -96,8 +140,8 @@ def _executable(name: str) -> Path:
 
 
 @contextmanager
-def _started(command: Sequence[str], output: int | None) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+def _started(command: Sequence[str], preload: Path, output: int | None) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {**os.environ, "LD_PRELOAD": str(preload)}
     process = subprocess.Popen(command, env=environment, stdout=output, start_new_session=True)
     try:
         yield process
@@ -124,16 +168,22 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         return
 
 
+def _stop_left_behind(folder: str) -> int:
+    """Ends the processes that the program started and left running (a daemon that it became): they have nowhere to
+    leave a record. Tells how many there were."""
+    count = 0
+    for arguments in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if os.fsencode(folder) not in arguments.read_bytes() or int(arguments.parent.name) == os.getpid():
+                continue
+            os.kill(int(arguments.parent.name), signal.SIGKILL)
+            count += 1
+        except OSError:
+            continue  # it has ended, or is somebody else's
+    return count
+
+
 def _records(out: Path) -> tuple[Record, ...]:
     own = [out] if out.exists() else []
     children = sorted(path for path in out.parent.glob(f"{out.name}.*") if path.suffix != ".part")
     return tuple(read_record(path) for path in own + children)
-
-
-def _ending(exit_code: int) -> str:
-    return f"signal {signal.Signals(-exit_code).name}" if exit_code < 0 else f"exit code {exit_code}"
-
-
-def _quoted(path: Path) -> str:
-    """A comma separates arguments for QEMU; doubled it stands for itself."""
-    return str(path).replace(",", ",,")

@@ -1,5 +1,7 @@
 //! The program's address space: which file an address comes from, and where a thread's stack lies.
 
+use std::os::unix::fs::FileExt;
+
 /// A mapping with a file behind it, or without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -28,9 +30,33 @@ fn parse_line(line: &str) -> Option<Mapping> {
     Some(Mapping { start: number(start)?, end: number(end)?, offset: number(offset)?, path })
 }
 
-/// The present mappings; none if they cannot be read.
+/// The present mappings; none if they cannot be read. Of the calling thread: a process whose first thread has ended
+/// (`pthread_exit` in `main`) shows none under its own number.
 pub fn read() -> Vec<Mapping> {
-    std::fs::read_to_string("/proc/self/maps").map(|text| parse(&text)).unwrap_or_default()
+    std::fs::read("/proc/thread-self/maps").map(|text| parse(&String::from_utf8_lossy(&text))).unwrap_or_default()
+}
+
+/// The present mappings, and those of files that were there before and where nothing else lies now: a library may be gone
+/// when its locks are named.
+pub fn with_earlier(present: Vec<Mapping>, earlier: Vec<Mapping>) -> Vec<Mapping> {
+    let is_free = |old: &Mapping| present.iter().all(|new| new.end <= old.start || old.end <= new.start);
+    let gone: Vec<Mapping> = earlier.into_iter().filter(|old| !old.path.is_empty() && is_free(old)).collect();
+    let mut all = [present, gone].concat();
+    all.sort_by_key(|mapping| mapping.start);
+    all
+}
+
+/// The first words of a structure of the program; None where there is no memory. The emulator maps a program's memory at the
+/// program's own addresses.
+pub fn words_at<const N: usize>(address: u64) -> Option<[u64; N]> {
+    let memory = std::fs::File::open("/proc/thread-self/mem").ok()?;
+    let mut words = [0; N];
+    for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
+        let mut bytes = [0; 8];
+        memory.read_exact_at(&mut bytes, at).ok()?;
+        *word = u64::from_le_bytes(bytes);
+    }
+    Some(words)
 }
 
 /// What may lie above a thread's first frame and is still the thread's own: its descriptor and thread-local variables.
@@ -74,6 +100,23 @@ nonsense
         let mappings = parse(TEXT);
         assert_eq!(stack_around(&mappings, 0x7f00_007f_f000), 0x7f00_0000_0000..0x7f00_0080_0000);
         assert_eq!(stack_around(&mappings, 0x7f00_0010_0000), 0x7f00_0000_0000..0x7f00_0010_4000);
+    }
+
+    #[test]
+    fn a_library_that_is_gone_is_known_until_something_else_lies_there() {
+        let mapping = |start, end, path: &str| Mapping { start, end, offset: 0, path: path.to_owned() };
+        let (program, library) = (mapping(1, 5, "/program"), mapping(10, 20, "/library"));
+        let earlier = vec![program.clone(), library.clone(), mapping(20, 30, "")];
+        assert_eq!(with_earlier(vec![program.clone()], earlier.clone()), [program.clone(), library]);
+        let other = mapping(19, 25, "");
+        assert_eq!(with_earlier(vec![program.clone(), other.clone()], earlier), [program, other]);
+    }
+
+    #[test]
+    fn memory_is_read_where_there_is_some() {
+        let words = [3_u64, 4, 5];
+        assert_eq!(words_at(words.as_ptr() as u64), Some(words));
+        assert_eq!(words_at::<1>(8), None);
     }
 
     #[test]

@@ -11,14 +11,16 @@ use lock_annotation::Event;
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
 use super::instruction::{Kind, classify};
-use super::recorder::{Change, Place, Recorder};
+use super::recorder::{Change, Lock, Place, Recorder, Teller};
 use super::thread::Thread;
+use super::thread_stacks::ThreadStacks;
+use super::{addresses, death};
 use crate::arguments::Arguments;
 
 /// Virtual CPUs that are followed: threads at a time.
 const VCPU_LIMIT: usize = 4096;
 /// Bits of the filter that most plain stores fail.
-const WATCHED_BITS: usize = 1 << 16;
+const WATCHED_BITS: usize = 1 << 18;
 
 /// A virtual CPU: a thread at a time.
 struct Cell {
@@ -32,9 +34,11 @@ struct Cell {
 unsafe impl Sync for Cell {}
 
 static CELLS: [AtomicPtr<Cell>; VCPU_LIMIT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; VCPU_LIMIT];
-/// Words of locks that were found by their instructions, by hash: a plain store to one releases it or makes it new.
+/// Words of locks, by hash. A plain store to one that was found by its instructions releases it or makes it new; one that the
+/// program itself makes to a lock of pthread's makes it new.
 static WATCHED: [AtomicU64; WATCHED_BITS / 64] = [const { AtomicU64::new(0) }; WATCHED_BITS / 64];
 static THREAD_COUNT: AtomicU32 = AtomicU32::new(0);
+static STACKS: Mutex<ThreadStacks> = Mutex::new(ThreadStacks::new());
 static RECORDER: OnceLock<(Mutex<Recorder>, Settings)> = OnceLock::new();
 
 #[derive(Clone, Copy)]
@@ -86,9 +90,7 @@ extern "C" fn on_thread_start(_id: PluginId, vcpu: c_uint) {
 }
 
 extern "C" fn on_exit(_id: PluginId, _data: *mut c_void) {
-    if let Some(mut recorder) = recorder() {
-        write_report(&mut recorder);
-    }
+    report_now();
 }
 
 /// `SYS_execve` and `SYS_execveat`.
@@ -111,15 +113,19 @@ const COMMUNICATES: [std::ops::RangeInclusive<i64>; 12] = [
     307..=307, // sendmmsg
 ];
 
-/// A program that replaces itself leaves the emulator, and with it this recorder: the report is written before.
+/// `SYS_clone` and `SYS_clone3`.
+const MAKES_THREAD: [i64; 2] = [56, 435];
+
+/// A program that replaces itself, or kills itself, leaves the emulator, and with it this recorder: the report is written
+/// before.
 #[allow(clippy::too_many_arguments)] // QEMU's
 extern "C" fn on_system_call(
     _id: PluginId,
     vcpu: c_uint,
     number: i64,
-    _: u64,
-    _: u64,
-    _: u64,
+    first: u64,
+    second: u64,
+    third: u64,
     _: u64,
     _: u64,
     _: u64,
@@ -131,9 +137,32 @@ extern "C" fn on_system_call(
     {
         with_thread(cell, |thread| recorder.touch_device(thread));
     }
-    if REPLACES_PROGRAM.contains(&number)
-        && let Some(mut recorder) = recorder()
-    {
+    if MAKES_THREAD.contains(&number) {
+        learn_stack(number, first, second);
+    }
+    if REPLACES_PROGRAM.contains(&number) || death::is_by_own_hand(number, [first, second, third]) {
+        report_now();
+    }
+}
+
+fn learn_stack(number: i64, first: u64, second: u64) {
+    let mut stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if number == MAKES_THREAD[0] {
+        stacks.clone(first, second);
+    } else if let Some(arguments) = addresses::words_at(first) {
+        stacks.clone3(arguments);
+    }
+}
+
+/// The stack of a thread whose first stack pointer this is.
+fn stack_around(stack_pointer: u64) -> std::ops::Range<u64> {
+    let known = STACKS.lock().unwrap_or_else(PoisonError::into_inner).around(stack_pointer);
+    known.unwrap_or_else(|| addresses::stack_around(&addresses::read(), stack_pointer))
+}
+
+/// Writes the report of all that happened until now.
+pub fn report_now() {
+    if let Some(mut recorder) = recorder() {
         write_report(&mut recorder);
     }
 }
@@ -170,7 +199,10 @@ unsafe fn instrument(instruction: *mut Instruction, kind: Kind, settings: Settin
     // SAFETY: as this function demands.
     let address = unsafe { abi::qemu_plugin_insn_vaddr(instruction) };
     let (callback, data): (MemoryCallback, u64) = match kind {
-        Kind::Tell(event, size_bytes) => (on_event, u64::from(event as u8) << 16 | u64::from(size_bytes)),
+        Kind::Tell(event, size_bytes) => {
+            let teller = recorder().map_or(Teller::Annotation, |mut recorder| recorder.teller_at(address));
+            (on_event, (teller as u64) << 24 | u64::from(event as u8) << 16 | u64::from(size_bytes))
+        }
         Kind::Call => (on_call, address),
         Kind::Return => (on_return, address),
         Kind::Exchange if settings.inlined => (on_exchange, address),
@@ -218,7 +250,7 @@ extern "C" fn on_call(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c
     let Some(cell) = cell(vcpu) else { return };
     // An indirect call also loads its target.
     if size_and_direction(info).1 {
-        with_thread(cell, |thread| thread.call(address, site as u64));
+        with_thread(cell, |thread| thread.call(address, site as u64, stack_around));
     } else {
         on_access(vcpu, info, address, site);
     }
@@ -254,24 +286,32 @@ extern "C" fn on_event(vcpu: c_uint, _info: MemoryInfo, address: u64, data: *mut
     let (Some(cell), Some(mut recorder)) = (cell(vcpu), recorder()) else { return };
     let data = data as u64;
     let Some(event) = Event::from_number((data >> 16) as u8) else { return };
-    let instructions = cell.instructions.load(Ordering::Relaxed);
-    with_thread(cell, |thread| recorder.tell(thread, event, address, data as u16, instructions));
+    let teller = if data >> 24 == Teller::Preloaded as u64 { Teller::Preloaded } else { Teller::Annotation };
+    let (size_bytes, instructions) = (data as u16, cell.instructions.load(Ordering::Relaxed));
+    let lock = Lock { address, size_bytes, teller };
+    if with_thread(cell, |thread| recorder.tell(thread, event, lock, instructions)) {
+        (address..address + u64::from(size_bytes)).step_by(8).for_each(watch);
+    }
     if recorder.is_due() {
         write_report(&mut recorder);
     }
 }
 
 fn change(cell: &Cell, thread: &mut Thread, kind: Change, address: u64, size_bytes: u8, site: u64) {
-    let Some(value) = value_at(address, size_bytes) else { return };
+    let value = value_at(address, size_bytes);
     let Some(mut recorder) = recorder() else { return };
     let instructions = cell.instructions.load(Ordering::Relaxed);
     if recorder.change(thread, kind, Place { address, site }, value, instructions) {
-        let bit = watched_bit(address);
-        WATCHED[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
+        watch(address);
         if recorder.is_due() {
             write_report(&mut recorder);
         }
     }
+}
+
+fn watch(address: u64) {
+    let bit = watched_bit(address);
+    WATCHED[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
 }
 
 fn watched_bit(address: u64) -> usize {

@@ -3,10 +3,12 @@
 mod addresses;
 #[cfg(not(test))]
 mod callbacks;
+mod death;
 mod instruction;
 mod names;
 mod recorder;
 mod thread;
+mod thread_stacks;
 mod words;
 
 pub use addresses::Mapping;

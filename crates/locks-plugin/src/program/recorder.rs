@@ -18,6 +18,41 @@ use crate::report::{FieldRecord, LockRecord, Record, Source, StackRecord};
 const INLINED_LOCK_BYTES: u16 = 4;
 /// What the library in front of pthread's locks is called.
 const PRELOADED: &str = "lock_preload";
+/// Beginnings of the names of files that have pthread's locks, or whose stores to them are part of it.
+const PTHREADS: [&str; 4] = ["libc.so", "libc-", "libpthread", "ld-linux"];
+/// Reports while the program runs take at most one part in so many of its time.
+const REPORT_SHARE: u32 = 20;
+
+/// A lock of which somebody tells.
+#[derive(Debug, Clone, Copy)]
+pub struct Lock {
+    /// Its first address.
+    pub address: u64,
+    /// Its size in bytes.
+    pub size_bytes: u16,
+    /// Who tells of it.
+    pub teller: Teller,
+}
+
+/// Who tells of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Teller {
+    /// The program, of a lock of its own.
+    Annotation = 0,
+    /// The library in front of pthread's locks: besides pthread nobody changes one, but to make it new.
+    Preloaded = 1,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Annotated {
+    /// First address behind it.
+    end: u64,
+    teller: Teller,
+}
+
+fn is_in(ranges: &[Range<u64>], address: u64) -> bool {
+    ranges.iter().any(|range| range.contains(&address))
+}
 
 /// The state behind the lock.
 pub struct Recorder {
@@ -25,18 +60,22 @@ pub struct Recorder {
     study: Study,
     names: FieldNames,
     words: Words,
-    /// First address behind an annotated lock, by its first address.
-    annotated: BTreeMap<u64, u64>,
+    /// Annotated locks, by their first address.
+    annotated: BTreeMap<u64, Annotated>,
     /// How each lock was found.
     sources: Vec<Source>,
     /// Code of the library in front of pthread's locks.
     preloaded: Vec<Range<u64>>,
+    /// Code of that library and of those whose stores to a lock of pthread's are what pthread does with it.
+    plumbing: Vec<Range<u64>>,
     /// Sections that began in another thread's name: that thread opens them at its next event.
     owed: HashMap<u32, Vec<LockId>>,
     mappings: Vec<Mapping>,
     started: Instant,
     reported: Instant,
     every: Duration,
+    /// How long the last report took.
+    took: Duration,
     out: std::path::PathBuf,
     process_id: u32,
     events: u64,
@@ -53,29 +92,37 @@ impl Recorder {
             annotated: BTreeMap::new(),
             sources: Vec::new(),
             preloaded: Vec::new(),
+            plumbing: Vec::new(),
             owed: HashMap::new(),
             mappings: Vec::new(),
             started: Instant::now(),
             reported: Instant::now(),
             every: Duration::from_secs(arguments.every_seconds),
+            took: Duration::ZERO,
             out: arguments.out.clone(),
             process_id: std::process::id(),
             events: 0,
         }
     }
 
-    /// An instruction of `thread` tells an event of the lock of so many bytes at `address`.
-    pub fn tell(&mut self, thread: &mut Thread, event: Event, address: u64, size_bytes: u16, instructions: u64) {
+    /// An instruction of `thread` tells an event of a lock. Whether its words are worth watching for plain stores from now on.
+    pub fn tell(&mut self, thread: &mut Thread, event: Event, lock: Lock, instructions: u64) -> bool {
         let now = self.catch_up(thread, instructions);
-        self.annotate(address, size_bytes);
-        if event == Event::Attempt {
-            return;
-        }
+        let Lock { address, teller, .. } = lock;
+        let is_news = self.annotate(lock);
         if event == Event::Destroy {
             self.study.renew(address);
             self.annotated.remove(&address);
-            return;
+            return false;
         }
+        if event != Event::Attempt {
+            self.tell_of_use(thread, event, lock, now);
+        }
+        is_news && teller == Teller::Preloaded
+    }
+
+    fn tell_of_use(&mut self, thread: &mut Thread, event: Event, lock: Lock, now: Moment) {
+        let Lock { address, size_bytes, .. } = lock;
         let stack = thread.stack_number(self.names.stacks_mut());
         let id = self.lock(stack, address, size_bytes, Source::Annotated);
         match event {
@@ -88,12 +135,24 @@ impl Recorder {
         }
     }
 
-    /// A thread's instruction left `value` at a place. Whether the word is worth watching for plain stores.
-    pub fn change(&mut self, thread: &mut Thread, change: Change, place: Place, value: u64, instructions: u64) -> bool {
+    /// A thread's instruction left `value` at a place; None if it is no word. Whether the word is worth watching for plain stores.
+    pub fn change(
+        &mut self,
+        thread: &mut Thread,
+        change: Change,
+        place: Place,
+        value: Option<u64>,
+        instructions: u64,
+    ) -> bool {
         let Place { address, site } = place;
-        if self.is_annotated(address) {
+        if let Some((start, teller)) = self.annotated_at(address) {
+            // C++ makes a mutex by storing zeros: nobody tells of it.
+            if change == Change::Store && teller == Teller::Preloaded && !is_in(&self.plumbing, site) {
+                self.study.renew(start);
+            }
             return false;
         }
+        let Some(value) = value else { return false };
         let steps = match change {
             Change::Exchange => self.words.exchange(thread.number, address, value),
             Change::Modify => self.words.modify(thread.number, address, value, false),
@@ -155,10 +214,24 @@ impl Recorder {
 
     /// Looks at the program's mappings anew: libraries may have been loaded.
     fn learn(&mut self) {
-        self.mappings = addresses::read();
+        self.mappings = addresses::with_earlier(addresses::read(), std::mem::take(&mut self.mappings));
         self.names.learn(&self.mappings);
-        let preloaded = self.mappings.iter().filter(|mapping| mapping.path.contains(PRELOADED));
-        self.preloaded = preloaded.map(|mapping| mapping.start..mapping.end).collect();
+        self.preloaded = self.code_of(|name| name.contains(PRELOADED));
+        self.plumbing = self.code_of(|name| name.contains(PRELOADED) || PTHREADS.iter().any(|of| name.starts_with(of)));
+    }
+
+    /// Where the files lie whose name, without the folder, fits.
+    fn code_of(&self, fits: impl Fn(&str) -> bool) -> Vec<Range<u64>> {
+        let name = |mapping: &&Mapping| fits(mapping.path.rsplit('/').next().unwrap_or_default());
+        self.mappings.iter().filter(name).map(|mapping| mapping.start..mapping.end).collect()
+    }
+
+    /// Who tells events by the instruction at `site`.
+    pub fn teller_at(&mut self, site: u64) -> Teller {
+        if !is_in(&self.preloaded, site) {
+            self.learn();
+        }
+        if is_in(&self.preloaded, site) { Teller::Preloaded } else { Teller::Annotation }
     }
 
     /// A thread does something that its memory does not show: its open sections are marked.
@@ -191,29 +264,33 @@ impl Recorder {
     /// The innermost call of a stack that the program itself made.
     fn caller(&self, stack: u32) -> u64 {
         let addresses = self.names.stacks().addresses(stack);
-        let own = addresses.iter().find(|address| !self.preloaded.iter().any(|range| range.contains(address)));
+        let own = addresses.iter().find(|&&address| !is_in(&self.preloaded, address));
         own.or(addresses.first()).copied().unwrap_or(0)
     }
 
-    fn is_annotated(&self, address: u64) -> bool {
-        self.annotated.range(..=address).next_back().is_some_and(|(_, &end)| address < end)
+    /// The annotated lock that an address belongs to: its start, and who tells of it.
+    fn annotated_at(&self, address: u64) -> Option<(u64, Teller)> {
+        let (&start, lock) = self.annotated.range(..=address).next_back()?;
+        (address < lock.end).then_some((start, lock.teller))
     }
 
-    /// From now on only annotations tell of this lock.
-    fn annotate(&mut self, address: u64, size_bytes: u16) {
+    /// From now on only annotations tell of this lock. Whether they did not before.
+    fn annotate(&mut self, Lock { address, size_bytes, teller }: Lock) -> bool {
         let end = address.saturating_add(u64::from(size_bytes));
-        if self.annotated.insert(address, end) == Some(end) {
-            return;
+        let lock = Annotated { end, teller };
+        if self.annotated.insert(address, lock) == Some(lock) {
+            return false;
         }
         for (word, owner) in self.words.forget(address..end) {
             let id = self.lock(super::names::Stacks::EMPTY, word, INLINED_LOCK_BYTES, Source::Inlined);
             self.study.abandon(id, owner);
         }
+        true
     }
 
     /// Whether it is time for a report while the program runs.
     pub fn is_due(&self) -> bool {
-        self.every > Duration::ZERO && self.reported.elapsed() >= self.every
+        self.every > Duration::ZERO && self.reported.elapsed() >= self.every.max(self.took * REPORT_SHARE)
     }
 
     /// Writes the report; `instructions` is the number that all threads executed, `thread_count` that of threads ever.
@@ -221,12 +298,14 @@ impl Recorder {
         if std::process::id() != self.process_id {
             return; // a forked child that did nothing with locks
         }
+        let begun = Instant::now();
         self.learn();
         let record = self.record(instructions, thread_count);
         if let Err(error) = record.write(&self.out) {
             eprintln!("commutant lock recorder: cannot write '{}': {error}", self.out.display());
         }
         self.reported = Instant::now();
+        self.took = begun.elapsed();
     }
 
     fn record(&self, instructions: u64, thread_count: u32) -> Record<'_> {

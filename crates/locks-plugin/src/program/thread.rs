@@ -6,7 +6,6 @@ use lock_study::{ThreadLog, Word};
 use qemu_plugin::call_tree::{CallTree, ROOT};
 use qemu_plugin::shadow_stack::ShadowStack;
 
-use super::addresses;
 use super::names::Stacks;
 
 /// Call stacks and places of access that are told apart per thread.
@@ -39,11 +38,12 @@ impl Thread {
         }
     }
 
-    /// A call from `site` stored its return address at `stack_pointer`.
+    /// A call from `site` stored its return address at `stack_pointer`; `stack_around` is asked for the thread's stack at the
+    /// first one.
     #[inline]
-    pub fn call(&mut self, stack_pointer: u64, site: u64) {
+    pub fn call(&mut self, stack_pointer: u64, site: u64, stack_around: impl FnOnce(u64) -> Range<u64>) {
         if self.own_stack.is_none() && self.filters_stack {
-            self.own_stack = Some(addresses::stack_around(&addresses::read(), stack_pointer));
+            self.own_stack = Some(stack_around(stack_pointer));
         }
         self.stack.call(&mut self.tree, stack_pointer, site, false);
     }
@@ -122,9 +122,9 @@ mod tests {
     fn a_section_gets_its_words_with_the_stacks_that_touched_them() {
         let (mut thread, mut stacks) = (Thread::new(1, false), Stacks::default());
         thread.access(0x1000, 8, true, 0x50); // outside
-        thread.call(0x7000, 0x10);
+        thread.call(0x7000, 0x10, |_| 0..0);
         thread.begin(3);
-        thread.call(0x6f00, 0x20);
+        thread.call(0x6f00, 0x20, |_| 0..0);
         thread.access(0x2000, 8, true, 0x51);
         thread.ret(0x6f00);
         thread.access(0x3000, 4, false, 0x52);
@@ -137,12 +137,10 @@ mod tests {
     #[test]
     fn a_threads_own_stack_is_left_out_if_asked_for() {
         for (filters_stack, count) in [(true, 1), (false, 2)] {
-            let on_stack = 0_u64;
-            let stack_pointer = std::ptr::from_ref(&on_stack) as u64;
             let (mut thread, mut stacks) = (Thread::new(1, filters_stack), Stacks::default());
-            thread.call(stack_pointer, 0x10);
+            thread.call(0x8000, 0x10, |stack_pointer| stack_pointer - 0x1000..stack_pointer + 8);
             thread.begin(3);
-            thread.access(stack_pointer - 64, 8, true, 0x51);
+            thread.access(0x7fc0, 8, true, 0x51);
             thread.access(0x2000, 8, true, 0x51);
             assert_eq!(thread.end(3, &mut stacks).map(|words| words.len()), Some(count));
         }

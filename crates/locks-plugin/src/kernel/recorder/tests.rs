@@ -38,8 +38,7 @@ struct Guest {
 
 impl Guest {
     fn new(filters_stack: bool) -> Self {
-        let options = Options { joins_generations: true, ..Options::default() };
-        let recorder = Recorder::new(NoNames, options, filters_stack);
+        let recorder = Recorder::new(NoNames, Options::default(), filters_stack);
         let mut guest = Self { recorder, instructions: 0 };
         for (cpu, task) in TASKS.into_iter().enumerate() {
             guest.recorder.add_cpu(cpu);

@@ -1,0 +1,111 @@
+//! Where threads' stacks lie: told by the system calls that make threads.
+//!
+//! A stack may be any memory (`pthread_attr_setstack`), so that data which threads share may lie beside it in one mapping.
+//! glibc asks for `clone3` first, which tells where the stack begins and ends (clone3(2), `struct clone_args`). An emulator
+//! may refuse it; glibc then calls `clone`, which tells the end only.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// `CLONE_VM`: the new thread or process has the memory of its maker.
+const SHARES_MEMORY: u64 = 0x100;
+/// What glibc keeps at the thread pointer: `sizeof (struct pthread)`, glibc 2.36.
+const DESCRIPTOR_BYTES: u64 = 2304;
+/// Thread-local variables lie between a stack's top and the thread pointer, if that is no farther.
+const THREAD_LOCAL_LIMIT_BYTES: u64 = 1 << 20;
+/// `clone` in glibc puts what the thread is to call on its stack first.
+const FIRST_FRAME_BYTES: u64 = 64;
+
+#[derive(Debug, Clone, Copy)]
+struct Stack {
+    /// The first stack pointer.
+    top: u64,
+    /// Behind the thread's descriptor, which lies on top together with thread-local variables.
+    end: u64,
+}
+
+/// The stacks of threads that were made, by their lowest address.
+#[derive(Debug, Default)]
+pub struct ThreadStacks(BTreeMap<u64, Stack>);
+
+impl ThreadStacks {
+    /// The first stacks of all.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// `clone3` was called; `arguments` is the beginning of its structure.
+    pub fn clone3(&mut self, arguments: [u64; 8]) {
+        let [flags, _, _, _, _, bottom, size_bytes, thread_pointer] = arguments;
+        let top = bottom.saturating_add(size_bytes);
+        if flags & SHARES_MEMORY == 0 || bottom == 0 || size_bytes == 0 {
+            return;
+        }
+        let local = thread_pointer >= top && thread_pointer - top < THREAD_LOCAL_LIMIT_BYTES;
+        let end = if local { thread_pointer.saturating_add(DESCRIPTOR_BYTES) } else { top };
+        self.forget(bottom..end);
+        self.0.insert(bottom, Stack { top, end });
+    }
+
+    /// `clone` was called for a thread that begins with this stack pointer. What is known of older stacks there ends.
+    pub fn clone(&mut self, flags: u64, top: u64) {
+        let told = self
+            .0
+            .range(..top)
+            .next_back()
+            .is_some_and(|(_, stack)| (stack.top.saturating_sub(FIRST_FRAME_BYTES)..=stack.top).contains(&top));
+        if flags & SHARES_MEMORY != 0 && top != 0 && !told {
+            self.forget(top - 1..top);
+        }
+    }
+
+    /// The stack that a thread's first stack pointer lies in, if its extent is known.
+    pub fn around(&self, stack_pointer: u64) -> Option<Range<u64>> {
+        let (&bottom, stack) = self.0.range(..=stack_pointer).next_back()?;
+        (stack_pointer < stack.end).then_some(bottom..stack.end)
+    }
+
+    fn forget(&mut self, range: Range<u64>) {
+        while let Some((&bottom, _)) =
+            self.0.range(..range.end).next_back().filter(|(_, stack)| stack.end > range.start)
+        {
+            self.0.remove(&bottom);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREAD: u64 = 0x3d_0f00;
+
+    #[test]
+    fn a_stack_reaches_from_what_clone3_was_told_to_behind_the_descriptor() {
+        let mut stacks = ThreadStacks::new();
+        stacks.clone3([THREAD, 0, 0, 0, 0, 0x10_0000, 0x8000, 0x10_8700]);
+        stacks.clone(THREAD, 0x10_7ff0); // the same thread, after the emulator refused clone3
+        assert_eq!(stacks.around(0x10_7f00), Some(0x10_0000..0x10_9000));
+        assert_eq!(stacks.around(0x0f_ffff), None);
+        assert_eq!(stacks.around(0x10_9000), None, "what lies behind is not the thread's");
+    }
+
+    #[test]
+    fn a_stack_in_memory_that_is_used_again_is_another_one() {
+        let mut stacks = ThreadStacks::new();
+        stacks.clone3([THREAD, 0, 0, 0, 0, 0x10_0000, 0x8000, 0]);
+        stacks.clone3([THREAD, 0, 0, 0, 0, 0x10_4000, 0x8000, 0]);
+        assert_eq!((stacks.around(0x10_1000), stacks.around(0x10_5000)), (None, Some(0x10_4000..0x10_c000)));
+        stacks.clone(THREAD, 0x10_6000); // told its end only
+        assert_eq!(stacks.around(0x10_5f00), None);
+    }
+
+    #[test]
+    fn a_process_with_memory_of_its_own_tells_nothing() {
+        let mut stacks = ThreadStacks::new();
+        stacks.clone3([0x1200_0000, 0, 0, 0, 17, 0x10_0000, 0x8000, 0]);
+        stacks.clone3([THREAD, 0, 0, 0, 0, 0, 0, 0]);
+        stacks.clone3([THREAD, 0, 0, 0, 0, u64::MAX, u64::MAX, u64::MAX]);
+        assert_eq!(stacks.around(0x10_1000), None);
+    }
+}
