@@ -79,6 +79,7 @@ class CallSet:
         self._may_share = any(may_share(type_) for type_ in self._state_types.values())
         self._usual_classes = {name: usual_class(type_) for name, type_ in self._state_types.items()}
         self._runs_to_verify = 2
+        self._make_world = partial(self._world, None)
         self._hooks = interface.well_formedness()
         self._inner_hooks: dict[str, list[str]] = {}
         for name in self._hooks:
@@ -126,7 +127,7 @@ class CallSet:
 
     def _run(self, context: Context, confirm: Callable[[Any, Any], None] | None = None) -> tuple[Outcome, list[Any]]:
         """What the path shows, and of what the result of each call's first run consists."""
-        world = context.step(partial(self._world, confirm))
+        world = context.step(self._make_world if confirm is None else partial(self._world, confirm))
         try:
             found = context.first_of(world.steps)
             difference = None if found is None or found is NO_DIFFERENCE else self._shown(*found)

@@ -70,6 +70,12 @@ def _edges(count: int) -> tuple[Edge, ...]:
     return tuple(edges)
 
 
+@cache
+def _pairs(count: int) -> tuple[tuple[Place, Place], ...]:
+    """All pairs of runs from the first corner."""
+    return tuple(((0, left), (0, right)) for left, right in combinations(range(count), 2))
+
+
 def _square(lowest: Corner, last: int, other: int) -> Square:
     return Square((lowest, last), (lowest, min(last, other)), (lowest, max(last, other)))
 
@@ -139,11 +145,12 @@ class Cube:
 
     def _none_if_strangers(self) -> Difference | None:
         """Ends the walk where no call has anything to do with another: all that is to come would be known."""
-        if self._confirm is None and all(
-            self._are_independent((0, left), (0, right)) for left, right in combinations(range(self._count), 2)
-        ):
-            return NO_DIFFERENCE
-        return None
+        if self._confirm is not None:
+            return None
+        for left, right in _pairs(self._count):
+            if not self._are_independent(left, right):
+                return None
+        return NO_DIFFERENCE
 
     def _run(self, edge: Edge) -> None:
         """Runs the call from this corner; not if what has run since an earlier corner is independent of it."""
