@@ -220,17 +220,28 @@ struct Lines {
     slots: Vec<Slot>,
     stamp: u32,
     all: Vec<Line>,
+    /// The line that was asked for last, what identifies it and its index: mostly the next one, too.
+    last: (u64, u32),
 }
+
+/// What identifies no line: neither a multiple of a line's size nor odd.
+const NO_KEY: u64 = 2;
 
 impl Lines {
     fn new() -> Self {
-        Self { slots: vec![Slot::default(); LEAST_SLOTS], stamp: 0, all: Vec::with_capacity(LINE_CAPACITY) }
+        Self {
+            slots: vec![Slot::default(); LEAST_SLOTS],
+            stamp: 0,
+            all: Vec::with_capacity(LINE_CAPACITY),
+            last: (NO_KEY, 0),
+        }
     }
 
     /// Forgets the last window's lines, and makes the table smaller if that window was much larger than the one before it.
     fn clear(&mut self) {
         let wanted = (self.all.len() * 4).next_power_of_two().max(LEAST_SLOTS);
         self.all.clear();
+        self.last = (NO_KEY, 0);
         if wanted * 4 <= self.slots.len() {
             self.slots = vec![Slot::default(); wanted];
             self.stamp = 0;
@@ -260,17 +271,19 @@ impl Lines {
         (slot.stamp == self.stamp).then(|| &self.all[slot.line as usize])
     }
 
-    /// A piece's line, a new one if it was not touched before; `None` if there is no room.
+    /// The index of a piece's line, a new one if it was not touched before; `None` if there is no room.
     #[inline]
-    fn of(&mut self, piece: &Piece) -> Option<&mut Line> {
-        let slot = self.slot(piece.slot_key);
-        if self.slots[slot].stamp == self.stamp {
-            return Some(&mut self.all[self.slots[slot].line as usize]);
+    fn index_of(&mut self, piece: &Piece) -> Option<u32> {
+        if self.last.0 == piece.slot_key {
+            return Some(self.last.1);
         }
-        self.add(piece)
+        let slot = self.slots[self.slot(piece.slot_key)];
+        let line = if slot.stamp == self.stamp { slot.line } else { self.add(piece)? };
+        self.last = (piece.slot_key, line);
+        Some(line)
     }
 
-    fn add(&mut self, piece: &Piece) -> Option<&mut Line> {
+    fn add(&mut self, piece: &Piece) -> Option<u32> {
         if self.all.len() == LINE_CAPACITY {
             return None;
         }
@@ -283,7 +296,7 @@ impl Lines {
         }
         self.all.push(Line::untouched(piece));
         self.enter(self.all.len() - 1);
-        self.all.last_mut()
+        Some(self.all.len() as u32 - 1)
     }
 
     fn enter(&mut self, line: usize) {
@@ -293,9 +306,41 @@ impl Lines {
     }
 }
 
+/// Some of the lines, by index.
+#[derive(Default)]
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn clear(&mut self, line_count: usize) {
+        self.0.clear();
+        self.0.resize(line_count.div_ceil(64), 0);
+    }
+
+    fn set(&mut self, line: u32) {
+        self.0[line as usize / 64] |= 1 << (line % 64);
+    }
+
+    #[inline]
+    fn has(&self, line: u32) -> bool {
+        self.0.get(line as usize / 64).is_some_and(|word| word >> (line % 64) & 1 != 0)
+    }
+
+    /// Whether an access whose line that is may be one to a marked line.
+    #[inline]
+    fn may_have(&self, line: u32) -> bool {
+        line == SEVERAL || self.has(line)
+    }
+}
+
+/// Stands for the line of an access that touches several, or found no room for one.
+const SEVERAL: u32 = u32::MAX;
+
 /// Buffers of the analysis, kept from window to window.
 pub struct WindowAnalysis {
     lines: Lines,
+    /// The line of each access, in the order of the logs.
+    line_of: Vec<u32>,
+    marks: Marks,
     staying: Vec<u32>,
     kept: Vec<Kept>,
     accesses: Vec<Access>,
@@ -308,6 +353,8 @@ impl Default for WindowAnalysis {
     fn default() -> Self {
         Self {
             lines: Lines::new(),
+            line_of: Vec::new(),
+            marks: Marks::default(),
             staying: Vec::new(),
             kept: Vec::new(),
             accesses: Vec::new(),
@@ -367,23 +414,12 @@ impl WindowAnalysis {
     /// First pass. Gives the number of pieces that found no room.
     fn find_lines(&mut self, vcpus: &[(u8, &mut Vcpu)], direct_map: DirectMap) -> u64 {
         self.lines.clear();
+        self.line_of.clear();
         let mut lost = 0;
         for (core, vcpu) in vcpus {
             for entry in &vcpu.log {
-                lost += self.touch(*core, entry, direct_map);
-            }
-        }
-        lost
-    }
-
-    /// The lines of one access. Gives the number of pieces that found no room.
-    #[inline]
-    fn touch(&mut self, core: u8, entry: &Entry, direct_map: DirectMap) -> u64 {
-        let mut lost = 0;
-        for piece in pieces(entry, direct_map, &self.objects) {
-            match self.lines.of(&piece) {
-                Some(line) => line.touch(1 << core, entry, piece.address),
-                None => lost += 1,
+                let line = touch(&mut self.lines, *core, pieces(entry, direct_map, &self.objects), entry, &mut lost);
+                self.line_of.push(line);
             }
         }
         lost
@@ -395,19 +431,18 @@ impl WindowAnalysis {
         if self.objects.is_empty() {
             return 0;
         }
-        for line in &mut self.lines.all {
+        self.marks.clear(self.lines.all.len());
+        for (index, line) in (0..).zip(&mut self.lines.all) {
             if reach_into(&self.objects, line.key..line.key.saturating_add(LINE_BYTES)) {
                 line.forget();
+                self.marks.set(index);
             }
         }
         let mut lost = 0;
-        for (core, vcpu) in vcpus {
-            for entry in &vcpu.log {
-                let key = direct_map.physical(entry.key).unwrap_or(entry.key);
-                let lines = key & !(LINE_BYTES - 1)..key.saturating_add(u64::from(entry.size_bytes) + LINE_BYTES - 1);
-                if reach_into(&self.objects, lines) {
-                    lost += self.touch(*core, entry, direct_map);
-                }
+        let entries = vcpus.iter().flat_map(|(core, vcpu)| vcpu.log.iter().map(move |entry| (*core, entry)));
+        for ((core, entry), line) in entries.zip(&mut self.line_of) {
+            if self.marks.may_have(*line) {
+                *line = touch(&mut self.lines, core, pieces(entry, direct_map, &self.objects), entry, &mut lost);
             }
         }
         lost
@@ -449,9 +484,13 @@ impl WindowAnalysis {
         if self.staying.is_empty() {
             return;
         }
+        self.marks.clear(self.lines.all.len());
+        self.staying.iter().for_each(|line| self.marks.set(*line));
+        let mut line_of = self.line_of.iter();
         for (core, vcpu) in vcpus {
             let Vcpu { log, tree, .. } = &mut **vcpu;
-            for entry in log.iter().filter(|entry| entry.category == COUNTS) {
+            let counting = |(entry, line): &(&Entry, &u32)| entry.category == COUNTS && self.marks.may_have(**line);
+            for (entry, _) in log.iter().zip(&mut line_of).filter(counting) {
                 for piece in pieces(entry, direct_map, &self.objects) {
                     let Some(rank) = self.lines.find(piece.slot_key).map(|line| line.rank) else { continue };
                     if rank == DROPPED {
@@ -511,6 +550,21 @@ impl WindowAnalysis {
             WindowWriter::begin(buffer, &WindowSummary { lost_accesses, ..*summary }).finish();
         }
     }
+}
+
+/// Notes an access at the lines of its pieces. Gives the line, or [`SEVERAL`]; counts the pieces that found no room.
+#[inline]
+fn touch(lines: &mut Lines, core: u8, pieces: impl Iterator<Item = Piece>, entry: &Entry, lost: &mut u64) -> u32 {
+    let mut touched = None;
+    for piece in pieces {
+        let line = lines.index_of(&piece);
+        match line {
+            Some(line) => lines.all[line as usize].touch(1 << core, entry, piece.address),
+            None => *lost += 1,
+        }
+        touched = Some(if touched.is_none() { line.unwrap_or(SEVERAL) } else { SEVERAL });
+    }
+    touched.unwrap_or(SEVERAL)
 }
 
 /// Whether an object has a byte in a range of what identifies memory.

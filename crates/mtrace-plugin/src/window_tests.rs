@@ -211,3 +211,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_table_grows_and_shrinks_with_its_windows() {
+    let shared = [BASE + 70 * LINE_BYTES, BASE + 4711 * LINE_BYTES];
+    let window = |line_count: u64| -> Vec<Step> {
+        let written = (0..line_count).map(|line| (0, BASE + line * LINE_BYTES, 8, true, None));
+        written.chain(shared.map(|address| (1, address, 8, false, None))).collect()
+    };
+    let sizes = [10_000, 100, 100, 5_000, 100_000, 100];
+    let windows: Vec<_> = sizes.into_iter().map(window).collect();
+    for (read, size) in close(&windows, 2, DirectMap::default()).iter().zip(sizes) {
+        let found: Vec<u64> = read.lines.iter().map(|line| line.address).collect();
+        let expected = if size < 4711 { &shared[..1] } else { &shared };
+        assert_eq!(found, expected, "{size} lines");
+    }
+}
