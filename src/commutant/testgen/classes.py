@@ -36,6 +36,7 @@ from commutant.symbolic import (
     Decision,
     IntValue,
     MapContent,
+    Mark,
     SortValue,
     SymbolicMap,
     current,
@@ -67,14 +68,12 @@ class Touched:
         length for the file's inode number."""
         if isinstance(record, Struct):
             parts = list(vars(record).values())
-            integers = {variable for part in parts if isinstance(part, IntValue) for variable, _ in part.linear[0]}
-            for name in (key, *parts):
-                if (
-                    isinstance(name, SortValue)
-                    and integers
-                    and name.sort not in context.content_sorts | {Time.__name__}
-                ):
-                    self.integers.setdefault(context.find(name.index), set()).update(integers)
+            integers = {variable for part in parts if part.__class__ is IntValue for variable, _ in part.linear[0]}
+            if integers:
+                contents = context.content_sorts
+                for name in (key, *parts):
+                    if name.__class__ is SortValue and name.sort not in contents and name.sort != Time.__name__:
+                        self.integers.setdefault(context.find(name.index), set()).update(integers)
 
     def add(self, value: Any, context: Context, *, inside: bool = False) -> None:
         """Adds an unknown, or those that a tuple, sequence or record holds; decides a record's variant."""
@@ -104,15 +103,16 @@ class Class:
     path: tuple[Decision, ...]
 
     @property
-    def beyond_path(self) -> list[Decision]:
+    def beyond_path(self) -> tuple[Decision, ...]:
         """What the level asked for beside."""
-        return self.context.trail[len(self.path) :]
+        return self.context.decided(len(self.path))
 
 
 def classes(call_set: CallSet, level: Level) -> Iterator[Class]:
     """Every class in which the calls commute, and every path on which they do not, in the order of exploration.
 
-    A context is the current one, in which unknowns can be compared, until the next class is asked for.
+    A context is the current one, in which unknowns can be compared, until the next class is asked for: it serves all
+    classes, one after the other.
     """
 
     def program(context: Context) -> tuple[Outcome, Touched]:
@@ -123,8 +123,11 @@ def classes(call_set: CallSet, level: Level) -> Iterator[Class]:
         if found.result is not None:
             outcome, touched = found.result
             path = found.decisions[: outcome.decision_count]
-            for context in _refinements(found.context, touched, level) if outcome.commutes else (found.context,):
-                yield Class(context, outcome, path)
+            if not outcome.commutes:
+                yield Class(found.context, outcome, path)
+                continue
+            for _ in _refinements(found.context, touched, level):
+                yield Class(found.context, outcome, path)
 
 
 def _touched(outcome: Outcome) -> Touched:
@@ -156,37 +159,44 @@ def _literals(context: Context, *kinds: str) -> Iterator[Statement]:
             yield decision.literal
 
 
-def _refinements(context: Context, touched: Touched, level: Level) -> Iterator[Context]:
-    """Contexts that decide what the level asks for, beside what the leaf has decided.
+def _refinements(context: Context, touched: Touched, level: Level) -> Iterator[None]:
+    """Brings the context into each state in which it has decided what the level asks for, beside what the leaf has
+    decided.
 
-    The calls do not run again: what is open here is about unknowns alone.
+    The calls do not run again: what is open here is about unknowns alone. The search is depth-first, and going on to
+    the next state takes back what came behind the decision whose other side is next.
     """
     if level == "path":
-        yield context
+        yield
         return
     statements = [*_equalities(context, touched, level), *_orders(context, touched)]
     statements += [Statement("bool", flag, None) for flag in touched.variants]
-    pending = [(context, 0)]
-    while pending:
-        leaf, position = pending.pop()
-        while position < len(statements):
-            statement = statements[position]
-            position += 1
-            if leaf.implied(statement) is None:
-                pending.append((_assume(leaf, statement, False), position))
-                leaf = _assume(leaf, statement, True)
-        yield leaf
+    open_sides: list[tuple[Mark, int]] = []
+    start = 0
+    while True:
+        for position in range(start, len(statements)):
+            if context.implied(statements[position]) is None:
+                open_sides.append((context.mark(), position))
+                context.assume(statements[position], True)
+        yield
         if level == "full":
-            for flag in touched.flags:
-                if leaf.bool_value(flag) is None:
-                    yield _assume(leaf, Statement("bool", flag, None), not leaf.bool_usual.get(flag, False))
+            yield from _unusual_sides(context, touched)
+        if not open_sides:
+            return
+        mark, decided = open_sides.pop()
+        context.take_back(mark)
+        context.assume(statements[decided], False)
+        start = decided + 1
 
 
-def _assume(context: Context, statement: Statement, holds: bool) -> Context:
-    """A context in which the statement is decided too."""
-    refined = context.fork()
-    refined.assume(statement, holds)
-    return refined
+def _unusual_sides(context: Context, touched: Touched) -> Iterator[None]:
+    """Decides each open flag once, on its unusual side."""
+    leaf = context.mark()
+    for flag in touched.flags:
+        if context.bool_value(flag) is None:
+            context.assume(Statement("bool", flag, None), not context.bool_usual.get(flag, False))
+            yield
+            context.take_back(leaf)
 
 
 def _equalities(context: Context, touched: Touched, level: Level) -> Iterator[Statement]:
