@@ -41,7 +41,9 @@ fn open_with(
     flags: libc::c_int,
 ) -> Result<(), String> {
     let path = name(operation, arguments)?;
-    leftovers.name(arguments.text(0)?);
+    if arguments.flag(1)? {
+        leftovers.name(arguments.text(0)?);
+    }
     let flags = flags | flag(arguments, 1, libc::O_CREAT)? | flag(arguments, 2, libc::O_EXCL)?;
     operation.call(libc::SYS_openat, [CWD, path, flags as u64, 0o644]);
     Ok(())

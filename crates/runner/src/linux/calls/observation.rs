@@ -118,6 +118,12 @@ fn read_status(numbers: &mut Numbers<'_>) -> Status {
     }
 }
 
+/// Writes that there is nothing in a file or a pipe.
+fn push_no_contents(operation: &mut Operation) -> i64 {
+    operation.report.push(0);
+    0
+}
+
 /// Writes the pages of a file that is open for reading.
 fn push_file(operation: &mut Operation, descriptor: u64, size_bytes: i64) -> i64 {
     let place = begin_contents(&mut operation.report);
@@ -193,11 +199,14 @@ fn push_entry(operation: &mut Operation, directory: u64, name: Range<usize>) -> 
     for place in name {
         operation.report.push(operation.list.bytes()[place].into());
     }
-    let flags = libc::O_RDONLY as u64;
-    let file = step!(system_call(libc::SYS_openat, [directory, address, flags])).cast_unsigned();
-    step!(system_call(libc::SYS_fstat, [file, operation.stat_address()]));
+    step!(system_call(libc::SYS_newfstatat, [directory, address, operation.stat_address(), 0]));
     let status = Status::of(operation.stat());
     push_status(&mut operation.report, status);
+    if status.size_bytes == 0 {
+        return push_no_contents(operation);
+    }
+    let flags = libc::O_RDONLY as u64;
+    let file = step!(system_call(libc::SYS_openat, [directory, address, flags])).cast_unsigned();
     let result = push_file(operation, file, status.size_bytes);
     system_call(libc::SYS_close, [file]);
     result
@@ -238,6 +247,9 @@ fn peek_descriptors(
 fn list_descriptors(operation: &mut Operation) -> i64 {
     operation.report.clear();
     let limit = operation.arguments[1];
+    if limit == 0 {
+        return 0;
+    }
     for (descriptor, polled) in (0..limit).zip(operation.list.words_mut()) {
         *polled = descriptor; // and no events: those that are looked for are always told
     }
@@ -273,6 +285,10 @@ fn push_descriptor(operation: &mut Operation, descriptor: u64, peer_open: bool) 
     if readable {
         return push_open(operation, descriptor, status);
     }
+    // Opening again takes longer than all else, so only if there is something to read.
+    if step!(bytes_to_read(operation, descriptor, status)) == 0 {
+        return push_no_contents(operation);
+    }
     let mut path = Path::default();
     path.set_number(descriptor);
     let flags = (libc::O_RDONLY | libc::O_NONBLOCK) as u64;
@@ -280,6 +296,16 @@ fn push_descriptor(operation: &mut Operation, descriptor: u64, peer_open: bool) 
     let result = push_open(operation, again, status);
     system_call(libc::SYS_close, [again]);
     result
+}
+
+/// How much a file holds, or waits in the pipe of either end.
+fn bytes_to_read(operation: &mut Operation, descriptor: u64, status: Status) -> i64 {
+    if !status.pipe {
+        return status.size_bytes;
+    }
+    let waiting = operation.numbers.as_mut_ptr() as u64;
+    step!(system_call(libc::SYS_ioctl, [descriptor, libc::FIONREAD, waiting]));
+    operation.numbers[0].into()
 }
 
 fn push_open(operation: &mut Operation, descriptor: u64, status: Status) -> i64 {
