@@ -142,15 +142,9 @@ def arguments_of(place: Entry | None, key: Any) -> tuple[Term, ...]:
     return (*outer, *(term[1] if term[0] == "tuple" else (term,)))
 
 
-def name_of_value(type_: Type, name: str) -> str:
-    """What an unknown value of a map of this name is called: parts of a record or a tuple have names of their own."""
-    return name if type_.__class__ in (StructType, SeqType, TupleType) else f"{name}_value"
-
-
-def is_never_negative(key: Type) -> bool:
-    """Whether the last part of a key of this type is a number that is not below 0."""
-    last = key.items[-1] if isinstance(key, TupleType) else key
-    return isinstance(last, IntType) and last.low is not None and last.low >= 0
+def names_parts(type_: Type) -> bool:
+    """Whether parts of an unknown value of this type have names of their own."""
+    return type_.__class__ in (StructType, SeqType, TupleType)
 
 
 def accepted(value: Any, content: MapContent) -> Any:

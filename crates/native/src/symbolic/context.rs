@@ -102,7 +102,7 @@ pub enum Names {
     SortValues,
 }
 
-/// What the unknowns stand for, in Python's words; forks share it.
+/// What the unknowns stand for, in Python's words.
 struct Unknowns {
     bool_terms: Py<PyList>,
     int_terms: Py<PyList>,
@@ -174,12 +174,6 @@ impl Context {
     fn new(py: Python<'_>, prefix: Vec<PyRef<'_, Decision>>) -> PyResult<Self> {
         let path = Path::new(prefix.iter().map(|decision| decision.0.clone()).collect());
         Ok(Self { path, unknowns: Unknowns::new(py)?, steps: vec![], next_step: 0, may_share: false })
-    }
-
-    /// A context in which as much is decided as in this one, and from which both go on alone.
-    fn fork(&self, py: Python<'_>) -> Self {
-        let (path, unknowns) = (self.path.fork(), self.unknowns.clone_ref(py));
-        Self { path, unknowns, steps: vec![], next_step: 0, may_share: self.may_share }
     }
 
     /// What a part of the program returns: it runs unless a path before has gone through it in the same way.

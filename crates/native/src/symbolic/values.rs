@@ -45,6 +45,13 @@ pub struct SortValue {
     sort: Py<PyString>,
 }
 
+impl SortValue {
+    /// The name of its sort.
+    pub fn sort<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
+        self.sort.bind(py)
+    }
+}
+
 #[pymethods]
 impl SortValue {
     #[new]

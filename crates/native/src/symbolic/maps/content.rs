@@ -4,6 +4,7 @@
 //! comes into being, and its value when somebody asks for it. See `commutant.symbolic.state`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ::symbolic::Literal;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,18 +16,15 @@ use super::super::context::{current, decide, restrict};
 use super::super::{Infeasible, UsageError};
 use super::entry::Entry;
 use super::keys::Key;
+use super::layout::Layout;
 use super::{Change, log, of_state};
 
 /// The initial content of a map, as far as it has been touched; shared by all views. `empty`: there is none.
 #[pyclass(module = "commutant._native")]
 pub struct MapContent {
-    #[pyo3(get, name = "type")]
-    type_: Py<PyAny>,
-    pub(super) value_type: Py<PyAny>,
-    pub(super) key_type: Py<PyAny>,
+    pub(super) layout: Arc<Layout>,
     #[pyo3(get)]
     name: Py<PyString>,
-    pub(super) value_name: Py<PyString>,
     pub(super) place: Option<Py<Entry>>,
     #[pyo3(get, set)]
     hook: Option<Py<PyAny>>,
@@ -48,15 +46,9 @@ impl MapContent {
         hook: Option<Py<PyAny>>,
         empty: bool,
     ) -> PyResult<Self> {
-        let py = type_.py();
-        let value_type = type_.getattr(intern!(py, "value"))?;
-        let value_name = of_state!(py, "name_of_value")?.call1((&value_type, &name))?.downcast_into()?;
         Ok(Self {
-            key_type: type_.getattr(intern!(py, "key"))?.unbind(),
-            value_type: value_type.unbind(),
-            type_: type_.clone().unbind(),
+            layout: Layout::of(type_)?,
             name: name.unbind(),
-            value_name: value_name.unbind(),
             place,
             hook,
             empty,
@@ -64,6 +56,11 @@ impl MapContent {
             holes: vec![],
             numbers: HashMap::new(),
         })
+    }
+
+    #[getter(r#type)]
+    fn type_of(&self, py: Python<'_>) -> Py<PyAny> {
+        self.layout.types()[0].clone_ref(py)
     }
 
     /// The touched keys, in the order in which they were.
@@ -120,7 +117,7 @@ impl MapContent {
 
     fn search(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, identity: &Key) -> PyResult<usize> {
         let py = slf.py();
-        if !of_state!(py, "fits")?.call1((key, &slf.borrow().key_type))?.is_truthy()? {
+        if !slf.borrow().layout.takes_key(key)? {
             return Err(Self::unfit(slf, key)?);
         }
         let count = slf.borrow().count();
@@ -144,7 +141,7 @@ impl MapContent {
     fn unfit(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<PyErr> {
         let py = slf.py();
         let content = slf.borrow();
-        let shown = of_state!(py, "shown")?.call1((&content.key_type,))?;
+        let shown = of_state!(py, "shown")?.call1((content.layout.types()[1],))?;
         Ok(UsageError::new_err(format!("{} has keys of type {shown}, got {}", content.name(py)?, key.repr()?)))
     }
 

@@ -70,7 +70,7 @@ impl Entry {
         let (type_, name) = {
             let entry = slf.borrow();
             let content = entry.content.borrow(py);
-            (content.value_type.clone_ref(py), content.value_name.clone_ref(py))
+            (content.layout.types()[2].clone_ref(py), content.layout.value_name(&content.name(py)?))
         };
         let value = of_state!(py, "unknown")?.call1((type_, name, slf))?.unbind();
         slf.borrow_mut().value = Some(value.clone_ref(py));

@@ -38,7 +38,7 @@ impl MapContent {
     /// Whether the last part of a key is below 0, where no hole is; not asked where the key's type excludes it.
     pub fn is_negative(slf: &Bound<'_, Self>, key: &Key) -> PyResult<bool> {
         let py = slf.py();
-        let known = of_state!(py, "is_never_negative")?.call1((&slf.borrow().key_type,))?.is_truthy()?;
+        let known = slf.borrow().layout.is_never_negative();
         let Some(number) = key.last_number() else { return Ok(false) };
         Ok(!known && is_less(py, number, &Linear::number(0))?)
     }

@@ -9,6 +9,7 @@ mod content;
 mod entry;
 mod holes;
 mod keys;
+mod layout;
 mod view;
 
 use pyo3::prelude::*;

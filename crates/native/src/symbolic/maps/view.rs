@@ -263,7 +263,8 @@ impl SymbolicMap {
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
         let content = Self::content_of(slf);
-        let adopted = of_state!(py, "accepted")?.call1((value, &content))?;
+        let is_scalar = content.borrow().layout.takes_scalar(value)?;
+        let adopted = if is_scalar { value.clone() } else { of_state!(py, "accepted")?.call1((value, &content))? };
         let number = MapContent::find(&content, key)?;
         slf.borrow_mut().put(number, Py::new(py, Cell { present: true, value: adopted.unbind(), assigned: true })?);
         Ok(())
