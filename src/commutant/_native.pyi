@@ -194,12 +194,6 @@ class Context:
     in_restriction: bool
     may_share: bool
     def __init__(self, prefix: Sequence[Decision] = ()) -> None: ...
-    def fork(self) -> Context:
-        """A context in which as much is decided as in this one, and from which both go on alone.
-
-        They share the unknowns: none may come into being any more in either.
-        """
-
     def step(self, function: Callable[[], _T]) -> _T:
         """What a part of the program returns: it runs unless a path before has gone through it in the same way.
 

@@ -176,21 +176,25 @@ def test_an_excluded_path_is_yielded_as_such() -> None:
     st.lists(st.tuples(literals, st.booleans()), max_size=8), st.lists(st.tuples(literals, st.booleans()), max_size=4)
 )
 @settings(max_examples=100, deadline=None)
-def test_a_fork_goes_on_alone(before: list[tuple[Literal, bool]], after: list[tuple[Literal, bool]]) -> None:
-    """What a fork assumes follows in the fork, as if it had been decided there from the start, and nowhere else."""
+def test_what_is_taken_back_leaves_no_trace(
+    before: list[tuple[Literal, bool]], after: list[tuple[Literal, bool]]
+) -> None:
+    """What is assumed follows as if it had been decided from the start; taken back, as if it never had been."""
     context, again = new_context(), new_context()
     for one in (context, again):
         _assume_all(one, before)
     questions = [literal for literal, _ in (*before, *after)]
     known = [context.implied(question) for question in questions]
-    fork = context.fork()
-    _assume_all(fork, after)
-    _assume_all(again, after)
-    assert [fork.implied(question) for question in questions] == [again.implied(question) for question in questions]
-    assert (fork.trail, fork.int_solution()) == (again.trail, again.int_solution())
-    assert [context.implied(question) for question in questions] == known
-    _assume_all(context, after)
-    assert context.trail == again.trail
+    trail, solution = context.trail, context.int_solution()
+    for _ in range(2):
+        mark = context.mark()
+        _assume_all(context, after)
+        _assume_all(again, after)
+        assert [context.implied(one) for one in questions] == [again.implied(one) for one in questions]
+        assert (context.trail, context.int_solution()) == (again.trail, again.int_solution())
+        context.take_back(mark)
+        assert [context.implied(question) for question in questions] == known
+        assert (context.trail, context.int_solution()) == (trail, solution)
 
 
 def _assume_all(context: Context, decisions: list[tuple[Literal, bool]]) -> None:
