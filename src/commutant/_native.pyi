@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 RULES: tuple[str, ...]
 """Names of the ignoring rules, in the order of a window's counts."""
@@ -466,10 +466,6 @@ class SymbolicMap:
     def assign(self, number: int, present: bool, value: Any) -> None:
         """Puts a value in the place of an entry's, or (`present` is false) removes it."""
 
-    def meets(self, other: SymbolicMap, parts_meet: Callable[[Any, Any], bool]) -> bool:
-        """Whether one of two views that started from one changed what the other looked at. `parts_meet` is asked about
-        values under one key that are no maps."""
-
     def lowest_absent(self, *prefix: Any) -> Any:
         """The smallest number from 0 that is no key; with a prefix, no last part of a key `(*prefix, number)`."""
 
@@ -495,3 +491,37 @@ class SymbolicMap:
 
     def pop(self, key: Any, *default: Any) -> Any:
         """Removes the key and returns its value."""
+
+class LazyRecord:
+    """A record whose values come into being when they are first asked for; what it holds itself is in `__dict__`, which
+    a subclass has."""
+
+    _held: bool
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """A record without an origin, whatever its author's `__init__` takes."""
+
+    @classmethod
+    def from_origin(cls, origin: Callable[[Self, str], Any], eager: tuple[str, ...] = ()) -> Self:
+        """A record whose values are `origin(record, name)`, those in `eager` at once."""
+
+    def __getattr__(self, name: str) -> Any: ...
+    @property
+    def _source(self) -> Self | None:
+        """The record that this one is a copy of, if any."""
+
+    def _holder(self, name: str) -> Self:
+        """The record that a value would be copied from: this one, if it holds the value itself."""
+
+    def _seen(self, name: str) -> Any:
+        """A value as it is, without a copy of it."""
+
+def clone(value: _T) -> _T:
+    """A copy of a part of a state that can change without the original, which must not change any more; unknown scalars
+    are shared."""
+
+def independent(left: LazyRecord, right: LazyRecord) -> bool:
+    """Whether neither of two runs, which left these states, changed what the other looked at. Decides nothing; False
+    may also mean that this cannot be told."""
+
+def transfer(run: LazyRecord, state: LazyRecord) -> None:
+    """Changes a state as a run changed the copy that it left: one that is independent of what led to the state."""

@@ -86,12 +86,9 @@ class Interface(Record):
             setattr(self, name, copy.deepcopy(getattr(type(self), name)) if given else type_.zero())
 
     @classmethod
-    def from_origin(cls, origin: Callable[[Self, str], Any], source: Self | None = None) -> Self:
+    def from_origin(cls, origin: Callable[[Self, str], Any], eager: tuple[str, ...] = ()) -> Self:
         """As for any record; an attribute that the class gives a value for would not be asked for, and is set now."""
-        state = super().from_origin(origin, source)
-        for name in cls._given():
-            setattr(state, name, origin(state, name))
-        return state
+        return super().from_origin(origin, (*eager, *cls._given()))
 
     @classmethod
     def _given(cls) -> tuple[str, ...]:

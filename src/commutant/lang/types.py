@@ -13,9 +13,10 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
+from commutant._native import LazyRecord
 from commutant.errors import UsageError
 
 K = TypeVar("K")
@@ -155,7 +156,7 @@ class Seq(list[T], Generic[T]):
     is."""
 
 
-class Record:
+class Record(LazyRecord):
     """Named values. Each may come into being when it is first asked for, from an origin or from a record that this one
     is a copy of.
 
@@ -163,58 +164,11 @@ class Record:
     copy holds itself (`vars`) is what was asked of it or changed in it.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_held", "_origin", "_source")
-
-    if TYPE_CHECKING:  # annotations would be fields
-        _held: bool
-        _origin: Callable[[Self, str], Any] | None
-        _source: Self | None
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """A record without an origin, whatever its author's `__init__` takes."""
-        record = object.__new__(cls)
-        record._origin = record._source = None
-        record._held = False
-        return record
-
-    @classmethod
-    def from_origin(cls, origin: Callable[[Self, str], Any], source: Self | None = None) -> Self:
-        """A record whose values are `origin(record, name)`; `source` is the record that they are copies of, if any."""
-        record = object.__new__(cls)
-        record._origin = origin
-        record._source = source
-        record._held = True
-        return record
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            origin = self._origin
-            if origin is None:
-                raise AttributeError(f"{type(self).__name__} has no field {name!r}")
-            value = self.__dict__[name] = origin(self, name)
-            return value
+    __slots__ = ("__dict__", "__weakref__")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For copies by way of `pickle`: what the record holds, without a search for methods that it has not."""
         return _record_of, (type(self), self.__dict__)
-
-    def _holder(self, name: str) -> Self:
-        """The record that a value would be copied from: this one, if it holds the value itself."""
-        holder = self
-        while name not in holder.__dict__ and (source := holder._source) is not None:
-            holder = source
-        return holder
-
-    def _seen(self, name: str) -> Any:
-        """A value as it is, without a copy of it."""
-        holder = self
-        while name not in (held := holder.__dict__):
-            source = holder._source
-            if source is None:
-                return getattr(holder, name)
-            holder = source
-        return held[name]
 
 
 def _record_of(kind: type[Record], held: dict[str, Any]) -> Record:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from commutant._native import clone as clone
 from commutant.errors import UsageError
 from commutant.lang.types import (
     BoolType,
@@ -256,29 +257,4 @@ def adopt(value: Any, type_: Type, name: str) -> Any:
         for field, part in vars(value).items():
             if isinstance(part, Map | Struct):
                 setattr(value, field, adopt(part, types[field], f"{name}_{field}"))
-    return value
-
-
-_SHARED = frozenset({SortValue, BoolValue, IntValue, bool, int, tuple, type(None)})
-
-
-def _cloned(copy: Record, name: str) -> Any:
-    """A value of a copy, when it is first asked for."""
-    source = copy._source
-    assert source is not None
-    return clone(source._seen(name))
-
-
-def clone(value: Any) -> Any:
-    """A copy of a part of a state that can change without the original, which must not change any more; unknown scalars
-    are shared."""
-    class_ = value.__class__
-    if class_ in _SHARED:
-        return value
-    if class_ is SymbolicMap:
-        return value.copy()
-    if isinstance(value, Record):
-        return value.from_origin(_cloned, value)
-    if isinstance(value, Seq):
-        return Seq(clone(item) for item in value)
     return value

@@ -1,9 +1,11 @@
 //! Paths over unknown values (crate `symbolic`): contexts, literals, and the values that a model computes with.
 
 mod context;
+mod effects;
 mod integers;
 mod literals;
 mod maps;
+mod records;
 mod values;
 
 use ::symbolic::Fault;
@@ -29,9 +31,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MAX_DECISIONS_PER_PATH", MAX_DECISIONS_PER_PATH)?;
     module.add("NOT_DETERMINISTIC", NOT_DETERMINISTIC)?;
     context::register(module)?;
+    effects::register(module)?;
     integers::register(module)?;
     literals::register(module)?;
     maps::register(module)?;
+    records::register(module)?;
     values::register(module)
 }
 

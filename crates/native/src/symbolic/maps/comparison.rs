@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::super::UsageError;
 use super::super::context::current;
+use super::super::effects::parts_meet;
 use super::keys::may_be_equal;
 use super::view::{Held, SymbolicMap};
 
@@ -55,13 +56,8 @@ impl SymbolicMap {
         Ok(true)
     }
 
-    /// Whether one of two views that started from one changed what the other looked at. `parts_meet` is asked about
-    /// values under one key that are no maps.
-    pub(super) fn have_met(
-        slf: &Bound<'_, Self>,
-        other: &Bound<'_, Self>,
-        parts_meet: &Bound<'_, PyAny>,
-    ) -> PyResult<bool> {
+    /// Whether one of two views that started from one changed what the other looked at.
+    pub fn meets(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<bool> {
         let py = slf.py();
         let common: Vec<usize> = {
             let (mine, theirs) = (slf.borrow(), other.borrow());
@@ -78,11 +74,7 @@ impl SymbolicMap {
             }
             if let (Some(mine), Some(theirs)) = (mine, theirs) {
                 let (mine, theirs) = (mine.get().value.bind(py), theirs.get().value.bind(py));
-                let meet = match (mine.downcast_exact::<Self>(), theirs.downcast_exact::<Self>()) {
-                    (Ok(mine), Ok(theirs)) => Self::have_met(mine, theirs, parts_meet)?,
-                    _ => parts_meet.call1((mine, theirs))?.is_truthy()?,
-                };
-                if meet {
+                if parts_meet(mine, theirs)? {
                     return Ok(true);
                 }
             }

@@ -17,7 +17,8 @@ use pyo3::prelude::*;
 use self::content::MapContent;
 use self::entry::Entry;
 use self::keys::Key;
-use self::view::{Cell, SymbolicMap};
+use self::view::Cell;
+pub use self::view::SymbolicMap;
 use super::context::{Undo, current};
 
 /// Adds this part to the native module.

@@ -4,10 +4,10 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBool, PyList, PyTuple};
 
 use super::super::UsageError;
-use super::super::values::{BoolValue, IntValue, SortValue};
+use super::super::records::{clone, is_scalar};
 use super::content::MapContent;
 use super::entry::Entry;
 use super::keys::{Key, all_equal, is_less};
@@ -18,11 +18,11 @@ use super::{Change, log, of_state};
 #[pyclass(frozen, module = "commutant._native")]
 pub struct Cell {
     #[pyo3(get)]
-    pub(super) present: bool,
+    pub present: bool,
     #[pyo3(get)]
-    pub(super) value: Py<PyAny>,
+    pub value: Py<PyAny>,
     #[pyo3(get)]
-    pub(super) assigned: bool,
+    pub assigned: bool,
 }
 
 /// What a view holds under a key, by itself or through those that it is a copy of.
@@ -71,7 +71,7 @@ pub struct SymbolicMap {
     #[pyo3(get)]
     pub(super) content: Py<MapContent>,
     #[pyo3(get)]
-    pub(super) source: Option<Py<SymbolicMap>>,
+    pub source: Option<Py<SymbolicMap>>,
     /// What the view holds by itself, by the number of the entry.
     pub(super) cells: Vec<(usize, Py<Cell>)>,
     /// The entries that it was asked about.
@@ -81,7 +81,7 @@ pub struct SymbolicMap {
     pub(super) cleared: bool,
     /// Whether it was cleared since it was copied.
     #[pyo3(get)]
-    pub(super) emptied: bool,
+    pub emptied: bool,
     /// The prefixes under which the lowest absent number was asked for.
     pub(super) scans: Vec<Vec<Key>>,
     /// How many entries there were when all were looked at, if they were.
@@ -117,7 +117,7 @@ impl SymbolicMap {
     }
 
     /// Removes every entry, touched or not.
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.cleared = true;
         self.emptied = true;
         self.cells.clear();
@@ -135,7 +135,7 @@ impl SymbolicMap {
 
     /// What the view holds by itself, with the number of the entry.
     #[getter]
-    fn cells(&self, py: Python<'_>) -> Vec<(usize, Py<Cell>)> {
+    pub fn cells(&self, py: Python<'_>) -> Vec<(usize, Py<Cell>)> {
         self.cells.iter().map(|(number, cell)| (*number, cell.clone_ref(py))).collect()
     }
 
@@ -225,10 +225,7 @@ impl SymbolicMap {
         if is_scalar(bound) || slf.borrow().own(number).is_some() {
             return Ok(value);
         }
-        let copy = match bound.downcast_exact::<Self>() {
-            Ok(view) => Bound::new(py, Self::copy(view))?.into_any().unbind(),
-            Err(_) => of_state!(py, "clone")?.call1((bound,))?.unbind(),
-        };
+        let copy = clone(bound)?.unbind();
         let cell = Py::new(py, Cell { present: true, value: copy.clone_ref(py), assigned: false })?;
         slf.borrow_mut().cells.push((number, cell));
         log(py, Change::Held(slf.clone().unbind(), number))?;
@@ -289,7 +286,7 @@ impl SymbolicMap {
     }
 
     /// Puts a value in the place of an entry's, or (`present` is false) removes it.
-    fn assign(slf: &Bound<'_, Self>, number: usize, present: bool, value: Py<PyAny>) -> PyResult<()> {
+    pub fn assign(slf: &Bound<'_, Self>, number: usize, present: bool, value: Py<PyAny>) -> PyResult<()> {
         slf.borrow_mut().put(number, Py::new(slf.py(), Cell { present, value, assigned: true })?);
         Ok(())
     }
@@ -306,12 +303,6 @@ impl SymbolicMap {
         same: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         Self::hold_the_same(slf, other, relevant, default, same)
-    }
-
-    /// Whether one of two views that started from one changed what the other looked at. `parts_meet` is asked about
-    /// values under one key that are no maps.
-    fn meets(slf: &Bound<'_, Self>, other: &Bound<'_, Self>, parts_meet: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Self::have_met(slf, other, parts_meet)
     }
 
     fn __richcmp__<'py>(
@@ -482,15 +473,4 @@ impl SymbolicMap {
             "{name}: a map of unknown size was iterated over (or its length asked for) in a call: expected access by key"
         )))
     }
-}
-
-/// Whether a value cannot be changed, only replaced.
-fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
-    value.is_exact_instance_of::<SortValue>()
-        || value.is_exact_instance_of::<IntValue>()
-        || value.is_exact_instance_of::<BoolValue>()
-        || value.is_exact_instance_of::<PyBool>()
-        || value.is_exact_instance_of::<PyInt>()
-        || value.is_exact_instance_of::<PyTuple>()
-        || value.is_none()
 }
