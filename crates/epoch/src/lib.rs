@@ -258,15 +258,14 @@ impl Epochs {
         // Pairs with the fence in `pin`.
         fence(Ordering::SeqCst);
         let all_seen = self.pinned.all().all(|(_, pinned)| {
+            // Acquire pairs with the release in `Drop for Guard`: whoever sees the new epoch sees those readers ended.
             // SAFETY: the word lives as long as the arena.
-            let pinned = unsafe { pinned.0.as_ref() }.load(Ordering::Relaxed);
+            let pinned = unsafe { pinned.0.as_ref() }.load(Ordering::Acquire);
             pinned == 0 || pinned == 2 * epoch + 1
         });
         if !all_seen && !sync::mutant::planted("epoch: advance past pinned cores") {
             return false;
         }
-        // Acquire pairs with the release in `Drop for Guard`: whoever sees the new epoch sees those readers ended.
-        fence(Ordering::Acquire);
         self.global.compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
@@ -310,7 +309,7 @@ impl Drop for Guard<'_> {
         let nesting = record.nesting.get() - 1;
         record.nesting.set(nesting);
         if nesting == 0 {
-            // Release pairs with the acquire fence in `advance`.
+            // Release pairs with the acquire in `advance`.
             record.pinned.store(0, Ordering::Release);
         }
     }

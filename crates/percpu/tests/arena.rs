@@ -178,8 +178,17 @@ fn locks_exclude_and_slabs_stay_apart_under_threads() {
                     let object = core.allocate(class).unwrap().cast::<[u64; 32]>();
                     // SAFETY: fresh memory of 256 bytes.
                     unsafe { object.write([(number * ROUNDS + round) as u64; 32]) };
-                    shared.lock().unwrap().push(object.as_ptr() as usize);
-                    let other = shared.lock().unwrap().swap_remove(0);
+                    // ThreadSanitizer sees what orders those who try to lock, but not what orders those who wait.
+                    let lock_shared = || {
+                        loop {
+                            match shared.try_lock() {
+                                Ok(objects) => break objects,
+                                Err(_) => std::thread::yield_now(),
+                            }
+                        }
+                    };
+                    lock_shared().push(object.as_ptr() as usize);
+                    let other = lock_shared().swap_remove(0);
                     let other = std::ptr::NonNull::new(other as *mut [u64; 32]).unwrap();
                     // SAFETY: whoever takes an address from the list owns the object.
                     let words = unsafe { other.read() };

@@ -161,9 +161,10 @@ fn a_weak_reference_keeps_nothing_alive_but_postpones_death_when_used() {
 #[test]
 fn the_last_eager_release_is_told_so() {
     with_cache(4, 2, |arena, _, cache| {
+        let last = AtomicI64::new(0);
         for _ in 0..300 {
             let counted = object(arena, 4);
-            let last = AtomicI64::new(0);
+            last.store(0, Ordering::Relaxed);
             std::thread::scope(|scope| {
                 for number in 0..4 {
                     let last = &last;
