@@ -130,6 +130,8 @@ class RunInfo:
             for key in keys:
                 if type(raw[key]) is not kind:
                     raise ValueError(f"{key}: expected {kind.__name__}, got {type(raw[key]).__name__}")
+        if not all(type(word) is str for word in raw["command"]):
+            raise ValueError("command: expected a list of texts")
         given = {key: raw[key] for key in cls.__slots__ if key in raw}
         if type(given.get("tests_sha256", "")) is not str:
             raise ValueError("tests_sha256: expected str")
@@ -440,4 +442,4 @@ def _read_document(path: Path, read: Callable[[Mapping[str, Any]], _Document]) -
 def _damaged(path: Path, error: Exception, line: int | None = None) -> UsageError:
     reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
     where = f"{path}, line {line}" if line else str(path)
-    return UsageError(f"{where} is damaged ({reason}); run the check again, or restore the file")
+    return UsageError(f"{where} is damaged ({reason:.300}); run the check again, or restore the file")

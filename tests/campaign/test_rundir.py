@@ -246,6 +246,14 @@ def test_what_is_no_run_directory_is_refused(tmp_path):
     assert "has no run.json" in refused(tmp_path)
 
 
+def test_what_is_said_of_a_damaged_file_is_short(complete):
+    """A text of 10,000 characters where a number should be was told in full."""
+    summary = json.loads((complete / "summary.json").read_text())
+    (complete / "summary.json").write_text(json.dumps({**summary, "unstable": "x" * 10_000}))
+    message = refused(complete)
+    assert "unstable is an integer from 0" in message and len(message) < 1000
+
+
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [

@@ -162,6 +162,13 @@ def test_a_run_is_repeated_from_its_run_json_alone(commutant, folder):
     assert tests[0] == tests[1]
 
 
+def test_a_path_with_control_characters_is_one_harmless_line(commutant, folder):
+    """The run's path went to the terminal as it was."""
+    answer = commutant(*CHECK, "fake", "-o", "red\x1b[31m\nline")
+    assert answer.returncode == 0
+    assert answer.stdout.splitlines()[-1] == "red\\x1b[31m line/report.html"
+
+
 def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
     assert commutant(*CHECK, "fake", "-o", "first").returncode == 0
     again = commutant("check", "--repeat", "first/run.json", "-o", "again", "--format", "json")
@@ -188,6 +195,7 @@ def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
         ({"target": "nope"}, "unknown target 'nope'"),
         ({"schema_version": 9}, "expected a run of schema_version 1, got 9"),
         ({"seed": "0"}, "damaged (seed: expected int, got str)"),
+        ({"command": [1.5]}, "damaged (command: expected a list of texts)"),
     ],
 )
 def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expected):

@@ -236,4 +236,5 @@ def _show(run: Run) -> None:
     from commutant.rundir import REPORT_FILE
 
     report.print_run(report_of(run), console.results())
-    console.write(f"\n{run.path / REPORT_FILE}\n")
+    console.write("\n")
+    console.write_path(run.path / REPORT_FILE)

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -80,6 +81,11 @@ def guard_streams() -> None:
 def write(text: str) -> None:
     """Writes a result to standard output."""
     sys.stdout.write(text)
+
+
+def write_path(path: Path) -> None:
+    """Tells on standard output where a result was written: a line, whatever the path's name holds."""
+    write(one_line(str(path)) + "\n")
 
 
 def json_text(document: Mapping[str, object]) -> str:

@@ -102,7 +102,7 @@ def _diff_runs(
 
         assert output is not None
         write_html(after, output, before)
-        console.write(f"{output}\n")
+        console.write_path(output)
     else:
         results.draw(lambda screen: print_run_comparison(comparison, old, now, screen), output)
     return 1 if fail_on == "new" and failing(comparison.appeared) else 0

@@ -205,7 +205,7 @@ def _show(
     if format_ == "parquet":
         assert path is not None
         export.write_parquet(studied, classes, path)
-        console.write(f"{path}\n")
+        console.write_path(path)
     elif format_ == "html":
         results.put([page.render_page(studied, classes, title)], path)
     elif format_ == "folded":

@@ -48,7 +48,7 @@ def command(run: Path, format_: str, baseline: tuple[Path, ...], suppress: Path 
     content = report_of(loaded)
     results.say_if_interrupted(loaded)
     if format_ in ("html", "parquet"):
-        console.write(f"{_write_file(loaded, content, format_, output)}\n")
+        console.write_path(_write_file(loaded, content, format_, output))
         return 0
     groups = findings_of(content, [report_of(load_run(path)) for path in baseline], suppressions)
     results.say_unused(suppress, suppressions)

@@ -55,7 +55,7 @@ def put(pieces: Iterable[str], path: Path | None) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-    console.write(f"{path}\n")
+    console.write_path(path)
 
 
 def draw(paint: Callable[[Console], None], path: Path | None) -> None:
