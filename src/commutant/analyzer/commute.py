@@ -134,7 +134,7 @@ class CallSet:
         except ChoiceRefused:
             difference = "no choice is allowed in every order"
         choices = tuple([(name, type_) for name, (type_, _) in world.answers.items() if name != NOW])
-        outcome = Outcome(difference, len(context.trail), world.initial, world.arguments, choices)
+        outcome = Outcome(difference, context.trail_length, world.initial, world.arguments, choices)
         return outcome, [_fingerprint(result) for result in world.cube.first_results()] if self._runs_to_verify else []
 
     def _world(self, confirm: Callable[[Any, Any], None] | None) -> _World:
@@ -217,7 +217,7 @@ class CallSet:
                 content = getattr(value, field).content
                 current().undo_with(setattr, content, "hook", content.hook)
                 content.hook = self._hook(initial, f"{name}.{field}", key, value)
-            return all(bool(hook(initial, *outer, key, value)) for hook in hooks)
+            return all(hook(initial, *outer, key, value) for hook in hooks)
 
         return holds
 
