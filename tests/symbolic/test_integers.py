@@ -7,6 +7,8 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commutant.errors import UsageError
+from commutant.symbolic import IntValue
 from commutant.symbolic.integers import Constraint, Linear, add, scale, solve, value_of
 
 VARIABLES = 4
@@ -94,6 +96,27 @@ def test_constants_alone() -> None:
 def test_parity_needs_integers() -> None:
     """2x = 2y + 1 has a rational solution only."""
     assert solve([("==", (((0, 2), (1, -2)), -1))]) is None
+
+
+def test_numbers_may_leave_64_bits_on_the_way() -> None:
+    """x = 2^62, y = 2x - 2^62: the solution fits, twice 2^62 does not."""
+    large = 1 << 62
+    assert solve([("==", (((0, 1),), -large)), ("==", (((0, -2), (1, 1)), large))]) == {0: large, 1: large}
+
+
+def test_what_does_not_fit_into_64_bits_is_refused() -> None:
+    """Not cut off: the sum of two large numbers would be a small one."""
+    large = (1 << 63) - 1
+    for ask in (
+        lambda: add(((), large), ((), 1)),
+        lambda: scale((((0, large),), 0), 2),
+        lambda: value_of((((0, 2),), 0), {0: large}),
+        lambda: solve([("<=", ((), large + 1))]),
+        lambda: IntValue.variable(0) + (large + 1),
+        lambda: IntValue.variable(0) <= 1 << 70,
+    ):
+        with pytest.raises(UsageError, match="64 bits"):
+            ask()
 
 
 def test_values_are_small() -> None:
