@@ -32,7 +32,7 @@ from commutant.lang import (
 )
 from commutant.lang.interface import CallSignature
 from commutant.lang.types import BoolType
-from commutant.testgen import Corpus, TestCase, generate
+from commutant.testgen import Corpus, TestCase, generate, setups
 from commutant.testgen.concrete import ConcreteModel, ReplayedOracle, Start
 
 LEVELS = ("path", "conflict", "full")
@@ -228,6 +228,17 @@ def test_what_calls_did_before_is_what_they_would_do_again(
 
     monkeypatch.setattr(ConcreteModel, "outcomes", anew)
     assert generate(load_interface("posix18"), calls).tests == known
+
+
+def test_what_is_kept_of_states_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    setups.setups_of.cache_clear()
+    model = load_interface("posix18")
+    known = generate(model, ["close", "pipe"]).tests
+    kept = setups.setups_of(model).model.kept
+    setups.setups_of.cache_clear()
+    monkeypatch.setattr(setups, "MAX_KEPT", kept // 4)
+    assert generate(model, ["close", "pipe"]).tests == known
+    assert 0 < setups.setups_of(model).model.kept < kept // 2
 
 
 def test_an_unknown_level_is_refused() -> None:
