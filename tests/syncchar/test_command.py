@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -51,6 +52,12 @@ def test_tables_name_the_lock_its_data_and_its_users(program: str) -> None:
     assert "length: 100.0 % of pairs; without it independence would rise from 0.0 % to 100.0 %" in answer.stdout
     assert "writes push (two.c:6)" in answer.stdout
     assert answer.stderr.strip().endswith("ended with exit code 5")
+
+
+def test_a_table_that_leaves_classes_out_says_how_much_it_covers(program: str) -> None:
+    answer = locks("--top", "1", "--", program)
+    assert re.search(r"Shown: 1 of \d+ classes, with \d+\.\d % of the time held", answer.stdout)
+    assert "Shown:" not in locks("--top", "1000", "--", program).stdout
 
 
 def test_the_document_fits_its_schema(program: str) -> None:

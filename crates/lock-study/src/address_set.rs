@@ -51,6 +51,14 @@ impl Word {
         if self.written & other.touched() != 0 { (true, self.written & other.written != 0) } else { (false, true) }
     }
 
+    /// The address of the first byte on which two accesses to one word conflict; the word's if they do not. What lies in
+    /// the word before may be something else, such as a lock.
+    #[must_use]
+    pub fn conflicting_address(&self, other: &Word) -> u64 {
+        let bytes = self.written & other.touched() | self.touched() & other.written;
+        self.number * 8 + u64::from(bytes.trailing_zeros() % 8)
+    }
+
     fn touched(self) -> u8 {
         self.read | self.written
     }
@@ -283,6 +291,14 @@ mod tests {
             prop_assert_eq!(set.byte_count(), u32::from(size_bytes));
             prop_assert_eq!(set.written_byte_count(), if write { u32::from(size_bytes) } else { 0 });
         }
+    }
+
+    #[test]
+    fn a_conflict_has_the_address_of_its_first_byte() {
+        let word = |read, written| Word { number: 2, read, written, per_cpu: false, read_site: 0, write_site: 0 };
+        assert_eq!(word(0xff, 0xf0).conflicting_address(&word(0xf0, 0)), 20);
+        assert_eq!(word(0x0c, 0).conflicting_address(&word(0, 0x08)), 19);
+        assert_eq!(word(0xff, 0).conflicting_address(&word(0xff, 0)), 16);
     }
 
     #[test]

@@ -10,7 +10,7 @@ from commutant.syncchar.classes import LockClass, LockStudy
 from commutant.syncchar.kernel import KernelRun
 from commutant.syncchar.lines import line, name_cell, number_cell, share_cell, table
 from commutant.syncchar.record import WINDOWS_SECTIONS
-from commutant.syncchar.table import print_details
+from commutant.syncchar.table import print_coverage, print_details
 
 FAMILIES = ("spinlock", "rwlock", "mutex", "rw_semaphore")
 
@@ -43,6 +43,7 @@ def print_kernel_study(
     _print_averages(study, console)
     console.print()
     _print_limits(classes, record.crowds, console)
+    print_coverage(study, classes, console)
     contended = sorted((one for one in classes if one.contended), key=lambda one: (-one.contended, one.name))
     if contended:
         console.print()

@@ -61,6 +61,7 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
         line(console, "No lock was used by two threads, so there is nothing to compare.")
     console.print()
     _print_limits(classes, record.crowds, console)
+    print_coverage(study, classes, console)
     contended = [one for one in classes if one.contended]
     if contended:
         console.print()
@@ -68,6 +69,18 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
     print_details(study, classes[:fields], console)
     for problem in study.unreadable.values():
         line(console, f"not named: {problem}")
+
+
+def print_coverage(study: LockStudy, classes: Sequence[LockClass], console: Console) -> None:
+    """Prints how much of the time held the classes of a table cover, if it leaves any out."""
+    held = sum(one.hold_instructions for one in study.classes)
+    if len(classes) < len(study.classes) and held:
+        share = 100.0 * sum(one.hold_instructions for one in classes) / held
+        line(
+            console,
+            f"Shown: {len(classes):,} of {len(study.classes):,} classes, with {share:.1f} % of the time held (--top N "
+            "shows more).",
+        )
 
 
 def print_details(study: LockStudy, classes: Sequence[LockClass], console: Console) -> None:
@@ -148,6 +161,8 @@ def study_json(
         "kernel": kernel,
         "threads": record.threads,
         "instructions": record.instructions,
+        "classes": len(study.classes),
+        "hold_total_instructions": sum(one.hold_instructions for one in study.classes),
         "independence_percent": study.independence_percent,
         "speed_up": {str(crowd): study.speed_up(index) for index, crowd in enumerate(record.crowds)},
         "locks": [_class_json(one, record) for one in classes],

@@ -76,8 +76,8 @@ pub struct KernelNames {
     ram: Ram,
     ram_below_4g_bytes: u64,
     texts: Texts,
-    /// The field of a word, by the word's number.
-    words: HashMap<u64, u64, BuildHasherDefault<NumberHasher>>,
+    /// The field at an address.
+    places: HashMap<u64, u64, BuildHasherDefault<NumberHasher>>,
     fields: Vec<Field>,
     field_of_name: HashMap<u64, u64>,
 }
@@ -95,7 +95,7 @@ impl KernelNames {
             ram,
             ram_below_4g_bytes,
             texts: Texts::default(),
-            words: HashMap::default(),
+            places: HashMap::default(),
             fields: Vec::new(),
             field_of_name: HashMap::new(),
         })
@@ -117,8 +117,8 @@ impl KernelNames {
         self.texts.text(name)
     }
 
-    fn name_of_word(&mut self, number: u64) -> u64 {
-        let text = self.look_up(number * 8, 1).map_or("unknown".to_owned(), |(_, name)| text_of(&name));
+    fn name_at(&mut self, address: u64) -> u64 {
+        let text = self.look_up(address, 1).map_or("unknown".to_owned(), |(_, name)| text_of(&name));
         self.texts.number(text)
     }
 }
@@ -179,22 +179,23 @@ impl LockNames for KernelNames {
 
 impl Fields for KernelNames {
     fn field(&mut self, _lock_address: u64, ours: &Word, theirs: &Word) -> u64 {
-        if let Some(&field) = self.words.get(&ours.number) {
+        let address = ours.conflicting_address(theirs);
+        if let Some(&field) = self.places.get(&address) {
             return field;
         }
-        let name = self.name_of_word(ours.number);
+        let name = self.name_at(address);
         let next = self.fields.len() as u64;
         let field = *self.field_of_name.entry(name).or_insert(next);
         if field == next {
             let (our_write, their_write) = ours.conflicting_writes(theirs);
             let stack = |word: &Word, write| if write { word.write_site } else { word.read_site };
             let stacks = [stack(ours, our_write), stack(theirs, their_write)];
-            self.fields.push(Field { name, address: ours.number * 8, stacks, writes: [our_write, their_write] });
+            self.fields.push(Field { name, address, stacks, writes: [our_write, their_write] });
         }
-        if self.words.len() >= REMEMBERED_ADDRESSES {
-            self.words.clear();
+        if self.places.len() >= REMEMBERED_ADDRESSES {
+            self.places.clear();
         }
-        self.words.insert(ours.number, field);
+        self.places.insert(address, field);
         field
     }
 }

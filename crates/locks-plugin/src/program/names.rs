@@ -50,9 +50,9 @@ impl Stacks {
 /// What stands for the conflicting bytes of two sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// A word of a file's data: a global variable.
+    /// A place in a file's data: a global variable.
     Variable(u64),
-    /// A word so many bytes behind the lock's start: a field of what the lock lies in.
+    /// So many bytes behind the lock's start: a field of what the lock lies in.
     BesideLock(u64),
     /// Two instructions, the smaller address first: data that has no name of its own.
     Code(u64, u64),
@@ -122,7 +122,7 @@ impl Fields for FieldNames {
         let (our_write, their_write) = ours.conflicting_writes(theirs);
         let stack = |word: &Word, write| if write { word.write_site } else { word.read_site };
         let stacks = [stack(ours, our_write), stack(theirs, their_write)];
-        let address = ours.number * 8;
+        let address = ours.conflicting_address(theirs);
         let key = if self.is_variable(address) {
             Key::Variable(address)
         } else if (lock_address & !7..lock_address + BESIDE_LOCK_BYTES).contains(&address) {
@@ -164,6 +164,17 @@ mod tests {
             assert_eq!(names.fields()[number as usize].writes, [true, false]);
         }
         assert_eq!(names.fields().len(), 3);
+    }
+
+    /// A counter behind a lock of four bytes, or behind another counter, was named by what it shares a word with.
+    #[test]
+    fn data_within_a_word_is_named_by_the_bytes_that_conflict() {
+        let mut names = FieldNames::default();
+        names.learn(&parse("1000-2000 rw-p 00000000 fe:01 12 /bin/program\n"));
+        let number = names.field(0x8000, &word(0x1010, 0xff, 0xf0, 0), &word(0x1010, 0xff, 0xf0, 0));
+        assert_eq!(names.fields()[number as usize].key, Key::Variable(0x1014));
+        let number = names.field(0x8000, &word(0x8000, 0, 0xf0, 0), &word(0x8000, 0xf0, 0, 0));
+        assert_eq!(names.fields()[number as usize].key, Key::BesideLock(4));
     }
 
     #[test]
