@@ -23,6 +23,15 @@ def test_an_object_that_nobody_else_keeps_does_not_lend_its_identity_to_the_next
     assert [once({"number": number}) for number in range(100)] == list(range(100))
 
 
+def test_no_more_is_kept_than_asked_for() -> None:
+    """A target that builds every finding anew took 300 MiB in a campaign of 100,000 tests."""
+    made: list[object] = []
+    once = Once(lambda item: made.append(item) or len(made), most=2)
+    one, two, three = [1], [2], [3]
+    assert [once(item) for item in (one, two, one, three, one, three)] == [1, 2, 1, 3, 4, 3]
+    assert len(once._known) == 2
+
+
 def test_each_makes_once_for_rows_of_the_same_objects_in_their_order() -> None:
     made: list[tuple[object, ...]] = []
 

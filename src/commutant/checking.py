@@ -167,6 +167,7 @@ class Check:
         with paused_collector(), self._open() as writer:
             judged, seconds = self._judge(writer, show)
             self.target.close()
+            self._sessions = ()  # and with them all that they know of the tests
             run = load_run(writer.path, self.corpus, judged)
             info = run.info
             write_findings(run.path / FINDINGS_FILE, judged_tests(run))

@@ -15,11 +15,13 @@ Made = TypeVar("Made")
 class Once(Generic[Made]):
     """A function of unchanging objects that calls `make` once for the same ones.
 
-    It keeps the objects, so that no other takes the place, and with it the identity, of one.
+    It keeps the objects, so that no other takes the place, and with it the identity, of one; with `most`, of so many
+    calls, after which it begins anew: for objects that nobody else keeps.
     """
 
-    def __init__(self, make: Callable[..., Made]) -> None:
+    def __init__(self, make: Callable[..., Made], most: int | None = None) -> None:
         self._make = make
+        self._most = most
         self._known: dict[tuple[int, ...], tuple[Made, tuple[object, ...]]] = {}
 
     def __call__(self, *objects: object) -> Made:
@@ -27,6 +29,8 @@ class Once(Generic[Made]):
         key = tuple(map(id, objects))
         known = self._known.get(key)
         if known is None:
+            if len(self._known) == self._most:
+                self._known.clear()
             known = self._known[key] = self._make(*objects), objects
         return known[0]
 

@@ -49,6 +49,9 @@ REPORT_FILE = "report.html"
 MAX_JSON_BYTES = 64 << 20
 MAX_VERDICT_LINE_BYTES = 64 << 20
 
+MAX_KNOWN_FINDINGS = 1 << 14
+"""So many findings a writer knows by their identity, whatever sessions build; others it compares."""
+
 TimedVerdict = tuple[Verdict, float]
 """A verdict, and the seconds that the campaign had run when it came."""
 
@@ -205,7 +208,7 @@ class RunWriter:
         self._file = path / VERDICTS_FILE
         self._numbers: dict[Finding, int] = {}
         self._first: list[Finding] = []  # by number
-        self._number: Once[int] = Once(self._new_number)
+        self._number = Once(self._new_number, MAX_KNOWN_FINDINGS)
         try:
             self._descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:

@@ -36,9 +36,16 @@ Needs = tuple[tuple[str, bool, tuple[tuple[str, str], ...]], ...]
 def c_program(test: TestCase) -> str:
     """The whole program. Raises UsageError for a test with a call, an argument or a result that has no C form."""
     (blocks,) = Programs("".join).of([test])
-    if isinstance(blocks, UsageError):
-        raise blocks
+    if isinstance(blocks, Refusal):
+        raise UsageError(blocks.why)
     return "".join(blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a test has no program: an error's text without the error, which would hold all that it came through."""
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +81,9 @@ class _Orders(Generic[Block]):
 class _Refused(Exception):
     """Tests, by their places among those asked for, have no program."""
 
-    def __init__(self, why: Mapping[int, UsageError]) -> None:
-        super().__init__(why)
-        self.why = why
+    def __init__(self, refusals: Mapping[int, Refusal]) -> None:
+        super().__init__(refusals)
+        self.refusals = refusals
 
 
 class Programs(Generic[Block]):
@@ -93,13 +100,14 @@ class Programs(Generic[Block]):
         self._printer = Printer()
         self._text = cache(lambda text: keep((text,)))
 
-    def of(self, tests: Sequence[TestCase]) -> list[list[Block] | UsageError]:
-        """The programs of the tests in their order; for one that has none, the error that `c_program` raises."""
+    def of(self, tests: Sequence[TestCase]) -> list[list[Block] | Refusal]:
+        """The programs of the tests in their order; for one that has none, why `c_program` raises."""
         try:
             return list(self._programs(tests))
-        except _Refused as refused:
-            others = iter(self.of([test for place, test in enumerate(tests) if place not in refused.why]))
-            return [refused.why.get(place) or next(others) for place in range(len(tests))]
+        except _Refused as error:
+            refusals = error.refusals
+        others = iter(self.of([test for place, test in enumerate(tests) if place not in refusals]))
+        return [refusals.get(place) or next(others) for place in range(len(tests))]
 
     def _programs(self, tests: Sequence[TestCase]) -> Iterator[list[Block]]:
         keep, text = self._keep, self._text
@@ -178,21 +186,21 @@ class Programs(Generic[Block]):
     def _each(self, owners: Sequence[int], make: Callable[..., Made], *columns: Sequence[object]) -> list[Made]:
         """As `once.each`, for rows of these tests; raises _Refused for those of which `make` raises UsageError."""
 
-        def attempt(*row: object) -> Made | UsageError:
+        def attempt(*row: object) -> Made | Refusal:
             try:
                 return make(*row)
             except UsageError as error:
-                return error
+                return Refusal(str(error))
 
         made: list[Made] = []
-        refused: dict[int, UsageError] = {}
+        refusals: dict[int, Refusal] = {}
         for owner, one in zip(owners, each(attempt, *columns), strict=True):
-            if isinstance(one, UsageError):
-                refused.setdefault(owner, one)
+            if isinstance(one, Refusal):
+                refusals.setdefault(owner, one)
             else:
                 made.append(one)
-        if refused:
-            raise _Refused(refused)
+        if refusals:
+            raise _Refused(refusals)
         return made
 
     def _one_of(self, value: Shared) -> Shared:

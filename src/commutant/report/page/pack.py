@@ -27,11 +27,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from commutant.errors import UsageError
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.verdict import Outcome
 from commutant.once import Once, each
-from commutant.report.cprogram import Programs
+from commutant.report.cprogram import Programs, Refusal
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import (
     access_fields,
@@ -156,8 +155,8 @@ class Pack:
             "places": each(self._new_places, calls),
             "setup": each(self._new_setup, setups, names_process),
             "orders": self._orders_of(tests, same),
-            "program": [[] if isinstance(program, UsageError) else program for program in programs],
-            "refusal": [self._string(str(program) if isinstance(program, UsageError) else "") for program in programs],
+            "program": [[] if isinstance(program, Refusal) else program for program in programs],
+            "refusal": [self._string(program.why if isinstance(program, Refusal) else "") for program in programs],
             "findings": [self._findings_of(row[1], fails) for row, fails in zip(rows, failing, strict=True)],
             "was": [self._findings_of(row[2], fails) for row, fails in zip(rows, failing, strict=True)],
         }

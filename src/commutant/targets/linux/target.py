@@ -233,6 +233,7 @@ class LinuxTarget:
         """Ends all sessions; may be called twice, and while a session runs in another thread."""
         for session in self._sessions:
             session.close()
+        self._sessions.clear()
         started, self._started = self._started, None
         if started is not None:
             started.tracer.close()
