@@ -9,11 +9,9 @@ that were used longest ago go when all together grow too large.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
-import stat
 import sys
 import tempfile
 import time
@@ -24,6 +22,7 @@ from pathlib import Path
 import platformdirs
 
 from commutant import __version__, _native
+from commutant.regular import open_regular
 
 _FORMAT = 1
 MAX_BYTES = 256 << 20
@@ -48,7 +47,7 @@ class ResultCache:
         """The value kept for the key; None if there is none."""
         path = self._path(kind, key)
         try:
-            with open(path, "rb", opener=_open_regular) as file:
+            with open(path, "rb", opener=open_regular) as file:
                 head, value = file.readline(1 << 20), file.read(self._max_bytes + 1)
         except FileNotFoundError:
             return None
@@ -101,15 +100,6 @@ class ResultCache:
             with contextlib.suppress(OSError):
                 path.unlink()
             total -= size
-
-
-def _open_regular(path: str, flags: int) -> int:
-    """Opens a regular file, and does not wait for the other end of anything else."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file")
-    return descriptor
 
 
 @cache

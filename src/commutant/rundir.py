@@ -35,6 +35,7 @@ from commutant.mtrace.finding import Finding
 from commutant.mtrace.summary import Summary, Tally
 from commutant.mtrace.verdict import Verdict
 from commutant.once import Once
+from commutant.regular import open_regular
 from commutant.testgen.corpus import Corpus, read_corpus, write_corpus
 from commutant.testgen.testcase import TestCase
 
@@ -365,7 +366,7 @@ class Run:
         seen: set[str] = set()
         findings: list[Finding] = []
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=open_regular) as file:
                 while line := file.readline(MAX_VERDICT_LINE_BYTES):
                     number += 1
                     if not line.endswith(b"\n"):
@@ -426,7 +427,7 @@ def _no_constant(text: str) -> NoReturn:
 
 def _read_document(path: Path, read: Callable[[Mapping[str, Any]], _Document]) -> _Document:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             content = file.read(MAX_JSON_BYTES + 1)
         if len(content) > MAX_JSON_BYTES:
             raise ValueError(f"larger than {MAX_JSON_BYTES} bytes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 
@@ -244,6 +245,14 @@ def refused(path, read=lambda run: (run.summary, run.corpus, list(run.verdicts()
 def test_what_is_no_run_directory_is_refused(tmp_path):
     assert "is not a directory" in refused(tmp_path / "missing")
     assert "has no run.json" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "summary.json", "verdicts.jsonl", "corpus.jsonl.gz"])
+def test_a_pipe_in_place_of_a_file_is_refused(complete, name):
+    """Reading waited for somebody to write to it."""
+    (complete / name).unlink()
+    os.mkfifo(complete / name)
+    assert "regular file" in refused(complete)
 
 
 def test_what_is_said_of_a_damaged_file_is_short(complete):
