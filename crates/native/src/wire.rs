@@ -52,12 +52,6 @@ impl TestBook {
         Ok(self.orders.len() - 1)
     }
 
-    /// Reads a test case from its JSON text and returns its number. ValueError says what is wrong with it.
-    fn add(&mut self, text: &str) -> PyResult<usize> {
-        self.cases.push(Case::parse(text).map_err(value_error)?);
-        Ok(self.cases.len() - 1)
-    }
-
     /// Adds the test case of these parts and returns its number. ValueError says why they do not go together.
     fn add_case(&mut self, calls: usize, setup: usize, observe: usize, orders: usize) -> PyResult<usize> {
         let case = Case::new(
