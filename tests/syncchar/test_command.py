@@ -129,6 +129,14 @@ def test_bad_use_is_one_line(arguments: tuple[str, ...], line: str) -> None:
     assert (answer.returncode, answer.stdout, answer.stderr.splitlines()) == (2, "", [line])
 
 
+def test_children_that_are_not_shown_are_told_of(tmp_path: Path) -> None:
+    source = TWO_THREADS.replace("return 5;", "if (!fork()) { push(0); _exit(0); } wait(0); return 0;")
+    (tmp_path / "two.c").write_text("#include <sys/wait.h>\n#include <unistd.h>\n" + source)
+    subprocess.run(["cc", "-pthread", "-o", tmp_path / "two", tmp_path / "two.c"], check=True)
+    answer = locks("--no-inlined", "--", str(tmp_path / "two"))
+    assert answer.stderr.strip() == f"{tmp_path / 'two'} forked: a child was recorded and not shown, with 200 acquires"
+
+
 def test_a_program_without_threads_has_nothing_to_compare(tmp_path: Path) -> None:
     answer = locks("--", "/bin/true")
     assert answer.returncode == 0

@@ -58,7 +58,7 @@ class _Seconds(click.FloatRange):
     show_default=True,
     help="Sections of a lock that a new one is compared with.",
 )
-@click.option("--sort", default="hold_total", show_default=True, metavar="KEY", help="Order of the tables: see below.")
+@click.option("--sort", default="hold_total", show_default=True, metavar="KEY", help="Order of the tables: see above.")
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Classes of locks to show.")
 @click.option(
     "--fields",
@@ -110,9 +110,10 @@ def command(
     """Runs PROGRAM under the lock recorder and says of each lock whether its critical sections touch disjoint data:
     which locks could be split, elided or replaced, and what they conflict on.
 
-    The program runs some tens of times slower. Programs that it starts run without the recorder; processes that it
-    forks are recorded apart. Locks are those of pthread (and of C++ and others built on it), those that Rust's standard
-    library and spin locks inline, and those annotated with `commutant_locks.h` or the crate `lock-annotation`.
+    The program runs some tens of times slower. Ctrl-C stops it and shows what was recorded until then, as `--timeout`
+    does. Programs that it starts run without the recorder; processes that it forks are recorded apart. Locks are those
+    of pthread (and of C++ and others built on it), those that Rust's standard library and spin locks inline, and those
+    annotated with `commutant_locks.h` or the crate `lock-annotation`.
 
     With any other format than text what PROGRAM prints goes to standard error. `html` (a page with a picture of all
     locks) and `parquet` (a row per class of locks) are written to a file, locks.html or locks.parquet unless `-o` says
@@ -147,8 +148,10 @@ def command(
     studied = study(run.records[0], by=by)
     classes = sorted_classes(studied, sort)[:top]
     _show(studied, classes, fields, format_, path, Path(program[0]).name)
-    if len(run.records) > 1:
-        console.message(f"{program[0]} forked: {len(run.records) - 1} more processes were recorded and are not shown")
+    if children := run.records[1:]:
+        acquires = sum(lock.acquires for child in children for lock in child.locks)
+        count = "a child was" if len(children) == 1 else f"{len(children)} children were"
+        console.message(f"{program[0]} forked: {count} recorded and not shown, with {acquires:,} acquires")
     if run.left_behind:
         count = "a process" if run.left_behind == 1 else f"{run.left_behind} processes"
         console.message(f"{program[0]} left {count} running, stopped now: a daemon is recorded in the foreground only")
