@@ -509,8 +509,9 @@ class LazyRecord:
     def _source(self) -> Self | None:
         """The record that this one is a copy of, if any."""
 
-    def _holder(self, name: str) -> Self:
-        """The record that a value would be copied from: this one, if it holds the value itself."""
+    def _equals_in(self, other: Self, names: tuple[str, ...]) -> bool:
+        """Whether two records hold equal values under all of these names. What both have from one record is not looked
+        at."""
 
     def _seen(self, name: str) -> Any:
         """A value as it is, without a copy of it."""

@@ -200,9 +200,7 @@ class Struct(Record):
         if type(self) is not type(other):
             return NotImplemented
         mine, theirs = tuple(self.relevant()), tuple(other.relevant())
-        return mine == theirs and all(
-            self._holder(name) is other._holder(name) or getattr(self, name) == getattr(other, name) for name in mine
-        )
+        return mine == theirs and self._equals_in(other, mine)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in struct_fields(type(self)))

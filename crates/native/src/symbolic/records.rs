@@ -93,14 +93,21 @@ impl LazyRecord {
         }
     }
 
-    /// The record that a value would be copied from: this one, if it holds the value itself.
-    fn _holder<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
-        let mut holder = slf.clone();
-        while !values(&holder)?.contains(name)? {
-            let Some(source) = holder.borrow().source(slf.py()) else { break };
-            holder = source;
+    /// Whether two records hold equal values under all of these names. What both have from one record is not looked at.
+    fn _equals_in<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, Self>,
+        names: &Bound<'py, PyTuple>,
+    ) -> PyResult<bool> {
+        for name in names {
+            let name = name.downcast()?;
+            if !Self::holder(slf, name)?.is(Self::holder(other, name)?)
+                && !slf.getattr(name)?.eq(other.getattr(name)?)?
+            {
+                return Ok(false);
+            }
         }
-        Ok(holder)
+        Ok(true)
     }
 
     /// A value as it is, without a copy of it.
@@ -122,6 +129,16 @@ impl LazyRecord {
 }
 
 impl LazyRecord {
+    /// The record that a value would be copied from: this one, if it holds the value itself.
+    fn holder<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
+        let mut holder = slf.clone();
+        while !values(&holder)?.contains(name)? {
+            let Some(source) = holder.borrow().source(slf.py()) else { break };
+            holder = source;
+        }
+        Ok(holder)
+    }
+
     /// A value as it is, without a copy of it.
     pub fn seen<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         let mut holder = slf.clone();
