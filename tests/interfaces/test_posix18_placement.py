@@ -54,4 +54,6 @@ def test_pairs_run_in_threads_and_in_processes(calls: tuple[str, ...]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("calls", sets_of_calls(POSIX18, None, 2), ids="-".join)
 def test_all_pairs_run_in_threads_and_in_processes(calls: tuple[str, ...]) -> None:
-    assert placements(generated(calls, "conflict")) == {TWO_THREADS, TWO_PROCESSES}
+    """All but one: of two pipes in one process, whichever comes first gets the lowest descriptors (POSIX, pipe)."""
+    never_commute = {TWO_THREADS} if calls == ("pipe", "pipe") else set()
+    assert placements(generated(calls, "conflict")) == {TWO_THREADS, TWO_PROCESSES} - never_commute
