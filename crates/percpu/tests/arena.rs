@@ -202,6 +202,7 @@ fn locks_exclude_and_slabs_stay_apart_under_threads() {
             });
         }
     });
+    assert!(shared.try_lock().unwrap().is_empty(), "each thread took as many objects as it gave");
     assert_eq!(sum.load(Ordering::Relaxed), 4 * ROUNDS as u64);
     assert_eq!(arena.live_bytes(), 0);
 }
