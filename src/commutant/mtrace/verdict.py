@@ -20,11 +20,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commutant.mtrace.finding import NOTHING_IGNORED, Finding, Identity
 from commutant.targets.base import WindowRecord
-from commutant.testgen.testcase import TestCase
+
+if TYPE_CHECKING:
+    from commutant.testgen.testcase import TestCase
 
 DEFAULT_REPEATS = 3
 
