@@ -11,7 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.campaign.fakes import FakeTarget
+from commutant.testgen.corpus import write_corpus
+from tests.campaign.fakes import FakeTarget, make_corpus
 from tests.cli.conftest import COMMAND, environment
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -228,7 +229,7 @@ def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expe
         (["check", "--resume", ".", "--seed", "1"], "--resume takes everything from the run: --seed cannot be given"),
         (["check", "names", "--resume", "."], "an interface or corpus cannot be given"),
         (["check", "--repeat", "missing"], "cannot read missing: No such file"),
-        (["check", "--repeat", "."], "cannot read .: Is a directory"),
+        (["check", "--repeat", "."], "cannot read .: not a regular file"),
         (["check", "--repeat", "corpus.jsonl.gz"], "corpus.jsonl.gz is damaged"),
         (["check", "--repeat", "run.json", "--target", "fake"], "--repeat takes everything from the run: --target"),
         (["check", "--repeat", "x", "--resume", "y"], "--repeat cannot be given"),
@@ -316,6 +317,7 @@ def test_a_session_that_dies_ends_the_campaign_and_says_how_to_go_on(commutant):
 
 def test_a_full_disk_ends_the_campaign_and_it_can_go_on(folder):
     """A limit on file sizes stands for the disk: the verdicts do not fit, all other files do."""
+    write_corpus(make_corpus(10, [("link", "rename")]), folder / "corpus.jsonl.gz")  # of one set: the smallest file
     limited = subprocess.run(
         [*COMMAND, *CHECK, "fake:outcome=conflicting", "-o", "run", "--jobs", "1"],
         capture_output=True,
