@@ -229,7 +229,7 @@ def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expe
         (["check", "--resume", ".", "--seed", "1"], "--resume takes everything from the run: --seed cannot be given"),
         (["check", "names", "--resume", "."], "an interface or corpus cannot be given"),
         (["check", "--repeat", "missing"], "cannot read missing: No such file"),
-        (["check", "--repeat", "."], "cannot read .: not a regular file"),
+        (["check", "--repeat", "."], "cannot read .: Is a directory"),
         (["check", "--repeat", "corpus.jsonl.gz"], "corpus.jsonl.gz is damaged"),
         (["check", "--repeat", "run.json", "--target", "fake"], "--repeat takes everything from the run: --target"),
         (["check", "--repeat", "x", "--resume", "y"], "--repeat cannot be given"),
