@@ -60,6 +60,12 @@ STAT_STAT = make_test(
 CREATE_CREATE = make_test(
     [("open", create("a"), 0), ("open", create("b"), 0)], same([0, 0], [status(0, 1), status(1, 1)]), observe="ab"
 )
+LINK_LINK = make_test(
+    [("link", {"old": "a", "new": "b"}, 0), ("link", {"old": "a", "new": "c"}, 1)],
+    same([0, 0], [status(0, 3), status(0, 3), status(0, 3)]),
+    files="a",
+    observe="abc",
+)
 LINK_RENAME = make_test(
     [("link", {"old": "a", "new": "b"}, 0), ("rename", {"src": "a", "dst": "c"}, 1)],
     {
@@ -81,7 +87,7 @@ RENAME_OF_TWO_LINKS = make_test(
     files="a",
     observe="a",
 )
-RIGHT = (STAT_STAT, CREATE_CREATE, LINK_RENAME, UNLINK_ACCESS, RENAME_OF_TWO_LINKS)
+RIGHT = (STAT_STAT, CREATE_CREATE, LINK_LINK, LINK_RENAME, UNLINK_ACCESS, RENAME_OF_TWO_LINKS)
 """Tests that Linux passes."""
 
 WRONG_COUNT = make_test(
