@@ -159,7 +159,8 @@ impl Epochs {
         record.nesting.set(nesting + 1);
         if nesting == 0 {
             let epoch = self.global.load(Ordering::Relaxed);
-            record.pinned.store(2 * epoch + 1, Ordering::Relaxed);
+            // Release: whoever advances may see this instead of the end of the guard before, whose reads are over too.
+            record.pinned.store(2 * epoch + 1, Ordering::Release);
             if !sync::mutant::planted("epoch: pin without fence") {
                 // Orders the record before every read under the guard; pairs with the fence in `advance`: either the
                 // advancing core sees us pinned, or we see all that was unlinked before it looked.
@@ -258,7 +259,8 @@ impl Epochs {
         // Pairs with the fence in `pin`.
         fence(Ordering::SeqCst);
         let all_seen = self.pinned.all().all(|(_, pinned)| {
-            // Acquire pairs with the release in `Drop for Guard`: whoever sees the new epoch sees those readers ended.
+            // Acquire pairs with the releases in `pin` and in `Drop for Guard`: whoever sees the new epoch sees that
+            // those readers have ended.
             // SAFETY: the word lives as long as the arena.
             let pinned = unsafe { pinned.0.as_ref() }.load(Ordering::Acquire);
             pinned == 0 || pinned == 2 * epoch + 1

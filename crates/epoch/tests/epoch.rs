@@ -113,7 +113,7 @@ fn readers_never_see_freed_memory_under_threads() {
     with_epochs(4, |arena, epochs| {
         let shared = AtomicPtr::new(std::ptr::null_mut::<Node>());
         std::thread::scope(|scope| {
-            for number in 0..4 {
+            let threads = [0, 1, 2, 3].map(|number| {
                 let shared = &shared;
                 scope.spawn(move || {
                     let core = arena.claim(number, owner()).unwrap();
@@ -137,7 +137,11 @@ fn readers_never_see_freed_memory_under_threads() {
                             epochs.maintain(&core, free);
                         }
                     }
-                });
+                })
+            });
+            // Of the end of a scope alone ThreadSanitizer sees nothing.
+            for thread in threads {
+                thread.join().unwrap();
             }
         });
         let core = arena.claim(0, owner()).unwrap();
