@@ -322,6 +322,14 @@ def test_a_bad_test_is_refused_with_the_place(tmp_path, path, value, expected):
     assert expected in message
 
 
+def test_a_bad_test_written_as_generate_writes_is_refused_too(tmp_path):
+    """Parts of such a line are read apart; a first order without outcomes was taken for one that had been read."""
+    bad = change(TEST, ["orders", 0, "outcomes"], [])
+    path = tmp_path / "c.jsonl.gz"
+    path.write_bytes(gzip.compress(f"{encode(HEADER)}\n{encode(bad)}\n".encode()))
+    assert "line 2: orders[0].outcomes: expected a list of 1 to 1024 items" in refused(path)
+
+
 def test_the_published_schema_refuses_what_the_reader_refuses():
     """Changes of a test that a schema can see at all (ids and permutations it cannot) are refused by both."""
     for path, value in (

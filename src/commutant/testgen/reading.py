@@ -129,7 +129,7 @@ class TestReader:
         calls = texts[0][0].count(",") + 1
         expected = _orders_by_text(calls) if calls <= MAX_CALLS else {}
         orders: dict[tuple[int, ...], Order] = {}
-        known = ""
+        known: str | None = None
         outcomes: tuple[Outcome, ...] = ()
         for order_text, outcomes_text in texts:
             if outcomes_text != known:  # the orders mostly have the same ones
