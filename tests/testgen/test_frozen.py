@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import enum
 import itertools
 from typing import Annotated, Any
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from commutant.lang import Errno, Interface, Map, Range, Seq, Signal, Sort, Struct
 from commutant.lang.types import OpaqueValue, TimeValue
 from commutant.testgen.canonical import Anything
-from commutant.testgen.frozen import NotFrozen, freeze, freeze_again, thaw, thaw_as_asked
+from commutant.testgen.frozen import NotFrozen, complete, freeze, freeze_again, thaw, thaw_as_asked
 
 
 class Key(Sort):
@@ -132,3 +134,24 @@ def test_the_order_of_entries_is_kept() -> None:
 def test_an_object_of_a_models_own_has_no_frozen_form() -> None:
     with pytest.raises(NotFrozen):
         freeze(Seq([object()]))
+
+
+def test_a_record_that_cannot_be_frozen_again_is_copied_whole() -> None:
+    """What nobody had asked for was lost: a copy takes the attributes that there are."""
+
+    class Mode(enum.IntEnum):
+        ON = 1
+
+    class Lamp(Interface):
+        mode: int
+        names: Map[Key, int]
+
+    before = Lamp.__new__(Lamp)
+    before.mode, before.names = 0, Map({})
+    frozen = freeze(before)
+    state = thaw_as_asked(frozen)
+    state.mode = Mode.ON
+    with pytest.raises(NotFrozen):
+        freeze_again(state, frozen)
+    complete(state, frozen)
+    assert copy.deepcopy(state).names == {}

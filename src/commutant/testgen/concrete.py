@@ -20,7 +20,7 @@ from commutant.lang.interface import Interface, Invocation
 from commutant.lang.nondeterminism import answered_by, finite_values
 from commutant.lang.types import OpaqueValue, SortType, Struct, TimeValue, Type
 from commutant.testgen.canonical import Canonical
-from commutant.testgen.frozen import Frozen, NotFrozen, freeze, freeze_again, thaw, thaw_as_asked
+from commutant.testgen.frozen import Frozen, NotFrozen, complete, freeze, freeze_again, thaw, thaw_as_asked
 from commutant.testgen.testcase import Value, encode
 
 T = TypeVar("T")
@@ -343,6 +343,7 @@ def _frozen_again(state: Interface, before: Frozen | None) -> Frozen | None:
     try:
         return freeze_again(state, before)
     except (NotFrozen, RecursionError):
+        complete(state, before)  # it is kept itself, and copied attribute by attribute
         return None
 
 

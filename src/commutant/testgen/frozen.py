@@ -124,6 +124,13 @@ def freeze_again(record: Record, before: Frozen) -> Frozen:
     return (before[0], (*before[1], *new) if new else before[1], *parts, *[freeze(held[name]) for name in new])
 
 
+def complete(record: Record, before: Frozen) -> None:
+    """Makes all parts of a record that `thaw_as_asked` made of `before`, so that it can do without."""
+    if before[0] is not _OfScalars:
+        for name in before[1]:
+            getattr(record, name)
+
+
 def _thaw_scalar(frozen: Frozen) -> Any:
     return frozen[1]
 
