@@ -149,6 +149,7 @@ _Term = tuple[Any, ...]
 _Linear = tuple[tuple[tuple[int, int], ...], int]
 
 NOT_DETERMINISTIC: str
+OF_ANOTHER_RUN: str
 """What is said of a model that asks something else when it is run again."""
 
 MAX_DECISIONS_PER_PATH: int

@@ -201,3 +201,13 @@ def _assume_all(context: Context, decisions: list[tuple[Literal, bool]]) -> None
     for literal, holds in decisions:
         if context.implied(literal) is None:
             context.assume(literal, holds)
+
+
+def test_values_of_another_run_are_refused() -> None:
+    """A value that a model kept outside of its state was a panic: its index is beyond what this run has made."""
+    context = Context()
+    assert not context.is_fresh(7)
+    assert context.find(7) == 7
+    for question in (lambda: context.implied_same(0, 7), lambda: context.implied(Literal("bool", 7, None))):
+        with pytest.raises(UsageError, match="keep nothing outside of the state"):
+            question()

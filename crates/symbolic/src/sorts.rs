@@ -90,18 +90,18 @@ impl Sorts {
 
     /// Whether the value was made as one that differs from all that are not fresh.
     pub fn is_fresh(&self, value: Value) -> bool {
-        self.known[value as usize].is_fresh
+        self.known.get(value as usize).is_some_and(|known| known.is_fresh)
     }
 
-    /// The representative of the values that are known to equal this one.
+    /// The representative of the values that are known to equal this one; of a value that was not made, itself.
     pub fn find(&self, mut value: Value) -> Value {
-        loop {
-            let parent = self.known[value as usize].parent;
-            if parent == value {
-                return value;
+        while let Some(known) = self.known.get(value as usize) {
+            if known.parent == value {
+                break;
             }
-            value = parent;
+            value = known.parent;
         }
+        value
     }
 
     /// Whether two values are equal, if that is known.
@@ -110,8 +110,8 @@ impl Sorts {
         if left == right {
             return Some(true);
         }
-        let mine = &self.known[left as usize];
-        let differ = mine.differs_from.contains(right) || mine.is_fresh != self.known[right as usize].is_fresh;
+        let (mine, theirs) = (self.known.get(left as usize)?, self.known.get(right as usize)?);
+        let differ = mine.differs_from.contains(right) || mine.is_fresh != theirs.is_fresh;
         differ.then_some(false)
     }
 

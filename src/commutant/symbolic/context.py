@@ -21,6 +21,7 @@ from typing import Any
 from commutant._native import (
     MAX_DECISIONS_PER_PATH,
     NOT_DETERMINISTIC,
+    OF_ANOTHER_RUN,
     Context,
     Decision,
     Infeasible,
@@ -33,6 +34,7 @@ from commutant._native import (
 __all__ = [
     "MAX_DECISIONS_PER_PATH",
     "NOT_DETERMINISTIC",
+    "OF_ANOTHER_RUN",
     "Context",
     "Decision",
     "Infeasible",

@@ -6,7 +6,7 @@ at. Maps of unknown content are lazy too (`maps`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from commutant._native import clone as clone
@@ -26,7 +26,7 @@ from commutant.lang.types import (
     Type,
     struct_fields,
 )
-from commutant.symbolic.context import Term, current
+from commutant.symbolic.context import OF_ANOTHER_RUN, Term, current
 from commutant.symbolic.maps import Entry, MapContent, SymbolicMap
 from commutant.symbolic.values import BoolValue, IntValue, SortValue
 
@@ -125,14 +125,20 @@ _MAKERS: dict[type[Type], Callable[..., Any]] = {
 def term_of(value: Any) -> Term:
     """The term that a value stands for; keys and arguments are made of these."""
     if isinstance(value, SortValue):
-        return current().sort_terms[value.index]
+        return _term_at(current().sort_terms, value.index)
     if isinstance(value, BoolValue):
-        return current().bool_terms[value.index]
+        return _term_at(current().bool_terms, value.index)
     if isinstance(value, IntValue):
         return ("linear", value.linear)
     if isinstance(value, tuple):
         return ("tuple", tuple(term_of(item) for item in value))
     return ("value", value)
+
+
+def _term_at(terms: Sequence[Term], index: int) -> Term:
+    if index >= len(terms):
+        raise UsageError(OF_ANOTHER_RUN)
+    return terms[index]
 
 
 def arguments_of(place: Entry | None, key: Any) -> tuple[Term, ...]:

@@ -10,7 +10,7 @@ mod values;
 
 use ::symbolic::Fault;
 use ::symbolic::path::MAX_DECISIONS_PER_PATH;
-use pyo3::exceptions::{PyException, PyIndexError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{create_exception, import_exception};
 
@@ -22,6 +22,9 @@ create_exception!(
     "The path contradicts a restriction that the model puts on its states: it says nothing about commutativity."
 );
 
+const OF_ANOTHER_RUN: &str =
+    "the model uses a value of another run: expected calls that keep nothing outside of the state";
+
 const NOT_DETERMINISTIC: &str = "the model is not deterministic: run again with the same values, it asked something else; \
                                  use choose() for what the specification leaves open";
 
@@ -30,6 +33,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Infeasible", module.py().get_type::<Infeasible>())?;
     module.add("MAX_DECISIONS_PER_PATH", MAX_DECISIONS_PER_PATH)?;
     module.add("NOT_DETERMINISTIC", NOT_DETERMINISTIC)?;
+    module.add("OF_ANOTHER_RUN", OF_ANOTHER_RUN)?;
     context::register(module)?;
     effects::register(module)?;
     integers::register(module)?;
@@ -51,7 +55,7 @@ impl From<Fault> for Problem {
                 "the model took more than {MAX_DECISIONS_PER_PATH} decisions on one path: expected calls that end; is a \
                  loop without bound?"
             )),
-            Fault::NoSuchUnknown => PyIndexError::new_err("no such unknown"),
+            Fault::NoSuchUnknown => UsageError::new_err(OF_ANOTHER_RUN),
             Fault::TooLarge => {
                 UsageError::new_err("the model computes with a number of more than 64 bits: expected smaller ones")
             }
