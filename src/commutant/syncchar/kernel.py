@@ -211,7 +211,8 @@ class _Guest:
     def said(self, behind: str) -> str:
         """The end of what the guest wrote to its console behind a text, on one line."""
         text = self.console
-        return " / ".join(line.strip() for line in text.rpartition(behind)[2].splitlines() if line.strip())[-400:]
+        said = text.rpartition(behind)[2] if behind else text
+        return " / ".join(line.strip() for line in said.splitlines() if line.strip())[-400:]
 
     def wait_for(self, text: str, timeout_seconds: float, failure: str) -> str:
         """What stands behind `text` on its line of the console, once it is there. Raises RunError if the guest ends

@@ -39,7 +39,9 @@ class ProgramRun:
     def ending(self) -> str:
         """How it ended, in words."""
         if self.exit_code < 0:
-            return f"signal {signal.Signals(-self.exit_code).name}"
+            number = -self.exit_code
+            known = {one.value: one.name for one in signal.Signals}  # of real-time signals only the first and last
+            return f"signal {known.get(number, number)}"
         return f"exit code {self.exit_code}"
 
 
