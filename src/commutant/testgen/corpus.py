@@ -8,8 +8,6 @@ content. What is wrong is reported as one line with file and line number.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import gzip
 import io
 import json
@@ -18,13 +16,14 @@ import stat
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from commutant.collector import paused_collector
 from commutant.errors import RunError, UsageError
 from commutant.testgen.corpus_checks import Malformed, read_header
 from commutant.testgen.packed import FiledTests, PackedTests, pack
@@ -125,7 +124,7 @@ def read_corpus(path: Path) -> Corpus:
     Raises UsageError, one line with file and line number, if there is no such file or anything in it is not as
     docs/schemas/corpus.schema.json says.
     """
-    with _Lines(path) as lines, _without_cycle_search():
+    with _Lines(path) as lines, paused_collector():
         first = lines.next()
         if first is None:
             lines.fail("empty file: expected a corpus header")
@@ -150,20 +149,6 @@ def read_corpus(path: Path) -> Corpus:
         if len(tests) != count:
             lines.fail(f"the file ends after {len(tests)} of the {count} tests that the header names")
     return Corpus(interface, level, model_hash, FiledTests(tests, header, lines.content), without_setup)
-
-
-@contextlib.contextmanager
-def _without_cycle_search() -> Iterator[None]:
-    """Pauses Python's search for cycles: millions of new objects, none in a cycle, would be looked through again and
-    again, which takes more time than all the rest of reading.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def looks_like_corpus(path: Path) -> bool:
