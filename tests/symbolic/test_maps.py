@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from commutant.errors import UsageError
-from commutant.lang import Map, Sort, Struct
+from commutant.lang import Map, Range, Sort, Struct
 from commutant.lang.types import describe_type
 from commutant.symbolic import Context, Infeasible, Literal, SymbolicMap, clone, current, explore, unknown
 from commutant.symbolic.context import install
@@ -40,13 +40,20 @@ def context() -> Any:
     install(before)
 
 
+def test_a_bound_of_keys_beyond_64_bits_is_refused(context: Context) -> None:
+    """It was a bare OverflowError."""
+    wide = describe_type(Map[Annotated[int, Range(-(2**80), None)], bool], "wide")
+    with pytest.raises(UsageError, match="of 64 bits with sign"):
+        unknown(wide, "wide")
+
+
 def test_what_is_no_key_is_refused(context: Context) -> None:
     numbers = unknown(NUMBERS, "numbers")
     name = unknown(NAME, "n")
     for key in (3, "x", None, name, (name,), (name, True), (3, name), (name, 3, 3), (name, 2.0)):
         with pytest.raises(UsageError, match=r"numbers has keys of type tuple\[Name, int\], got"):
             _ = key in numbers
-    with pytest.raises(UsageError, match="of more than 64 bits"):
+    with pytest.raises(UsageError, match="of 64 bits with sign"):
         _ = (name, 1 << 64) in numbers
     assert not numbers.content.entries
     assert (name, 3) in numbers

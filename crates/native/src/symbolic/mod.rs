@@ -56,9 +56,9 @@ impl From<Fault> for Problem {
                  loop without bound?"
             )),
             Fault::NoSuchUnknown => UsageError::new_err(OF_ANOTHER_RUN),
-            Fault::TooLarge => {
-                UsageError::new_err("the model computes with a number of more than 64 bits: expected smaller ones")
-            }
+            Fault::TooLarge => UsageError::new_err(
+                "the model computes with a number beyond 2^63: expected smaller ones, of 64 bits with sign",
+            ),
         })
     }
 }

@@ -23,7 +23,7 @@ fn no_key<T>() -> PyResult<T> {
 }
 
 /// The answer to `==` or `!=`, which is asked of `equals`; Python's own answer to other comparisons.
-fn equality<'py>(
+pub fn equality<'py>(
     py: Python<'py>,
     operator: CompareOp,
     equals: impl FnOnce() -> Result<bool, Problem>,

@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString, PyTuple};
 
+use super::super::integers::Number;
 use super::super::values::{BoolValue, IntValue, SortValue};
 use super::of_state;
 
@@ -27,8 +28,8 @@ impl Shape {
             "SortType" => Self::Sort(type_.getattr(intern!(py, "sort"))?.getattr(intern!(py, "__name__"))?.extract()?),
             "BoolType" => Self::Bool,
             "IntType" => {
-                let low: Option<i64> = type_.getattr(intern!(py, "low"))?.extract()?;
-                Self::Integer { is_never_negative: low.is_some_and(|low| low >= 0) }
+                let low: Option<Number> = type_.getattr(intern!(py, "low"))?.extract()?;
+                Self::Integer { is_never_negative: low.is_some_and(|Number(low)| low >= 0) }
             }
             "TupleType" => {
                 let items: Vec<Bound<'_, PyAny>> = type_.getattr(intern!(py, "items"))?.extract()?;

@@ -4,10 +4,11 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
 use super::super::UsageError;
 use super::super::records::{clone, is_scalar};
+use super::super::values::equality;
 use super::content::MapContent;
 use super::entry::Entry;
 use super::keys::{Key, all_equal, is_less};
@@ -310,18 +311,9 @@ impl SymbolicMap {
         other: &Bound<'py, PyAny>,
         operator: CompareOp,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let wanted = match operator {
-            CompareOp::Eq => true,
-            CompareOp::Ne => false,
-            _ => return Ok(py.NotImplemented().into_bound(py)),
-        };
-        let equal = slf.is(other)
-            || match other.downcast_exact::<Self>() {
-                Ok(other) => Self::equals(slf, other)?,
-                Err(_) => false,
-            };
-        Ok(PyBool::new(py, equal == wanted).to_owned().into_any())
+        equality(slf.py(), operator, || {
+            Ok(slf.is(other) || other.downcast_exact::<Self>().map_or(Ok(false), |other| Self::equals(slf, other))?)
+        })
     }
 
     fn __hash__(&self) -> PyResult<isize> {
