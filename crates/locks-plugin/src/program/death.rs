@@ -14,6 +14,11 @@ pub fn is_by_own_hand(number: i64, arguments: [u64; 3]) -> bool {
     SENDS_SIGNAL.iter().any(|&(sends, signal)| sends == number && arguments[signal] == SIGKILL)
 }
 
+#[cfg(not(test))]
+unsafe extern "C" {
+    fn syscall(number: i64, ...) -> i64;
+}
+
 /// In front of the C library's function.
 #[cfg(not(test))]
 #[unsafe(no_mangle)]
@@ -21,19 +26,8 @@ extern "C" fn kill(process: i32, signal: i32) -> i32 {
     if process == std::process::id().cast_signed() && signal != 0 {
         super::callbacks::report_now();
     }
-    let result: i64;
-    // SAFETY: the system call `kill` touches no memory of this process; the kernel changes rcx and r11 only.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") SENDS_SIGNAL[0].0 => result,
-            in("rdi") i64::from(process),
-            in("rsi") i64::from(signal),
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
-    }
+    // SAFETY: the system call `kill` touches no memory of this process; the C library sets errno.
+    let result = unsafe { syscall(SENDS_SIGNAL[0].0, i64::from(process), i64::from(signal)) };
     if result < 0 { -1 } else { 0 }
 }
 
