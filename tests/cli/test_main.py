@@ -85,6 +85,20 @@ class TestUnexpected:
         assert "internal error, a defect of commutant: ZeroDivisionError: first second \\x1b[2J" in line
         assert "please report this, with what COMMUTANT_TRACEBACK=1 prints" in line
 
+    def test_a_panic_of_the_native_module_is_a_defect_too(self, broken, capsys, monkeypatch):
+        """A panic is no `Exception` in Python: it passed all the way up, as a traceback."""
+
+        class PanicException(BaseException):
+            pass
+
+        def panic(argument):
+            raise PanicException("index out of bounds")
+
+        monkeypatch.setattr("commutant.lang.load_interface", panic)
+        assert run(["analyze", "names"]) == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "internal error, a defect of commutant: PanicException: index out of bounds" in line
+
     def test_a_traceback_comes_when_asked_for(self, broken, capsys, monkeypatch):
         monkeypatch.setenv("COMMUTANT_TRACEBACK", "1")
         assert run(["analyze", "names"]) == 3

@@ -96,7 +96,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except console.OutputError as error:
         console.error(str(error))
         return EXIT_FAILED
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of the native module is no Exception
         _traceback_if_wanted()
         hint = "please report this, with what COMMUTANT_TRACEBACK=1 prints (CONTRIBUTING.md says where)"
         console.error(f"internal error, a defect of commutant: {type(error).__name__}: {error}; {hint}")
