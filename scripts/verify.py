@@ -1,7 +1,8 @@
 """`make test`: linters, type checks and tests, in the order in which they fail fastest.
 
 The linters all run, whichever of them fails, so that one run shows all there is to mend; the tests run only if they
-pass. `--long` runs the tests of minutes, marked `long`, instead. Nothing here uses the network.
+pass. `--long` runs the tests of minutes, marked `long`, instead: all, or those below the given paths. Nothing here uses
+the network.
 """
 
 from __future__ import annotations
@@ -89,12 +90,14 @@ def test(cargo: str) -> list[str]:
     return failed
 
 
-def test_long() -> list[str]:
-    """Runs the tests of minutes; one that takes longer than the limit of a test hangs."""
+def test_long(paths: list[str]) -> list[str]:
+    """Runs the tests of minutes below the paths, or all; one that takes longer than the limit of a test hangs.
+
+    Each test is named when it begins, and its result when it ends, so that a run of hours shows what it does.
+    """
+    limit = f"faulthandler_timeout={LONG_TEST_LIMIT_SECONDS}"
     try:
-        stream(
-            [PYTHON, "-m", "pytest", "-m", "long", "--override-ini", f"faulthandler_timeout={LONG_TEST_LIMIT_SECONDS}"]
-        )
+        stream([PYTHON, "-m", "pytest", "-m", "long", "--verbose", "--durations=10", "--override-ini", limit, *paths])
     except StepFailed as failure:
         print(failure, file=sys.stderr)
         return ["pytest -m long"]
@@ -104,13 +107,13 @@ def test_long() -> list[str]:
 def main(arguments: list[str]) -> int:
     """Runs what the arguments ask for; returns the exit code."""
     started = time.monotonic()
-    if arguments not in ([], ["--long"]):
-        print(f"usage: verify.py [--long], not {' '.join(arguments)}", file=sys.stderr)
+    if arguments and arguments[0] != "--long":
+        print(f"usage: verify.py [--long [PATH ...]], not {' '.join(arguments)}", file=sys.stderr)
         return 2
-    target = "make test-long" if arguments else "make test"
+    target = {0: "make test", 1: "make test-long"}.get(len(arguments), " ".join(["verify.py", *arguments]))
     try:
         cargo = Toolchain.find().cargo
-        failed = test_long() if arguments else lint(cargo) or test(cargo)
+        failed = test_long(arguments[1:]) if arguments else lint(cargo) or test(cargo)
     except StepFailed as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -70,6 +70,21 @@ def test_a_long_command_shows_its_lines_but_those_that_say_nothing(
     assert capsys.readouterr().out == "running 2 tests\n"
 
 
+def test_the_long_run_names_each_test_with_its_result(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A dot for each said neither what runs for the last half hour nor, until the very end, what has failed."""
+    (repository / "pytest.ini").write_text("[pytest]\nmarkers = long\n")
+    (repository / "test_some.py").write_text(
+        "import pytest\n\n\n@pytest.mark.long\n@pytest.mark.parametrize('n', [1, 2])\n"
+        "def test_one(n):\n    assert n == 1\n\n\ndef test_quick():\n    assert False\n"
+    )
+    assert verify.test_long([]) == ["pytest -m long"]
+    output = capfd.readouterr().out
+    assert "test_some.py::test_one[1] PASSED" in output and "test_some.py::test_one[2] FAILED" in output
+    assert "test_quick" not in output
+    assert verify.main(["--long", "test_some.py::test_one[1]"]) == 0
+    assert "verify.py --long test_some.py::test_one[1] passed" in capfd.readouterr().out
+
+
 def test_a_missing_command_is_named(repository: Path) -> None:
     with pytest.raises(steps.StepFailed, match="cannot start `no-such-command --version`"):
         steps.run(["no-such-command", "--version"])
