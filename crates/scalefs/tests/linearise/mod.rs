@@ -2,7 +2,8 @@
 //! remembered).
 //!
 //! A call is one step of the reference, or, where POSIX or Linux does not make it atomic, several: each happens at some
-//! moment between the call's begin and its end, in their order. That is how a relaxed specification is written down.
+//! moment between the call's begin and its end, in their order. That is how a relaxed specification is written down. What
+//! goes before a step and is seen by nobody, a walk along a path for instance, happens at moments of its own.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -14,6 +15,11 @@ pub trait State: Clone + Eq + Hash {
 
     /// Lets a step of a thread happen; false if it cannot, or would be seen otherwise.
     fn take(&mut self, thread: usize, step: &Self::Step) -> bool;
+
+    /// The state in which a thread has come nearer to its step, if it can: the step itself is still to happen.
+    fn come_nearer(&self, _thread: usize, _step: &Self::Step) -> Option<Self> {
+        None
+    }
 }
 
 /// A call's steps, and when it began and ended.
@@ -50,9 +56,13 @@ fn search<S: State>(threads: &[Vec<(&S::Step, u64, u64)>], point: Point<S>, fail
         let Some((step, _, _)) = steps.get(done[thread]).filter(|(_, began, _)| *began < first_end) else {
             continue;
         };
-        let (mut done, mut state) = (done.clone(), state.clone());
-        done[thread] += 1;
-        if state.take(thread, step) && search(threads, (done, state), failed) {
+        let (mut further, mut after) = (done.clone(), state.clone());
+        further[thread] += 1;
+        if after.take(thread, step) && search(threads, (further, after), failed) {
+            return true;
+        }
+        let nearer = state.come_nearer(thread, step);
+        if nearer.is_some_and(|nearer| search(threads, (done.clone(), nearer), failed)) {
             return true;
         }
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use scalefs::attributes::{self, Access};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, Start};
+use scalefs::{Context, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, Start, Verbs};
 use sync::Spin;
 
 /// One call with its arguments; paths are relative to the working directory, which is the root.
@@ -51,7 +51,7 @@ pub enum Object {
     Symlink { target: String, links: u32 },
 }
 
-/// Objects by numbers from 1, which is the root.
+/// Objects by numbers from 1, which is the root. A removed directory stays, without a link: a walk may be in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     pub objects: BTreeMap<u64, Object>,
@@ -64,6 +64,39 @@ impl Default for Reference {
     fn default() -> Reference {
         let root = Object::Directory { names: BTreeMap::new(), parent: ROOT, links: 1 };
         Reference { objects: BTreeMap::from([(ROOT, root)]), made: ROOT }
+    }
+}
+
+/// How far the walk along a path has come: in a directory, what is left of the path, and how many symbolic links may
+/// still be followed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Route {
+    pub directory: u64,
+    pub rest: String,
+    pub symlinks_left: u32,
+}
+
+impl Route {
+    fn new(path: &str) -> Route {
+        Route { directory: ROOT, rest: path.to_string(), symlinks_left: 40 }
+    }
+}
+
+impl Call {
+    /// The walks along its paths, which have not begun.
+    pub fn routes(&self) -> Vec<Route> {
+        match self {
+            Call::Link(old, new) | Call::Rename(old, new, _) => vec![Route::new(old), Route::new(new)],
+            Call::Open(path, _)
+            | Call::MakeDirectory(path)
+            | Call::RemoveDirectory(path)
+            | Call::Symlink(_, path)
+            | Call::ReadLink(path)
+            | Call::Unlink(path)
+            | Call::Stat(path, _)
+            | Call::Access(path)
+            | Call::List(path) => vec![Route::new(path)],
+        }
     }
 }
 
@@ -100,7 +133,11 @@ impl Reference {
         matches!(self.objects[&object], Object::Directory { .. })
     }
 
-    fn look_up(&self, directory: u64, name: &str) -> Result<u64, Errno> {
+    fn is_removed(&self, directory: u64) -> bool {
+        matches!(self.objects[&directory], Object::Directory { links: 0, .. })
+    }
+
+    pub fn look_up(&self, directory: u64, name: &str) -> Result<u64, Errno> {
         match name {
             "" | "." => Ok(directory),
             ".." => Ok(self.parent(directory)),
@@ -143,9 +180,9 @@ impl Reference {
         if place.has_slash && !self.is_directory(object) { Err(Errno::ENOTDIR) } else { Ok(object) }
     }
 
-    fn resolve(&self, path: &str, follow: Follow) -> Result<u64, Errno> {
-        let mut links = 40;
-        let place = self.locate(ROOT, path, &mut links)?;
+    fn resolve(&self, route: &Route, follow: Follow) -> Result<u64, Errno> {
+        let mut links = route.symlinks_left;
+        let place = self.locate(route.directory, &route.rest, &mut links)?;
         let mut object = self.look_up(place.directory, &place.name)?;
         if follow == Follow::Symlinks || place.has_slash {
             object = self.follow(place.directory, object, &mut links)?;
@@ -153,8 +190,8 @@ impl Reference {
         if place.has_slash && !self.is_directory(object) { Err(Errno::ENOTDIR) } else { Ok(object) }
     }
 
-    fn place(&self, path: &str) -> Result<Place, Errno> {
-        self.locate(ROOT, path, &mut 40)
+    fn place(&self, route: &Route) -> Result<Place, Errno> {
+        self.locate(route.directory, &route.rest, &mut route.symlinks_left.clone())
     }
 
     fn links_mut(&mut self, object: u64) -> &mut u32 {
@@ -179,6 +216,7 @@ impl Reference {
         match self.look_up(place.directory, &place.name) {
             Ok(_) => Err(Errno::EEXIST),
             Err(Errno::ENOENT) if !is_directory && place.has_slash => Err(Errno::ENOENT),
+            Err(Errno::ENOENT) if self.is_removed(place.directory) => Err(Errno::ENOENT),
             Err(Errno::ENOENT) => Ok(()),
             Err(errno) => Err(errno),
         }
@@ -193,7 +231,7 @@ impl Reference {
     fn drop_link(&mut self, object: u64) {
         let links = self.links_mut(object);
         *links -= 1;
-        if *links == 0 {
+        if *links == 0 && !self.is_directory(object) {
             self.objects.remove(&object);
         }
     }
@@ -205,7 +243,7 @@ impl Reference {
         directory == object
     }
 
-    fn open(&mut self, path: &str, flags: OpenFlags) -> Outcome {
+    fn open(&mut self, route: &Route, flags: OpenFlags) -> Outcome {
         let create = flags.contains(OpenFlags::CREATE);
         let exclusive = create && flags.contains(OpenFlags::EXCLUSIVE);
         let writes = flags.contains(OpenFlags::WRITE);
@@ -214,7 +252,8 @@ impl Reference {
         }
         let follow = if flags.contains(OpenFlags::NO_FOLLOW) { Follow::Nothing } else { Follow::Symlinks };
         let object = if create {
-            let (mut place, mut links) = (self.place(path)?, 40);
+            let mut links = route.symlinks_left;
+            let mut place = self.locate(route.directory, &route.rest, &mut links)?;
             loop {
                 if is_dots(&place.name) {
                     return Err(if exclusive { Errno::EEXIST } else { Errno::EISDIR });
@@ -231,7 +270,7 @@ impl Reference {
                         }
                         _ => break object,
                     },
-                    Err(Errno::ENOENT) => {
+                    Err(Errno::ENOENT) if !self.is_removed(place.directory) => {
                         self.make(&place, Object::File { links: 1 });
                         return Ok(Answer::Done);
                     }
@@ -239,7 +278,7 @@ impl Reference {
                 }
             }
         } else {
-            self.resolve(path, follow)?
+            self.resolve(route, follow)?
         };
         match self.objects[&object] {
             Object::Directory { .. } if create || writes => Err(Errno::EISDIR),
@@ -250,7 +289,7 @@ impl Reference {
         }
     }
 
-    fn rename(&mut self, old: &str, new: &str, mode: RenameMode) -> Outcome {
+    fn rename(&mut self, old: &Route, new: &Route, mode: RenameMode) -> Outcome {
         let (from, to) = (self.place(old)?, self.place(new)?);
         if is_dots(&from.name) {
             return Err(Errno::EBUSY);
@@ -261,7 +300,7 @@ impl Reference {
         let moved = self.look_up(from.directory, &from.name)?;
         let replaced = match self.look_up(to.directory, &to.name) {
             Ok(object) => Some(object),
-            Err(Errno::ENOENT) => None,
+            Err(Errno::ENOENT) if !self.is_removed(to.directory) => None,
             Err(errno) => return Err(errno),
         };
         match (mode, replaced) {
@@ -315,7 +354,7 @@ impl Reference {
         }
     }
 
-    fn kind(&self, object: u64) -> u8 {
+    pub fn kind(&self, object: u64) -> u8 {
         match self.objects[&object] {
             Object::File { .. } => Kind::Regular as u8,
             Object::Directory { .. } => Kind::Directory as u8,
@@ -324,17 +363,23 @@ impl Reference {
     }
 
     pub fn call(&mut self, call: &Call) -> Outcome {
+        self.call_from(call, &call.routes())
+    }
+
+    /// What is left of a call whose walks have come so far, at one moment.
+    pub fn call_from(&mut self, call: &Call, routes: &[Route]) -> Outcome {
+        let route = &routes[0];
         match call {
-            Call::Open(path, flags) => self.open(path, *flags),
-            Call::MakeDirectory(path) => {
-                let place = self.place(path)?;
+            Call::Open(_, flags) => self.open(route, *flags),
+            Call::MakeDirectory(_) => {
+                let place = self.place(route)?;
                 self.check_new(&place, true)?;
                 let parent = place.directory;
                 self.make(&place, Object::Directory { names: BTreeMap::new(), parent, links: 1 });
                 Ok(Answer::Done)
             }
-            Call::RemoveDirectory(path) => {
-                let place = self.place(path)?;
+            Call::RemoveDirectory(_) => {
+                let place = self.place(route)?;
                 match place.name.as_str() {
                     "" => return Err(Errno::EBUSY),
                     "." => return Err(Errno::EINVAL),
@@ -348,22 +393,22 @@ impl Reference {
                 self.drop_name(place.directory, &place.name);
                 Ok(Answer::Done)
             }
-            Call::Symlink(target, path) => {
+            Call::Symlink(target, _) => {
                 if target.is_empty() {
                     return Err(Errno::ENOENT);
                 }
-                let place = self.place(path)?;
+                let place = self.place(route)?;
                 self.check_new(&place, false)?;
                 self.make(&place, Object::Symlink { target: target.clone(), links: 1 });
                 Ok(Answer::Done)
             }
-            Call::ReadLink(path) => match &self.objects[&self.resolve(path, Follow::Nothing)?] {
+            Call::ReadLink(_) => match &self.objects[&self.resolve(route, Follow::Nothing)?] {
                 Object::Symlink { target, .. } => Ok(Answer::Text(target.clone())),
                 _ => Err(Errno::EINVAL),
             },
-            Call::Link(old, new) => {
-                let object = self.resolve(old, Follow::Nothing)?;
-                let place = self.place(new)?;
+            Call::Link(..) => {
+                let object = self.resolve(route, Follow::Nothing)?;
+                let place = self.place(&routes[1])?;
                 self.check_new(&place, false)?;
                 if self.is_directory(object) {
                     return Err(Errno::EPERM);
@@ -372,8 +417,8 @@ impl Reference {
                 *self.links_mut(object) += 1;
                 Ok(Answer::Done)
             }
-            Call::Unlink(path) => {
-                let place = self.place(path)?;
+            Call::Unlink(_) => {
+                let place = self.place(route)?;
                 if is_dots(&place.name) {
                     return Err(Errno::EISDIR);
                 }
@@ -387,19 +432,24 @@ impl Reference {
                 self.drop_name(place.directory, &place.name);
                 Ok(Answer::Done)
             }
-            Call::Rename(old, new, mode) => self.rename(old, new, *mode),
-            Call::Stat(path, follow) => {
-                let file = self.resolve(path, *follow)?;
+            Call::Rename(_, _, mode) => self.rename(route, &routes[1], *mode),
+            Call::Stat(_, follow) => {
+                let file = self.resolve(route, *follow)?;
                 let links = *self.clone().links_mut(file);
                 Ok(Answer::Status { file, kind: self.kind(file), links })
             }
-            Call::Access(path) => self.resolve(path, Follow::Symlinks).map(|_| Answer::Done),
-            Call::List(path) => {
-                let directory = self.resolve(path, Follow::Symlinks)?;
-                let names = self.names(directory).ok_or(Errno::ENOTDIR)?;
+            Call::Access(_) => self.resolve(route, Follow::Symlinks).map(|_| Answer::Done),
+            Call::List(_) => {
+                let names = self.names(self.directory(route)?).expect("a directory");
                 Ok(Answer::Names(names.iter().map(|(name, object)| (name.clone(), self.kind(*object))).collect()))
             }
         }
+    }
+
+    /// The directory that a path leads to.
+    pub fn directory(&self, route: &Route) -> Result<u64, Errno> {
+        let object = self.resolve(route, Follow::Symlinks)?;
+        if self.is_directory(object) { Ok(object) } else { Err(Errno::ENOTDIR) }
     }
 }
 
@@ -434,21 +484,33 @@ pub fn call(fs: &ScaleFs, core: &Core, context: &Context, call: &Call) -> Outcom
             attributes::access(&verbs, at, path.as_bytes(), Follow::Symlinks, Access::EXISTS).map(done)
         }
         Call::List(path) => {
-            let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-            let node = names::open(&verbs, at, path.as_bytes(), flags, 0)?.node;
-            let mut listed = Vec::new();
-            directories::read_directory(&verbs, node, 0, |entry| {
-                let name = String::from_utf8(entry.name.to_vec()).unwrap();
-                if !is_dots(&name) {
-                    listed.push((name, entry.kind as u8));
-                }
-                true
-            })?;
-            names::close(&verbs, node);
+            let directory = open_directory(&verbs, path)?;
+            let mut listed = told_and_closed(&verbs, directory);
             listed.sort();
             Ok(Answer::Names(listed))
         }
     }
+}
+
+/// The first half of a listing on ScaleFS.
+pub fn open_directory<V: Verbs>(verbs: &V, path: &str) -> Result<V::Node, Errno> {
+    let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+    Ok(names::open(verbs, Start::WorkingDirectory, path.as_bytes(), flags, 0)?.node)
+}
+
+/// The second half: the names of an open directory in the order in which they are told, and their kinds.
+pub fn told_and_closed<V: Verbs>(verbs: &V, directory: V::Node) -> Vec<(String, u8)> {
+    let mut told = Vec::new();
+    let end = directories::read_directory(verbs, directory, 0, |entry| {
+        let name = String::from_utf8(entry.name.to_vec()).unwrap();
+        if !is_dots(&name) {
+            told.push((name, entry.kind as u8));
+        }
+        true
+    });
+    assert_eq!(end, Ok(None));
+    names::close(verbs, directory);
+    told
 }
 
 /// Numbers of two systems, which must correspond one to one.
