@@ -55,6 +55,26 @@ def test_an_unknown_verb_is_one_line(process):
     assert "No such command 'chekc'" in line and "`commutant --help`" in line
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", "{path}"],
+        ["diff", "{path}", "."],
+        ["show", "x", "--from", "{path}"],
+        ["check", "{path}", "--target", "scalefs"],
+        ["check", "--resume", "{path}"],
+        ["generate", "figure4", "-o", "{path}"],
+        ["locks", "--format", "html", "-o", "{path}", "--", "true"],
+    ],
+)
+def test_a_path_that_cannot_be_looked_at_is_bad_input(commutant, arguments):
+    """A name that no file system takes, or a folder without the right to search it: `Path.exists` raises for both."""
+    path = "n" * 300
+    answer = commutant(*[path if word == "{path}" else word for word in arguments])
+    assert answer.returncode == 2
+    assert answer.stderr == f"commutant: {path}: File name too long; expected a path that can be looked at\n"
+
+
 @pytest.mark.parametrize("arguments", [["--version"], ["check", "--help"], ["completion", "bash"]])
 def test_quick_answers_import_nothing_heavy(arguments):
     program = (

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -27,6 +28,9 @@ EXIT_INTERRUPTED = 130
 
 PROGRAM = "commutant"
 COMPLETE_VARIABLE = "_COMMUTANT_COMPLETE"
+
+_CANNOT_BE_LOOKED_AT = (errno.EACCES, errno.ENAMETOOLONG)
+"""Why `Path.exists` and its kin raise: the folder must not be searched, or no file system takes such a name."""
 
 VERBS = ("analyze", "generate", "check", "conform", "report", "diff", "show", "locks", "doctor", "completion")
 """Each is a module of this package with a click command named `command`."""
@@ -100,6 +104,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         raise
     except BaseException as error:  # a panic of the native module is no Exception
         _traceback_if_wanted()
+        if isinstance(error, OSError) and error.errno in _CANNOT_BE_LOOKED_AT and error.filename:
+            console.error(f"{error.filename}: {error.strerror}; expected a path that can be looked at")
+            return EXIT_USAGE
         hint = "please report this, with what COMMUTANT_TRACEBACK=1 prints (CONTRIBUTING.md says where)"
         console.error(f"internal error, a defect of commutant: {type(error).__name__}: {error}; {hint}")
         return EXIT_FAILED
