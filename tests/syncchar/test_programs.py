@@ -96,11 +96,10 @@ def test_custom_locks_are_told_or_found(programs: str) -> None:
     assert not annotated.locks[0].inlined and plain.locks[0].inlined
     assert annotated.acquired == THREADS * ROUNDS
     assert annotated.independence_percent() == 100
-    # Between an atomic instruction and the look at its word another thread may run: a section may begin late, and lack
-    # what it touched before (docs/locks.md, "What is recorded").
-    assert plain.acquired == pytest.approx(THREADS * ROUNDS, rel=0.05)
-    independence = plain.independence_percent()
-    assert independence is not None and independence < 15
+    # Another thread may run between an atomic instruction and the look at its word. A section that is known too late
+    # for it counts, and is compared with none: on a busy machine sections were invented, and independent of the others.
+    assert plain.acquired == THREADS * ROUNDS
+    assert plain.independence_percent() == 0
 
 
 def test_a_lock_in_reused_memory_is_another_lock(programs: str) -> None:

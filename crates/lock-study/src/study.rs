@@ -73,6 +73,8 @@ struct Holder {
     /// The recorder's number for the code that acquired the lock.
     caller: u64,
     acquired_at: Moment,
+    /// Whether it waited before.
+    has_waited: bool,
     touched_device: bool,
     /// Handed to another thread while held: belongs to two threads, and is compared with none (section 3 of the paper).
     handed_over: bool,
@@ -226,6 +228,7 @@ impl Study {
         let wanted_at = waited.as_ref().map_or(now, |waiter| waiter.since);
         lock.report.acquires += 1;
         lock.report.shared_acquires += u64::from(exclusion == Exclusion::Shared);
+        let has_waited = waited.is_some();
         let waited_for = waited.map_or_else(Vec::new, |waiter| {
             lock.report.contended += 1;
             lock.report.wait.add(now.since(waiter.since));
@@ -240,10 +243,28 @@ impl Study {
             exclusion,
             caller,
             acquired_at: now,
+            has_waited,
             touched_device,
             handed_over,
             waited_for,
         });
+    }
+
+    /// A thread that was told to have got a lock did not: it waits, as from then on. Nothing happens if it holds none.
+    pub fn retract(&mut self, id: LockId, thread: u32) {
+        let lock = &mut self.locks[id.0 as usize];
+        let Some(index) = lock.holders.iter().rposition(|holder| holder.thread == thread) else { return };
+        let Holder { exclusion, acquired_at, has_waited, waited_for, .. } = lock.holders.remove(index);
+        lock.report.acquires -= 1;
+        lock.report.shared_acquires -= u64::from(exclusion == Exclusion::Shared);
+        lock.report.contended -= u64::from(has_waited);
+        lock.waiters.push(Waiter { thread, since: acquired_at, waited_for });
+    }
+
+    /// A thread is found to have held a lock alone when it has released it: what it did with it is not known.
+    pub fn miss(&mut self, id: LockId, thread: u32, now: Moment) {
+        self.acquire(id, thread, Exclusion::Exclusive, 0, now);
+        self.locks[id.0 as usize].holders.pop();
     }
 
     /// A section under way touched a device.

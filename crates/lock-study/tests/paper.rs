@@ -212,6 +212,22 @@ fn a_contended_section_is_compared_with_every_section_that_it_waited_for() {
     assert_eq!(kinds, [(7, 3)]);
 }
 
+/// What was known too late of a lock that is found by its instructions.
+#[test]
+fn a_section_that_was_none_leaves_nothing_and_one_that_was_missed_is_counted_and_compared_with_none() {
+    let mut recorder = Recorder::new(Options::default());
+    recorder.section(1, &[], &[0x2000]);
+    let id = recorder.lock();
+    recorder.study.wait(id, 2, at(20));
+    recorder.study.acquire(id, 2, Exclusion::Exclusive, 7, at(25));
+    recorder.study.retract(id, 2);
+    recorder.study.retract(id, 3); // never told to hold it
+    recorder.study.miss(id, 2, at(30));
+    let report = recorder.report();
+    assert_eq!((report.acquires, report.contended, report.sections, report.never_released), (2, 1, 1, 0));
+    assert_eq!((report.wait.total, report.pairs.compared), (span(10), 0));
+}
+
 #[test]
 fn what_is_never_released_or_released_unheld_is_counted() {
     let mut study = Study::new(Options::default());

@@ -11,9 +11,10 @@ use lock_annotation::Event;
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
 use super::instruction::{Kind, classify};
-use super::recorder::{Change, Lock, Place, Recorder, Teller};
+use super::recorder::{Lock, Recorder, Teller};
 use super::thread::Thread;
 use super::thread_stacks::ThreadStacks;
+use super::words::{Change, Place};
 use super::{addresses, death};
 use crate::arguments::Arguments;
 

@@ -10,7 +10,7 @@ use lock_study::{Exclusion, LockId, Moment, Options, Study};
 use super::addresses::{self, Mapping};
 use super::names::{FieldNames, Key};
 use super::thread::Thread;
-use super::words::{Step, Words};
+use super::words::{Change, Place, Step, Words};
 use crate::arguments::Arguments;
 use crate::report::{FieldRecord, LockRecord, Record, Source, StackRecord};
 
@@ -68,8 +68,8 @@ pub struct Recorder {
     preloaded: Vec<Range<u64>>,
     /// Code of that library and of those whose stores to a lock of pthread's are what pthread does with it.
     plumbing: Vec<Range<u64>>,
-    /// Sections that began in another thread's name: that thread opens them at its next event.
-    owed: HashMap<u32, Vec<LockId>>,
+    /// Sections that others found to be none, or of no use, by thread: it forgets them at its next event.
+    void: HashMap<u32, Vec<LockId>>,
     mappings: Vec<Mapping>,
     started: Instant,
     reported: Instant,
@@ -93,7 +93,7 @@ impl Recorder {
             sources: Vec::new(),
             preloaded: Vec::new(),
             plumbing: Vec::new(),
-            owed: HashMap::new(),
+            void: HashMap::new(),
             mappings: Vec::new(),
             started: Instant::now(),
             reported: Instant::now(),
@@ -153,11 +153,7 @@ impl Recorder {
             return false;
         }
         let Some(value) = value else { return false };
-        let steps = match change {
-            Change::Exchange => self.words.exchange(thread.number, address, value),
-            Change::Modify => self.words.modify(thread.number, address, value, false),
-            Change::Store => self.words.modify(thread.number, address, value, true),
-        };
+        let steps = self.words.change(thread.number, change, place, value);
         if steps.is_empty() {
             return false;
         }
@@ -167,30 +163,34 @@ impl Recorder {
         for step in steps {
             let id = self.lock(stack, address, INLINED_LOCK_BYTES, Source::Inlined);
             match step {
-                Step::Acquire(number) => {
-                    self.study.acquire(id, number, Exclusion::Exclusive, site, now);
-                    if number == thread.number {
-                        thread.begin(id.0);
-                    } else {
-                        self.owed.entry(number).or_default().push(id);
-                    }
+                Step::Acquire => {
+                    self.study.acquire(id, thread.number, Exclusion::Exclusive, site, now);
+                    thread.begin(id.0);
                 }
-                Step::Wait(number) => self.study.wait(id, number, now),
-                Step::Release(_) => self.release(thread, id, now),
-                Step::Abandon(number) => self.study.abandon(id, number),
+                Step::Wait => self.study.wait(id, thread.number, now),
+                Step::Release => self.release(thread, id, now),
+                Step::Miss => self.study.miss(id, thread.number, now),
+                Step::Retract(number) => {
+                    self.study.retract(id, number);
+                    self.forget_section(thread, number, id);
+                }
+                Step::Abandon(number) => {
+                    self.study.abandon(id, number);
+                    self.forget_section(thread, number, id);
+                }
                 Step::Renew => self.study.renew(address),
             }
         }
         true
     }
 
-    /// Opens sections that began in the thread's name. Gives the present moment.
+    /// Has the thread forget the sections that others found to be none. Gives the present moment.
     fn catch_up(&mut self, thread: &mut Thread, instructions: u64) -> Moment {
         if std::process::id() != self.process_id {
             self.begin_anew(thread);
         }
-        for id in self.owed.remove(&thread.number).unwrap_or_default() {
-            thread.begin(id.0);
+        for id in self.void.remove(&thread.number).unwrap_or_default() {
+            thread.forget(id.0);
         }
         self.events += 1;
         if self.events.is_power_of_two() || self.mappings.is_empty() {
@@ -205,7 +205,7 @@ impl Recorder {
         self.study = Study::new(self.options);
         self.sources.clear();
         self.words = Words::default();
-        self.owed.clear();
+        self.void.clear();
         thread.abandon();
         let mut out = std::mem::take(&mut self.out).into_os_string();
         out.push(format!(".{}", self.process_id));
@@ -261,6 +261,15 @@ impl Recorder {
         study.release(id, thread.number, now, &words, names);
     }
 
+    /// A section of the thread with this number was none.
+    fn forget_section(&mut self, thread: &mut Thread, number: u32, id: LockId) {
+        if number == thread.number {
+            thread.forget(id.0);
+        } else {
+            self.void.entry(number).or_default().push(id);
+        }
+    }
+
     /// The innermost call of a stack that the program itself made.
     fn caller(&self, stack: u32) -> u64 {
         let addresses = self.names.stacks().addresses(stack);
@@ -284,6 +293,7 @@ impl Recorder {
         for (word, owner) in self.words.forget(address..end) {
             let id = self.lock(super::names::Stacks::EMPTY, word, INLINED_LOCK_BYTES, Source::Inlined);
             self.study.abandon(id, owner);
+            self.void.entry(owner).or_default().push(id);
         }
         true
     }
@@ -343,24 +353,4 @@ impl Recorder {
         });
         FieldRecord { kind, name: None, address: field.address, offset, counted, stacks }
     }
-}
-
-/// A word, and the instruction that changed it.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    /// The word's address.
-    pub address: u64,
-    /// The instruction's address.
-    pub site: u64,
-}
-
-/// How an unannotated word was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// By an instruction that acquires in some locks.
-    Exchange,
-    /// By another atomic instruction.
-    Modify,
-    /// By a plain store.
-    Store,
 }

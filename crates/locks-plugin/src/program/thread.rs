@@ -83,6 +83,11 @@ impl Thread {
         })
     }
 
+    /// The innermost section of the lock, if there is one, was none.
+    pub fn forget(&mut self, lock: u32) {
+        self.log.end(lock, |_| ());
+    }
+
     /// The locks of open sections.
     pub fn open(&self) -> impl Iterator<Item = u32> + '_ {
         self.log.open()
