@@ -24,6 +24,7 @@ from commutant.targets.linux import session as sessions
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.snapshot import is_whole
 from commutant.targets.linux.target import LinuxTarget, Options
+from commutant.targets.linux.tracing import TracedMachine
 from tests.targets.handwritten import CREATE_CREATE, RIGHT, STAT_STAT, UNKNOWN_CALL, WRONG_COUNT, WRONG_INODE
 
 CORES = 2
@@ -143,7 +144,15 @@ def test_a_guest_that_panics_costs_one_window(session: LinuxSession, monkeypatch
 
 
 def test_a_guest_that_hangs_costs_one_window(session: LinuxSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine that comes after it has as long as ever: its first window may well take more than a second."""
     assert _run_one(session).crashed is None
+    start, patience_seconds = session._start, sessions._SILENCE_SECONDS
+
+    def start_patiently() -> TracedMachine:
+        monkeypatch.setattr(sessions, "_SILENCE_SECONDS", patience_seconds)
+        return start()
+
+    monkeypatch.setattr(session, "_start", start_patiently)
     monkeypatch.setattr(sessions, "_SILENCE_SECONDS", 1.0)
     session.monitor.execute("stop")
     records = list(session.run(_jobs(20)))
