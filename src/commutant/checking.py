@@ -185,7 +185,6 @@ class Check:
         corpus = self.corpus
         default_name = f"{safe_folder_name(corpus.interface)}-{safe_folder_name(self.target.argument)}"
         description = dict(self.target.describe())
-        path = new_directory(self._directory, default_name)
         info = RunInfo(
             commutant=__version__,
             python=platform.python_version(),
@@ -204,6 +203,7 @@ class Check:
             tests_sha256=hash_of_tests(corpus),
             generated=self._plan.generated,
         )
+        path = new_directory(self._directory, default_name)
         try:
             return RunWriter.create(path, info, corpus)
         except BaseException:

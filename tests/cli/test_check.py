@@ -282,6 +282,17 @@ def interrupted(number):
     return lines[-1]
 
 
+def test_an_interrupt_before_the_first_test_leaves_no_folder(folder, commutant, monkeypatch):
+    """The folder was made before what run.json says was put together, and stayed behind empty."""
+
+    def interrupt(corpus):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("commutant.checking.hash_of_tests", interrupt)
+    assert commutant(*CHECK, "fake:outcome=clean", "-o", "run").returncode == 130
+    assert [path.name for path in folder.iterdir()] == ["corpus.jsonl.gz"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_keeps_what_was_judged(folder, commutant, number):
     message = interrupted(number)
