@@ -70,6 +70,16 @@ def test_a_long_command_shows_its_lines_but_those_that_say_nothing(
     assert capsys.readouterr().out == "running 2 tests\n"
 
 
+def test_both_suites_draw_the_same_random_cases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that had passed could fail by a case that nobody had drawn before."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(verify, "stream", lambda argv, without=None: commands.append(argv))
+    assert verify.test("cargo") == []
+    rust, python = commands
+    assert rust[:4] == ["env", f"PROPTEST_RNG_SEED={verify.SEED}", "cargo", "test"]
+    assert f"--hypothesis-seed={verify.SEED}" in python
+
+
 def test_the_long_run_names_each_test_with_its_result(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A dot for each said neither what runs for the last half hour nor, until the very end, what has failed."""
     (repository / "pytest.ini").write_text("[pytest]\nmarkers = long\n")
