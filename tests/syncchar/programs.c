@@ -239,6 +239,8 @@ int main(int count, char **arguments)
         }
     } else if (!strcmp(name, "forever")) {
         run(known);
+        if (write(STDOUT_FILENO, "\n", 1) != 1)
+            abort();
         for (;;)
             known(NULL);
     } else if (!strcmp(name, "fork")) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -106,7 +107,14 @@ def test_an_interrupt_shows_what_was_recorded(tmp_path: Path) -> None:
     assert messages.strip() == f"{tmp_path / 'two'} was interrupted; what it did until then is shown"
 
 
-def test_a_program_that_is_stopped_too_early_is_not_blamed() -> None:
+def test_a_program_that_is_stopped_too_early_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an emulator that never comes to the program: a real one may end it before it is stopped."""
+    emulator = tmp_path / "qemu-x86_64"
+    emulator.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && exec echo version 7.2.0\nunset LD_PRELOAD\nexec sleep 1000\n'
+    )
+    emulator.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     answer = locks("--timeout", "0.000001", "--", "/bin/true")
     line = "commutant: /bin/true: it was stopped after 1e-06 s, before anything was recorded"
     assert (answer.returncode, answer.stdout, answer.stderr.splitlines()) == (3, "", [line])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.repository.tree import ROOT
 HERE = Path(__file__).parent
 INCLUDE = ROOT / "crates" / "lock-annotation" / "include"
 THREADS, ROUNDS = 4, 400
+PATIENCE_SECONDS = 300.0
+"""A program that takes longer hangs."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +29,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def studied(*command: str) -> LockStudy:
-    run = record_program(command, timeout_seconds=60)
+    run = record_program(command, timeout_seconds=PATIENCE_SECONDS)
     assert (run.exit_code, run.timed_out) == (0, False)
     return study(run.records[0])
 
@@ -156,18 +159,33 @@ def test_misuse_is_counted(programs: str) -> None:
         (("fault", "0"), -11),
         (("exec",), 0),
         (("fork",), 0),
-        (("forever",), None),
     ],
 )
 def test_a_program_that_ends_badly_leaves_what_was_recorded(
-    programs: str, arguments: tuple[str, ...], exit_code: int | None
+    programs: str, arguments: tuple[str, ...], exit_code: int
 ) -> None:
-    run = record_program([programs, *arguments], timeout_seconds=8 if exit_code is None else 60)
-    assert run.timed_out == (exit_code is None)
-    if exit_code is not None:
-        assert run.exit_code == exit_code
+    run = record_program([programs, *arguments], timeout_seconds=PATIENCE_SECONDS)
+    assert (run.exit_code, run.timed_out) == (exit_code, False)
     assert lock(study(run.records[0]), "known_lock").acquired >= THREADS * ROUNDS
     assert len(run.records) == (2 if arguments == ("fork",) else 1)
+
+
+def test_a_program_that_takes_too_long_leaves_what_was_recorded(programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is over when it says that it has done what is looked for."""
+    ready, its_output = os.pipe()
+    wait = subprocess.Popen.wait
+
+    def wait_until_ready(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if timeout == PATIENCE_SECONDS and os.read(ready, 1):
+            raise subprocess.TimeoutExpired(process.args, timeout)
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", wait_until_ready)
+    run = record_program([programs, "forever"], timeout_seconds=PATIENCE_SECONDS, output=its_output)
+    os.close(ready)
+    os.close(its_output)
+    assert run.timed_out
+    assert lock(study(run.records[0]), "known_lock").acquired >= THREADS * ROUNDS
 
 
 def _script(folder: Path) -> Path:

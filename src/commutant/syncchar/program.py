@@ -20,7 +20,9 @@ from commutant.targets.process.emulator import find_user_emulator
 DEFAULT_WINDOW_SECTIONS = 128
 """The paper's window (section 3)."""
 
-_END_SECONDS = 5.0
+_END_SECONDS = 30.0
+"""So long a program may take to end once it is told to. It writes its record then, which takes a second if that is
+large, and ten on a busy machine; what is not written by then is lost."""
 
 
 @dataclass(frozen=True, slots=True)
