@@ -93,12 +93,27 @@ def test_a_name_like_an_option_is_no_option_of_the_emulator(
     assert answer.stderr.strip() == "./-version ended with exit code 5"
 
 
+def server(folder: Path) -> Path:
+    """A program that says that it is ready, and waits."""
+    (folder / "two.c").write_text(TWO_THREADS.replace("return 5;", 'puts("ready"); fflush(stdout); pause();'))
+    headers = ["-include", "stdio.h", "-include", "unistd.h"]
+    subprocess.run(["cc", *headers, "-pthread", "-o", folder / "two", folder / "two.c"], check=True)
+    return folder / "two"
+
+
+def test_a_program_does_not_outlive_a_command_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It went on under the emulator for ever; as long as it does, standard output does not end."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # nobody is left to remove the recorder's folder
+    command = [COMMUTANT, "locks", "--", server(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.kill()
+        assert process.communicate(timeout=60)[0] == ""
+
+
 def test_an_interrupt_shows_what_was_recorded(tmp_path: Path) -> None:
     """A server ends by Ctrl-C: minutes of recording were lost to it."""
-    (tmp_path / "two.c").write_text(TWO_THREADS.replace("return 5;", 'puts("ready"); fflush(stdout); pause();'))
-    headers = ["-include", "stdio.h", "-include", "unistd.h"]
-    subprocess.run(["cc", *headers, "-pthread", "-o", tmp_path / "two", tmp_path / "two.c"], check=True)
-    command = [COMMUTANT, "locks", "--", tmp_path / "two"]
+    command = [COMMUTANT, "locks", "--", server(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)

@@ -82,7 +82,9 @@ def record_program(
         timed_out = interrupted = False
         try:
             arguments = [emulator, *environment, "-plugin", plugin, *program, *command[1:]]
-            with _started(arguments, recorder, output) as process:
+            # The emulator dies with this process. `env`: the recorder cannot be loaded in front of other programs.
+            started = ("setpriv", "--pdeathsig", "KILL", "--", "env", f"LD_PRELOAD={recorder}")
+            with _started([*started, *arguments], output) as process:
                 try:
                     exit_code = process.wait(timeout_seconds)
                 except subprocess.TimeoutExpired:
@@ -144,9 +146,8 @@ def _executable(name: str) -> Path:
 
 
 @contextmanager
-def _started(command: Sequence[str], preload: Path, output: int | None) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {**os.environ, "LD_PRELOAD": str(preload)}
-    process = subprocess.Popen(command, env=environment, stdout=output, start_new_session=True)
+def _started(command: Sequence[str], output: int | None) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=output, start_new_session=True)
     try:
         yield process
     finally:
