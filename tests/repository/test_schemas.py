@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.repository.tree import ROOT, command
+from tests.repository.tree import ROOT, command, tracked
 
 SCHEMAS = sorted((ROOT / "docs" / "schemas").glob("*.schema.json"))
 
@@ -16,6 +17,12 @@ SCHEMAS = sorted((ROOT / "docs" / "schemas").glob("*.schema.json"))
 def test_there_is_a_schema_for_every_document() -> None:
     names = {file.name.removesuffix(".schema.json") for file in SCHEMAS}
     assert {"analyze", "generate", "corpus", "summary", "run"} <= names
+
+
+def test_schemas_that_sources_name_exist() -> None:
+    sources = [file for file in tracked() if file.suffix in (".py", ".rs", ".html")]
+    named = {name for file in sources for name in re.findall(r"docs/schemas/(\w+\.schema\.json)", file.read_text())}
+    assert named and named <= {file.name for file in SCHEMAS}
 
 
 @pytest.mark.parametrize("file", SCHEMAS, ids=lambda file: file.name)

@@ -145,7 +145,7 @@ class Analysis:
     sets: tuple[SetAnalysis, ...]
 
     def to_json(self) -> dict[str, object]:
-        """The JSON document of `analyze` (docs/schemas/analysis.schema.json)."""
+        """The JSON document of `analyze` (docs/schemas/analyze.schema.json)."""
         return {
             "schema_version": SCHEMA_VERSION,
             "interface": self.interface.interface_name,

@@ -105,7 +105,7 @@ def make_corpus(
 
 
 def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, path: Path) -> dict[str, object]:
-    """The analysis with the number of tests per set (docs/schemas/generation.schema.json)."""
+    """The analysis with the number of tests per set (docs/schemas/generate.schema.json)."""
     assert corpus.analysis is not None
     analysis = corpus.analysis.to_json()
     sets = analysis["sets"]
