@@ -30,7 +30,6 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 _CONSOLE_TAIL_BYTES = 4000
 _MONITOR_SECONDS = 30.0
 _EXIT_SECONDS = 10.0
-_MOMENT_SECONDS = 1.0
 
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="emulator-spawner")
 """Starts all emulators: the kernel kills them when the *thread* that started them ends, and this one never does."""
@@ -242,9 +241,9 @@ class Machine:
             raise self.ended(what)
 
     def has_ended(self) -> bool:
-        """Whether QEMU has ended, or ends within a moment."""
+        """Whether QEMU has ended, or is ending."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_MOMENT_SECONDS)
+            self._process.wait(_EXIT_SECONDS)
         return self._process.poll() is not None
 
     def ended(self, what: str) -> RunError:

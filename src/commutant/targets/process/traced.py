@@ -130,7 +130,7 @@ class TracedProgram:
                 if descriptor == self._input:
                     self._write()
                 elif not self._receive():
-                    raise self.failure("it ended")
+                    raise self.failure("it ended", _EXIT_SECONDS)
         return frame
 
     def windows(self, timeout_seconds: float) -> Sequence[TracedWindow]:
@@ -140,7 +140,7 @@ class TracedProgram:
         except queue.Empty:
             raise self.failure(f"no trace after {timeout_seconds:g} s") from None
         if batch is None or isinstance(batch, RunError):
-            raise self.failure(f"reading the trace: {batch or 'it ended'}")
+            raise self.failure(f"reading the trace: {batch or 'it ended'}", _EXIT_SECONDS)
         return batch
 
     def _write(self) -> None:
@@ -167,10 +167,10 @@ class TracedProgram:
         del self._incoming[:end]
         return frame
 
-    def failure(self, what: str) -> RunError:
-        """An error about this program, with how it ended and the last of what it said."""
+    def failure(self, what: str, patience_seconds: float = 1.0) -> RunError:
+        """An error about this program, with how it ended, if it does so in this time, and the last of what it said."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
+            self._process.wait(patience_seconds)
         code = self._process.poll()
         ended = "" if code is None else f" (killed by signal {-code})" if code < 0 else f" (exit code {code})"
         size = os.fstat(self._messages).st_size
