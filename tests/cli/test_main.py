@@ -180,3 +180,43 @@ def test_json_is_alone_on_standard_output(process):
         answer = process(*arguments)
         assert json.loads(answer.stdout)["schema_version"] == 1
         assert answer.stderr == ""
+
+
+TALKATIVE = '''
+from commutant.lang import Errno, Interface, call
+
+print("loaded")
+
+
+class Talkative(Interface):
+    """A model that its author is still looking at."""
+
+    count: int
+
+    @call
+    def add(self, number: int) -> int:
+        """Adds."""
+        print("debug", number)
+        self.count += number
+        return 0
+
+    @call
+    def tell(self) -> int:
+        """Tells."""
+        print("debug")
+        return self.count
+
+    @call
+    def nothing(self) -> int:
+        """Does nothing."""
+        return 0
+'''
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_a_model_prints_is_not_among_the_results(process, folder, jobs):
+    """It stood in the middle of the JSON document."""
+    (folder / "talkative.py").write_text(TALKATIVE)
+    answer = process("analyze", "talkative.py", "--format", "json", "--no-cache", "--jobs", jobs)
+    assert len(json.loads(answer.stdout)["sets"]) == 6
+    assert {"loaded", "debug"} <= {line.split()[0] for line in answer.stderr.splitlines()}

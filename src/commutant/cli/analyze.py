@@ -12,6 +12,7 @@ READABLE_SIZE = 2
 
 @click.command(
     "analyze",
+    cls=options.ModelVerb,
     short_help="When do the calls of an interface commute?",
     epilog=options.examples(
         "commutant analyze figure4",

@@ -25,6 +25,7 @@ _OF_THE_RUN = ("what", "target", "calls", "size", "level", "repeats", "seed")
 
 @click.command(
     "check",
+    cls=options.ModelVerb,
     short_help="Run tests on a target and find what they share.",
     epilog=options.examples(
         "commutant check names",

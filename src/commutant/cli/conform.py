@@ -21,6 +21,7 @@ _MAX_LENGTH = 200
 
 @click.command(
     "conform",
+    cls=options.ModelVerb,
     short_help="Run random sequences of calls on model and target.",
     epilog=options.examples(
         "commutant conform names",

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -78,9 +78,30 @@ def guard_streams() -> None:
         sys.stderr = _GuardedStream(sys.stderr, "standard error")
 
 
+_for_results: TextIO | None = None
+"""Standard output while `sys.stdout` leads elsewhere."""
+
+
+@contextlib.contextmanager
+def results_alone() -> Iterator[None]:
+    """Meanwhile standard output has only what this module writes there: what a model or an executor prints, also in
+    processes that are forked from this one, goes to standard error, and not into the middle of a JSON document.
+    """
+    global _for_results
+    _for_results, sys.stdout = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout, _for_results = _for_results, None
+
+
+def _results() -> TextIO:
+    return _for_results or sys.stdout
+
+
 def write(text: str) -> None:
     """Writes a result to standard output."""
-    sys.stdout.write(text)
+    _results().write(text)
 
 
 def write_path(path: Path) -> None:
@@ -95,12 +116,12 @@ def json_text(document: Mapping[str, object]) -> str:
 
 def write_json(document: Mapping[str, object]) -> None:
     """Writes one JSON document to standard output."""
-    sys.stdout.write(json_text(document))
+    write(json_text(document))
 
 
 def flush() -> None:
     """Makes sure that what was written has gone out; raises OutputError if it cannot."""
-    sys.stdout.flush()
+    _results().flush()
     sys.stderr.flush()
 
 
@@ -126,7 +147,7 @@ def results() -> Console:
     """A rich console on standard output, for the report functions."""
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False)
+    return Console(file=_results(), highlight=False)
 
 
 class ProgressBar:

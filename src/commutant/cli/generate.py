@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "generate",
+    cls=options.ModelVerb,
     short_help="Make test cases and keep them as a corpus.",
     epilog=options.examples(
         "commutant generate names",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from commutant.cli import console
 from commutant.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,6 +23,15 @@ else:
 
 LEVELS = ("path", "conflict", "full")
 MAX_SET_SIZE = 6
+
+
+class ModelVerb(click.Command):
+    """A verb that runs a model, which is somebody's code: what that prints does not get between the results."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the verb."""
+        with console.results_alone():
+            return super().invoke(ctx)
 
 
 def available_cpus() -> int:
