@@ -124,6 +124,24 @@ def test_calls_are_those_of_the_class_and_its_bases() -> None:
         Example.signature("third")
 
 
+async def _later(self: Interface) -> int:
+    return 0
+
+
+def _yields(self: Interface) -> Any:
+    yield 0
+
+
+@pytest.mark.parametrize(("function", "kind"), [(_later, "async"), (_yields, r"a generator \(it yields\)")])
+def test_a_call_returns_its_result(function: Any, kind: str) -> None:
+    """Its result was called wrong, and Python warned of a coroutine that nobody awaited."""
+    model = type("Late", (Interface,), {"wait": call(function)})
+    with pytest.raises(
+        UsageError, match=rf"test_interface\.py:\d+: Late\.wait is {kind}: expected a method that returns"
+    ):
+        model.call_names()
+
+
 def test_names_on_the_command_line() -> None:
     assert (Example.interface_name, More.interface_name) == ("example", "more-of-it")
     for name in SHIPPED:
