@@ -251,9 +251,6 @@ class Context:
     def implied(self, literal: Literal) -> bool | None:
         """The truth of the literal if what was decided settles it, else None."""
 
-    def implied_same(self, left: int, right: int) -> bool | None:
-        """Whether two values of a sort are equal, if what was decided settles it, else None."""
-
     def find(self, index: int) -> int:
         """The representative of the values that are known to equal this one."""
 
@@ -411,8 +408,6 @@ class MapContent:
     @property
     def name(self) -> str: ...
     @property
-    def empty(self) -> bool: ...
-    @property
     def entries(self) -> list[Entry]:
         """The touched keys, in the order in which they were."""
 
@@ -443,10 +438,6 @@ class SymbolicMap:
     @property
     def cleared(self) -> bool:
         """Whether it ever was cleared."""
-
-    @property
-    def emptied(self) -> bool:
-        """Whether it was cleared since it was copied."""
 
     def initial(self) -> SymbolicMap:
         """A view of the initial content."""

@@ -348,11 +348,6 @@ impl Context {
         Ok(self.path.implied(&literal.0, &mut ThreadSolver(py))?)
     }
 
-    /// Whether two values of a sort are equal, if what was decided settles it, else None.
-    fn implied_same(&self, py: Python<'_>, left: u32, right: u32) -> PyResult<Option<bool>> {
-        Ok(self.path.implied(&Statement::Same(left, right), &mut ThreadSolver(py))?)
-    }
-
     /// The representative of the values that are known to equal this one.
     fn find(&self, index: u32) -> u32 {
         self.path.sorts().find(index)

@@ -28,7 +28,6 @@ pub struct MapContent {
     pub(super) place: Option<Py<Entry>>,
     #[pyo3(get, set)]
     hook: Option<Py<PyAny>>,
-    #[pyo3(get)]
     pub(super) empty: bool,
     pub(super) entries: Vec<Py<Entry>>,
     pub(super) holes: Vec<(Vec<Key>, Vec<usize>)>,

@@ -81,7 +81,6 @@ pub struct SymbolicMap {
     #[pyo3(get)]
     pub(super) cleared: bool,
     /// Whether it was cleared since it was copied.
-    #[pyo3(get)]
     pub emptied: bool,
     /// The prefixes under which the lowest absent number was asked for.
     pub(super) scans: Vec<Vec<Key>>,
