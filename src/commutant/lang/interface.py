@@ -207,11 +207,8 @@ def _place(function: Any) -> str:
 def _signature(cls: type[Interface], name: str, function: Any) -> CallSignature:
     if not inspect.isfunction(function):
         raise UsageError(f"{cls.__name__}.{name}: expected a plain method marked with @call, got {function!r}")
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        kind = "async" if inspect.iscoroutinefunction(function) else "a generator (it yields)"
-        raise UsageError(
-            f"{_place(function)}{cls.__name__}.{name} is {kind}: expected a method that returns its result"
-        )
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(f"{_place(function)}{cls.__name__}.{name} is async: expected a method that returns its result")
     hints = resolve_hints(function)
     parameters: dict[str, Type] = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
