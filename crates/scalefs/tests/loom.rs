@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 
 use pages::{PAGE_BYTES, PagePool};
 use percpu::model::ModelArena;
@@ -16,6 +15,9 @@ use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, OpenFlags, RenameMode};
 use scalefs::{Context, Credentials, Errno, OnExec, Process, ScaleFs, ScaleFsConfig, Start, directories};
 use sync::Spin;
+
+/// In one execution. All models of this file take about half a minute of computing so.
+const PREEMPTIONS: usize = 3;
 
 const AT: Start<scalefs::Node> = Start::WorkingDirectory;
 
@@ -67,7 +69,7 @@ fn no_directory_gets_under_itself(a_first: bool) {
 #[test]
 fn moves() {
     for first in [false, true] {
-        let executions = sync::model::explore(2, move || no_directory_gets_under_itself(first));
+        let executions = sync::model::explore(PREEMPTIONS, move || no_directory_gets_under_itself(first));
         println!("moves, first {first}: {executions} executions");
         assert!(executions >= 20, "only {executions} executions");
         for mutant in ["scalefs: moves do not see each other", "scalefs: a mark that is gone does not bring the parent"]
@@ -80,18 +82,22 @@ fn moves() {
 const PAGES: usize = 4;
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
 
+thread_local! {
+    /// Memory for the pages of one instance. Tests run at the same time, each on a thread that explores its executions.
+    static PAGE_MEMORY: NonNull<u8> = {
+        let region = Box::leak(Box::new(HeapRegion::new((PAGES + 1) * PAGE_BYTES).unwrap()));
+        NonNull::new(region.as_mut_ptr()).unwrap()
+    };
+}
+
 /// An instance with a few pages, which hold what they held in the execution before.
 fn small_instance(model: &ModelArena, inode_limit: u64) -> &'static ScaleFs {
-    static MEMORY: OnceLock<usize> = OnceLock::new();
-    let memory = *MEMORY.get_or_init(|| {
-        let region = Box::leak(Box::new(HeapRegion::new((PAGES + 1) * PAGE_BYTES).unwrap()));
-        region.as_mut_ptr() as usize
-    });
     let core = model.core(0);
-    // SAFETY: one execution runs at a time, and an instance's pages are its own.
-    let pool = unsafe { PagePool::create(model.arena(), NonNull::new(memory as *mut u8).unwrap(), PAGES as u32) };
+    // SAFETY: one execution of a thread runs at a time, and an instance's pages are its own.
+    let pool = unsafe { PagePool::create(model.arena(), PAGE_MEMORY.with(|memory| *memory), PAGES as u32) };
     let config = ScaleFsConfig {
-        hash_seed: 1,
+        // By this seed no two counts of these models meet in a slot; where they do, executions are many times as many.
+        hash_seed: 2,
         root_bucket_count: 4,
         inode_limit,
         count_slots_per_core: 16,
@@ -120,13 +126,13 @@ fn together<A: Send + 'static, B: Send + 'static>(
     }
 }
 
-fn explored(preemptions: usize, least: usize, mutants: &[&'static str], model: fn(bool)) {
+fn explored(least: usize, mutants: &[&'static str], model: fn(bool)) {
     for first in [false, true] {
-        let executions = sync::model::explore(preemptions, move || model(first));
+        let executions = sync::model::explore(PREEMPTIONS, move || model(first));
         println!("first {first}: {executions} executions");
         assert!(executions >= least, "only {executions} executions");
         for mutant in mutants {
-            sync::model::must_catch(mutant, preemptions, move || model(first));
+            sync::model::must_catch(mutant, PREEMPTIONS, move || model(first));
         }
     }
 }
@@ -168,10 +174,10 @@ fn a_ring_keeps_bytes(starts_empty: bool, a_first: bool) {
 
 #[test]
 fn pipes() {
-    explored(2, 10, &["scalefs: a pipe tells of bytes before it tells where they are"], |first| {
+    explored(10, &["scalefs: a pipe tells of bytes before it tells where they are"], |first| {
         a_ring_keeps_bytes(true, first);
     });
-    explored(2, 20, &["scalefs: a read of a pipe forgets what was added meanwhile"], |first| {
+    explored(20, &["scalefs: a read of a pipe forgets what was added meanwhile"], |first| {
         a_ring_keeps_bytes(false, first);
     });
 }
@@ -198,7 +204,7 @@ fn the_last_close_is_noticed(a_first: bool) {
 
 #[test]
 fn ends_of_pipes() {
-    explored(2, 20, &["percpu: no fence before the limit"], the_last_close_is_noticed);
+    explored(20, &["percpu: no fence before the limit"], the_last_close_is_noticed);
 }
 
 /// A number that leads to a pipe's end, then to a file, is at no moment not open for `pread`.
@@ -233,7 +239,7 @@ fn an_exchanged_number_is_open(a_first: bool) {
 #[test]
 fn marks_of_descriptors() {
     let mutants = ["scalefs: marks are cleared first", "scalefs: two marks are looked at one after the other"];
-    explored(2, 20, &mutants, an_exchanged_number_is_open);
+    explored(20, &mutants, an_exchanged_number_is_open);
 }
 
 /// Two files are wanted where there may be one.
@@ -260,5 +266,5 @@ fn a_budget_is_not_exceeded(a_first: bool) {
 
 #[test]
 fn budgets() {
-    explored(2, 20, &["scalefs: a budget is taken in two steps"], a_budget_is_not_exceeded);
+    explored(20, &["scalefs: a budget is taken in two steps"], a_budget_is_not_exceeded);
 }
