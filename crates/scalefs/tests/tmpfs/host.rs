@@ -4,19 +4,22 @@ use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use scalefs::names::RenameMode;
-use scalefs::{Kind, OpenFlags};
+use scalefs::{Credentials, Kind, OpenFlags};
 
 use crate::calls::{Answer, Call, Operation, Outcome, USERS};
 use crate::host_data;
 
-/// A directory of tmpfs in which the thread works. If the thread may, the directory is its root, and it acts as any user.
+/// A directory of tmpfs in which the thread works. If the thread may, the directory is its root, and it acts as any user;
+/// else it acts only as the first of [`USERS`], who then is no superuser but the one that runs the tests.
 pub struct Host {
     root: PathBuf,
     can_use_root: bool,
+    first_user: Credentials,
 }
 
 /// Runs `test` in a thread of its own, whose root, working directory, mask and descriptors are not those of the process.
@@ -43,11 +46,13 @@ pub fn with_host<T: Send>(limit_bytes: Option<usize>, test: impl FnOnce(&Host) -
                     libc::geteuid() == 0 && libc::chroot(c".".as_ptr()) == 0
                 };
                 let root = if can_use_root { PathBuf::from("/") } else { path.clone() };
-                Some(test(&Host { root, can_use_root }))
+                let first_user = if can_use_root { Credentials::SUPERUSER } else { own_credentials() };
+                Some(test(&Host { root, can_use_root, first_user }))
             })
             .join()
     });
-    fs::remove_dir_all(&path).unwrap();
+    remove_below(&path);
+    fs::remove_dir(&path).unwrap();
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -61,6 +66,31 @@ fn mount_limited(path: &Path, limit_bytes: usize) -> bool {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0
             && libc::mount(tmpfs, path.as_ptr(), tmpfs, 0, options.as_ptr().cast()) == 0
+    }
+}
+
+/// Who runs the tests.
+fn own_credentials() -> Credentials {
+    let mut groups = [0; scalefs::MAX_GROUPS];
+    // SAFETY: at most as many groups as there is room for; -1 if there are more.
+    let (user, group, count) = unsafe {
+        (libc::geteuid(), libc::getegid(), libc::getgroups(groups.len() as libc::c_int, groups.as_mut_ptr()))
+    };
+    let count = usize::try_from(count).expect("as few groups as ScaleFS takes");
+    Credentials::new(user, group, &groups[..count]).unwrap()
+}
+
+/// Removes what is in a directory, whatever its owner may do there.
+fn remove_below(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    for entry in fs::read_dir(path).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            remove_below(&entry.path());
+            fs::remove_dir(entry.path()).unwrap();
+        } else {
+            fs::remove_file(entry.path()).unwrap();
+        }
     }
 }
 
@@ -78,23 +108,20 @@ impl Host {
         self.can_use_root
     }
 
+    /// Whom the first of [`USERS`] acts as.
+    pub fn first_user(&self) -> Credentials {
+        self.first_user
+    }
+
     /// Makes the directory empty, lets everybody write it, and works in it.
     pub fn clear(&self) {
         self.become_user(USERS[0]);
         host_data::close_all();
         std::env::set_current_dir(&self.root).unwrap();
-        for entry in fs::read_dir(&self.root).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                fs::remove_dir_all(entry.path()).unwrap();
-            } else {
-                fs::remove_file(entry.path()).unwrap();
-            }
-        }
+        remove_below(&self.root);
         let root = c_path(self.root.to_str().unwrap());
         // SAFETY: a path that ends with NUL.
         unsafe {
-            assert_eq!(libc::chmod(root.as_ptr(), 0o777), 0);
             if self.can_use_root {
                 assert_eq!(libc::chown(root.as_ptr(), 0, 0), 0);
             }

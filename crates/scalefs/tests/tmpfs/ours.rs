@@ -18,6 +18,8 @@ pub struct Ours<'a> {
     fs: &'a ScaleFs,
     cores: [Core<'a>; 2],
     processes: [Process; USERS.len()],
+    /// For what is no call that is compared.
+    superuser: Process,
     is_bounded: bool,
 }
 
@@ -37,9 +39,14 @@ impl Memory {
     }
 }
 
-/// Runs `test` on an empty instance whose root everybody may write. If it has a limit of pages, space that a call gives up
-/// is free for the next one.
-pub fn with_instance<T>(memory: &mut Memory, page_limit: Option<usize>, test: impl FnOnce(&Ours) -> T) -> T {
+/// Runs `test` on an empty instance whose root everybody may write and the first user owns. If it has a limit of pages,
+/// space that a call gives up is free for the next one.
+pub fn with_instance<T>(
+    memory: &mut Memory,
+    page_limit: Option<usize>,
+    first_user: Credentials,
+    test: impl FnOnce(&Ours) -> T,
+) -> T {
     let arena = Arena::create(&mut memory.arena, ArenaConfig { core_count: 2, chunk_bytes: 4096 }).unwrap();
     let cores = [0, 1].map(|number| arena.claim(number, OwnerId::new(1).unwrap()).unwrap());
     let config = ScaleFsConfig {
@@ -53,11 +60,15 @@ pub fn with_instance<T>(memory: &mut Memory, page_limit: Option<usize>, test: im
     // SAFETY: the pages are this instance's as long as it is used.
     let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
     let fs = ScaleFs::create_with_pages(&cores[0], pool, config).unwrap();
-    let processes = USERS.map(|user| Process::new(fs, &cores[0], Credentials::new(user, user, &[]).unwrap()));
-    let verbs = fs.begin(&cores[0], processes[0].context(), &Spin);
+    let others = [USERS[1], USERS[2]].map(|user| Credentials::new(user, user, &[]).unwrap());
+    let processes = [first_user, others[0], others[1]].map(|user| Process::new(fs, &cores[0], user));
+    let superuser = Process::new(fs, &cores[0], Credentials::SUPERUSER);
+    let verbs = fs.begin(&cores[0], superuser.context(), &Spin);
+    let owner = (Some(first_user.user), Some(first_user.group));
+    attributes::change_owner(&verbs, Start::WorkingDirectory, b"/", Follow::Symlinks, owner).unwrap();
     attributes::change_mode(&verbs, Start::WorkingDirectory, b"/", 0o777).unwrap();
     drop(verbs);
-    test(&Ours { fs, cores, processes, is_bounded: page_limit.is_some() })
+    test(&Ours { fs, cores, processes, superuser, is_bounded: page_limit.is_some() })
 }
 
 fn follow(follow: bool) -> Follow {
@@ -67,8 +78,12 @@ fn follow(follow: bool) -> Follow {
 impl Ours<'_> {
     /// The call with this number in its sequence.
     pub fn call(&self, index: usize, call: &Call) -> Outcome {
+        self.act(index, &self.processes[call.user], &call.operation)
+    }
+
+    fn act(&self, index: usize, process: &Process, operation: &Operation) -> Outcome {
         let core = &self.cores[index / 3 % 2];
-        let outcome = self.make(core, call).map_err(Errno::number);
+        let outcome = self.make(core, process, operation).map_err(Errno::number);
         if self.is_bounded {
             self.settle();
         } else if index.is_multiple_of(8) {
@@ -87,21 +102,18 @@ impl Ours<'_> {
     /// Closes and removes everything; what then is left, if there is something.
     pub fn remains(&self) -> Option<String> {
         let [core, _] = &self.cores;
-        let to_root = Call { user: 0, operation: Operation::ChangeDirectory("/".into()) };
-        self.call(0, &to_root).unwrap();
         self.remove_below(".");
         for process in &self.processes {
             process.exit(self.fs, core, &Spin);
         }
         (0..3).for_each(|_| self.settle());
-        let observer = Process::new(self.fs, core, Credentials::SUPERUSER);
-        let space = attributes::space(&self.fs.begin(core, observer.context(), &Spin));
+        let space = attributes::space(&self.fs.begin(core, self.superuser.context(), &Spin));
         let (inodes, pages) = (space.inodes - space.free_inodes, space.blocks - space.free_blocks);
         (inodes + pages > 0).then(|| format!("{inodes} inodes and {pages} pages are left when all is removed"))
     }
 
     fn remove_below(&self, path: &str) {
-        let by_root = |operation| self.call(0, &Call { user: 0, operation });
+        let by_root = |operation| self.act(0, &self.superuser, &operation);
         let Ok(Answer::Names(names)) = by_root(Operation::List(path.into())) else { panic!("{path} is a directory") };
         for (name, kind) in names {
             let below = format!("{path}/{name}");
@@ -115,12 +127,12 @@ impl Ours<'_> {
         }
     }
 
-    fn make(&self, core: &Core, call: &Call) -> Result<Answer, Errno> {
-        let in_process = self.fs.enter(core, &self.processes[call.user], &Spin);
+    fn make(&self, core: &Core, process: &Process, operation: &Operation) -> Result<Answer, Errno> {
+        let in_process = self.fs.enter(core, process, &Spin);
         let verbs = in_process.objects();
         let at = Start::WorkingDirectory;
         let done = |()| Answer::Done;
-        match &call.operation {
+        match operation {
             Operation::Open(path, flags, mode) => {
                 let fd = data::open(&in_process, at, path.as_bytes(), *flags, *mode, DescriptorOptions::PLAIN)?;
                 data::close(&in_process, fd).map(done)
