@@ -20,7 +20,7 @@ import pytest
 from commutant.analyzer.analysis import sets_of_calls
 from commutant.lang import load_interface
 from commutant.testgen import TestCase, generate
-from tests.interfaces.host import Pairing, wrong_orders
+from tests.interfaces.host import Host, Pairing, wrong_orders
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the model follows Linux")
 
@@ -96,5 +96,15 @@ def test_wrong_values_are_found() -> None:
     times = [{"time": number} for number in range(2)]
     assert Pairing().fits({"seq": times}, {"seq": [times[0], times[0]]})
     assert not Pairing().fits({"seq": times}, {"seq": [times[1], times[0]]})
+    pipes = [{"pipe": True, "mtime": time} for time in times]
+    assert Pairing().fits({"seq": [times[0], *pipes]}, {"seq": [times[1], pipes[0], pipes[0]]})
     assert not Pairing().fits(1, True)
     assert not Pairing().fits({"errno": "ENOENT"}, 0)
+
+
+def test_any_descriptor_is_none_that_a_call_names(root: Path) -> None:
+    """The lowest one was: close(0) after an open that may return any number closed that very file."""
+    with Host(root) as host:
+        arguments = {"name": "n0", "creat": True, "excl": False, "trunc": False, "readable": True, "writable": True}
+        assert host.call(0, "open", {**arguments, "anyfd": 1})["sort"] == "Handle"
+        assert host.call(0, "close", {"fd": 0}) == {"errno": "EBADF"}
