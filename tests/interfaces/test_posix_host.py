@@ -106,5 +106,6 @@ def test_any_descriptor_is_none_that_a_call_names(root: Path) -> None:
     """The lowest one was: close(0) after an open that may return any number closed that very file."""
     with Host(root) as host:
         arguments = {"name": "n0", "creat": True, "excl": False, "trunc": False, "readable": True, "writable": True}
+        host.call(0, "enter_directory", {"directory": "d0"})
         assert host.call(0, "open", {**arguments, "anyfd": 1})["sort"] == "Handle"
         assert host.call(0, "close", {"fd": 0}) == {"errno": "EBADF"}
