@@ -149,8 +149,10 @@ _Term = tuple[Any, ...]
 _Linear = tuple[tuple[tuple[int, int], ...], int]
 
 NOT_DETERMINISTIC: str
-OF_ANOTHER_RUN: str
 """What is said of a model that asks something else when it is run again."""
+
+OF_ANOTHER_RUN: str
+"""What is said of a model that uses a value that it kept from another run."""
 
 MAX_DECISIONS_PER_PATH: int
 """A model that decides more on one path is taken to loop."""

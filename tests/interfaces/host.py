@@ -442,7 +442,7 @@ class Pairing:
     A file that is gone may leave its number to a new one, so that set-up, calls and observation are sections: within
     one a number stands for one file, and in all of them a file has one number.
 
-    Times of pipes are not compared: newer Linux (6.18, not 6.1) leaves those of a pipe as they were when it was made,
+    Times of pipes are not compared: Linux 6.18 leaves those of a pipe as they were when it was made,
     whatever is written.
     """
 
