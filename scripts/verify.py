@@ -21,6 +21,9 @@ RUST = ["--workspace", "--locked", "--offline"]
 SEED = 2013
 """Of all random cases: what passes once passes always. Without it, `cargo test` and `pytest` draw others each time."""
 RUST_SEED = ["env", f"PROPTEST_RNG_SEED={SEED}"]
+SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'target' / 'shuttle'}"]
+"""For threads of which a scheduler lets one run at a time (crates/sync); all is built apart."""
+HISTORIES = ["test", "--quiet", "--release", "-p", "scalefs", "--test", "histories", "--test", "data_histories"]
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"
 """What cargo prints of the many parts of crates that hold no tests."""
@@ -79,6 +82,7 @@ def test(cargo: str) -> list[str]:
     failed = []
     suites: list[tuple[str, Callable[[], None]]] = [
         ("cargo test", lambda: stream([*RUST_SEED, cargo, "test", "--quiet", *RUST], without=NO_TESTS)),
+        ("histories", lambda: stream([*SCHEDULED, cargo, *HISTORIES, *RUST[1:]], without=NO_TESTS)),
         ("pytest", lambda: stream([PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED])),
     ]
     for name, suite in suites:

@@ -1,4 +1,4 @@
-"""ScaleFS at length: twelve million random calls against tmpfs, thousands of histories, and all `loom` models."""
+"""ScaleFS at length: random calls against tmpfs, histories with and without chosen schedules, `loom` models."""
 
 from __future__ import annotations
 
@@ -41,6 +41,14 @@ def test_random_calls_against_tmpfs(part: int) -> None:
 @pytest.mark.parametrize("calls", ["histories", "data_histories"])
 def test_concurrent_histories(calls: str) -> None:
     run_test("scalefs", calls, {"SCALEFS_HISTORIES": str(HISTORIES)})
+
+
+@pytest.mark.parametrize(("calls", "rounds"), [("histories", 150_000), ("data_histories", 60_000)])
+def test_scheduled_histories(calls: str, rounds: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """With threads of which a scheduler lets one run at a time; under `--cfg shuttle` everything is built apart."""
+    target = tmp_path_factory.getbasetemp() / "shuttle"
+    environment = {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "SCALEFS_HISTORIES": str(rounds)}
+    run_test("scalefs", calls, environment)
 
 
 @pytest.mark.parametrize("crate", MODELS)

@@ -117,6 +117,6 @@ impl<const WORDS: usize> Slot<WORDS> {
 
     /// Ends the change in whose middle the slot's core died.
     pub(crate) fn repair(&self) {
-        self.sequence.end_taken_over();
+        self.sequence.end();
     }
 }

@@ -9,7 +9,7 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use crate::node::{Content, INDEX_BITS, Node, Word};
 use crate::range::{Extent, LockedRange};
-use crate::slot::End;
+use crate::slot::{End, LockedSlot};
 
 /// An array of 2^52 slots, all empty at first; see the crate's head.
 ///
@@ -69,6 +69,21 @@ impl RadixArray {
     ) -> Result<LockedRange<'g>, OutOfMemory> {
         assert!(start < 1 << INDEX_BITS, "an index within the array");
         LockedRange::lock(self, guard, start..1 << INDEX_BITS, Extent::Rest, wait)
+    }
+
+    /// [`RadixArray::lock_from`] with the first index apart. That is not the same as to lock the index and then the rest:
+    /// two calls could each hold what the other one waits for.
+    ///
+    /// # Panics
+    /// If the index is not below 2^52 - 1.
+    pub fn lock_slot_and_rest<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        index: u64,
+        wait: &impl Wait,
+    ) -> Result<(LockedSlot<'g>, LockedRange<'g>), OutOfMemory> {
+        assert!(index < (1 << INDEX_BITS) - 1, "an index within the array, and not its last");
+        LockedRange::lock(self, guard, index..1 << INDEX_BITS, Extent::SlotAndRest, wait).map(LockedRange::split_first)
     }
 
     /// Calls `each` for every value with the range of indices that hold it, in order; weakly consistent if others write.

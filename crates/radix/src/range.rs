@@ -4,11 +4,14 @@ use core::ops::Range;
 
 use epoch::Guard;
 use percpu::{CoreIndex, OutOfMemory};
+use seqlock::Sequence;
 use sync::atomic::{AtomicU64, Ordering};
+use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
 use crate::node::{Content, INDEX_BITS, Node, Word, slot_bits_for};
+use crate::slot::LockedSlot;
 
 /// A range of indices that the core has locked. Dropping it unlocks them.
 pub struct LockedRange<'g> {
@@ -25,6 +28,14 @@ pub(crate) enum Extent {
     Range,
     /// To the end of the array: what no node covers is kept empty by a lock on the root.
     Rest,
+    /// As that, and the first index gets a slot of its own.
+    SlotAndRest,
+}
+
+impl Extent {
+    fn is_to_end(self) -> bool {
+        self != Extent::Range
+    }
 }
 
 /// Why a walk that locks stops.
@@ -38,6 +49,8 @@ enum Stop {
 #[derive(Clone, Copy)]
 struct Place<'g> {
     slot: &'g AtomicU64,
+    /// Of a leaf's slot, which has readers.
+    sequence: Option<&'g Sequence>,
     base: u64,
     bits: u32,
 }
@@ -63,8 +76,9 @@ fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item =
     (0..node.slot_count())
         .map(move |index| {
             // SAFETY: nodes are retired, and whoever walks is pinned for `'g`.
-            let slot = unsafe { node.slot(index) };
-            Place { slot, base: base + ((index as u64) << bits), bits }
+            let (slot, sequence) =
+                unsafe { (node.slot(index), node.is_leaf().then(|| &node.leaf_slot(index as u64).sequence)) };
+            Place { slot, sequence, base: base + ((index as u64) << bits), bits }
         })
         .filter(move |place| place.meets(&range))
 }
@@ -80,7 +94,7 @@ impl<'g> LockedRange<'g> {
         // What is locked so far is `range.start..from`.
         let mut from = range.start;
         loop {
-            let walk = Walk { array, guard, extent, core: guard.core().index(), wait };
+            let walk = Walk { array, guard, extent, first: range.start, core: guard.core().index(), wait };
             match walk.lock_from_root(&(from..range.end)) {
                 Ok(()) => return Ok(LockedRange { array, guard, range, extent }),
                 Err(Stop::Restart(index)) => from = from.max(index),
@@ -91,6 +105,13 @@ impl<'g> LockedRange<'g> {
                 }
             }
         }
+    }
+
+    /// The slot of the first index, which has one of its own, and the rest.
+    pub(crate) fn split_first(mut self) -> (LockedSlot<'g>, LockedRange<'g>) {
+        let slot = LockedSlot::of_locked(self.array, self.guard, self.range.start);
+        self.range.start += 1;
+        (slot, self)
     }
 
     fn core(&self) -> CoreIndex {
@@ -124,43 +145,68 @@ impl<'g> LockedRange<'g> {
         }
     }
 
-    /// Sets the whole range, folds nodes that lie in it, and tells `old` of every value that was there.
+    /// Sets the whole range, folds nodes that lie in it, and tells `old` of every value that was there. For
+    /// [`RadixArray::read`] of indices with values of their own it happens at one moment: readers wait from before the first
+    /// one changes until the last one has.
     ///
     /// # Panics
     /// If the value exceeds `MAX_VALUE`, or if there is one for all the rest of an array.
     pub fn fill(&self, value: Option<u64>, mut old: impl FnMut(Range<u64>, u64)) {
         assert!(value.is_none() || self.extent == Extent::Range, "what no node covers stays empty");
         assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
-        self.fill_below(self.root(), true, value, &mut old);
+        self.visit(self.root(), &mut |place, before| {
+            if let (Some(sequence), Some(_), false) =
+                (place.sequence, before, planted("radix: a range is emptied index by index"))
+            {
+                sequence.begin();
+            }
+        });
+        self.visit(self.root(), &mut |place, before| {
+            if let Some(before) = before {
+                old(place.base..place.end(), before);
+            }
+            let new = Word::new(Content::Uniform(value)).locked_by(self.core());
+            place.slot.store(new.0, Ordering::Release);
+        });
+        self.fold_below(self.root(), true, value);
+        self.visit(self.root(), &mut |place, _| {
+            if let Some(sequence) = place.sequence {
+                sequence.end();
+            }
+        });
+    }
+
+    /// Shows `each` the slots of the range that have no node below them, from left to right, with their values.
+    fn visit(&self, place: Place<'g>, each: &mut impl FnMut(Place<'g>, Option<u64>)) {
+        match Word(place.slot.load(Ordering::Acquire)).content() {
+            // A locked slot lies in the range: `lock` has expanded all others.
+            Content::Uniform(value) => each(place, value),
+            Content::Child(node) => {
+                for below in places(node, place.base, &self.range) {
+                    self.visit(below, each);
+                }
+            }
+            Content::Dead => unreachable!("what we have locked is not folded by others"),
+        }
     }
 
     fn root(&self) -> Place<'g> {
         let content = Word(self.array.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
-        Place { slot: &self.array.root, base: 0, bits }
+        Place { slot: &self.array.root, sequence: None, base: 0, bits }
     }
 
-    fn fill_below(&self, place: Place<'g>, is_root: bool, value: Option<u64>, old: &mut impl FnMut(Range<u64>, u64)) {
-        let word = Word(place.slot.load(Ordering::Acquire));
-        match word.content() {
-            Content::Uniform(before) => {
-                // A locked slot lies in the range: `lock` has expanded all others.
-                if let Some(before) = before {
-                    old(place.base..place.end(), before);
-                }
-                let new = Word::new(Content::Uniform(value)).locked_by(self.core());
-                place.slot.store(new.0, Ordering::Release);
+    /// Folds the nodes below a place that lie in the range, whose slots all have this value.
+    fn fold_below(&self, place: Place<'g>, is_root: bool, value: Option<u64>) {
+        let Content::Child(node) = Word(place.slot.load(Ordering::Acquire)).content() else { return };
+        if !node.is_leaf() {
+            for below in places(node, place.base, &self.range) {
+                self.fold_below(below, false, value);
             }
-            Content::Child(node) => {
-                for below in places(node, place.base, &self.range) {
-                    self.fill_below(below, false, value, old);
-                }
-                // The root's node stays: others may be raising the root at the same time.
-                if !is_root && place.lies_in(&self.range) {
-                    self.fold(place, node, value);
-                }
-            }
-            Content::Dead => unreachable!("what we have locked is not folded by others"),
+        }
+        // The root's node stays: others may be raising the root at the same time.
+        if !is_root && place.lies_in(&self.range) {
+            self.fold(place, node, value);
         }
     }
 
@@ -220,18 +266,22 @@ struct Walk<'g, 'w, W> {
     array: &'g RadixArray,
     guard: &'g Guard<'g>,
     extent: Extent,
+    /// Where the whole range begins.
+    first: u64,
     core: CoreIndex,
     wait: &'w W,
 }
 
 impl<'g, W: Wait> Walk<'g, '_, W> {
     fn lock_from_root(&self, range: &Range<u64>) -> Result<(), Stop> {
-        let to_end = self.extent == Extent::Rest;
+        let to_end = self.extent.is_to_end();
         let mut round = 0;
         loop {
             let word = Word(self.array.root.load(Ordering::Acquire));
             match word.content() {
-                Content::Child(_) if to_end => return self.lock_to_end(range),
+                Content::Child(node) if to_end && (!self.wants_first(range) || range.start >> node.bits() == 0) => {
+                    return self.lock_to_end(range);
+                }
                 Content::Child(node) if range.end <= 1 << node.bits() => {
                     for place in places(node, 0, range) {
                         self.lock_place(place, range)?;
@@ -248,7 +298,10 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                 Content::Child(_) | Content::Uniform(None) if word.holder().is_none() => {
                     let whole = *range == (0..1 << INDEX_BITS);
                     if whole && word.content() == Content::Uniform(None) {
-                        return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
+                        return self.lock_place(
+                            Place { slot: &self.array.root, sequence: None, base: 0, bits: INDEX_BITS },
+                            range,
+                        );
                     }
                     let slot_bits = match word.content() {
                         Content::Child(node) => node.bits(),
@@ -256,12 +309,23 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                     };
                     self.raise_root(word, slot_bits).map_err(|_| Stop::OutOfMemory(range.start))?;
                 }
-                _ => return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range),
+                _ => {
+                    return self.lock_place(
+                        Place { slot: &self.array.root, sequence: None, base: 0, bits: INDEX_BITS },
+                        range,
+                    );
+                }
             }
         }
     }
 
-    /// Locks all indices from the start of a range on: the root against growth, then what its node covers.
+    /// Whether the range begins with an index that gets a slot of its own.
+    fn wants_first(&self, range: &Range<u64>) -> bool {
+        self.extent == Extent::SlotAndRest && range.start == self.first
+    }
+
+    /// Locks all indices from the start of a range on: the root against growth, then what its node covers. In this order:
+    /// of two that lock to the end, from different indices on, one waits here and holds nothing.
     fn lock_to_end(&self, range: &Range<u64>) -> Result<(), Stop> {
         let mut round = 0;
         let node = loop {
@@ -286,8 +350,11 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                 break node;
             }
         };
-        for place in places(node, 0, range) {
-            self.lock_place(place, range)?;
+        let first_end = if self.wants_first(range) { range.start + 1 } else { range.start };
+        for part in [range.start..first_end, first_end..range.end] {
+            for place in places(node, 0, &part) {
+                self.lock_place(place, &part)?;
+            }
         }
         Ok(())
     }

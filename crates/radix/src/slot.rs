@@ -1,5 +1,7 @@
 //! One index: a consistent look without a lock, and a lock that allows changes of what the value stands for.
 
+use core::convert::Infallible;
+
 use epoch::Guard;
 use percpu::{Core, OutOfMemory};
 use sync::atomic::Ordering;
@@ -130,12 +132,9 @@ impl RadixArray {
         wait: &impl Wait,
     ) -> Result<LockedSlot<'g>, OutOfMemory> {
         let range = self.lock(guard, index..index + 1, wait)?;
-        let End::Leaf(slot) = self.find(guard, index) else {
-            unreachable!("a range of one index is locked in a slot of its own");
-        };
         // The slot stays locked; `LockedSlot` unlocks it.
         core::mem::forget(range);
-        Ok(LockedSlot { slot })
+        Ok(LockedSlot::of_locked(self, guard, index))
     }
 }
 
@@ -167,12 +166,20 @@ impl LeafSlot {
     /// Ends the change in whose middle the holder of the lock died, whose place the core has taken.
     pub(crate) fn end_change_taken_over(&self, core: &Core<'_>) {
         if Word(self.word.load(Ordering::Acquire)).holder() == Some(core.index().get()) {
-            self.sequence.end_taken_over();
+            self.sequence.end();
         }
     }
 }
 
-impl LockedSlot<'_> {
+impl<'g> LockedSlot<'g> {
+    /// The slot of an index that the core has locked, and that has one of its own.
+    pub(crate) fn of_locked(array: &RadixArray, guard: &'g Guard<'_>, index: u64) -> LockedSlot<'g> {
+        let End::Leaf(slot) = array.find(guard, index) else {
+            unreachable!("an index that is locked alone has a slot of its own");
+        };
+        LockedSlot { slot }
+    }
+
     /// The value.
     #[inline]
     pub fn value(&self) -> Option<u64> {
@@ -186,12 +193,22 @@ impl LockedSlot<'_> {
     /// If the value exceeds `MAX_VALUE`.
     #[inline]
     pub fn change(&self, change: impl FnOnce() -> Option<u64>) {
+        let Ok(()) = self.try_change(|| Ok::<_, Infallible>(change()));
+    }
+
+    /// [`LockedSlot::change`], unless `change` finds that it must not be. Readers wait from before it is called.
+    ///
+    /// # Panics
+    /// If the value exceeds `MAX_VALUE`.
+    #[inline]
+    pub fn try_change<E>(&self, change: impl FnOnce() -> Result<Option<u64>, E>) -> Result<(), E> {
         self.slot.sequence.change(|| {
-            let value = change();
+            let value = change()?;
             assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
             let word = Word(self.slot.word.load(Ordering::Relaxed));
             self.slot.word.store(word.with(value).0, Ordering::Release);
-        });
+            Ok(())
+        })
     }
 }
 

@@ -128,6 +128,6 @@ impl Slot {
 
     /// Ends the change in whose middle the slot's core died.
     pub(crate) fn repair(&self) {
-        self.sequence.end_taken_over();
+        self.sequence.end();
     }
 }

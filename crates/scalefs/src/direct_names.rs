@@ -8,35 +8,16 @@
 
 use epoch::Guard;
 use hashdir::{Found, InsertError, Key, Killing, NotEmpty, Present, lock_two};
-use percpu::{Core, CoreIndex, CoreLockGuard};
-use sync::WaitReason;
-use sync::atomic::{Ordering, fence};
 
 use crate::context::Credentials;
 use crate::direct::{Direct, Node};
 use crate::errno::Errno;
 use crate::fields::{Attributes, Fields};
 use crate::host::Host;
-use crate::inode::{Kind, Permissions, RANK_MOVE};
+use crate::inode::{Kind, Permissions};
 use crate::instance::Stamp;
-use crate::verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Verbs};
-
-/// What a look at a directory's ancestors found.
-enum Ancestors {
-    /// The directory that moves is not among them.
-    Free,
-    /// It is.
-    Loop,
-    /// One of them is being moved by this core.
-    Moving(Node, CoreIndex),
-}
-
-/// Whether a mark that a directory moves is the call's only one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Marks {
-    First,
-    Second,
-}
+use crate::moves::Marks;
+use crate::verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Standing, Verbs};
 
 impl<'c, H: Host> Direct<'c, H> {
     /// Turns what prevents an insertion into a refusal, after waiting for a removal that is under way. No lock is held.
@@ -62,82 +43,6 @@ impl<'c, H: Host> Direct<'c, H> {
             NotEmpty::HasNames => Refusal::NotEmpty,
             NotEmpty::Dead => Refusal::Changed,
         })
-    }
-
-    /// Walks from a directory to the root and looks for `sought`.
-    fn climb(&self, sought: Node, from: Node) -> Ancestors {
-        let (mut current, root) = (from, self.fs.root_node());
-        loop {
-            if current == sought {
-                return Ancestors::Loop;
-            }
-            if current == root {
-                return Ancestors::Free;
-            }
-            let place = &current.directory().place;
-            // The mark before the parent: who marks later sees our own mark on its way up.
-            let holder = place.moving.holder().filter(|holder| *holder != self.core().index());
-            if let Some(holder) = holder.filter(|_| !sync::mutant::planted("scalefs: moves do not see each other")) {
-                return Ancestors::Moving(current, holder);
-            }
-            if !sync::mutant::planted("scalefs: a mark that is gone does not bring the parent") {
-                // Pairs with the release of a mark that was taken back: the parent is then seen as that move left it.
-                fence(Ordering::Acquire);
-            }
-            current = Node::from_bits(place.parent.load(Ordering::Acquire));
-        }
-    }
-
-    /// Marks a directory as moving to another parent and makes sure that it is not above that parent.
-    ///
-    /// No lock is shared by all moves. Each marks what it moves, then reads the ancestors of its target, marks included:
-    /// of moves that together would close a loop, the one that marks last finds another one's mark. Who finds the mark
-    /// of a core with a lower number takes its own back before it waits, so that no two wait for each other.
-    ///
-    /// With another mark held (`Marks::Second`) nobody is waited for: the call drops both and starts again.
-    fn begin_move<'d>(
-        &self,
-        moved: Node,
-        target: Node,
-        guard: &'d Guard<'d>,
-        marks: Marks,
-    ) -> Result<CoreLockGuard<'d>, Refusal> {
-        let core: &'d Core<'d> = guard.core();
-        loop {
-            let place = &moved.directory().place;
-            let Some(mark) = place.moving.try_lock(core, RANK_MOVE) else {
-                if marks == Marks::First {
-                    self.wait_while_moving(moved);
-                }
-                return Err(Refusal::Changed);
-            };
-            // Orders our mark before the looks at others' marks, for each two moves.
-            fence(Ordering::SeqCst);
-            loop {
-                match self.climb(moved, target) {
-                    Ancestors::Free => return Ok(mark),
-                    Ancestors::Loop => return Err(Refusal::Changed),
-                    Ancestors::Moving(..) if marks == Marks::Second => return Err(Refusal::Changed),
-                    Ancestors::Moving(node, holder) if holder < core.index() => {
-                        drop(mark);
-                        self.wait_while_moving(node);
-                        break;
-                    }
-                    Ancestors::Moving(node, _) => self.wait_while_moving(node),
-                }
-            }
-        }
-    }
-
-    fn wait_while_moving(&self, directory: Node) {
-        let mut round = 0;
-        while let Some(holder) = directory.directory().place.moving.holder() {
-            if holder == self.core().index() {
-                return;
-            }
-            sync::Wait::wait(self.host, WaitReason::Lock { holder: holder.get() as u16 }, round);
-            round = round.saturating_add(1);
-        }
     }
 }
 
@@ -362,6 +267,10 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
             }
             let operation = self.fs.decisions().begin_firm(core);
             self.fs.working_under(core, operation.tag());
+            let place = is_move.then(|| &expected.directory().place);
+            if let Some(place) = place {
+                place.announce(target_directory, operation.tag());
+            }
             let put = match &target {
                 Some(old) => Ok(pair.second().prepare_replace(old, source.value(), operation.tag())),
                 None => pair.second().prepare_insert(target_key, source.value(), operation.tag()),
@@ -369,6 +278,9 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
             match put {
                 Err(error) => {
                     operation.abort();
+                    if let Some(place) = place {
+                        place.withdraw();
+                    }
                     Err(error)
                 }
                 Ok(put) => {
@@ -386,7 +298,7 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
                     put.finish(happened);
                     gone.finish(happened);
                     if is_move {
-                        self.fs.set_parent(core, expected, target_directory);
+                        self.fs.end_move(core, expected, target_directory);
                     }
                     if let Some(closed) = closed {
                         closed.finish();
@@ -441,16 +353,21 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         }
         let operation = self.fs.decisions().begin_firm(core);
         self.fs.working_under(core, operation.tag());
+        for (node, to) in [(first, second_directory), (second, first_directory)] {
+            if moves(node) {
+                node.directory().place.announce(to, operation.tag());
+            }
+        }
         let there = pair.first().prepare_replace(&first_entry, second.to_bits(), operation.tag());
         let here = pair.second().prepare_replace(&second_entry, first.to_bits(), operation.tag());
         let happened = operation.commit().is_ok();
         there.finish(happened);
         here.finish(happened);
         if moves(first) {
-            self.fs.set_parent(core, first, second_directory);
+            self.fs.end_move(core, first, second_directory);
         }
         if moves(second) {
-            self.fs.set_parent(core, second, first_directory);
+            self.fs.end_move(core, second, first_directory);
         }
         drop(pair);
         self.mark_all([(first_directory, Stamp::Data), (second_directory, Stamp::Data)]);
@@ -463,8 +380,14 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         node.kind()
     }
 
-    fn parent(&self, directory: Node) -> Node {
-        Node::from_bits(directory.directory().place.parent.load(Ordering::Acquire))
+    fn standing(&self, directory: Node) -> Standing<Node> {
+        directory.directory().place.standing(self.fs.decisions())
+    }
+
+    fn is_removed(&self, directory: Node) -> bool {
+        let names = self.names(directory);
+        names.wait_for_kill(self.host);
+        names.is_dead()
     }
 
     fn link_target(&self, symlink: Node) -> &[u8] {

@@ -39,6 +39,8 @@ use pages::{PAGE_BYTES, PageNumber};
 use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
 use radix::RadixArray;
 use sync::Wait;
+use sync::atomic::{Ordering, fence};
+use sync::mutant::planted;
 
 use crate::inode::Inode;
 use crate::instance::ScaleFs;
@@ -242,7 +244,9 @@ impl File {
             if floor.is_none() && !self.pages.any_from(guard, index + 1) {
                 return 0;
             }
-            if self.pages.get(guard, index).is_none() && floor.is_none_or(|floor| self.size.still_has(&floor)) {
+            // Not while somebody changes it: who appends here has come before what we saw behind it.
+            let is_hole = self.pages.read(guard, index, wait, |value| value.is_none());
+            if is_hole && floor.is_none_or(|floor| self.size.still_has(&floor)) {
                 bytes.fill(0);
                 return bytes.len();
             }
@@ -328,17 +332,26 @@ impl File {
             if !may_extend && !is_below_end(value) {
                 continue;
             }
-            // Whoever moves the end from here, or over it, needs this slot; who writes further behind comes after us.
-            if expected == Expected::EndHere && fs.sizes().try_read(&self.size) != Some([index * PAGE + start as u64]) {
-                return Err(NotWritten::EndMoved);
-            }
             let old = value.map_or(Entry { page: None, may_end: true }, Entry::decode);
             // The lock keeps cuts off, so a floor stays.
             let floor = self.size.floor().map_or(0, |floor| floor.words[0]);
             let is_below = is_below_end(value) || floor >= (index + 1) * PAGE;
             let page = old.page.map_or_else(|| fs.pages().allocate(core), Ok)?;
             let address = fs.pages().address(page).as_ptr();
-            slot.change(|| {
+            let has_moved = || fs.sizes().try_read(&self.size) != Some([index * PAGE + start as u64]);
+            let looks_early = planted("scalefs: an append looks at the end before its change");
+            if looks_early && expected == Expected::EndHere && has_moved() {
+                return Err(NotWritten::EndMoved);
+            }
+            let written = slot.try_change(|| {
+                if !looks_early && expected == Expected::EndHere {
+                    // With the change begun, so that whoever sees what others do to the end after our look at it waits for
+                    // what we write here: they come after us.
+                    fence(Ordering::SeqCst);
+                    if has_moved() {
+                        return Err(NotWritten::EndMoved);
+                    }
+                }
                 // SAFETY: the page is ours to write while we hold the lock; readers notice.
                 unsafe {
                     if old.page.is_none() {
@@ -352,9 +365,13 @@ impl File {
                     // SAFETY: the file is not freed before all cores have maintained.
                     unsafe { fs.sizes().raise_prepared(core, &self.size, [end]) };
                 }
-                Some(Entry { page: Some(page), may_end: !is_below && in_page < PAGE_BYTES }.encode())
+                Ok(Some(Entry { page: Some(page), may_end: !is_below && in_page < PAGE_BYTES }.encode()))
             });
-            return Ok(());
+            if written.is_err() && old.page.is_none() {
+                // SAFETY: allocated just now; the slot does not name it.
+                unsafe { fs.pages().free(core, page) };
+            }
+            return written;
         }
     }
 
@@ -397,11 +414,18 @@ impl File {
     /// Cuts the file off; false if it has become shorter meanwhile.
     fn cut<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
         let Access { fs, guard, wait } = access;
-        let last = match size {
-            0 => None,
-            _ => Some(self.pages.lock_slot(guard, (size - 1) / PAGE, wait)?),
+        let (last, rest) = match size {
+            0 => (None, self.pages.lock_from(guard, 0, wait)?),
+            _ => {
+                let last = (size - 1) / PAGE;
+                let (last, rest) = if planted("scalefs: a cut locks its last page first") {
+                    (self.pages.lock_slot(guard, last, wait)?, self.pages.lock_from(guard, last + 1, wait)?)
+                } else {
+                    self.pages.lock_slot_and_rest(guard, last, wait)?
+                };
+                (Some(last), rest)
+            }
         };
-        let rest = self.pages.lock_from(guard, size.div_ceil(PAGE), wait)?;
         // Under the locks: whoever wrote behind the cut before has raised in the generation that ends here, and whoever
         // comes after us raises in the next.
         let (reset, [before]) = fs.sizes().reset(guard.core(), &self.size, wait);
@@ -409,26 +433,33 @@ impl File {
             reset.finish([before]);
             return Ok(false);
         }
-        rest.fill(None, |_, value| {
-            if let Some(page) = Entry::decode(value).page {
-                // SAFETY: the page was in this slot only; readers that have found it are pinned.
-                unsafe { fs.pages().retire(guard, page) };
-            }
-        });
-        if let Some(last) = last {
-            last.change(|| {
-                let page = last.value().and_then(|value| Entry::decode(value).page);
-                let end = ((size - 1) % PAGE + 1) as usize;
-                if let Some(page) = page {
-                    // SAFETY: the page is ours to write while we hold the lock; readers notice.
-                    unsafe {
-                        let address = fs.pages().address(page).as_ptr();
-                        shared_bytes::clear(address.add(end), PAGE_BYTES - end);
-                    }
+        let empty_rest = || {
+            rest.fill(None, |_, value| {
+                if let Some(page) = Entry::decode(value).page {
+                    // SAFETY: the page was in this slot only; readers that have found it are pinned.
+                    unsafe { fs.pages().retire(guard, page) };
                 }
-                Some(Entry { page, may_end: end < PAGE_BYTES }.encode())
             });
-        }
+        };
+        let Some(last) = last else {
+            empty_rest();
+            reset.finish([size]);
+            return Ok(true);
+        };
+        // All in one change, so that nobody finds one page as before and another one cut.
+        last.change(|| {
+            empty_rest();
+            let page = last.value().and_then(|value| Entry::decode(value).page);
+            let end = ((size - 1) % PAGE + 1) as usize;
+            if let Some(page) = page {
+                // SAFETY: the page is ours to write while we hold the lock; readers notice.
+                unsafe {
+                    let address = fs.pages().address(page).as_ptr();
+                    shared_bytes::clear(address.add(end), PAGE_BYTES - end);
+                }
+            }
+            Some(Entry { page, may_end: end < PAGE_BYTES }.encode())
+        });
         reset.finish([size]);
         Ok(true)
     }

@@ -16,17 +16,17 @@ use core::ptr::NonNull;
 
 use hashdir::HashDir;
 use maxima::Maximum;
-use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
+use percpu::{CacheLine, Core, ObjectKind, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
+
+use crate::moves::Place;
 
 /// Kind of the count of names, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_LINKS: CountedKind = CountedKind(1);
 /// Kind of the count of references.
 pub(crate) const KIND_REFERENCES: CountedKind = CountedKind(2);
-/// Rank of the locks that directories on their way to another parent hold: before all others.
-pub(crate) const RANK_MOVE: LockRank = LockRank(5);
 
 /// The number of an inode: the core that made it and how many it had made; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -267,15 +267,6 @@ pub(crate) const DIRECTORY: ObjectKind = object_kind!(8, Directory as "directory
     "parent" = place.0.parent,
     "mark of a move" = place.0.moving,
 });
-
-/// Where a directory stands in the tree.
-pub(crate) struct Place {
-    /// Atomic: bits of the node of the directory in which this one has its name, or had its last; the root's is its own.
-    /// The directory holds a reference to it. Changed under `moving`.
-    pub(crate) parent: AtomicU64,
-    /// Held while the directory gets another parent.
-    pub(crate) moving: CoreLock,
-}
 
 /// A symbolic link: an inode with a target, whose bytes follow.
 #[repr(C)]

@@ -10,7 +10,7 @@ use epoch::Epochs;
 use hashdir::{ENTRY_CLASS, HashDir};
 use maxima::{Maxima, MaximaConfig};
 use pages::{PAGE_BYTES, PagePool};
-use percpu::{CacheLine, Core, CoreLock, OutOfMemory, PerCore, SizeClass};
+use percpu::{CacheLine, Core, OutOfMemory, PerCore, SizeClass};
 use refcache::{RefCache, RefCacheConfig};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
@@ -22,8 +22,9 @@ use crate::direct::{Direct, Node};
 use crate::file::{FILE, File};
 use crate::host::Host;
 use crate::inode::{
-    DIRECTORY, Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Place, Symlink, stamp_of,
+    DIRECTORY, Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Symlink, stamp_of,
 };
+use crate::moves::Place;
 use crate::pipe::{PIPE, Pipe};
 use crate::verbs::{NewObject, Space};
 
@@ -137,7 +138,7 @@ impl ScaleFs {
         // SAFETY: the directory is used with this arena and this instance's epochs only.
         let names = unsafe { HashDir::new(core, decisions, config.root_bucket_count) }?;
         let permissions = Permissions { mode: 0o755, user: 0, group: 0 };
-        let place = CacheLine(Place { parent: AtomicU64::new(0), moving: CoreLock::new() });
+        let place = CacheLine(Place::under(0));
         let inode = Inode::new(ROOT_NUMBER, Kind::Directory, permissions, 0);
         let root = arena.place(Directory { inode, names, place })?;
         let root = NonNull::from(root);
@@ -278,7 +279,7 @@ impl ScaleFs {
                     // SAFETY: allocated just now.
                     unsafe { core.free(address.cast(), DIRECTORY_CLASS) };
                 })?;
-                let place = CacheLine(Place { parent: AtomicU64::new(parent.to_bits()), moving: CoreLock::new() });
+                let place = CacheLine(Place::under(parent.to_bits()));
                 // SAFETY: fresh memory of the right class; the caller has found the parent in this call.
                 unsafe {
                     address.write(Directory { inode, names, place });
@@ -492,24 +493,14 @@ impl ScaleFs {
                     // `rename` and `exchange` note both parents, then what goes from the first to the second and back.
                     let new = Node::from_bits(nodes[if place == 2 { 1 } else { 0 }]);
                     if happened && position.parent.load(Ordering::Acquire) != new.to_bits() {
-                        self.set_parent(heir, node, new);
+                        self.end_move(heir, node, new);
                     }
+                    position.withdraw();
                     position.moving.release_taken_over(heir);
                 }
             }
         }
         self.working_ended(heir);
-    }
-
-    /// A directory's new parent, with the move decided and `moving` held: in this order, so that a death in between
-    /// leaves a reference too many rather than one too few.
-    pub(crate) fn set_parent(&self, core: &Core<'_>, moved: Node, parent: Node) {
-        // SAFETY: the caller has found the parent in this call; the directory holds a reference to its old one.
-        unsafe {
-            self.counts().change(core, &parent.inode().references, 1);
-            let old = Node::from_bits(moved.directory().place.parent.swap(parent.to_bits(), Ordering::AcqRel));
-            self.counts().change(core, &old.inode().references, -1);
-        }
     }
 
     pub(crate) fn space(&self) -> Space {

@@ -10,7 +10,7 @@
 //! mkdir rmdir readdir chdir ... directories.rs │ rules, errno, order of checks, paths (walk.rs); safe code
 //! stat access chmod chown ...   attributes.rs  ┘
 //!        │ Verbs                               verbs.rs
-//! Direct                                       direct.rs, direct_names.rs   hashdir + refcache + commit, pinned by epoch
+//! Direct                                       direct.rs, direct_names.rs, moves.rs   hashdir + refcache + commit, pinned by epoch
 //!        │
 //! Inode │ HashDir │ Counted                    inode.rs, in the caller's arena
 //! ```
@@ -41,6 +41,7 @@ mod file;
 mod host;
 mod inode;
 mod instance;
+mod moves;
 pub mod names;
 mod owned;
 pub mod parts;
@@ -64,5 +65,5 @@ pub use names::OpenFlags;
 pub use owned::{OwnedConfig, OwnedError, OwnedScaleFs};
 pub use pipe::PipeEnd;
 pub use process::{DESCRIPTOR_LIMIT, NumberChoice, OnExec, Process};
-pub use verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Verbs};
+pub use verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Standing, Verbs};
 pub use walk::{Follow, MAX_PATH_BYTES, Start};

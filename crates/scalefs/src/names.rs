@@ -1,8 +1,8 @@
 //! The calls on names of files, with Linux's semantics: open, link, symlink, readlink, unlink, rename.
 //!
 //! **Check before lock.** Every call first looks without writing. If that shows that the call fails or has nothing to
-//! do, it returns; where two names were looked at, the first is looked at again, so that there was a moment at which
-//! both answers were true. Otherwise a verb makes the change and checks again under its locks; if something has changed
+//! do, it returns; where two names were looked at, or a name and what is in it, what was looked at first is looked at
+//! again, so that there was a moment at which all answers were true. Otherwise a verb makes the change and checks again under its locks; if something has changed
 //! meanwhile ([`Refusal::Changed`], [`Refusal::Exists`]), the call starts again.
 //!
 //! **Death of a process** in the middle of a call leaves either all of the call or nothing, once its core is repaired:
@@ -12,10 +12,14 @@
 
 use core::ops::BitOr;
 
+use hashdir::Key;
+use sync::mutant::planted;
+
 use crate::attributes::clear_set_ids;
 use crate::errno::Errno;
+use crate::fields::Fields;
 use crate::inode::{Kind, Permissions};
-use crate::verbs::{Existence, NewObject, Refusal, Verbs};
+use crate::verbs::{Existence, NewObject, Refusal, Standing, Verbs};
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_path, check_permission, resolve};
 
 /// How `open` treats names that exist or do not, and what the file is opened for.
@@ -242,13 +246,13 @@ pub fn close<V: Verbs>(verbs: &V, node: V::Node) {
 pub fn link<V: Verbs>(
     verbs: &V,
     (old_start, old): (Start<V::Node>, &[u8]),
-    (new_start, new): (Start<V::Node>, &[u8]),
+    new: (Start<V::Node>, &[u8]),
     follow: Follow,
 ) -> Result<(), Errno> {
     loop {
         let mut from = Walk::new(verbs);
         from.go_to_last(old_start, old)?;
-        let from_key = loop {
+        let key = loop {
             let Last::Name(name) = from.last else { break None };
             let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
             if follow == Follow::Nothing && !from.has_slash {
@@ -263,37 +267,50 @@ pub fn link<V: Verbs>(
                 _ => break Some(key),
             }
         };
+        let Some(key) = key else {
+            // A directory: there is nothing that could go meanwhile.
+            return Err(new_link(verbs, new).err().unwrap_or(Errno::EPERM));
+        };
         // Only whether the old name exists: its object is not read unless it is needed.
-        let present = match &from_key {
-            Some(key) => Some(verbs.present(from.directory, key).ok_or(Errno::ENOENT)?),
-            None => None,
-        };
-        let mut to = Walk::new(verbs);
-        to.go_to_last(new_start, new)?;
-        let Last::Name(name) = to.last else { return Err(Errno::EEXIST) };
-        let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
-        if verbs.existence(to.directory, &key) != Existence::Absent {
-            if present.is_none_or(|present| verbs.still_present(&present)) {
-                return Err(Errno::EEXIST);
+        let present = verbs.present(from.directory, &key).ok_or(Errno::ENOENT)?;
+        let ended = new_link(verbs, new).and_then(|(to, to_key)| {
+            let Some(source) = verbs.look_up(from.directory, &key) else { return Ok(Err(Refusal::Changed)) };
+            match verbs.kind(verbs.node(&source)) {
+                Kind::Directory if verbs.is_removed(to) => Err(Errno::ENOENT),
+                Kind::Directory => Err(Errno::EPERM),
+                Kind::Symlink if follow == Follow::Symlinks => Ok(Err(Refusal::Changed)),
+                _ if from.has_slash => Ok(Err(Refusal::Changed)),
+                _ => Ok(verbs.add_link(to, &to_key, &source)),
             }
-            continue;
-        }
-        if to.has_slash {
-            return Err(Errno::ENOENT);
-        }
-        check_permission(verbs, to.directory, Need::CHANGE_NAMES)?;
-        let Some(from_key) = from_key else { return Err(Errno::EPERM) };
-        let Some(source) = verbs.look_up(from.directory, &from_key) else {
-            continue;
-        };
-        if verbs.kind(verbs.node(&source)) == Kind::Directory {
-            return Err(Errno::EPERM);
-        }
-        match verbs.add_link(to.directory, &key, &source) {
-            Ok(()) => return Ok(()),
-            Err(refusal) => start_again(refusal)?,
+        });
+        match ended {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(refusal)) => start_again(refusal)?,
+            Err(errno) if verbs.still_present(&present) || planted("scalefs: link forgets its old name") => {
+                return Err(errno);
+            }
+            Err(_) => {}
         }
     }
+}
+
+/// The directory and the key of what is to be another name: it does not exist, and the caller may make it.
+fn new_link<'v, V: Verbs>(
+    verbs: &'v V,
+    (start, path): (Start<V::Node>, &'v [u8]),
+) -> Result<(V::Node, Key<'v>), Errno> {
+    let mut walk = Walk::new(verbs);
+    walk.go_to_last(start, path)?;
+    let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
+    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+    if verbs.existence(walk.directory, &key) != Existence::Absent {
+        return Err(Errno::EEXIST);
+    }
+    if walk.has_slash {
+        return Err(Errno::ENOENT);
+    }
+    check_permission(verbs, walk.directory, Need::CHANGE_NAMES)?;
+    Ok((walk.directory, key))
 }
 
 /// Makes an object whose name must not exist: what `mkdir` and `symlink` have in common.
@@ -396,78 +413,141 @@ pub fn rename<V: Verbs>(
         let source = verbs.look_up(from.directory, &old_key).ok_or(Errno::ENOENT)?;
         let new_key = verbs.key(new_name).ok_or(Errno::ENAMETOOLONG)?;
         let moved = verbs.node(&source);
-        let is_directory = verbs.kind(moved) == Kind::Directory;
-        if mode == RenameMode::NoReplace && verbs.existence(to.directory, &new_key) != Existence::Absent {
-            if verbs.still_same(&source) {
-                return Err(Errno::EEXIST);
-            }
-            continue;
-        }
-        let target = verbs.look_up(to.directory, &new_key);
-        let replaced = target.map(|found| verbs.node(&found));
-        if mode == RenameMode::Exchange {
-            match replaced {
-                None => return Err(Errno::ENOENT),
-                Some(other) if to.has_slash && verbs.kind(other) != Kind::Directory => return Err(Errno::ENOTDIR),
-                Some(_) => {}
+        let mut plan = plan_renaming(verbs, (&from, moved), (&to, &new_key), mode);
+        if plan.is_err() && from.directory != to.directory {
+            // Ancestors were looked at one by one: once more, with a look at all of them before and after.
+            let ancestors = || [from.directory, to.directory].map(|directory| trace_of_ancestors(verbs, directory));
+            let before = ancestors();
+            plan = plan_renaming(verbs, (&from, moved), (&to, &new_key), mode);
+            if ancestors() != before {
+                continue;
             }
         }
-        if !is_directory && (from.has_slash || to.has_slash && mode != RenameMode::Exchange) {
-            return Err(Errno::ENOTDIR);
-        }
-        if from.directory != to.directory {
-            if is_directory && is_above(verbs, moved, to.directory) {
-                return Err(Errno::EINVAL);
+        let target = match plan {
+            Ok(Plan::Move { target }) => target,
+            _ if !verbs.still_same(&source) && !planted("scalefs: rename forgets its old name") => {
+                continue;
             }
-            if replaced.is_some_and(|other| is_above(verbs, other, from.directory)) {
-                return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
-            }
-        }
-        if replaced == Some(moved) {
-            // Two names of one file, if the first still was one when the second was looked up.
-            if verbs.still_same(&source) {
-                return Ok(());
-            }
-            continue;
-        }
-        check_removal(verbs, from.directory, moved, is_directory)?;
-        match replaced {
-            None => check_permission(verbs, to.directory, Need::CHANGE_NAMES)?,
-            Some(other) if mode == RenameMode::Exchange => {
-                check_removal(verbs, to.directory, other, verbs.kind(other) == Kind::Directory)?;
-            }
-            Some(other) => check_removal(verbs, to.directory, other, is_directory)?,
-        }
-        if from.directory != to.directory {
-            // A directory's `..` changes with its parent.
-            let moves_back = |other: &V::Node| mode == RenameMode::Exchange && verbs.kind(*other) == Kind::Directory;
-            for node in [Some(moved).filter(|_| is_directory), replaced.filter(moves_back)].into_iter().flatten() {
-                check_permission(verbs, node, Need::WRITE)?;
-            }
-        }
-        let outcome = match (mode, replaced) {
+            Ok(Plan::Nothing) => return Ok(()),
+            Err(errno) => return Err(errno),
+        };
+        let outcome = match (mode, target.map(|found| verbs.node(&found))) {
             (RenameMode::Exchange, Some(other)) => {
                 verbs.exchange((from.directory, &old_key, moved), (to.directory, &new_key, other))
             }
-            _ => verbs.rename((from.directory, &old_key, moved), (to.directory, &new_key, replaced)),
+            (_, replaced) => verbs.rename((from.directory, &old_key, moved), (to.directory, &new_key, replaced)),
         };
+        let is_same = || verbs.still_same(&source) && target.is_some_and(|found| verbs.still_same(&found));
         match outcome {
             Ok(()) => return Ok(()),
+            Err(Refusal::NotEmpty) if !is_same() => {}
             Err(refusal) => start_again(refusal)?,
         }
     }
 }
 
+/// What a renaming is to do, from what was seen of its names.
+enum Plan<F> {
+    /// Both are names of one file.
+    Nothing,
+    /// Move the old name to the new one, or exchange them.
+    Move { target: Option<F> },
+}
+
+/// Looks at the new name and checks all that can be checked beforehand. Directories above are looked at one by one;
+/// all else is as it was when the new name was looked at, if the old one has led to `moved` from then till now.
+fn plan_renaming<'v, V: Verbs>(
+    verbs: &'v V,
+    (from, moved): (&Walk<'v, V>, V::Node),
+    (to, key): (&Walk<'v, V>, &Key<'_>),
+    mode: RenameMode,
+) -> Result<Plan<V::Found<'v>>, Errno> {
+    let target = match mode {
+        RenameMode::NoReplace if verbs.existence(to.directory, key) != Existence::Absent => return Err(Errno::EEXIST),
+        RenameMode::NoReplace if !planted("scalefs: what must not be there is replaced") => None,
+        _ => verbs.look_up(to.directory, key),
+    };
+    let replaced = target.map(|found| verbs.node(&found));
+    let is_one_file = replaced == Some(moved);
+    let checked = check_kinds_and_places(verbs, (from, moved), (to, replaced), mode)
+        .and_then(|()| if is_one_file { Ok(()) } else { check_rights(verbs, (from, moved), (to, replaced), mode) });
+    match checked {
+        Err(_) if replaced.is_none() && verbs.is_removed(to.directory) => Err(Errno::ENOENT),
+        Err(errno) => Err(errno),
+        Ok(()) if is_one_file => Ok(Plan::Nothing),
+        Ok(()) => Ok(Plan::Move { target }),
+    }
+}
+
+fn check_kinds_and_places<V: Verbs>(
+    verbs: &V,
+    (from, moved): (&Walk<'_, V>, V::Node),
+    (to, replaced): (&Walk<'_, V>, Option<V::Node>),
+    mode: RenameMode,
+) -> Result<(), Errno> {
+    let is_directory = verbs.kind(moved) == Kind::Directory;
+    if mode == RenameMode::Exchange {
+        let other = replaced.ok_or(Errno::ENOENT)?;
+        if to.has_slash && verbs.kind(other) != Kind::Directory {
+            return Err(Errno::ENOTDIR);
+        }
+    }
+    if !is_directory && (from.has_slash || to.has_slash && mode != RenameMode::Exchange) {
+        return Err(Errno::ENOTDIR);
+    }
+    if from.directory != to.directory {
+        if is_directory && is_above(verbs, moved, to.directory) {
+            return Err(Errno::EINVAL);
+        }
+        if replaced.is_some_and(|other| is_above(verbs, other, from.directory)) {
+            return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+        }
+    }
+    Ok(())
+}
+
+fn check_rights<V: Verbs>(
+    verbs: &V,
+    (from, moved): (&Walk<'_, V>, V::Node),
+    (to, replaced): (&Walk<'_, V>, Option<V::Node>),
+    mode: RenameMode,
+) -> Result<(), Errno> {
+    let is_directory = |node| verbs.kind(node) == Kind::Directory;
+    check_removal(verbs, from.directory, moved, is_directory(moved))?;
+    let exchanged = replaced.filter(|_| mode == RenameMode::Exchange);
+    match (replaced, exchanged) {
+        (None, _) => check_permission(verbs, to.directory, Need::CHANGE_NAMES)?,
+        (_, Some(other)) => check_removal(verbs, to.directory, other, is_directory(other))?,
+        (Some(other), None) => check_removal(verbs, to.directory, other, is_directory(moved))?,
+    }
+    if from.directory != to.directory {
+        // A directory's `..` changes with its parent.
+        for node in [Some(moved), exchanged].into_iter().flatten().filter(|node| is_directory(*node)) {
+            check_permission(verbs, node, Need::WRITE)?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether a node is a directory or one of its ancestors.
 fn is_above<V: Verbs>(verbs: &V, node: V::Node, directory: V::Node) -> bool {
     let (mut current, root) = (directory, verbs.root());
-    loop {
-        if current == node {
-            return true;
-        }
-        if current == root {
-            return false;
-        }
+    while current != node && current != root {
         current = verbs.parent(current);
     }
+    current == node
+}
+
+/// A number that two looks at the same ancestors give alike if none of them moved in between, and else (but for a chance
+/// of one in 2^64) different ones.
+fn trace_of_ancestors<V: Verbs>(verbs: &V, directory: V::Node) -> u64 {
+    let (mut current, root, mut trace) = (directory, verbs.root(), 0_u64);
+    while current != root {
+        let Standing { parent, moves } = verbs.standing(current);
+        for word in [verbs.attributes(current, Fields::IDENTITY).number.0, moves] {
+            trace = (trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
+        current = parent;
+    }
+    trace
 }

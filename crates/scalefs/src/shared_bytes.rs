@@ -13,6 +13,9 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const FEW_WORDS: usize = 32;
 
+#[cfg(shuttle)]
+const PIECE_BYTES: usize = 256;
+
 /// Copies from shared memory.
 ///
 /// # Safety
@@ -103,6 +106,22 @@ pub(crate) unsafe fn clear(target: *mut u8, length: usize) {
 
 #[inline]
 unsafe fn copy(target: *mut u8, source: *const u8, length: usize) {
+    #[cfg(not(shuttle))]
+    // SAFETY: the callers' promise.
+    unsafe {
+        copy_piece(target, source, length);
+    }
+    #[cfg(shuttle)]
+    for start in (0..length).step_by(PIECE_BYTES) {
+        // Other threads may run between the pieces.
+        sync::atomic::fence(sync::atomic::Ordering::Relaxed);
+        // SAFETY: the callers' promise.
+        unsafe { copy_piece(target.add(start), source.add(start), PIECE_BYTES.min(length - start)) };
+    }
+}
+
+#[inline]
+unsafe fn copy_piece(target: *mut u8, source: *const u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the callers' promise; the direction flag is clear by the calling convention.
     unsafe {

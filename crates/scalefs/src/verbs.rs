@@ -63,6 +63,15 @@ pub struct Item<'n, N> {
     pub next_cookie: u64,
 }
 
+/// Where a directory stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing<N> {
+    /// The directory in which it has its name, or had its last; the root is its own.
+    pub parent: N,
+    /// How often it has come to another parent.
+    pub moves: u64,
+}
+
 /// Free and used space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
@@ -175,8 +184,16 @@ pub trait Verbs {
     /// What it is.
     fn kind(&self, node: Self::Node) -> Kind;
 
+    /// Where a directory stands.
+    fn standing(&self, directory: Self::Node) -> Standing<Self::Node>;
+
     /// The directory in which a directory has its name, or had its last; the root is its own.
-    fn parent(&self, directory: Self::Node) -> Self::Node;
+    fn parent(&self, directory: Self::Node) -> Self::Node {
+        self.standing(directory).parent
+    }
+
+    /// Whether a directory was removed: it has no names, and takes none.
+    fn is_removed(&self, directory: Self::Node) -> bool;
 
     /// What a symbolic link leads to.
     fn link_target(&self, symlink: Self::Node) -> &[u8];

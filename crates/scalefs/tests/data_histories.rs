@@ -19,10 +19,11 @@
 
 mod instance;
 mod linearise;
+mod threads;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
 
 use instance::with_instance;
 use linearise::{Event, State, is_linearisable};
@@ -33,6 +34,7 @@ use proptest::test_runner::TestRunner;
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::{DataVerbs, Errno, Fields, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, names};
 use sync::Spin;
+use threads::Barrier;
 
 const UNIT: usize = 1024;
 const UNITS_PER_PAGE: usize = PAGE_BYTES / UNIT;
@@ -514,47 +516,98 @@ fn concurrent_calls_on_data_have_an_order() {
         let (thread_count, append) = (2 + round % 3, round % 2 == 1);
         let calls = proptest::collection::vec(any_call(append), 12 / thread_count);
         let plan = proptest::collection::vec(calls, thread_count).new_tree(&mut runner).unwrap().current();
-        with_instance(256, |instance| {
-            let fs = instance.fs;
-            let core = instance.core(3);
-            let process = &instance.process(&core);
-            let start = prepare(&fs.enter(&core, process, &Spin), append);
-            drop(core);
-            let (clock, barrier) = (AtomicU64::new(1), Barrier::new(thread_count));
-            let events = Mutex::new(vec![Vec::new(); thread_count]);
-            let told = Mutex::new(Vec::new());
-            std::thread::scope(|scope| {
-                for (number, calls) in plan.iter().enumerate() {
-                    let (clock, barrier, events, told) = (&clock, &barrier, &events, &told);
-                    scope.spawn(move || {
-                        let core = instance.core(number);
-                        let mut mine = Vec::new();
-                        barrier.wait();
-                        for call in calls {
-                            let began = clock.fetch_add(1, Ordering::SeqCst);
-                            let outcome = make(&fs.enter(&core, process, &Spin), call);
-                            let ended = clock.fetch_add(1, Ordering::SeqCst);
-                            mine.push((call, outcome, began, ended));
-                            fs.maintain(&core, &Spin);
-                        }
-                        for (call, outcome, began, ended) in mine {
-                            let line = format!("{began:3} to {ended:3} thread {number} {call:?} = {outcome:?}");
-                            told.lock().unwrap().push(line);
-                            events.lock().unwrap()[number].push(Event { steps: steps(call, &outcome), began, ended });
-                        }
-                    });
-                }
-            });
-            let (events, mut told) = (events.into_inner().unwrap(), told.into_inner().unwrap());
-            told.sort();
-            assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{}", told.join("\n"));
-            let core = instance.core(3);
-            let verbs = fs.enter(&core, process, &Spin);
-            for name in 0..NAMES.len() {
-                let _ = make(&verbs, &Call::Unlink(name));
-            }
-            drop(verbs);
-            process.exit(fs, &core, &Spin);
-        });
+        threads::run(round as u64, move || explain(round, &plan, append));
     }
+}
+
+/// Histories that had no order once, each with the fault that made them, and whether descriptors append.
+fn found_once() -> Vec<(&'static str, Vec<Vec<Call>>, bool)> {
+    vec![
+        // A read of the second page found a hole, when only the first was gone.
+        (
+            "radix: a range is emptied index by index",
+            vec![vec![Call::Resize(0, 0)], vec![Call::ReadAt(1, 1, 1)]],
+            false,
+        ),
+        // The append wrote before an end behind which somebody had already read.
+        (
+            "scalefs: an append looks at the end before its change",
+            vec![vec![Call::Write(0, 7)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]],
+            true,
+        ),
+        // Two cuts waited for each other, one for a page, the other for the array's root.
+        ("scalefs: a cut locks its last page first", vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1)]], false),
+    ]
+}
+
+#[test]
+fn what_was_found_once_has_an_order() {
+    let rounds = if cfg!(shuttle) { 2_000 } else { 50 };
+    for (_, plan, append) in found_once() {
+        repeat(plan, append, rounds);
+    }
+}
+
+/// A test that cannot fail proves nothing.
+#[cfg(shuttle)]
+#[test]
+fn planted_faults_are_found() {
+    for (fault, plan, append) in found_once() {
+        sync::mutant::must_be_caught(fault, || repeat(plan, append, 10_000));
+    }
+}
+
+fn repeat(plan: Vec<Vec<Call>>, append: bool, rounds: usize) {
+    let plan = Arc::new(plan);
+    for round in 0..rounds {
+        let plan = Arc::clone(&plan);
+        threads::run(round as u64, move || explain(round, &plan, append));
+    }
+}
+
+/// Lets a thread make each list of calls, and looks for their order.
+fn explain(round: usize, plan: &[Vec<Call>], append: bool) {
+    with_instance(64, |instance| {
+        let fs = instance.fs;
+        let core = instance.core(3);
+        let process = &instance.process(&core);
+        let start = prepare(&fs.enter(&core, process, &Spin), append);
+        drop(core);
+        let (clock, barrier) = (AtomicU64::new(1), Barrier::new(plan.len()));
+        let run = |number: usize, calls: &[Call]| {
+            let core = instance.core(number);
+            let mut made = Vec::new();
+            barrier.wait();
+            for call in calls {
+                let began = clock.fetch_add(1, Ordering::SeqCst);
+                let outcome = make(&fs.enter(&core, process, &Spin), call);
+                made.push((call.clone(), outcome, began, clock.fetch_add(1, Ordering::SeqCst)));
+                fs.maintain(&core, &Spin);
+            }
+            made
+        };
+        let made: Vec<Vec<_>> = threads::scope(|scope| {
+            let run = &run;
+            let running: Vec<_> =
+                plan.iter().enumerate().map(|(number, calls)| scope.spawn(move || run(number, calls))).collect();
+            running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let mut told = Vec::new();
+        let mut events = vec![Vec::new(); plan.len()];
+        for (thread, (call, outcome, began, ended)) in
+            made.into_iter().enumerate().flat_map(|(thread, made)| made.into_iter().map(move |one| (thread, one)))
+        {
+            told.push(format!("{began:3} to {ended:3} thread {thread} {call:?} = {outcome:?}"));
+            events[thread].push(Event { steps: steps(&call, &outcome), began, ended });
+        }
+        told.sort();
+        assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{}", told.join("\n"));
+        let core = instance.core(3);
+        let verbs = fs.enter(&core, process, &Spin);
+        for name in 0..NAMES.len() {
+            let _ = make(&verbs, &Call::Unlink(name));
+        }
+        drop(verbs);
+        process.exit(fs, &core, &Spin);
+    });
 }

@@ -11,10 +11,11 @@
 
 mod linearise;
 mod reference;
+mod threads;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Barrier;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use linearise::{Event, State, is_linearisable};
@@ -28,6 +29,7 @@ use reference::{
 use scalefs::names::RenameMode;
 use scalefs::{Context, Credentials, Errno, Follow, Kind, ScaleFs, ScaleFsConfig};
 use sync::Spin;
+use threads::Barrier;
 use walks::walk_on;
 
 /// The plain reference, which numbers of files correspond, how far the threads' walks have come, and which directories
@@ -186,14 +188,14 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Makes the calls of one thread; returns its events and those of its listings.
-    fn run(&self, number: usize, calls: Vec<Call>) -> (Vec<Event<Step>>, Vec<Vec<Event<Step>>>) {
+    fn run(&self, number: usize, calls: &[Call]) -> (Vec<Event<Step>>, Vec<Vec<Event<Step>>>) {
         let core = self.arena.claim(number, owner()).unwrap();
         let now = || self.clock.fetch_add(1, Ordering::SeqCst);
         let (mut events, mut told_names) = (Vec::new(), Vec::new());
         self.barrier.wait();
-        for (index, next) in calls.into_iter().enumerate() {
+        for (index, next) in calls.iter().enumerate() {
             let listing = number * 100 + index;
-            if let Call::List(path) = &next {
+            if let Call::List(path) = next {
                 let verbs = self.fs.begin(&core, self.context, &Spin);
                 let began = now();
                 let directory = open_directory(&verbs, path);
@@ -202,11 +204,11 @@ impl Round<'_> {
                     let told = told_and_closed(&verbs, directory);
                     told_names.extend(tellings(listing, &told, (found, now())));
                 }
-                events.push(event(Step::OpenDirectory(listing, next, directory.map(|_| ())), began, found));
+                events.push(event(Step::OpenDirectory(listing, next.clone(), directory.map(|_| ())), began, found));
             } else {
                 let began = now();
-                let outcome = call(self.fs, &core, self.context, &next);
-                events.push(event(Step::Call(next, outcome), began, now()));
+                let outcome = call(self.fs, &core, self.context, next);
+                events.push(event(Step::Call(next.clone(), outcome), began, now()));
             }
             self.fs.maintain(&core, &Spin);
         }
@@ -224,41 +226,113 @@ fn concurrent_histories_have_an_order() {
     let mut runner = TestRunner::deterministic();
     for number in 0..rounds {
         let thread_count = 2 + number % 3;
-        let plan = proptest::collection::vec(proptest::collection::vec(any_call(), 6), thread_count);
-        let plan = plan.new_tree(&mut runner).unwrap().current();
-        let mut region = HeapRegion::new(6 << 20).unwrap();
-        let arena = Arena::create(&mut region, ArenaConfig { core_count: 5, chunk_bytes: 4096 }).unwrap();
-        let core = arena.claim(4, owner()).unwrap();
-        let config = ScaleFsConfig {
-            hash_seed: number as u64,
-            root_bucket_count: 4,
-            directory_bucket_count: 2,
-            count_slots_per_core: 2,
-            ..ScaleFsConfig::default()
-        };
-        let fs = ScaleFs::create(&core, config).unwrap();
-        let context = &Context::new(fs, &core, Credentials::SUPERUSER);
-        let mut start = Names::default();
-        for make in [Call::Open("n0".to_string(), create_new()), Call::MakeDirectory("n1".to_string())] {
-            assert_eq!(call(fs, &core, context, &make).is_ok(), start.reference.call(&make).is_ok());
-        }
-        let round = &Round { fs, arena, context, clock: AtomicU64::new(1), barrier: Barrier::new(thread_count) };
-        let threads: Vec<_> = std::thread::scope(|scope| {
-            let running: Vec<_> =
-                plan.into_iter().enumerate().map(|(n, calls)| scope.spawn(move || round.run(n, calls))).collect();
-            running.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        let (mut events, told_names): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
-        events.extend(told_names.into_iter().flatten());
-        let describe = |(thread, Event { steps, began, ended }): (usize, &Event<Step>)| {
-            format!("{began:3} to {ended:3} thread {thread} {steps:?}")
-        };
-        let mut lines: Vec<String> = events
-            .iter()
-            .enumerate()
-            .flat_map(|(n, events)| events.iter().map(move |one| describe((n, one))))
-            .collect();
-        lines.sort();
-        assert!(is_linearisable(&events, &start), "no order explains round {number}:\n{}", lines.join("\n"));
+        // Many calls on many names, or few that are all about the same.
+        let (name_count, call_count) = if number / 3 % 2 == 0 { (4, 6) } else { (2, 3) };
+        let calls = proptest::collection::vec(any_call(name_count), call_count);
+        let plan = proptest::collection::vec(calls, thread_count).new_tree(&mut runner).unwrap().current();
+        threads::run(number as u64, move || explain(number as u64, &plan));
     }
+}
+
+/// Histories that had no order once, each with the fault that made them.
+fn found_once() -> Vec<(&'static str, Vec<Vec<Call>>)> {
+    let path = str::to_string;
+    let make = |name| Call::Open(path(name), create_new());
+    let rename = |old, new, mode| Call::Rename(path(old), path(new), mode);
+    let stat = |name| Call::Stat(path(name), Follow::Nothing);
+    let link = |old, new| Call::Link(path(old), path(new));
+    vec![
+        // EEXIST, when the old name had gone before the new one came.
+        (
+            "scalefs: rename forgets its old name",
+            vec![vec![rename("n0", "n2", RenameMode::NoReplace)], vec![Call::Unlink(path("n0")), make("n2")]],
+        ),
+        // Both calls succeeded: the new name was looked up again after it was found to be absent.
+        (
+            "scalefs: what must not be there is replaced",
+            vec![vec![rename("n0", "n2", RenameMode::NoReplace)], vec![make("n2")]],
+        ),
+        // ENOTEMPTY, when the directory got its first name after it had lost its own.
+        (
+            "scalefs: rmdir forgets its name",
+            vec![vec![Call::RemoveDirectory(path("n1"))], vec![rename("n1", "n2", RenameMode::Replace), make("n2/n0")]],
+        ),
+        // `..` led to the old parent by the new name.
+        (
+            "scalefs: a move is seen before its parent",
+            vec![
+                vec![Call::MakeDirectory(path("n2")), rename("n1", "n2/n1", RenameMode::Replace)],
+                vec![stat("n2"), stat("n2/n1/..")],
+            ],
+        ),
+        // ENOTDIR for the new path, when the old name had gone before that became so.
+        (
+            "scalefs: link forgets its old name",
+            vec![
+                vec![link("n0", "n2/n0")],
+                vec![Call::Unlink(path("n0")), make("n2")],
+                vec![Call::MakeDirectory(path("n2")), Call::RemoveDirectory(path("n2"))],
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn what_was_found_once_has_an_order() {
+    let rounds = if cfg!(shuttle) { 2_000 } else { 50 };
+    for (_, plan) in found_once() {
+        repeat(plan, rounds);
+    }
+}
+
+/// A test that cannot fail proves nothing.
+#[cfg(shuttle)]
+#[test]
+fn planted_faults_are_found() {
+    for (fault, plan) in found_once() {
+        sync::mutant::must_be_caught(fault, || repeat(plan, 10_000));
+    }
+}
+
+fn repeat(plan: Vec<Vec<Call>>, rounds: u64) {
+    let plan = Arc::new(plan);
+    for seed in 0..rounds {
+        let plan = Arc::clone(&plan);
+        threads::run(seed, move || explain(seed, &plan));
+    }
+}
+
+/// Lets a thread make each list of calls, and looks for their order.
+fn explain(number: u64, plan: &[Vec<Call>]) {
+    let mut region = HeapRegion::new(1 << 20).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig { core_count: 5, chunk_bytes: 4096 }).unwrap();
+    let core = arena.claim(4, owner()).unwrap();
+    let config = ScaleFsConfig {
+        hash_seed: number,
+        root_bucket_count: 4,
+        directory_bucket_count: 2,
+        count_slots_per_core: 2,
+        ..ScaleFsConfig::default()
+    };
+    let fs = ScaleFs::create(&core, config).unwrap();
+    let context = &Context::new(fs, &core, Credentials::SUPERUSER);
+    let mut start = Names::default();
+    for make in [Call::Open("n0".to_string(), create_new()), Call::MakeDirectory("n1".to_string())] {
+        assert_eq!(call(fs, &core, context, &make).is_ok(), start.reference.call(&make).is_ok());
+    }
+    let round = &Round { fs, arena, context, clock: AtomicU64::new(1), barrier: Barrier::new(plan.len()) };
+    let threads: Vec<_> = threads::scope(|scope| {
+        let running: Vec<_> =
+            plan.iter().enumerate().map(|(n, calls)| scope.spawn(move || round.run(n, calls))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let (mut events, told_names): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
+    events.extend(told_names.into_iter().flatten());
+    let describe = |(thread, Event { steps, began, ended }): (usize, &Event<Step>)| {
+        format!("{began:3} to {ended:3} thread {thread} {steps:?}")
+    };
+    let mut lines: Vec<String> =
+        events.iter().enumerate().flat_map(|(n, events)| events.iter().map(move |one| describe((n, one)))).collect();
+    lines.sort();
+    assert!(is_linearisable(&events, &start), "no order explains round {number}:\n{}", lines.join("\n"));
 }

@@ -416,7 +416,7 @@ proptest! {
     #[test]
     fn calls_follow_the_reference(
         buckets in prop_oneof![Just(1_usize), Just(64)],
-        calls in proptest::collection::vec((0..3_usize, any_call(), 0..12_u32), 0..120),
+        calls in proptest::collection::vec((0..3_usize, any_call(4), 0..12_u32), 0..120),
     ) {
         with_fs(3, buckets, |world| {
             let before = world.arena.live_bytes();

@@ -16,7 +16,7 @@
 //! **Lines.** The number stands in the line of its words: a reader touches that line and writes none.
 //!
 //! **Death of a process** in a change leaves an odd number, and readers wait: its heir makes the words whole and calls
-//! [`Sequence::end_taken_over`].
+//! [`Sequence::end`].
 //!
 //! **Cost**: a read two loads of the number, a change two stores.
 //!
@@ -63,16 +63,30 @@ impl Sequence {
     /// Lets `write` change the words, with relaxed stores; nobody else does so meanwhile. Readers discard what they saw.
     #[inline]
     pub fn change<R>(&self, write: impl FnOnce() -> R) -> R {
-        let number = self.0.load(Ordering::Relaxed);
-        self.0.store(number | 1, Ordering::Relaxed);
+        self.begin();
+        let result = write();
+        self.end();
+        result
+    }
+
+    /// Begins a change that goes on after the call: [`Sequence::end`] ends it.
+    #[inline]
+    pub fn begin(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
         if !sync::mutant::planted("seqlock: writer without fence") {
             // Orders the odd number before the words; pairs with the acquire fence in `is_still`.
             fence(Ordering::Release);
         }
-        let result = write();
-        // Release pairs with the acquire load in `now`.
-        self.0.store((number | 1) + 1, Ordering::Release);
-        result
+    }
+
+    /// Ends the change that was begun; nothing if there is none.
+    #[inline]
+    pub fn end(&self) {
+        let number = self.0.load(Ordering::Relaxed);
+        if number & 1 != 0 {
+            // Release pairs with the acquire load in `now`.
+            self.0.store(number + 1, Ordering::Release);
+        }
     }
 
     /// Where a read begins: the words are at least as new as this.
@@ -101,12 +115,5 @@ impl Sequence {
         }
         let seen = look();
         self.is_still(moment).then_some(seen)
-    }
-
-    /// Ends the change in whose middle a process died, whose place the caller has taken; the words are whole.
-    pub fn end_taken_over(&self) {
-        if self.now().is_changing() {
-            self.change(|| ());
-        }
     }
 }

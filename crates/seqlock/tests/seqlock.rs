@@ -55,7 +55,7 @@ fn readers_wait_for_the_heir_of_a_dead_writer() {
     assert!(words.sequence.now().is_changing());
     assert_eq!(words.read(), None);
     words.words[0].store(1, Ordering::Relaxed);
-    words.sequence.end_taken_over();
+    words.sequence.end();
     assert_eq!(words.read(), Some([1; 6]));
 }
 
@@ -67,6 +67,6 @@ fn a_change_in_the_middle_of_a_read_is_noticed() {
     words.set(1);
     assert!(!words.sequence.is_still(moment));
     assert!(words.sequence.now().number() > moment.number());
-    words.sequence.end_taken_over();
+    words.sequence.end();
     assert_eq!(words.sequence.now().number(), moment.number() + 2, "nothing to end");
 }

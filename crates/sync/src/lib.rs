@@ -1,40 +1,48 @@
 //! The one place where the concurrent structures get their atomics, their way to wait, and their planted faults.
 //!
-//! **Idea.** A structure that is written against this crate runs unchanged in three worlds: ordinary builds (`core`'s
-//! atomics, `no_std`), model checking (`--cfg loom`: loom's atomics, every access a scheduling point), and sanitizers.
+//! **Idea.** A structure that is written against this crate runs unchanged in four worlds: ordinary builds (`core`'s
+//! atomics, `no_std`), model checking (`--cfg loom`: loom's atomics, all executions of a few accesses), random schedules
+//! (`--cfg shuttle`: one thread at a time, one execution of as many accesses as one likes, the same from the same seed),
+//! and sanitizers.
 //!
 //! **ThreadSanitizer** knows nothing of fences, and would report what they order as races. Under `--cfg tsan` a fence is
 //! a read-modify-write of one word: it orders more than a fence does, so that of the races that only a wrong fence makes
 //! none is found there. That is what the models are for.
 //!
 //! **Planted faults.** A model that cannot fail proves nothing. A structure asks [`mutant::planted`] at the places
-//! where a fence, a recheck or an ordering is essential; the answer is the constant `false` outside loom, and inside it
-//! a model switches one fault on and must then fail.
+//! where a fence, a recheck or an ordering is essential; the answer is the constant `false` in ordinary builds; in
+//! the others a test switches one fault on and must then fail.
 //!
 //! Models run with `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test loom`.
-#![cfg_attr(not(loom), no_std)]
+#![cfg_attr(not(any(loom, shuttle)), no_std)]
 #![forbid(unsafe_code)]
 
 mod wait;
 
 #[cfg(loom)]
 pub mod model;
+#[cfg(any(loom, shuttle))]
+mod planted;
+#[cfg(shuttle)]
+pub mod scheduled;
 
 pub use wait::{Spin, Wait, WaitReason};
 
 /// Atomic types and fences: `core`'s, or loom's in a model.
 pub mod atomic {
-    #[cfg(all(tsan, not(loom)))]
+    #[cfg(shuttle)]
+    pub use crate::scheduled::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    #[cfg(tsan)]
     pub use crate::tsan_fence::fence;
-    #[cfg(not(any(loom, tsan)))]
+    #[cfg(not(any(loom, shuttle, tsan)))]
     pub use core::sync::atomic::fence;
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     pub use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
     #[cfg(loom)]
     pub use loom::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 }
 
-#[cfg(all(tsan, not(loom)))]
+#[cfg(tsan)]
 mod tsan_fence {
     use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,15 +54,15 @@ mod tsan_fence {
     }
 }
 
-/// Faults that models plant to prove that they would be caught.
+/// Faults that tests plant to prove that they would be caught.
 pub mod mutant {
-    /// Whether the running model planted the fault `name`; always `false` outside loom.
-    #[cfg(not(loom))]
+    /// Whether the fault `name` is planted: never in ordinary builds.
+    #[cfg(not(any(loom, shuttle)))]
     #[inline(always)]
     pub const fn planted(_name: &str) -> bool {
         false
     }
 
-    #[cfg(loom)]
-    pub use crate::model::planted;
+    #[cfg(any(loom, shuttle))]
+    pub use crate::planted::{must_be_caught, planted};
 }

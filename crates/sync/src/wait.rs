@@ -33,9 +33,11 @@ pub struct Spin;
 impl Wait for Spin {
     #[inline]
     fn wait(&self, _reason: WaitReason, _round: u32) {
-        #[cfg(not(loom))]
+        #[cfg(not(any(loom, shuttle)))]
         core::hint::spin_loop();
         #[cfg(loom)]
         loom::thread::yield_now();
+        #[cfg(shuttle)]
+        shuttle::thread::yield_now();
     }
 }

@@ -20,7 +20,7 @@ pub struct Instance<'a> {
 
 /// Runs a test on an instance with so many pages; checks in the end that nothing is left of what it made.
 pub fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
-    let mut region = HeapRegion::new(16 << 20).unwrap();
+    let mut region = HeapRegion::new(4 << 20).unwrap();
     let mut pages = HeapRegion::new((page_count as usize + 1) * PAGE_BYTES).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
     let core = arena.claim(0, owner()).unwrap();

@@ -537,11 +537,11 @@ impl Bijection {
     }
 }
 
-/// A path of few names, some of them bad.
-pub fn any_path() -> impl Strategy<Value = String> {
-    let name = || {
+/// A path of so many names, and some bad ones.
+pub fn any_path(name_count: u8) -> impl Strategy<Value = String> {
+    let name = move || {
         prop_oneof![
-            30 => (0..4_u8).prop_map(|number| format!("n{number}")),
+            30 => (0..name_count).prop_map(|number| format!("n{number}")),
             1 => Just(".".to_string()),
             2 => Just("..".to_string()),
             1 => Just("x".repeat(255)),
@@ -560,8 +560,9 @@ pub fn any_path() -> impl Strategy<Value = String> {
     })
 }
 
-/// A call on few paths.
-pub fn any_call() -> impl Strategy<Value = Call> {
+/// A call on paths of so many names.
+pub fn any_call(name_count: u8) -> impl Strategy<Value = Call> {
+    let any_path = move || any_path(name_count);
     let flags = prop_oneof![
         2 => Just(OpenFlags::READ),
         4 => Just(OpenFlags::CREATE | OpenFlags::WRITE),

@@ -1,0 +1,191 @@
+//! Where a directory stands in the tree, and how it gets another parent.
+//!
+//! A move to another parent changes two names and the parent at one moment, the decision of its operation (crate
+//! `commit`): until the new parent is written down, whoever asks for it looks at that decision. Moves are counted, so that
+//! two looks at a directory's ancestors that saw the same saw what was so in between.
+//!
+//! **A directory under itself.** No lock is shared by all moves. Each marks what it moves, then reads the ancestors of its
+//! target, marks included: of moves that together would close a loop, the one that marks last finds another one's mark.
+#![allow(unsafe_code)]
+
+use commit::{Decisions, Observed, Tag};
+use epoch::Guard;
+use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
+use sync::WaitReason;
+use sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::direct::{Direct, Node};
+use crate::host::Host;
+use crate::instance::ScaleFs;
+use crate::verbs::{Refusal, Standing};
+
+/// Rank of the locks that directories on their way to another parent hold: before all others.
+const RANK_MOVE: LockRank = LockRank(5);
+
+/// Where a directory stands in the tree.
+pub(crate) struct Place {
+    /// Atomic: bits of the node of the directory in which this one has its name, or had its last; the root's is its own.
+    /// The directory holds a reference to it. Changed under `moving`.
+    pub(crate) parent: AtomicU64,
+    /// Held while the directory gets another parent.
+    pub(crate) moving: CoreLock,
+    /// Atomic: tag of the move that is under way, or zero. If that has happened, the parent is `next_parent`.
+    tag: AtomicU64,
+    /// Atomic: bits of the node of the parent to be. Has a meaning while there is a tag.
+    next_parent: AtomicU64,
+    /// Atomic: how many moves have ended. Changed after all else.
+    moves: AtomicU64,
+}
+
+impl Place {
+    /// Of a directory that has its name in `parent`, or will have.
+    pub(crate) fn under(parent: u64) -> Place {
+        let [parent, tag, next_parent, moves] = [parent, 0, 0, 0].map(AtomicU64::new);
+        Place { parent, moving: CoreLock::new(), tag, next_parent, moves }
+    }
+
+    /// Where the directory stood at a moment of the call.
+    pub(crate) fn standing(&self, decisions: &Decisions) -> Standing<Node> {
+        loop {
+            let moves = self.moves.load(Ordering::Acquire);
+            // The tag before the parent: if there is none, the parent was right when it was looked at or came later.
+            let tag = Tag::from_bits(self.tag.load(Ordering::Acquire));
+            let next = self.next_parent.load(Ordering::Acquire);
+            let parent = self.parent.load(Ordering::Acquire);
+            let observed = match tag {
+                Some(tag) if !sync::mutant::planted("scalefs: a move is seen before its parent") => {
+                    decisions.observe(tag)
+                }
+                _ => Observed::NotCommitted,
+            };
+            // What was read belongs together if no move has ended since.
+            fence(Ordering::Acquire);
+            if self.moves.load(Ordering::Relaxed) == moves {
+                match observed {
+                    Observed::NotCommitted => return Standing { parent: Node::from_bits(parent), moves },
+                    Observed::Committed => return Standing { parent: Node::from_bits(next), moves: moves + 1 },
+                    Observed::Over => {}
+                }
+            }
+        }
+    }
+
+    /// Says where the directory goes if the operation happens; `moving` is held.
+    pub(crate) fn announce(&self, next: Node, tag: Tag) {
+        self.next_parent.store(next.to_bits(), Ordering::Release);
+        self.tag.store(tag.to_bits(), Ordering::Release);
+    }
+
+    /// Ends an announced move that does not happen.
+    pub(crate) fn withdraw(&self) {
+        self.tag.store(0, Ordering::Release);
+    }
+}
+
+impl ScaleFs {
+    /// Ends an announced move that has happened, with `moving` still held. References in this order, so that a death in
+    /// between leaves one too many rather than one too few.
+    pub(crate) fn end_move(&self, core: &Core<'_>, moved: Node, parent: Node) {
+        let place = &moved.directory().place;
+        // SAFETY: the caller has found the parent in this call; the directory holds a reference to its old one.
+        unsafe {
+            self.counts().change(core, &parent.inode().references, 1);
+            let old = Node::from_bits(place.parent.swap(parent.to_bits(), Ordering::AcqRel));
+            self.counts().change(core, &old.inode().references, -1);
+        }
+        place.withdraw();
+        place.moves.store(place.moves.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+}
+
+/// What a look at a directory's ancestors found.
+enum Ancestors {
+    /// The directory that moves is not among them.
+    Free,
+    /// It is.
+    Loop,
+    /// One of them is being moved by this core.
+    Moving(Node, CoreIndex),
+}
+
+/// Whether a mark that a directory moves is the call's only one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marks {
+    First,
+    Second,
+}
+
+impl<'c, H: Host> Direct<'c, H> {
+    /// Walks from a directory to the root and looks for `sought`.
+    fn climb(&self, sought: Node, from: Node) -> Ancestors {
+        let (mut current, root) = (from, self.fs.root_node());
+        loop {
+            if current == sought {
+                return Ancestors::Loop;
+            }
+            if current == root {
+                return Ancestors::Free;
+            }
+            let place = &current.directory().place;
+            // The mark before the parent: who marks later sees our own mark on its way up.
+            let holder = place.moving.holder().filter(|holder| *holder != self.core().index());
+            if let Some(holder) = holder.filter(|_| !sync::mutant::planted("scalefs: moves do not see each other")) {
+                return Ancestors::Moving(current, holder);
+            }
+            if !sync::mutant::planted("scalefs: a mark that is gone does not bring the parent") {
+                // Pairs with the release of a mark that was taken back: the parent is then seen as that move left it.
+                fence(Ordering::Acquire);
+            }
+            current = Node::from_bits(place.parent.load(Ordering::Acquire));
+        }
+    }
+
+    /// Marks a directory as moving to another parent and makes sure that it is not above that parent. Who finds the mark
+    /// of a core with a lower number takes its own back before it waits, so that no two wait for each other.
+    ///
+    /// With another mark held (`Marks::Second`) nobody is waited for: the call drops both and starts again.
+    pub(crate) fn begin_move<'d>(
+        &self,
+        moved: Node,
+        target: Node,
+        guard: &'d Guard<'d>,
+        marks: Marks,
+    ) -> Result<CoreLockGuard<'d>, Refusal> {
+        let core: &'d Core<'d> = guard.core();
+        loop {
+            let place = &moved.directory().place;
+            let Some(mark) = place.moving.try_lock(core, RANK_MOVE) else {
+                if marks == Marks::First {
+                    self.wait_while_moving(moved);
+                }
+                return Err(Refusal::Changed);
+            };
+            // Orders our mark before the looks at others' marks, for each two moves.
+            fence(Ordering::SeqCst);
+            loop {
+                match self.climb(moved, target) {
+                    Ancestors::Free => return Ok(mark),
+                    Ancestors::Loop => return Err(Refusal::Changed),
+                    Ancestors::Moving(..) if marks == Marks::Second => return Err(Refusal::Changed),
+                    Ancestors::Moving(node, holder) if holder < core.index() => {
+                        drop(mark);
+                        self.wait_while_moving(node);
+                        break;
+                    }
+                    Ancestors::Moving(node, _) => self.wait_while_moving(node),
+                }
+            }
+        }
+    }
+
+    fn wait_while_moving(&self, directory: Node) {
+        let mut round = 0;
+        while let Some(holder) = directory.directory().place.moving.holder() {
+            if holder == self.core().index() {
+                return;
+            }
+            sync::Wait::wait(self.host, WaitReason::Lock { holder: holder.get() as u16 }, round);
+            round = round.saturating_add(1);
+        }
+    }
+}

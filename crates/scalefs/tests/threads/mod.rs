@@ -1,0 +1,19 @@
+//! Threads of a test: the system's, or, under `--cfg shuttle`, threads of which one runs at a time, chosen anew at any access
+//! to an atomic, the same for the same seed.
+
+#[cfg(shuttle)]
+pub use shuttle::{sync::Barrier, thread::scope};
+#[cfg(not(shuttle))]
+pub use std::{sync::Barrier, thread::scope};
+
+/// Runs what makes threads.
+#[cfg(not(shuttle))]
+pub fn run(_seed: u64, body: impl Fn() + Send + Sync + 'static) {
+    body();
+}
+
+/// Runs what makes threads, which take turns: often, seldom, or in between.
+#[cfg(shuttle)]
+pub fn run(seed: u64, body: impl Fn() + Send + Sync + 'static) {
+    sync::scheduled::run(seed, [512, 128, 32, 8][seed as usize / 6 % 4], body);
+}

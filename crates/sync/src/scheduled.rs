@@ -1,0 +1,177 @@
+//! `core`'s atomics, with a choice before each access: go on, or let another thread run. Only built under `cfg(shuttle)`.
+//!
+//! loom explores every execution of a model of a few accesses, weak memory included; this runs one execution of a
+//! program of many thousands, whatever its size, on memory that is as it is in ordinary builds, and the same again from
+//! the same seed. Accesses are sequentially consistent.
+
+use core::sync::atomic as plain;
+use std::cell::RefCell;
+
+pub use plain::Ordering;
+use shuttle::scheduler::RandomScheduler;
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+
+/// Enough for a thread in an unoptimised build.
+const STACK_BYTES: usize = 1 << 20;
+/// After so many switches threads are taken to wait for each other for ever.
+const MOST_SWITCHES: usize = 1_000_000;
+
+/// Chooses at each access whether the thread goes on.
+struct Choice {
+    state: u64,
+    switches_per_1024: u64,
+}
+
+impl Choice {
+    /// xorshift64*
+    fn is_switch(&mut self) -> bool {
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 54 < self.switches_per_1024
+    }
+}
+
+std::thread_local! {
+    // All threads of an execution are coroutines on the thread that runs it.
+    static CHOICE: RefCell<Option<Choice>> = const { RefCell::new(None) };
+}
+
+/// Runs `body`, whose threads ([`shuttle::thread`]) take turns: at each access to an atomic of this crate, with a chance
+/// of so many in 1,024, another runs. The same seed gives the same execution.
+///
+/// # Panics
+/// If a thread does, or if threads wait for each other for ever.
+pub fn run(seed: u64, switches_per_1024: u64, body: impl Fn() + Send + Sync + 'static) {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    config.max_steps = MaxSteps::FailAfter(MOST_SWITCHES);
+    config.failure_persistence = FailurePersistence::None;
+    let _chosen = Choosing::begin(Choice { state: seed.wrapping_mul(2).wrapping_add(1), switches_per_1024 });
+    Runner::new(RandomScheduler::new_from_seed(seed, 1), config).run(body);
+}
+
+/// While it lives, there are choices; it ends with an execution that panics, too.
+struct Choosing;
+
+impl Choosing {
+    fn begin(choice: Choice) -> Choosing {
+        CHOICE.with(|slot| *slot.borrow_mut() = Some(choice));
+        Choosing
+    }
+}
+
+impl Drop for Choosing {
+    fn drop(&mut self) {
+        CHOICE.with(|slot| *slot.borrow_mut() = None);
+    }
+}
+
+fn choose() {
+    if CHOICE.with(|choice| choice.borrow_mut().as_mut().is_some_and(Choice::is_switch)) {
+        shuttle::thread::yield_now();
+    }
+}
+
+/// A fence, which orders nothing more than there is.
+pub fn fence(_: Ordering) {
+    choose();
+}
+
+macro_rules! scheduled {
+    ($($name:ident$(<$parameter:ident>)?: $value:ty;)*) => {$(
+        #[doc = concat!("`core`'s ", stringify!($name), ", with a choice before each access.")]
+        #[repr(transparent)]
+        #[derive(Debug, Default)]
+        pub struct $name$(<$parameter>)?(plain::$name$(<$parameter>)?);
+
+        impl$(<$parameter>)? $name$(<$parameter>)? {
+            /// An atomic with this value.
+            pub const fn new(value: $value) -> Self {
+                Self(plain::$name::new(value))
+            }
+
+            /// As `core`'s.
+            pub fn load(&self, order: Ordering) -> $value {
+                choose();
+                self.0.load(order)
+            }
+
+            /// As `core`'s.
+            pub fn store(&self, value: $value, order: Ordering) {
+                choose();
+                self.0.store(value, order);
+            }
+
+            /// As `core`'s.
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                choose();
+                self.0.swap(value, order)
+            }
+
+            /// As `core`'s.
+            ///
+            /// # Errors
+            /// The value, if it is not the expected one.
+            pub fn compare_exchange(
+                &self,
+                expected: $value,
+                value: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                choose();
+                self.0.compare_exchange(expected, value, success, failure)
+            }
+
+            /// As `core`'s, but that it never fails for no reason.
+            ///
+            /// # Errors
+            /// The value, if it is not the expected one.
+            pub fn compare_exchange_weak(
+                &self,
+                expected: $value,
+                value: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(expected, value, success, failure)
+            }
+
+            /// As `core`'s.
+            pub fn get_mut(&mut self) -> &mut $value {
+                self.0.get_mut()
+            }
+
+            /// As `core`'s.
+            pub fn into_inner(self) -> $value {
+                self.0.into_inner()
+            }
+        }
+    )*};
+}
+
+macro_rules! counting {
+    ($($name:ident: $value:ty: $($operation:ident)*;)*) => {$(impl $name {$(
+        /// As `core`'s.
+        pub fn $operation(&self, value: $value, order: Ordering) -> $value {
+            choose();
+            self.0.$operation(value, order)
+        }
+    )*})*};
+}
+
+scheduled! {
+    AtomicI64: i64;
+    AtomicU32: u32;
+    AtomicU64: u64;
+    AtomicUsize: usize;
+    AtomicPtr<T>: *mut T;
+}
+
+counting! {
+    AtomicI64: i64: fetch_add fetch_sub fetch_max;
+    AtomicU32: u32: fetch_add fetch_sub fetch_and fetch_or fetch_max;
+    AtomicU64: u64: fetch_add fetch_sub fetch_and fetch_or fetch_max;
+    AtomicUsize: usize: fetch_add fetch_sub fetch_and fetch_or fetch_max;
+}
