@@ -40,14 +40,14 @@ def test_random_calls_against_tmpfs(part: int) -> None:
 
 @pytest.mark.parametrize("calls", ["histories", "data_histories"])
 def test_concurrent_histories(calls: str) -> None:
-    run_test("scalefs", calls, {"SCALEFS_HISTORIES": str(HISTORIES)})
+    run_test("scalefs", calls, {"HISTORIES": str(HISTORIES)})
 
 
 @pytest.mark.parametrize(("calls", "rounds"), [("histories", 150_000), ("data_histories", 60_000)])
 def test_scheduled_histories(calls: str, rounds: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """With threads of which a scheduler lets one run at a time; under `--cfg shuttle` everything is built apart."""
     target = tmp_path_factory.getbasetemp() / "shuttle"
-    environment = {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "SCALEFS_HISTORIES": str(rounds)}
+    environment = {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "HISTORIES": str(rounds)}
     run_test("scalefs", calls, environment)
 
 

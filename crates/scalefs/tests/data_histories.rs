@@ -18,23 +18,19 @@
 #![cfg(not(loom))]
 
 mod instance;
-mod linearise;
-mod threads;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use history::threads::{self, Barrier};
+use history::{Event, State, explore, is_linearisable, repeat, rounds};
 use instance::with_instance;
-use linearise::{Event, State, is_linearisable};
 use pages::PAGE_BYTES;
+use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::{DataVerbs, Errno, Fields, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, names};
 use sync::Spin;
-use threads::Barrier;
 
 const UNIT: usize = 1024;
 const UNITS_PER_PAGE: usize = PAGE_BYTES / UNIT;
@@ -510,41 +506,39 @@ fn the_reference_refuses_impossible_histories() {
 
 #[test]
 fn concurrent_calls_on_data_have_an_order() {
-    let rounds = std::env::var("SCALEFS_HISTORIES").ok().map_or(250, |count| count.parse().unwrap());
-    let mut runner = TestRunner::deterministic();
-    for round in 0..rounds {
-        let (thread_count, append) = (2 + round % 3, round % 2 == 1);
-        let calls = proptest::collection::vec(any_call(append), 12 / thread_count);
-        let plan = proptest::collection::vec(calls, thread_count).new_tree(&mut runner).unwrap().current();
-        threads::run(round as u64, move || explain(round, &plan, append));
-    }
+    let plans = |number: u64| {
+        let (thread_count, append) = (2 + number as usize % 3, number % 2 == 1);
+        (vec(vec(any_call(append), 12 / thread_count), thread_count), Just(append))
+    };
+    explore(rounds(250), plans, explain);
 }
 
-/// Histories that had no order once, each with the fault that made them, and whether descriptors append.
-fn found_once() -> Vec<(&'static str, Vec<Vec<Call>>, bool)> {
+/// What each thread calls, and whether descriptors append.
+type Plan = (Vec<Vec<Call>>, bool);
+
+/// Histories that had no order once, each with the fault that made them.
+fn found_once() -> Vec<(&'static str, Plan)> {
     vec![
         // A read of the second page found a hole, when only the first was gone.
         (
             "radix: a range is emptied index by index",
-            vec![vec![Call::Resize(0, 0)], vec![Call::ReadAt(1, 1, 1)]],
-            false,
+            (vec![vec![Call::Resize(0, 0)], vec![Call::ReadAt(1, 1, 1)]], false),
         ),
         // The append wrote before an end behind which somebody had already read.
         (
             "scalefs: an append looks at the end before its change",
-            vec![vec![Call::Write(0, 7)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]],
-            true,
+            (vec![vec![Call::Write(0, 7)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]], true),
         ),
         // Two cuts waited for each other, one for a page, the other for the array's root.
-        ("scalefs: a cut locks its last page first", vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1)]], false),
+        ("scalefs: a cut locks its last page first", (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1)]], false)),
     ]
 }
 
 #[test]
 fn what_was_found_once_has_an_order() {
     let rounds = if cfg!(shuttle) { 2_000 } else { 50 };
-    for (_, plan, append) in found_once() {
-        repeat(plan, append, rounds);
+    for (_, plan) in found_once() {
+        repeat(rounds, plan, explain);
     }
 }
 
@@ -552,26 +546,18 @@ fn what_was_found_once_has_an_order() {
 #[cfg(shuttle)]
 #[test]
 fn planted_faults_are_found() {
-    for (fault, plan, append) in found_once() {
-        sync::mutant::must_be_caught(fault, || repeat(plan, append, 10_000));
-    }
-}
-
-fn repeat(plan: Vec<Vec<Call>>, append: bool, rounds: usize) {
-    let plan = Arc::new(plan);
-    for round in 0..rounds {
-        let plan = Arc::clone(&plan);
-        threads::run(round as u64, move || explain(round, &plan, append));
+    for (fault, plan) in found_once() {
+        sync::mutant::must_be_caught(fault, || repeat(10_000, plan, explain));
     }
 }
 
 /// Lets a thread make each list of calls, and looks for their order.
-fn explain(round: usize, plan: &[Vec<Call>], append: bool) {
+fn explain(round: u64, (plan, append): &Plan) {
     with_instance(64, |instance| {
         let fs = instance.fs;
         let core = instance.core(3);
         let process = &instance.process(&core);
-        let start = prepare(&fs.enter(&core, process, &Spin), append);
+        let start = prepare(&fs.enter(&core, process, &Spin), *append);
         drop(core);
         let (clock, barrier) = (AtomicU64::new(1), Barrier::new(plan.len()));
         let run = |number: usize, calls: &[Call]| {

@@ -9,27 +9,22 @@
 //!   away in between.
 #![cfg(not(loom))]
 
-mod linearise;
 mod reference;
-mod threads;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linearise::{Event, State, is_linearisable};
+use history::threads::{self, Barrier};
+use history::{Event, State, explore, is_linearisable, repeat, rounds};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
-use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
+use proptest::collection::vec;
 use reference::{
     Answer, Bijection, Call, Outcome, Reference, Route, any_call, call, create_new, open_directory, told_and_closed,
 };
 use scalefs::names::RenameMode;
 use scalefs::{Context, Credentials, Errno, Follow, Kind, ScaleFs, ScaleFsConfig};
 use sync::Spin;
-use threads::Barrier;
 use walks::walk_on;
 
 /// The plain reference, which numbers of files correspond, how far the threads' walks have come, and which directories
@@ -222,20 +217,19 @@ fn owner() -> OwnerId {
 
 #[test]
 fn concurrent_histories_have_an_order() {
-    let rounds = std::env::var("SCALEFS_HISTORIES").ok().map_or(250, |count| count.parse().unwrap());
-    let mut runner = TestRunner::deterministic();
-    for number in 0..rounds {
-        let thread_count = 2 + number % 3;
+    let plans = |number: u64| {
         // Many calls on many names, or few that are all about the same.
-        let (name_count, call_count) = if number / 3 % 2 == 0 { (4, 6) } else { (2, 3) };
-        let calls = proptest::collection::vec(any_call(name_count), call_count);
-        let plan = proptest::collection::vec(calls, thread_count).new_tree(&mut runner).unwrap().current();
-        threads::run(number as u64, move || explain(number as u64, &plan));
-    }
+        let (name_count, call_count) = if (number / 3).is_multiple_of(2) { (4, 6) } else { (2, 3) };
+        vec(vec(any_call(name_count), call_count), 2 + number as usize % 3)
+    };
+    explore(rounds(250), plans, explain);
 }
 
+/// What each thread calls.
+type Plan = Vec<Vec<Call>>;
+
 /// Histories that had no order once, each with the fault that made them.
-fn found_once() -> Vec<(&'static str, Vec<Vec<Call>>)> {
+fn found_once() -> Vec<(&'static str, Plan)> {
     let path = str::to_string;
     let make = |name| Call::Open(path(name), create_new());
     let rename = |old, new, mode| Call::Rename(path(old), path(new), mode);
@@ -281,7 +275,7 @@ fn found_once() -> Vec<(&'static str, Vec<Vec<Call>>)> {
 fn what_was_found_once_has_an_order() {
     let rounds = if cfg!(shuttle) { 2_000 } else { 50 };
     for (_, plan) in found_once() {
-        repeat(plan, rounds);
+        repeat(rounds, plan, explain);
     }
 }
 
@@ -290,20 +284,12 @@ fn what_was_found_once_has_an_order() {
 #[test]
 fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
-        sync::mutant::must_be_caught(fault, || repeat(plan, 10_000));
-    }
-}
-
-fn repeat(plan: Vec<Vec<Call>>, rounds: u64) {
-    let plan = Arc::new(plan);
-    for seed in 0..rounds {
-        let plan = Arc::clone(&plan);
-        threads::run(seed, move || explain(seed, &plan));
+        sync::mutant::must_be_caught(fault, || repeat(10_000, plan, explain));
     }
 }
 
 /// Lets a thread make each list of calls, and looks for their order.
-fn explain(number: u64, plan: &[Vec<Call>]) {
+fn explain(number: u64, plan: &Plan) {
     let mut region = HeapRegion::new(1 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 5, chunk_bytes: 4096 }).unwrap();
     let core = arena.claim(4, owner()).unwrap();

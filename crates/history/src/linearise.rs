@@ -25,8 +25,11 @@ pub trait State: Clone + Eq + Hash {
 /// A call's steps, and when it began and ended.
 #[derive(Clone, Debug)]
 pub struct Event<S> {
+    /// In their order.
     pub steps: Vec<S>,
+    /// On a clock that all threads share.
     pub began: u64,
+    /// As above.
     pub ended: u64,
 }
 
