@@ -18,12 +18,14 @@
 //!
 //! **Assumption**, made by all structures above: stores become visible to all other cores at once (x86-64, ARMv8,
 //! RISC-V), so that acquire loads of two words cannot disagree between two readers about the order of two writers.
-#![cfg_attr(not(loom), no_std)]
+#![cfg_attr(not(any(loom, shuttle)), no_std)]
 
 extern crate alloc;
 
 mod arena;
 mod core_handle;
+#[cfg(any(loom, shuttle))]
+mod fixed;
 mod lock;
 #[cfg(loom)]
 pub mod model;

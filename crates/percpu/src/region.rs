@@ -5,7 +5,8 @@ use core::ptr::NonNull;
 
 use crate::OutOfMemory;
 
-/// A zeroed, page-aligned block from the global allocator; an [`Arena`](crate::Arena) borrows it.
+/// A zeroed, page-aligned block from the global allocator (under `--cfg shuttle`, one at the same address in each run, of
+/// any content); an [`Arena`](crate::Arena) borrows it.
 pub struct HeapRegion {
     base: NonNull<u8>,
     layout: Layout,
@@ -20,7 +21,10 @@ impl HeapRegion {
     /// Allocates `size_bytes`, rounded up to pages of 4 KiB. Large regions cost memory only where they are touched.
     pub fn new(size_bytes: usize) -> Result<HeapRegion, OutOfMemory> {
         let layout = Layout::from_size_align(size_bytes.max(1), 4096).map_err(|_| OutOfMemory)?.pad_to_align();
+        #[cfg(shuttle)]
+        let base = crate::fixed::take(layout.size());
         // SAFETY: the size is not zero.
+        #[cfg(not(shuttle))]
         let base = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
         Ok(HeapRegion { base, layout })
     }
@@ -50,7 +54,12 @@ impl HeapRegion {
 
 impl Drop for HeapRegion {
     fn drop(&mut self) {
+        #[cfg(shuttle)]
+        crate::fixed::give_back(self.layout.size(), self.base);
         // SAFETY: allocated in `new` with this layout; an arena in it borrowed the region and is gone.
-        unsafe { alloc::alloc::dealloc(self.base.as_ptr(), self.layout) }
+        #[cfg(not(shuttle))]
+        unsafe {
+            alloc::alloc::dealloc(self.base.as_ptr(), self.layout)
+        }
     }
 }
