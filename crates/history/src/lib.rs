@@ -21,4 +21,4 @@ mod plans;
 pub mod threads;
 
 pub use linearise::{Event, State, is_linearisable};
-pub use plans::{Made, explore, play, repeat, rounds};
+pub use plans::{Made, explore, play, repeat, rounds, told};

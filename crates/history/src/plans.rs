@@ -23,6 +23,18 @@ pub struct Made<O, R> {
     pub ended: u64,
 }
 
+/// What was made, a line each, in the order in which it began.
+pub fn told<O: Debug, R: Debug>(made: &[Vec<Made<O, R>>]) -> String {
+    let numbered = made.iter().enumerate().flat_map(|(thread, made)| made.iter().map(move |made| (thread, made)));
+    let mut lines: Vec<(u64, String)> = numbered
+        .map(|(thread, Made { operation, outcome, began, ended })| {
+            (*began, format!("{began:3} to {ended:3} thread {thread} {operation:?} = {outcome:?}\n"))
+        })
+        .collect();
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
 /// The rounds of a test: so many, unless `HISTORIES` says how many, or which (`first..end`).
 ///
 /// # Panics
