@@ -229,7 +229,8 @@ impl<const WORDS: usize> Maxima<WORDS> {
     }
 
     /// Starts to set the words of an object back: from now on raises of before do not count, and readers wait. Also tells
-    /// what the words were.
+    /// what the words were at a moment just before. A raise between that moment and the start is lost, unless the caller
+    /// keeps it off.
     pub fn reset<'o>(
         &self,
         core: &'o Core<'_>,
@@ -238,9 +239,13 @@ impl<const WORDS: usize> Maxima<WORDS> {
     ) -> (Reset<'o, WORDS>, [u64; WORDS]) {
         let lock = object.lock(core, wait);
         let generation = object.raising_generation();
-        let reset = object.begin_reset(lock);
-        let words = Self::until_stable(wait, || self.collect_twice(object, generation, self.slots.limit()));
-        (reset, words)
+        let look = || Self::until_stable(wait, || self.collect_twice(object, generation, self.slots.limit()));
+        if sync::mutant::planted("maxima: a reset looks when it has begun") {
+            return (object.begin_reset(lock), look());
+        }
+        // Before it begins: from then on cores that raise drop what they raised before.
+        let words = look();
+        (object.begin_reset(lock), words)
     }
 
     /// Brings all that the core has raised to the objects and empties its cache; part of its maintenance.
