@@ -426,11 +426,18 @@ impl File {
                 (Some(last), rest)
             }
         };
-        // Under the locks: whoever wrote behind the cut before has raised in the generation that ends here, and whoever
-        // comes after us raises in the next.
-        let (reset, [before]) = fs.sizes().reset(guard.core(), &self.size, wait);
-        if before <= size {
-            reset.finish([before]);
+        // Another cut may have come first. Under the locks nobody else cuts, but before the cut others may still extend: what
+        // they raise would be lost if the size that was seen here were set.
+        let is_shorter = |[present]: [u64; 1]| present <= size;
+        let sets_what_it_saw = planted("scalefs: a cut sets the size that it saw");
+        if !sets_what_it_saw && is_shorter(fs.sizes().read(&self.size, wait)) {
+            return Ok(false);
+        }
+        // Whoever wrote behind the cut before has raised in the generation that ends here, and whoever comes after us
+        // raises in the next.
+        let (reset, before) = fs.sizes().reset(guard.core(), &self.size, wait);
+        if sets_what_it_saw && is_shorter(before) {
+            reset.finish(before);
             return Ok(false);
         }
         let empty_rest = || {

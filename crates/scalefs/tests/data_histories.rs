@@ -531,6 +531,11 @@ fn found_once() -> Vec<(&'static str, Plan)> {
         ),
         // Two cuts waited for each other, one for a page, the other for the array's root.
         ("scalefs: a cut locks its last page first", (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1)]], false)),
+        // A cut that came too late set the size that it had seen; what was written meanwhile had made it larger.
+        (
+            "scalefs: a cut sets the size that it saw",
+            (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1), Call::WriteAt(1, 0, 3, 7), Call::Size(1)]], false),
+        ),
     ]
 }
 
