@@ -227,6 +227,14 @@ impl<'g> Found<'g> {
         self.entry.value(self.decisions) == (self.value, self.version) && self.still_present()
     }
 
+    /// A number that two look-ups of a name give alike if it has led to the same value from the first to the second, and else
+    /// (but for a chance of one in 2^64) different ones.
+    #[inline]
+    pub fn trace(&self) -> u64 {
+        let mix = |trace: u64, word: u64| (trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        [self.value, self.version].into_iter().fold(ptr::from_ref(self.entry) as usize as u64, mix)
+    }
+
     /// Whether both are the same entry of one directory.
     #[inline]
     pub fn is_same_entry(&self, other: &Found<'_>) -> bool {

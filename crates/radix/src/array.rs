@@ -135,19 +135,19 @@ unsafe fn visit(content: Content, base: u64, bits: u32, each: &mut impl FnMut(Ra
 
 fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
     let word = Word(slot.load(Ordering::Acquire));
-    match word.content() {
-        Content::Child(node) => {
-            for index in 0..node.slot_count() {
-                if node.is_leaf() {
-                    // SAFETY: the caller is pinned; the node is a leaf.
-                    unsafe { node.leaf_slot(index as u64) }.end_change_taken_over(core);
-                }
-                // SAFETY: the caller is pinned.
-                unlock_all(unsafe { node.slot(index) }, core);
+    if let Content::Child(node) = word.content() {
+        for index in 0..node.slot_count() {
+            if node.is_leaf() {
+                // SAFETY: the caller is pinned; the node is a leaf.
+                unsafe { node.leaf_slot(index as u64) }.end_change_taken_over(core);
             }
+            // SAFETY: the caller is pinned.
+            unlock_all(unsafe { node.slot(index) }, core);
         }
-        _ if word.holder() == Some(core.index().get()) => slot.store(word.unlocked().0, Ordering::Release),
-        _ => {}
+    }
+    // Of nodes only the root's can be held: by who locked the array to its end.
+    if word.holder() == Some(core.index().get()) {
+        slot.store(word.unlocked().0, Ordering::Release);
     }
 }
 

@@ -4,9 +4,7 @@ use core::ops::Range;
 
 use epoch::Guard;
 use percpu::{CoreIndex, OutOfMemory};
-use seqlock::Sequence;
 use sync::atomic::{AtomicU64, Ordering};
-use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
@@ -49,8 +47,6 @@ enum Stop {
 #[derive(Clone, Copy)]
 struct Place<'g> {
     slot: &'g AtomicU64,
-    /// Of a leaf's slot, which has readers.
-    sequence: Option<&'g Sequence>,
     base: u64,
     bits: u32,
 }
@@ -76,9 +72,8 @@ fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item =
     (0..node.slot_count())
         .map(move |index| {
             // SAFETY: nodes are retired, and whoever walks is pinned for `'g`.
-            let (slot, sequence) =
-                unsafe { (node.slot(index), node.is_leaf().then(|| &node.leaf_slot(index as u64).sequence)) };
-            Place { slot, sequence, base: base + ((index as u64) << bits), bits }
+            let slot = unsafe { node.slot(index) };
+            Place { slot, base: base + ((index as u64) << bits), bits }
         })
         .filter(move |place| place.meets(&range))
 }
@@ -145,68 +140,44 @@ impl<'g> LockedRange<'g> {
         }
     }
 
-    /// Sets the whole range, folds nodes that lie in it, and tells `old` of every value that was there. For
-    /// [`RadixArray::read`] of indices with values of their own it happens at one moment: readers wait from before the first
-    /// one changes until the last one has.
+    /// Sets the whole range, folds nodes that lie in it, and tells `old` of every value that was there. Readers see it index by
+    /// index.
     ///
     /// # Panics
     /// If the value exceeds `MAX_VALUE`, or if there is one for all the rest of an array.
     pub fn fill(&self, value: Option<u64>, mut old: impl FnMut(Range<u64>, u64)) {
         assert!(value.is_none() || self.extent == Extent::Range, "what no node covers stays empty");
         assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
-        self.visit(self.root(), &mut |place, before| {
-            if let (Some(sequence), Some(_), false) =
-                (place.sequence, before, planted("radix: a range is emptied index by index"))
-            {
-                sequence.begin();
-            }
-        });
-        self.visit(self.root(), &mut |place, before| {
-            if let Some(before) = before {
-                old(place.base..place.end(), before);
-            }
-            let new = Word::new(Content::Uniform(value)).locked_by(self.core());
-            place.slot.store(new.0, Ordering::Release);
-        });
-        self.fold_below(self.root(), true, value);
-        self.visit(self.root(), &mut |place, _| {
-            if let Some(sequence) = place.sequence {
-                sequence.end();
-            }
-        });
-    }
-
-    /// Shows `each` the slots of the range that have no node below them, from left to right, with their values.
-    fn visit(&self, place: Place<'g>, each: &mut impl FnMut(Place<'g>, Option<u64>)) {
-        match Word(place.slot.load(Ordering::Acquire)).content() {
-            // A locked slot lies in the range: `lock` has expanded all others.
-            Content::Uniform(value) => each(place, value),
-            Content::Child(node) => {
-                for below in places(node, place.base, &self.range) {
-                    self.visit(below, each);
-                }
-            }
-            Content::Dead => unreachable!("what we have locked is not folded by others"),
-        }
+        self.fill_below(self.root(), true, value, &mut old);
     }
 
     fn root(&self) -> Place<'g> {
         let content = Word(self.array.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
-        Place { slot: &self.array.root, sequence: None, base: 0, bits }
+        Place { slot: &self.array.root, base: 0, bits }
     }
 
-    /// Folds the nodes below a place that lie in the range, whose slots all have this value.
-    fn fold_below(&self, place: Place<'g>, is_root: bool, value: Option<u64>) {
-        let Content::Child(node) = Word(place.slot.load(Ordering::Acquire)).content() else { return };
-        if !node.is_leaf() {
-            for below in places(node, place.base, &self.range) {
-                self.fold_below(below, false, value);
+    fn fill_below(&self, place: Place<'g>, is_root: bool, value: Option<u64>, old: &mut impl FnMut(Range<u64>, u64)) {
+        let word = Word(place.slot.load(Ordering::Acquire));
+        match word.content() {
+            Content::Uniform(before) => {
+                // A locked slot lies in the range: `lock` has expanded all others.
+                if let Some(before) = before {
+                    old(place.base..place.end(), before);
+                }
+                let new = Word::new(Content::Uniform(value)).locked_by(self.core());
+                place.slot.store(new.0, Ordering::Release);
             }
-        }
-        // The root's node stays: others may be raising the root at the same time.
-        if !is_root && place.lies_in(&self.range) {
-            self.fold(place, node, value);
+            Content::Child(node) => {
+                for below in places(node, place.base, &self.range) {
+                    self.fill_below(below, false, value, old);
+                }
+                // The root's node stays: others may be raising the root at the same time.
+                if !is_root && place.lies_in(&self.range) {
+                    self.fold(place, node, value);
+                }
+            }
+            Content::Dead => unreachable!("what we have locked is not folded by others"),
         }
     }
 
@@ -298,10 +269,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                 Content::Child(_) | Content::Uniform(None) if word.holder().is_none() => {
                     let whole = *range == (0..1 << INDEX_BITS);
                     if whole && word.content() == Content::Uniform(None) {
-                        return self.lock_place(
-                            Place { slot: &self.array.root, sequence: None, base: 0, bits: INDEX_BITS },
-                            range,
-                        );
+                        return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
                     }
                     let slot_bits = match word.content() {
                         Content::Child(node) => node.bits(),
@@ -310,10 +278,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                     self.raise_root(word, slot_bits).map_err(|_| Stop::OutOfMemory(range.start))?;
                 }
                 _ => {
-                    return self.lock_place(
-                        Place { slot: &self.array.root, sequence: None, base: 0, bits: INDEX_BITS },
-                        range,
-                    );
+                    return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
                 }
             }
         }

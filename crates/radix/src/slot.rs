@@ -5,6 +5,7 @@ use core::convert::Infallible;
 use epoch::Guard;
 use percpu::{Core, OutOfMemory};
 use sync::atomic::Ordering;
+use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
@@ -81,12 +82,13 @@ impl RadixArray {
         }
     }
 
-    /// Whether an index from `start` on holds a value; weakly consistent if others write.
-    pub fn any_from(&self, _guard: &Guard<'_>, start: u64) -> bool {
+    /// Whether an index from `start` on holds a value. Indices are looked at one after the other; each as
+    /// [`RadixArray::read`] would: of one that is about to get its first value, the end of the change is awaited.
+    pub fn any_from(&self, _guard: &Guard<'_>, start: u64, wait: &impl Wait) -> bool {
         let content = Word(self.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
         // SAFETY: nodes are retired, so they live as long as the guard.
-        unsafe { any_below(content, 0, bits, start) }
+        unsafe { any_below(content, 0, bits, start, wait) }
     }
 
     /// The first index from `start` on that holds no value; looks at no index behind it.
@@ -140,7 +142,7 @@ impl RadixArray {
 
 /// # Safety
 /// The nodes below live during the call.
-unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64) -> bool {
+unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64, wait: &impl Wait) -> bool {
     if base + ((1 << bits) - 1) < start {
         return false;
     }
@@ -154,8 +156,11 @@ unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64) -> bool 
             (first..node.slot_count()).any(|index| {
                 // SAFETY: the caller's promise.
                 unsafe {
+                    if node.is_leaf() {
+                        return node.leaf_slot(index as u64).holds_value(wait);
+                    }
                     let below = Word(node.slot(index).load(Ordering::Acquire)).content();
-                    any_below(below, base + ((index as u64) << bits), bits, start)
+                    any_below(below, base + ((index as u64) << bits), bits, start, wait)
                 }
             })
         }
@@ -163,6 +168,19 @@ unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64) -> bool 
 }
 
 impl LeafSlot {
+    fn holds_value(&self, wait: &impl Wait) -> bool {
+        let mut round = 0;
+        loop {
+            // In this order: whoever has seen something of a change finds it under way, or its value.
+            let is_changing = self.sequence.now().is_changing() && !planted("radix: a first value is not awaited");
+            match Word(self.word.load(Ordering::Acquire)).value() {
+                Some(None) if is_changing => wait.wait(WaitReason::Operation, round),
+                value => return value.flatten().is_some(),
+            }
+            round = round.saturating_add(1);
+        }
+    }
+
     /// Ends the change in whose middle the holder of the lock died, whose place the core has taken.
     pub(crate) fn end_change_taken_over(&self, core: &Core<'_>) {
         if Word(self.word.load(Ordering::Acquire)).holder() == Some(core.index().get()) {

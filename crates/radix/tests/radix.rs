@@ -310,7 +310,7 @@ proptest! {
                 for index in (0..60).chain([1000, 2999, (1 << INDEX_BITS) - 2]) {
                     assert_eq!(array.get(&guard, index), model.get(&index).copied());
                     assert_eq!(array.read(&guard, index, &Spin, |value| value), model.get(&index).copied());
-                    assert_eq!(array.any_from(&guard, index), model.range(index..).next().is_some());
+                    assert_eq!(array.any_from(&guard, index, &Spin), model.range(index..).next().is_some());
                 }
             }
             let mut all = BTreeMap::new();

@@ -2,7 +2,7 @@
 //!
 //! As in [`crate::verbs`], each is on one object. The compound ones stand with their steps.
 
-use crate::description::{AccessMode, StatusFlags, Use};
+use crate::description::{AccessMode, Offset, StatusFlags, Use};
 use crate::errno::Errno;
 use crate::pipe::PipeEnd;
 use crate::process::{NumberChoice, OnExec};
@@ -100,8 +100,8 @@ pub trait DataVerbs {
     /// Sets its flags.
     fn set_status(&self, description: Self::Description, status: StatusFlags);
 
-    /// Its offset in bytes.
-    fn offset(&self, description: Self::Description) -> u64;
+    /// Its offset.
+    fn offset(&self, description: Self::Description) -> Offset;
 
     /// Lets `change` turn the offset into another while no other call does.
     fn move_offset<R>(&self, description: Self::Description, change: impl FnOnce(u64) -> (u64, R)) -> R;

@@ -1,7 +1,7 @@
 //! Open file descriptions: what descriptors lead to (POSIX.1-2017, 3.258), and what of them is shared when.
 //!
 //! ```text
-//! │ node, access, flags   64 │ references 128 │ offset, lock 192 │
+//! │ node, access, flags   64 │ references 128 │ offset, moves, lock 192 │
 //! ```
 //! Calls that do not use the offset read the first line only. A call takes no reference: it found the description in a
 //! table, whose reference counts, and a description is freed only after every core has maintained, which none does in a
@@ -15,6 +15,7 @@ use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeC
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::mutant::planted;
 
 use crate::direct::Node;
 use crate::inode::Kind;
@@ -31,6 +32,7 @@ pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open 
     "status" = opened.0.status,
     "references" = references,
     "offset" = position.0.offset,
+    "moves of the offset" = position.0.moves,
     "offset's lock" = position.0.lock,
 });
 
@@ -104,7 +106,18 @@ pub(crate) struct OpenedFile {
 struct Position {
     /// Guarded by `lock`, read by anybody.
     offset: AtomicU64,
+    /// As `offset`: how often that has changed. Changed after it.
+    moves: AtomicU64,
     lock: CoreLock,
+}
+
+/// An offset at one moment. Two that are equal are one: it was there all the time in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offset {
+    /// The offset in bytes.
+    pub bytes: u64,
+    /// How often it has changed.
+    moves: u64,
 }
 
 /// A description during a call.
@@ -120,7 +133,7 @@ impl DescriptionRef {
         status: StatusFlags,
     ) -> Result<DescriptionRef, OutOfMemory> {
         let opened = OpenedFile { node, mode, status: AtomicU32::new(status.0) };
-        let position = Position { offset: AtomicU64::new(0), lock: CoreLock::new() };
+        let position = Position { offset: AtomicU64::new(0), moves: AtomicU64::new(0), lock: CoreLock::new() };
         core.allocate_in(
             DESCRIPTION_CLASS,
             Description {
@@ -191,17 +204,31 @@ impl Description {
     }
 
     #[inline]
-    pub(crate) fn offset(&self) -> u64 {
-        self.position.offset.load(Ordering::Acquire)
+    pub(crate) fn offset(&self) -> Offset {
+        let Position { offset, moves, .. } = &*self.position;
+        loop {
+            // Before the offset and after it: a change of which we see the offset and not the number is not over, and the next
+            // one comes after its number.
+            let before = moves.load(Ordering::Acquire);
+            let bytes = offset.load(Ordering::Acquire);
+            if planted("scalefs: an offset that comes back never went") {
+                return Offset { bytes, moves: 0 };
+            }
+            if moves.load(Ordering::Acquire) == before {
+                return Offset { bytes, moves: before };
+            }
+        }
     }
 
     /// Lets `change` turn the offset into another while no other call on the description does.
     pub(crate) fn move_offset<R>(&self, core: &Core<'_>, wait: &impl Wait, change: impl FnOnce(u64) -> (u64, R)) -> R {
         let _lock = self.position.lock.lock(core, RANK_OFFSET, wait);
-        let before = self.position.offset.load(Ordering::Relaxed);
+        let Position { offset, moves, .. } = &*self.position;
+        let before = offset.load(Ordering::Relaxed);
         let (after, result) = change(before);
         if after != before {
-            self.position.offset.store(after, Ordering::Release);
+            offset.store(after, Ordering::Release);
+            moves.store(moves.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
         result
     }

@@ -228,6 +228,7 @@ impl<'c, H: Host> Direct<'c, H> {
 
     /// Sets the time of the last modification.
     pub(crate) fn replace_modification_time(&self, node: Node, modified_ns: i64) {
+        self.working_on(&[node]);
         let (reset, [_, changed]) = self.fs.stamps().reset(self.core(), &node.inode().stamps, self.host);
         let now = stamp_of(self.host.now_ns() as i64);
         reset.finish([stamp_of(modified_ns), changed.max(now)]);

@@ -9,7 +9,7 @@ use core::ops::Deref;
 use percpu::{Core, OutOfMemory};
 
 use crate::data_verbs::{DataVerbs, PipeState, WriteAt, Written};
-use crate::description::{AccessMode, DescriptionRef, StatusFlags, Use};
+use crate::description::{AccessMode, DescriptionRef, Offset, StatusFlags, Use};
 use crate::direct::{Direct, Node};
 use crate::errno::Errno;
 use crate::file::Access;
@@ -160,7 +160,7 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
     }
 
     #[inline]
-    fn offset(&self, description: DescriptionRef) -> u64 {
+    fn offset(&self, description: DescriptionRef) -> Offset {
         description.get().offset()
     }
 

@@ -130,6 +130,10 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         found.still_same()
     }
 
+    fn trace(&self, found: &Found<'_>) -> u64 {
+        found.trace()
+    }
+
     fn list(&self, directory: Node, from: u64, each: &mut dyn FnMut(Item<'_, Node>) -> bool) -> Option<u64> {
         self.names(directory).list(&self.guard, from.max(hashdir::FIRST_COOKIE), |listed| {
             each(Item { name: listed.name, node: Node::from_bits(listed.value), next_cookie: listed.next_cookie })

@@ -5,8 +5,8 @@ use sync::mutant::planted;
 use crate::errno::Errno;
 use crate::fields::Fields;
 use crate::inode::{InodeNumber, Kind};
-use crate::names::{check_removal, create_new, start_again};
-use crate::verbs::{NewObject, Refusal, Verbs};
+use crate::names::{check_removal, create_new, mixed, start_again};
+use crate::verbs::{NewObject, Refusal, Standing, Verbs};
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_permission, resolve};
 
 /// Makes a directory.
@@ -120,13 +120,37 @@ pub fn enter<V: Verbs>(verbs: &V, directory: V::Node) {
     verbs.set_working_directory(directory);
 }
 
-/// Writes the path of the working directory into `buffer` and returns it.
+/// Writes the path of the working directory into `buffer` and returns it, as it was at one moment.
 ///
 /// POSIX `getcwd`: ERANGE if the buffer is too small, ENOENT if the directory was removed. Names are found by listing
-/// each parent, which keeps directories from knowing their own names.
+/// each parent, which keeps directories from knowing their own names; a name that changes meanwhile may be missed, and names
+/// are found one by one. So the path is then walked twice: what has not changed from the first time to the second was so in
+/// between.
 pub fn working_directory_path<'b, V: Verbs>(verbs: &V, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
-    // From the last component to the first, into the buffer from its end.
-    let (mut current, root, mut start) = (verbs.working_directory(), verbs.root(), buffer.len());
+    loop {
+        let directory = verbs.working_directory();
+        let found = find_path(verbs, directory, buffer);
+        let is_whole = match found {
+            Ok(start) => {
+                let before = trace_of_path(verbs, directory, &buffer[start..]);
+                before.is_some()
+                    && verbs.working_directory() == directory
+                    && trace_of_path(verbs, directory, &buffer[start..]) == before
+            }
+            // A removed directory stays removed.
+            Err(Errno::ENOENT) => verbs.is_removed(directory) && verbs.working_directory() == directory,
+            Err(_) => true,
+        };
+        if is_whole || planted("scalefs: the names of a path are found one by one") {
+            return found.map(|start| &buffer[start..]);
+        }
+    }
+}
+
+/// Writes the path of a directory into `buffer`, from the last component to the first, so that it ends where the buffer
+/// does; returns where it starts.
+fn find_path<V: Verbs>(verbs: &V, directory: V::Node, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let (mut current, root, mut start) = (directory, verbs.root(), buffer.len());
     while current != root {
         let parent = verbs.parent(current);
         let mut fits = None;
@@ -152,5 +176,20 @@ pub fn working_directory_path<'b, V: Verbs>(verbs: &V, buffer: &'b mut [u8]) -> 
         start = start.checked_sub(1).ok_or(Errno::ERANGE)?;
         buffer[start] = b'/';
     }
-    Ok(&buffer[start..])
+    Ok(start)
+}
+
+/// Walks from a directory to the root by the names of a path. A number that two walks give alike if no name of the path has
+/// led elsewhere from the first to the second (but for a chance of one in 2^64); none if the path is not the directory's.
+fn trace_of_path<V: Verbs>(verbs: &V, directory: V::Node, path: &[u8]) -> Option<u64> {
+    let (mut current, root, mut trace) = (directory, verbs.root(), 0_u64);
+    for name in path.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        let Standing { parent, moves } = verbs.standing(current);
+        let found = verbs.look_up(parent, &verbs.key(name)?).filter(|found| verbs.node(found) == current)?;
+        for word in [moves, verbs.trace(&found)] {
+            trace = mixed(trace, word);
+        }
+        current = parent;
+    }
+    (current == root).then_some(trace)
 }

@@ -17,7 +17,7 @@
 //! Bytes of a page behind the end are zero.
 //!
 //! ```text
-//! read a page:   value none: a hole if a later index has a value (and this one still none), else the end
+//! read a page:   value none: a hole if a later index has a value, else the end;  again if this one has got one, or the file was cut
 //!                value: copy; with P as far as the size goes; again if the slot has changed meanwhile
 //! write a page:  nothing if it holds the bytes already;  lock the slot;  if it has P or no value, and the size is not known to be higher: raise the size
 //!                copy in place, or into a new page;  unlock
@@ -38,9 +38,9 @@ use maxima::Maximum;
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
 use radix::RadixArray;
-use sync::Wait;
 use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
+use sync::{Wait, WaitReason};
 
 use crate::inode::Inode;
 use crate::instance::ScaleFs;
@@ -216,6 +216,7 @@ impl File {
     /// Reads a part of one page; returns how many bytes there are.
     fn read_page<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &mut [u8]) -> usize {
         let Access { fs, guard, wait } = access;
+        let mut round = 0;
         loop {
             let read = self.pages.read(guard, index, wait, |value| {
                 let entry = Entry::decode(value?);
@@ -238,18 +239,22 @@ impl File {
             if let Some(count) = read {
                 return count;
             }
-            // No page. The end is behind the page, or there is something behind it: then it is a hole, if there is still no
-            // page. The first is asked first, since it shares nothing with those who extend the file.
-            let floor = self.size.floor().filter(|floor| floor.words[0] >= (index + 1) * PAGE);
-            if floor.is_none() && !self.pages.any_from(guard, index + 1) {
-                return 0;
+            // No page: a hole if the file goes on behind it, else the end. The floor is asked first, since it shares nothing
+            // with those who extend the file.
+            let floor = self.size.floor();
+            let is_known = floor.is_some_and(|floor| floor.words[0] >= (index + 1) * PAGE);
+            let goes_on = is_known || self.pages.any_from(guard, index + 1, wait);
+            // Values go by cuts only, which end the floor: if it still holds, and there still is none here, there was none
+            // when we looked behind it. Not while somebody changes it: who appends here has come before what we saw there.
+            let is_same = self.pages.read(guard, index, wait, |value| value.is_none())
+                && floor.is_some_and(|floor| self.size.still_has(&floor));
+            if is_same || planted("scalefs: a page without a value is looked at once") {
+                let count = if goes_on { bytes.len() } else { 0 };
+                bytes[..count].fill(0);
+                return count;
             }
-            // Not while somebody changes it: who appends here has come before what we saw behind it.
-            let is_hole = self.pages.read(guard, index, wait, |value| value.is_none());
-            if is_hole && floor.is_none_or(|floor| self.size.still_has(&floor)) {
-                bytes.fill(0);
-                return bytes.len();
-            }
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
         }
     }
 
@@ -399,7 +404,7 @@ impl File {
         let slot = self.pages.lock_slot(guard, last, wait)?;
         let value = slot.value();
         let is_longer = fs.sizes().try_read(&self.size).is_some_and(|[present]| present > size);
-        if is_longer || is_below_end(value) || self.pages.any_from(guard, last + 1) {
+        if is_longer || is_below_end(value) || self.pages.any_from(guard, last + 1, wait) {
             return Ok(false);
         }
         slot.change(|| {
@@ -453,7 +458,7 @@ impl File {
             reset.finish([size]);
             return Ok(true);
         };
-        // All in one change, so that nobody finds one page as before and another one cut.
+        // All before the reset ends, for which whoever finds no page waits: nobody finds one page cut and then another as before.
         last.change(|| {
             empty_rest();
             let page = last.value().and_then(|value| Entry::decode(value).page);
@@ -482,6 +487,7 @@ impl File {
         unsafe {
             self.size.repair_taken_over(guard.core(), [end]);
             self.pages.unlock_taken_over(guard);
+            self.appending.release_taken_over(guard.core());
         }
     }
 }

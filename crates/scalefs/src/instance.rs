@@ -461,8 +461,6 @@ impl ScaleFs {
         unsafe {
             self.epochs().unpin_taken_over(heir);
             self.counts().repair_taken_over(heir);
-            self.stamps().repair_taken_over(heir);
-            self.sizes().repair_taken_over(heir);
             let moving = own.moving_offset.swap(0, Ordering::AcqRel);
             if moving != 0 {
                 DescriptionRef::from_address(moving).get().repair_taken_over(heir);
@@ -492,13 +490,17 @@ impl ScaleFs {
                 if position.moving.holder() == Some(heir.index()) {
                     // `rename` and `exchange` note both parents, then what goes from the first to the second and back.
                     let new = Node::from_bits(nodes[if place == 2 { 1 } else { 0 }]);
-                    if happened && position.parent.load(Ordering::Acquire) != new.to_bits() {
+                    if happened {
                         self.end_move(heir, node, new);
+                    } else {
+                        position.withdraw();
                     }
-                    position.withdraw();
                     position.moving.release_taken_over(heir);
                 }
             }
+            // After what the call was setting back, whose words only the object's kind can tell.
+            self.stamps().repair_taken_over(heir);
+            self.sizes().repair_taken_over(heir);
         }
         self.working_ended(heir);
     }

@@ -53,7 +53,7 @@ mod walk;
 
 pub use context::{Context, Credentials, MAX_GROUPS};
 pub use data_verbs::{DataVerbs, NodeOf, PipeState, WriteAt, Written};
-pub use description::{AccessMode, DescriptionRef, StatusFlags, Use};
+pub use description::{AccessMode, DescriptionRef, Offset, StatusFlags, Use};
 pub use direct::{Direct, Node};
 pub use direct_data::InProcess;
 pub use errno::Errno;

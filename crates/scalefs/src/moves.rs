@@ -83,15 +83,18 @@ impl Place {
 }
 
 impl ScaleFs {
-    /// Ends an announced move that has happened, with `moving` still held. References in this order, so that a death in
-    /// between leaves one too many rather than one too few.
+    /// Ends an announced move that has happened, with `moving` still held; also one that a dead process had begun to end.
+    /// References in this order, so that a death in between leaves one too many rather than one too few.
     pub(crate) fn end_move(&self, core: &Core<'_>, moved: Node, parent: Node) {
         let place = &moved.directory().place;
-        // SAFETY: the caller has found the parent in this call; the directory holds a reference to its old one.
-        unsafe {
-            self.counts().change(core, &parent.inode().references, 1);
-            let old = Node::from_bits(place.parent.swap(parent.to_bits(), Ordering::AcqRel));
-            self.counts().change(core, &old.inode().references, -1);
+        let old = Node::from_bits(place.parent.load(Ordering::Acquire));
+        if old != parent {
+            // SAFETY: the caller has found the parent in this call; the directory holds a reference to its old one.
+            unsafe {
+                self.counts().change(core, &parent.inode().references, 1);
+                place.parent.store(parent.to_bits(), Ordering::Release);
+                self.counts().change(core, &old.inode().references, -1);
+            }
         }
         place.withdraw();
         place.moves.store(place.moves.load(Ordering::Relaxed) + 1, Ordering::Release);

@@ -149,6 +149,13 @@ pub(crate) fn check_removal<V: Verbs>(
     }
 }
 
+/// Whether the caller may make names in a directory (Linux: `may_create`; in a removed one nobody finds a place for them,
+/// `lookup_one_qstr_excl`).
+fn check_creation<V: Verbs>(verbs: &V, directory: V::Node) -> Result<(), Errno> {
+    let permission = check_permission(verbs, directory, Need::CHANGE_NAMES);
+    permission.map_err(|errno| if verbs.is_removed(directory) { Errno::ENOENT } else { errno })
+}
+
 /// Opens a file: the returned node carries a reference, which [`close`] gives up. `mode` is that of a new file, less the
 /// caller's mask. `TRUNCATE` is checked here and done by the caller.
 ///
@@ -194,7 +201,7 @@ pub fn open<V: Verbs>(
             }
             return open_existing(verbs, node, flags);
         }
-        check_permission(verbs, directory, Need::CHANGE_NAMES)?;
+        check_creation(verbs, directory)?;
         let mode = mode & 0o7777 & !verbs.umask();
         let permissions = initial_permissions(verbs, directory, Kind::Regular, mode);
         match verbs.create(directory, &key, NewObject::File, permissions) {
@@ -269,15 +276,21 @@ pub fn link<V: Verbs>(
         };
         let Some(key) = key else {
             // A directory: there is nothing that could go meanwhile.
-            return Err(new_link(verbs, new).err().unwrap_or(Errno::EPERM));
+            return Err(refuse_directory(verbs, new));
         };
         // Only whether the old name exists: its object is not read unless it is needed.
         let present = verbs.present(from.directory, &key).ok_or(Errno::ENOENT)?;
         let ended = new_link(verbs, new).and_then(|(to, to_key)| {
             let Some(source) = verbs.look_up(from.directory, &key) else { return Ok(Err(Refusal::Changed)) };
             match verbs.kind(verbs.node(&source)) {
-                Kind::Directory if verbs.is_removed(to) => Err(Errno::ENOENT),
-                Kind::Directory => Err(Errno::EPERM),
+                // Looked at anew: it may not have been a directory yet when the new name was found to be absent.
+                Kind::Directory if planted("scalefs: link refuses a directory by what it saw before") => {
+                    Err(Errno::EPERM)
+                }
+                Kind::Directory => {
+                    let errno = refuse_directory(verbs, new);
+                    if verbs.still_same(&source) { Err(errno) } else { Ok(Err(Refusal::Changed)) }
+                }
                 Kind::Symlink if follow == Follow::Symlinks => Ok(Err(Refusal::Changed)),
                 _ if from.has_slash => Ok(Err(Refusal::Changed)),
                 _ => Ok(verbs.add_link(to, &to_key, &source)),
@@ -309,8 +322,17 @@ fn new_link<'v, V: Verbs>(
     if walk.has_slash {
         return Err(Errno::ENOENT);
     }
-    check_permission(verbs, walk.directory, Need::CHANGE_NAMES)?;
+    check_creation(verbs, walk.directory)?;
     Ok((walk.directory, key))
+}
+
+/// Why a directory does not become `new`.
+fn refuse_directory<V: Verbs>(verbs: &V, new: (Start<V::Node>, &[u8])) -> Errno {
+    match new_link(verbs, new) {
+        Ok((to, _)) if verbs.is_removed(to) => Errno::ENOENT,
+        Ok(_) => Errno::EPERM,
+        Err(errno) => errno,
+    }
 }
 
 /// Makes an object whose name must not exist: what `mkdir` and `symlink` have in common.
@@ -334,7 +356,7 @@ pub(crate) fn create_new<V: Verbs>(
         if walk.has_slash && kind != Kind::Directory {
             return Err(Errno::ENOENT);
         }
-        check_permission(verbs, walk.directory, Need::CHANGE_NAMES)?;
+        check_creation(verbs, walk.directory)?;
         let permissions = initial_permissions(verbs, walk.directory, kind, mode);
         match verbs.create(walk.directory, &key, object, permissions) {
             Ok(node) => return Ok(node),
@@ -545,9 +567,14 @@ fn trace_of_ancestors<V: Verbs>(verbs: &V, directory: V::Node) -> u64 {
     while current != root {
         let Standing { parent, moves } = verbs.standing(current);
         for word in [verbs.attributes(current, Fields::IDENTITY).number.0, moves] {
-            trace = (trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            trace = mixed(trace, word);
         }
         current = parent;
     }
     trace
+}
+
+/// A number of which each word before is a part, and their order.
+pub(crate) fn mixed(trace: u64, word: u64) -> u64 {
+    (trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

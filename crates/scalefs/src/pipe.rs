@@ -6,12 +6,14 @@
 //!
 //! ```text
 //! reader side │ lock, head │   slot 0 │ start, end │ ... slot 15 │    │ lock, tail │ writer side
-//! read:   slot at head empty → nobody writes any more ? end : try again;   copy; start += n, or empty and head += 1
+//! read:   slot at head not filled → nobody writes any more ? end : try again;   copy; start += n;  head += 1 if that is all
 //! write:  nobody reads any more → EPIPE;   the last slot takes the odd bytes if they fit;   slot at tail not empty → full
 //! ```
 //!
-//! A slot's state is one word. A writer that adds to the last slot copies behind its end, then exchanges the word; if a
-//! reader has emptied the slot meanwhile the exchange fails, and the bytes go to a slot of their own.
+//! A slot's state is one word: where its bytes start and end, and how often it was filled. So whoever looks at it without a
+//! lock knows whether it is still the turn of the number that he comes with. A writer that adds to the last slot copies
+//! behind its end, then exchanges the word; if a reader has emptied the slot meanwhile the exchange fails, and the bytes go to
+//! a slot of their own.
 //!
 //! **Ends.** Descriptors of either end are counted per core and read exactly by whoever closes one (crate `refcache`,
 //! "eager zero"): the last one raises a flag, which is all that the other end looks at. Closing is thus what shares lines,
@@ -26,6 +28,7 @@ use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::mutant::planted;
 
 use crate::errno::Errno;
 use crate::inode::Inode;
@@ -90,29 +93,55 @@ struct Side {
 
 /// A page's worth of bytes.
 struct PipeSlot {
-    /// Atomic: where the bytes start and end, or zero if there are none.
+    /// Atomic: a [`Filling`].
     state: AtomicU64,
     /// Guarded by the writers' lock, then by the state: 1 + the page, or zero. Stays until the pipe goes.
     page: AtomicU32,
 }
 
-/// The bytes of a slot that wait: from `start` to `end`, which is more.
-#[derive(Clone, Copy)]
-struct Waiting {
+/// The bytes of a slot that wait, from `start` to `end`, which were the `turn`th to fill it, counted from 1; none if both
+/// are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Filling {
+    turn: u32,
     start: usize,
     end: usize,
 }
 
-impl Waiting {
+impl Filling {
     #[inline]
-    fn decode(state: u64) -> Option<Waiting> {
-        (state != 0).then_some(Waiting { start: (state & 0xffff) as usize, end: (state >> 16) as usize })
+    fn decode(state: u64) -> Filling {
+        Filling { turn: (state >> 32) as u32, start: (state & 0xffff) as usize, end: (state >> 16 & 0xffff) as usize }
     }
 
     #[inline]
     fn encode(self) -> u64 {
-        self.start as u64 | (self.end as u64) << 16
+        self.start as u64 | (self.end as u64) << 16 | u64::from(self.turn) << 32
     }
+
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// How often a slot has been filled once it was for this number.
+#[inline]
+fn turn_of(number: u64) -> u32 {
+    (number / SLOT_COUNT as u64) as u32 + 1
+}
+
+/// What a slot is for one of the numbers that it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It was not filled for the number yet, and is empty.
+    Free,
+    /// It was not filled for the number yet: bytes of the one before wait.
+    Full,
+    /// The number's bytes wait.
+    Waiting(Filling),
+    /// They were taken.
+    Taken,
 }
 
 impl Pipe {
@@ -168,9 +197,9 @@ impl Pipe {
     pub(crate) fn peek(&self, fs: &ScaleFs, bytes: &mut [u8]) -> usize {
         let mut done = 0;
         for number in self.side(PipeEnd::Read).passed.load(Ordering::Acquire).. {
-            let is_full = number >= self.side(PipeEnd::Write).passed.load(Ordering::Acquire);
-            let Some(waiting) = self.waiting(number).filter(|_| !is_full && done < bytes.len()) else {
-                break;
+            let waiting = match self.look(number) {
+                Look::Waiting(waiting) if done < bytes.len() => waiting,
+                _ => break,
             };
             let count = (waiting.end - waiting.start).min(bytes.len() - done);
             let page = PageNumber::new(self.slot(number).page.load(Ordering::Relaxed).wrapping_sub(1));
@@ -186,8 +215,7 @@ impl Pipe {
 
     /// Whether a read would get bytes or the end, or a write of one byte would not wait.
     pub(crate) fn is_ready(&self, end: PipeEnd) -> bool {
-        let passed = self.side(end).passed.load(Ordering::Acquire);
-        self.is_gone(end.other()) || self.waiting(passed).is_some() == (end == PipeEnd::Read)
+        self.is_gone(end.other()) || !self.is_stuck(end)
     }
 
     fn side(&self, end: PipeEnd) -> &Side {
@@ -200,9 +228,38 @@ impl Pipe {
     }
 
     #[inline]
-    fn waiting(&self, number: u64) -> Option<Waiting> {
+    fn look(&self, number: u64) -> Look {
         // Acquire pairs with the releases of writers and readers: the bytes are there, or the slot is ours to fill.
-        Waiting::decode(self.slot(number).state.load(Ordering::Acquire))
+        let filling = Filling::decode(self.slot(number).state.load(Ordering::Acquire));
+        let turn = turn_of(number);
+        if filling.turn == turn && !filling.is_empty() {
+            Look::Waiting(filling)
+        } else if filling.turn != turn.wrapping_sub(1) {
+            Look::Taken
+        } else if filling.is_empty() {
+            Look::Free
+        } else {
+            Look::Full
+        }
+    }
+
+    /// Whether a side finds nothing to read, or no room to write, at a moment of the call. Others on that side may have
+    /// changed slots of which it does not know yet: those are passed over.
+    #[inline]
+    fn is_stuck(&self, end: PipeEnd) -> bool {
+        let passed = self.side(end).passed.load(Ordering::Acquire);
+        if planted("scalefs: a pipe's slot is looked at whosever turn it is") {
+            let filling = Filling::decode(self.slot(passed).state.load(Ordering::Acquire));
+            return filling.is_empty() == (end == PipeEnd::Read);
+        }
+        for number in passed.. {
+            match (end, self.look(number)) {
+                (PipeEnd::Read, Look::Taken) | (PipeEnd::Write, Look::Waiting(_) | Look::Taken) => {}
+                (PipeEnd::Read, found) => return !matches!(found, Look::Waiting(_)),
+                (PipeEnd::Write, found) => return found == Look::Full,
+            }
+        }
+        unreachable!("numbers do not end")
     }
 
     /// What a call finds that can do nothing: the other end has gone, or it is to try again.
@@ -231,7 +288,7 @@ impl Pipe {
         let side = self.side(PipeEnd::Read);
         // Look without writing first; whether writers are gone before whether there are bytes.
         let stuck = self.stuck(PipeEnd::Read);
-        if self.waiting(side.passed.load(Ordering::Acquire)).is_none() {
+        if self.is_stuck(PipeEnd::Read) {
             return stuck;
         }
         let _lock = side.lock.lock(core, RANK_SIDE, wait);
@@ -239,7 +296,7 @@ impl Pipe {
         let mut done = 0;
         while done < bytes.len() {
             let head = side.passed.load(Ordering::Relaxed);
-            let Some(waiting) = self.waiting(head) else {
+            let Look::Waiting(waiting) = self.look(head) else {
                 break;
             };
             let slot = self.slot(head);
@@ -250,16 +307,18 @@ impl Pipe {
                 let source = fs.pages().address(page).as_ptr().add(waiting.start);
                 shared_bytes::load(&mut bytes[done..done + count], source);
             }
-            let left = Waiting { start: waiting.start + count, ..waiting };
-            let state = if left.start == left.end { 0 } else { left.encode() };
+            let left = Filling { start: waiting.start + count, ..waiting };
             // Fails if a writer has added to the slot: look again. Release: the slot is the writers' from here on.
-            if sync::mutant::planted("scalefs: a read of a pipe forgets what was added meanwhile") {
-                slot.state.store(state, Ordering::Release);
-            } else if slot.state.compare_exchange(waiting.encode(), state, Ordering::AcqRel, Ordering::Relaxed).is_err()
+            if planted("scalefs: a read of a pipe forgets what was added meanwhile") {
+                slot.state.store(left.encode(), Ordering::Release);
+            } else if slot
+                .state
+                .compare_exchange(waiting.encode(), left.encode(), Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
             {
                 continue;
             }
-            if state == 0 {
+            if left.is_empty() {
                 side.passed.store(head + 1, Ordering::Release);
             }
             done += count;
@@ -281,7 +340,7 @@ impl Pipe {
         let side = self.side(PipeEnd::Write);
         let odd = bytes.len() % PAGE_BYTES;
         // Look without writing first.
-        if odd == 0 && self.waiting(side.passed.load(Ordering::Acquire)).is_some() {
+        if odd == 0 && self.is_stuck(PipeEnd::Write) {
             return self.stuck(PipeEnd::Write);
         }
         let _lock = side.lock.lock(core, RANK_SIDE, wait);
@@ -289,7 +348,7 @@ impl Pipe {
         let mut done = if odd > 0 && tail > 0 && self.add(fs, tail - 1, &bytes[..odd]) { odd } else { 0 };
         while done < bytes.len() {
             let tail = side.passed.load(Ordering::Relaxed);
-            if self.waiting(tail).is_some() {
+            if self.look(tail) != Look::Free {
                 break;
             }
             let slot = self.slot(tail);
@@ -305,8 +364,8 @@ impl Pipe {
             let count = (bytes.len() - done).min(PAGE_BYTES);
             // SAFETY: the slot is empty, so the page is the writers', whose lock we hold.
             unsafe { shared_bytes::store(fs.pages().address(page).as_ptr(), &bytes[done..done + count]) };
-            let told = Waiting { start: 0, end: count }.encode();
-            if sync::mutant::planted("scalefs: a pipe tells of bytes before it tells where they are") {
+            let told = Filling { turn: turn_of(tail), start: 0, end: count }.encode();
+            if planted("scalefs: a pipe tells of bytes before it tells where they are") {
                 slot.state.store(told, Ordering::Relaxed);
             } else {
                 slot.state.store(told, Ordering::Release);
@@ -320,7 +379,7 @@ impl Pipe {
     /// Adds bytes to those that wait in a slot, if it has any and they fit.
     fn add(&self, fs: &ScaleFs, number: u64, bytes: &[u8]) -> bool {
         let slot = self.slot(number);
-        while let Some(waiting) = self.waiting(number) {
+        while let Look::Waiting(waiting) = self.look(number) {
             let end = waiting.end + bytes.len();
             if end > PAGE_BYTES {
                 return false;
@@ -328,7 +387,7 @@ impl Pipe {
             let page = PageNumber::new(slot.page.load(Ordering::Relaxed).wrapping_sub(1));
             // SAFETY: bytes behind the end are the writers', whose lock the caller holds; pages stay in their slots.
             unsafe { shared_bytes::store(fs.pages().address(page).as_ptr().add(waiting.end), bytes) };
-            let longer = Waiting { end, ..waiting };
+            let longer = Filling { end, ..waiting };
             // Fails if a reader has taken some of the bytes, or all. Release: the added ones are there for readers.
             if slot
                 .state
@@ -349,11 +408,10 @@ impl Pipe {
         let [read, write] = [PipeEnd::Read, PipeEnd::Write].map(|end| self.side(end));
         let (head, tail) = (read.passed.load(Ordering::Relaxed), write.passed.load(Ordering::Relaxed));
         // A slot's state was changed, but not the number of slots passed.
-        if read.lock.holder() == Some(core.index()) && head < tail && self.waiting(head).is_none() {
+        if read.lock.holder() == Some(core.index()) && self.look(head) == Look::Taken {
             read.passed.store(head + 1, Ordering::Release);
         }
-        if write.lock.holder() == Some(core.index()) && tail - head < SLOT_COUNT as u64 && self.waiting(tail).is_some()
-        {
+        if write.lock.holder() == Some(core.index()) && matches!(self.look(tail), Look::Waiting(_) | Look::Taken) {
             write.passed.store(tail + 1, Ordering::Release);
         }
         for side in [read, write] {

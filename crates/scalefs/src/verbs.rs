@@ -140,6 +140,10 @@ pub trait Verbs {
     /// Whether the name has led to the object ever since it was looked up.
     fn still_same(&self, found: &Self::Found<'_>) -> bool;
 
+    /// A number that two look-ups of a name give alike if it has led to the same object from the first to the second, and
+    /// else (but for a chance of one in 2^64) different ones.
+    fn trace(&self, found: &Self::Found<'_>) -> u64;
+
     /// Tells `each` the names from a cookie on until it returns false; returns the cookie to go on from, or `None` at
     /// the end. A name that exists all the time is told once; one that comes or goes meanwhile may be told or not.
     fn list(&self, directory: Self::Node, from: u64, each: &mut dyn FnMut(Item<'_, Self::Node>) -> bool)

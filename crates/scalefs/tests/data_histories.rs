@@ -44,9 +44,9 @@ enum Call {
     Close(u32),
     Duplicate(u32),
     DuplicateTo(u32, u32),
-    /// One unit.
-    Read(u32),
-    Write(u32, u8),
+    /// So many units; more than one only of a pipe.
+    Read(u32, usize),
+    Write(u32, usize, u8),
     /// From a unit on, so many.
     ReadAt(u32, usize, usize),
     WriteAt(u32, usize, usize, u8),
@@ -117,8 +117,8 @@ enum Step {
     Remove(u32),
     Replace(u32),
     ReleaseEnd,
-    Read(Outcome),
-    Write(u8, Outcome),
+    Read(usize, Outcome),
+    Write(usize, u8, Outcome),
     /// Within a page: from a unit on, the units that were asked for, and those that came.
     ReadAt(usize, usize, Outcome),
     WriteAt(usize, usize, u8, Outcome),
@@ -153,7 +153,7 @@ fn taking(number: &Outcome, before: Vec<Step>) -> Vec<Step> {
 fn steps(call: &Call, outcome: &Outcome) -> Vec<Step> {
     let fails = |fd: u32| whole(Step::FindFails(fd, None));
     let found = |fd: u32, step: Step| match (outcome, &step) {
-        (Err(Errno::EBADF), Step::Read(_)) => whole(Step::FindFails(fd, Some(Object::PipeWrite))),
+        (Err(Errno::EBADF), Step::Read(..)) => whole(Step::FindFails(fd, Some(Object::PipeWrite))),
         (Err(Errno::EBADF), Step::Write(..)) => whole(Step::FindFails(fd, Some(Object::PipeRead))),
         (Err(Errno::EBADF), _) => fails(fd),
         _ => vec![Step::Find(fd), step],
@@ -181,8 +181,8 @@ fn steps(call: &Call, outcome: &Outcome) -> Vec<Step> {
             Ok(_) => vec![Step::Find(*fd), Step::CountEnd, Step::Replace(*target), Step::ReleaseEnd],
             Err(_) => fails(*fd),
         },
-        Call::Read(fd) => found(*fd, Step::Read(outcome.clone())),
-        Call::Write(fd, fill) => found(*fd, Step::Write(*fill, outcome.clone())),
+        Call::Read(fd, length) => found(*fd, Step::Read(*length, outcome.clone())),
+        Call::Write(fd, length, fill) => found(*fd, Step::Write(*length, *fill, outcome.clone())),
         Call::ReadAt(fd, start, length) => {
             let Ok(Answer::Units(units)) = outcome else {
                 return found(*fd, Step::ReadAt(*start, *length, outcome.clone()));
@@ -256,36 +256,33 @@ impl Reference {
         }
     }
 
-    fn read(&mut self, opened: Opened) -> Outcome {
+    fn read(&mut self, opened: Opened, length: usize) -> Outcome {
         match opened.object {
             Object::File(file) => {
                 let offset = &mut self.offsets[opened.description];
-                let units = range(&self.files[file], *offset as usize, 1);
+                let units = range(&self.files[file], *offset as usize, length);
                 *offset += units.len() as i64;
                 Ok(Answer::Units(units))
             }
-            Object::PipeRead => match (self.pipe.pop_front(), self.pipe_ends[1]) {
-                (Some(unit), _) => Ok(Answer::Units(vec![unit])),
-                (None, 0) => Ok(Answer::Units(Vec::new())),
-                (None, _) => Err(Errno::EAGAIN),
-            },
+            Object::PipeRead if self.pipe.is_empty() && self.pipe_ends[1] > 0 => Err(Errno::EAGAIN),
+            Object::PipeRead => Ok(Answer::Units(self.pipe.drain(..length.min(self.pipe.len())).collect())),
             Object::PipeWrite => Err(Errno::EBADF),
         }
     }
 
-    fn write(&mut self, opened: Opened, value: u8) -> Outcome {
+    fn write(&mut self, opened: Opened, length: usize, value: u8) -> Outcome {
         match opened.object {
             Object::File(file) => {
                 let (file, offset) = (&mut self.files[file], &mut self.offsets[opened.description]);
                 let at = if opened.append { file.len() } else { *offset as usize };
-                fill(file, at, 1, value);
-                *offset = at as i64 + 1;
+                fill(file, at, length, value);
+                *offset = (at + length) as i64;
             }
             Object::PipeWrite if self.pipe_ends[0] == 0 => return Err(Errno::EPIPE),
-            Object::PipeWrite => self.pipe.push_back(value),
+            Object::PipeWrite => self.pipe.extend(std::iter::repeat_n(value, length)),
             Object::PipeRead => return Err(Errno::EBADF),
         }
-        Ok(Answer::Number(1))
+        Ok(Answer::Number(length as u64))
     }
 
     fn seek(&mut self, opened: Opened, offset: i64, whence: Whence) -> Outcome {
@@ -355,8 +352,8 @@ impl State for Reference {
                 self.release(found);
                 true
             }
-            Step::Read(outcome) => self.read(opened()) == *outcome,
-            Step::Write(value, outcome) => self.write(opened(), *value) == *outcome,
+            Step::Read(length, outcome) => self.read(opened(), *length) == *outcome,
+            Step::Write(length, value, outcome) => self.write(opened(), *length, *value) == *outcome,
             Step::ReadAt(start, length, outcome) => {
                 let units = self.file(opened(), Errno::ESPIPE).map(|file| range(file, *start, *length));
                 units.map(Answer::Units) == *outcome
@@ -401,8 +398,8 @@ fn any_call(append: bool) -> impl Strategy<Value = Call> {
         3 => fd().prop_map(Call::Close),
         2 => fd().prop_map(Call::Duplicate),
         1 => (fd(), fd()).prop_map(|(fd, target)| Call::DuplicateTo(fd, target)),
-        4 => fd().prop_map(Call::Read),
-        4 => (fd(), 1..200_u8).prop_map(|(fd, fill)| Call::Write(fd, fill)),
+        4 => fd().prop_map(|fd| Call::Read(fd, 1)),
+        4 => (fd(), 1..200_u8).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
         5 => (fd(), 0..10_usize, 1..9_usize).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
         5 => (fd(), 0..10_usize, 1..=longest, 1..200_u8)
             .prop_map(|(fd, start, length, fill)| Call::WriteAt(fd, start, length, fill)),
@@ -438,11 +435,11 @@ fn make<D: DataVerbs>(verbs: &D, call: &Call) -> Outcome {
         Call::Close(fd) => data::close(verbs, *fd).map(|()| Answer::Done),
         Call::Duplicate(fd) => data::duplicate(verbs, *fd, NumberChoice::LowestFrom(0), OnExec::Keep).map(number),
         Call::DuplicateTo(fd, target) => data::duplicate_to(verbs, *fd, *target, OnExec::Keep).map(number),
-        Call::Read(fd) => {
-            let mut bytes = [0; UNIT];
+        Call::Read(fd, length) => {
+            let mut bytes = vec![0; length * UNIT];
             data::read(verbs, *fd, &mut bytes).map(|length| Answer::Units(units(&bytes[..length])))
         }
-        Call::Write(fd, fill) => data::write(verbs, *fd, &[*fill; UNIT]).map(written),
+        Call::Write(fd, length, fill) => data::write(verbs, *fd, &vec![*fill; length * UNIT]).map(written),
         Call::ReadAt(fd, start, length) => {
             let mut bytes = vec![0; length * UNIT];
             data::read_at(verbs, *fd, &mut bytes, (start * UNIT) as i64)
@@ -469,7 +466,7 @@ fn prepare<D: DataVerbs>(verbs: &D, append: bool) -> Reference {
         reference.table.insert(number as u32, opened);
     }
     for _ in 0..6 {
-        assert_eq!(make(verbs, &Call::Write(0, 9)), reference.write(reference.table[&0], 9));
+        assert_eq!(make(verbs, &Call::Write(0, 1, 9)), reference.write(reference.table[&0], 1, 9));
     }
     assert_eq!(data::pipe(verbs, DescriptorOptions::PLAIN), Ok((2, 3)));
     for (number, object) in [(2, Object::PipeRead), (3, Object::PipeWrite)] {
@@ -521,15 +518,43 @@ fn found_once() -> Vec<(&'static str, Plan)> {
     vec![
         // A read of the second page found a hole, when only the first was gone.
         (
-            "radix: a range is emptied index by index",
+            "scalefs: a page without a value is looked at once",
             (vec![vec![Call::Resize(0, 0)], vec![Call::ReadAt(1, 1, 1)]], false),
         ),
         // The append wrote before an end behind which somebody had already read.
         (
             "scalefs: an append looks at the end before its change",
-            (vec![vec![Call::Write(0, 7)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]], true),
+            (vec![vec![Call::Write(0, 1, 7)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]], true),
         ),
         // Two cuts waited for each other, one for a page, the other for the array's root.
+        // A read found the end of the file where a hole had been, and the last page of a cut was about to be.
+        (
+            "scalefs: a page without a value is looked at once",
+            (
+                vec![vec![Call::Resize(1, 4), Call::Resize(1, 10), Call::ReadAt(1, 5, 1)], vec![Call::Resize(0, 7)]],
+                false,
+            ),
+        ),
+        // A read found a hole: no page before the write, and one behind it during that.
+        (
+            "scalefs: a page without a value is looked at once",
+            (vec![vec![Call::ReadAt(1, 8, 1)], vec![Call::WriteAt(0, 8, 5, 7), Call::Resize(0, 6)]], false),
+        ),
+        // The size was seen before the page that a read needs to find below it.
+        (
+            "radix: a first value is not awaited",
+            (vec![vec![Call::Resize(1, 24), Call::Resize(1, 14)], vec![Call::Size(0), Call::ReadAt(0, 8, 1)]], false),
+        ),
+        // EAGAIN of a pipe that was not full: a slot had been filled, of which the writer did not know.
+        (
+            "scalefs: a pipe's slot is looked at whosever turn it is",
+            (vec![vec![Call::Write(3, 4, 7)], vec![Call::Write(3, 4, 8)]], false),
+        ),
+        // EAGAIN of a pipe that was not empty.
+        (
+            "scalefs: a pipe's slot is looked at whosever turn it is",
+            (vec![vec![Call::Write(3, 4, 7), Call::Write(3, 4, 8), Call::Read(2, 4)], vec![Call::Read(2, 4)]], false),
+        ),
         ("scalefs: a cut locks its last page first", (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1)]], false)),
         // A cut that came too late set the size that it had seen; what was written meanwhile had made it larger.
         (

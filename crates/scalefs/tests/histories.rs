@@ -259,6 +259,11 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                 vec![stat("n2"), stat("n2/n1/..")],
             ],
         ),
+        // EPERM, when the old name led to a directory only after the new one had come.
+        (
+            "scalefs: link refuses a directory by what it saw before",
+            vec![vec![link("n0", "n2")], vec![make("n2"), rename("n0", "n1", RenameMode::Exchange)]],
+        ),
         // ENOTDIR for the new path, when the old name had gone before that became so.
         (
             "scalefs: link forgets its old name",
