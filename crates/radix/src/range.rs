@@ -5,6 +5,7 @@ use core::ops::Range;
 use epoch::Guard;
 use percpu::{CoreIndex, OutOfMemory};
 use sync::atomic::{AtomicU64, Ordering};
+use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
@@ -187,11 +188,8 @@ impl<'g> LockedRange<'g> {
         place.slot.store(new.0, Ordering::Release);
         for below in places(node, place.base, &self.range) {
             // Who waits for the slot, or stands at it, starts again and finds the slot above.
-            let dead = if sync::mutant::planted("radix: folded slots are not dead") {
-                new.unlocked()
-            } else {
-                Word::new(Content::Dead)
-            };
+            let dead =
+                if planted("radix: folded slots are not dead") { new.unlocked() } else { Word::new(Content::Dead) };
             below.slot.store(dead.0, Ordering::Release);
         }
         let (link, kind) = node.retirement();
@@ -259,26 +257,30 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                     }
                     return Ok(());
                 }
-                // Somebody has locked the array to its end, which is where we want to go.
-                Content::Child(_) if word.holder().is_some() => {
+                // Not before the root can be looked at anew: another may make a node of it that does not cover our range.
+                _ if word.holder().is_some() => {
+                    if planted("radix: an empty root is taken to stay so") && word.child().is_none() {
+                        let root = Place { slot: &self.array.root, base: 0, bits: INDEX_BITS };
+                        return self.lock_place(root, range);
+                    }
                     let holder = word.holder().unwrap_or_default();
                     self.wait.wait(WaitReason::Lock { holder: holder as u16 }, round);
                     round = round.saturating_add(1);
                 }
-                // Higher: the old root becomes the first slot of a new one. Empty: the smallest node that will do.
-                Content::Child(_) | Content::Uniform(None) if word.holder().is_none() => {
-                    let whole = *range == (0..1 << INDEX_BITS);
-                    if whole && word.content() == Content::Uniform(None) {
-                        return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
+                Content::Uniform(_) if *range == (0..1 << INDEX_BITS) && !self.wants_first(range) => {
+                    let locked = word.locked_by(self.core).0;
+                    if self.array.root.compare_exchange(word.0, locked, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                        return Ok(());
                     }
+                }
+                // Higher: the old root becomes the first slot of a new one. Empty: the smallest node that will do.
+                _ => {
                     let slot_bits = match word.content() {
                         Content::Child(node) => node.bits(),
+                        Content::Uniform(Some(_)) => slot_bits_for(1 << INDEX_BITS),
                         _ => slot_bits_for(if to_end { range.start + 1 } else { range.end }),
                     };
                     self.raise_root(word, slot_bits).map_err(|_| Stop::OutOfMemory(range.start))?;
-                }
-                _ => {
-                    return self.lock_place(Place { slot: &self.array.root, base: 0, bits: INDEX_BITS }, range);
                 }
             }
         }
@@ -307,7 +309,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                 round = round.saturating_add(1);
                 continue;
             }
-            if sync::mutant::planted("radix: cuts do not lock the root") {
+            if planted("radix: cuts do not lock the root") {
                 break node;
             }
             let locked = word.locked_by(self.core);
@@ -325,8 +327,8 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
     }
 
     fn raise_root(&self, word: Word, slot_bits: u32) -> Result<(), OutOfMemory> {
-        let empty = Word::new(Content::Uniform(None));
-        let node = Node::allocate(self.guard.core(), slot_bits, |index| if index == 0 { word } else { empty })?;
+        let other = if word.child().is_some() { Word::new(Content::Uniform(None)) } else { word };
+        let node = Node::allocate(self.guard.core(), slot_bits, |index| if index == 0 { word } else { other })?;
         let new = Word::new(Content::Child(node)).0;
         if self.array.root.compare_exchange(word.0, new, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             // SAFETY: nobody has seen the node.
@@ -356,7 +358,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                 continue;
             }
             let locked = word.locked_by(self.core);
-            if sync::mutant::planted("radix: lock in two steps") {
+            if planted("radix: lock in two steps") {
                 place.slot.store(locked.0, Ordering::Release);
             } else if place.slot.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
                 continue;
