@@ -30,7 +30,8 @@
 //! it; Linux's file systems do not all give it).
 //!
 //! **Death of a process**: in a write it leaves a locked slot, and the page may hold a part of the bytes; in a cut the
-//! size's generation stays open. [`File::repair_taken_over`] unlocks, and takes the size from the array's end.
+//! size's generation stays open: it then is taken from the array's end ([`File::end_cut_taken_over`]). Between the size and the
+//! page of a longer file, the array does not reach the end: [`File::repair_taken_over`] puts a hole there, and unlocks.
 #![allow(unsafe_code)]
 
 use epoch::Guard;
@@ -476,18 +477,41 @@ impl File {
         Ok(true)
     }
 
-    /// Unlocks what a dead process held, and ends the cut in whose middle it died where the array ends.
+    /// Ends the cut in whose middle a process died: the file ends where the array does.
     ///
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner.
-    pub(crate) unsafe fn repair_taken_over(&self, guard: &Guard<'_>) {
+    pub(crate) unsafe fn end_cut_taken_over(&self, guard: &Guard<'_>) {
         let mut end = 0;
         self.pages.for_each(guard, |range, _| end = range.end * PAGE);
         // SAFETY: the caller's promise.
+        unsafe { self.size.repair_taken_over(guard.core(), [end]) };
+    }
+
+    /// Unlocks what a dead process held, and lets the array reach as far as the size if it died between raising that and
+    /// putting the page in. Cuts and raises were repaired before.
+    ///
+    /// # Safety
+    /// As for [`File::end_cut_taken_over`].
+    pub(crate) unsafe fn repair_taken_over<W: Wait>(&self, access: Access<'_, W>) {
+        let Access { fs, guard, wait } = access;
+        // SAFETY: the caller's promise.
         unsafe {
-            self.size.repair_taken_over(guard.core(), [end]);
             self.pages.unlock_taken_over(guard);
             self.appending.release_taken_over(guard.core());
+        }
+        loop {
+            let size = self.size(fs, wait);
+            let Some(last) = size.checked_sub(1).map(|byte| byte / PAGE) else { return };
+            // The leaf is there, since the process had locked the slot.
+            let Ok(slot) = self.pages.lock_slot(guard, last, wait) else { return };
+            // With the lock nobody cuts the page off.
+            if fs.sizes().try_read(&self.size) == Some([size]) {
+                if slot.value().is_none() {
+                    slot.change(|| Some(Entry { page: None, may_end: true }.encode()));
+                }
+                return;
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::budget::Budget;
 use crate::context::Context;
 use crate::description::{DESCRIPTION_CLASS, DescriptionRef, KIND_DESCRIPTION};
 use crate::direct::{Direct, Node};
-use crate::file::{FILE, File};
+use crate::file::{Access, FILE, File};
 use crate::host::Host;
 use crate::inode::{
     DIRECTORY, Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Symlink, stamp_of,
@@ -467,16 +467,25 @@ impl ScaleFs {
             }
             let nodes =
                 core::array::from_fn::<_, WORKING_OBJECTS, _>(|place| own.working_on[place].load(Ordering::Acquire));
-            for (place, bits) in nodes.into_iter().enumerate().filter(|(_, bits)| *bits != 0) {
-                let node = Node::from_bits(bits);
-                node.inode().header.repair_taken_over(heir);
+            let noted = nodes.map(|bits| (bits != 0).then(|| Node::from_bits(bits)));
+            let guard = self.epochs().pin(heir);
+            // What the call was setting back first, whose words only the object can tell.
+            for node in noted.into_iter().flatten() {
                 let stamps = &node.inode().stamps;
                 stamps.repair_taken_over(heir, stamps.applied());
+                if node.kind() == Kind::Regular {
+                    node.file().end_cut_taken_over(&guard);
+                }
+            }
+            self.stamps().repair_taken_over(heir);
+            self.sizes().repair_taken_over(heir);
+            for (place, node) in noted.into_iter().enumerate().filter_map(|(place, node)| Some((place, node?))) {
+                node.inode().header.repair_taken_over(heir);
                 match node.kind() {
                     Kind::Directory => {}
                     Kind::Symlink => continue,
                     Kind::Regular => {
-                        node.file().repair_taken_over(&self.epochs().pin(heir));
+                        node.file().repair_taken_over(Access { fs: self, guard: &guard, wait });
                         continue;
                     }
                     Kind::Pipe => {
@@ -486,7 +495,7 @@ impl ScaleFs {
                 }
                 let Directory { inode, names, place: position } = node.directory();
                 let removed = self.counts().exact(&inode.links, wait) == 0;
-                names.repair_taken_over(&self.epochs().pin(heir), (last, last_happened), removed);
+                names.repair_taken_over(&guard, (last, last_happened), removed);
                 if position.moving.holder() == Some(heir.index()) {
                     // `rename` and `exchange` note both parents, then what goes from the first to the second and back.
                     let new = Node::from_bits(nodes[if place == 2 { 1 } else { 0 }]);
@@ -498,9 +507,6 @@ impl ScaleFs {
                     position.moving.release_taken_over(heir);
                 }
             }
-            // After what the call was setting back, whose words only the object's kind can tell.
-            self.stamps().repair_taken_over(heir);
-            self.sizes().repair_taken_over(heir);
         }
         self.working_ended(heir);
     }

@@ -5,7 +5,7 @@
 //! the same seed. Accesses are sequentially consistent.
 
 use core::sync::atomic as plain;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 pub use plain::Ordering;
 use shuttle::scheduler::RandomScheduler;
@@ -35,6 +35,8 @@ impl Choice {
 std::thread_local! {
     // All threads of an execution are coroutines on the thread that runs it.
     static CHOICE: RefCell<Option<Choice>> = const { RefCell::new(None) };
+    /// How many accesses are left, and what comes then.
+    static ENDING: Cell<Option<(u64, fn() -> !)>> = const { Cell::new(None) };
 }
 
 /// Runs `body`, whose threads ([`shuttle::thread`]) take turns: at each access to an atomic of this crate, with a chance
@@ -67,7 +69,17 @@ impl Drop for Choosing {
     }
 }
 
+/// Calls `end` after so many accesses of this thread, before the next: where a process may die.
+pub fn end_after(accesses: u64, end: fn() -> !) {
+    ENDING.with(|ending| ending.set(Some((accesses, end))));
+}
+
 fn choose() {
+    ENDING.with(|ending| match ending.get() {
+        Some((0, end)) => end(),
+        Some((left, end)) => ending.set(Some((left - 1, end))),
+        None => {}
+    });
     if CHOICE.with(|choice| choice.borrow_mut().as_mut().is_some_and(Choice::is_switch)) {
         shuttle::thread::yield_now();
     }

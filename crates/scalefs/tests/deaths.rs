@@ -1,0 +1,317 @@
+//! Deaths at every moment: a process that makes one call is ended before each of its accesses to shared memory in turn. Then
+//! its core is taken over and repaired; the call must have happened or not, and all calls must work.
+//!
+//! Not looked at are link counts that are too high, objects that no name leads to, and references that the process held:
+//! see docs/scalefs.md, "Death of a process".
+#![cfg(all(shuttle, target_os = "linux"))]
+
+use std::ptr::NonNull;
+
+use pages::{PAGE_BYTES, PagePool};
+use percpu::{Arena, ArenaConfig, Core, OwnerId};
+use scalefs::attributes::{self, NewTime};
+use scalefs::data::{self, DescriptorOptions};
+use scalefs::names::{self, RenameMode};
+use scalefs::{
+    Credentials, DataVerbs, Errno, Fields, Follow, Host, InProcess, Kind, NumberChoice, OnExec, OpenFlags, Process,
+    ScaleFs, ScaleFsConfig, Start, StatusFlags, directories,
+};
+use sync::{Wait, WaitReason};
+
+const ARENA_BYTES: usize = 1 << 20;
+const PAGE_COUNT: u32 = 64;
+const HALF: usize = PAGE_BYTES / 2;
+const DEAD: usize = 1;
+
+/// Waits for a while, and then takes it that nobody will come.
+struct Patience;
+
+impl Wait for Patience {
+    fn wait(&self, reason: WaitReason, round: u32) {
+        assert!(round < 10_000, "waits for ever: {reason:?}");
+    }
+}
+
+impl Host for Patience {
+    fn now_ns(&self) -> u64 {
+        0
+    }
+}
+
+type Verbs<'c> = InProcess<'c, Patience>;
+type Call = (&'static str, fn(&Verbs) -> Result<(), Errno>);
+const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+
+fn owner(number: u64) -> OwnerId {
+    OwnerId::new(number).unwrap()
+}
+
+fn rename(verbs: &Verbs, old: &str, new: &str, mode: RenameMode) -> Result<(), Errno> {
+    names::rename(verbs.objects(), (AT, old.as_bytes()), (AT, new.as_bytes()), mode)
+}
+
+fn open(verbs: &Verbs, path: &str, flags: OpenFlags, status: StatusFlags) -> Result<u32, Errno> {
+    let options = DescriptorOptions { status, ..DescriptorOptions::PLAIN };
+    data::open(verbs, AT, path.as_bytes(), flags, 0o644, options)
+}
+
+/// Files f = d/f and h, of a page and a half; directories d, d/sub, e; descriptors 0 and 1 of f, the second O_APPEND; 2 and 3
+/// of a pipe that holds two slots of bytes.
+fn prepare(verbs: &Verbs) {
+    let objects = verbs.objects();
+    for path in ["d", "d/sub", "e"] {
+        directories::make_directory(objects, AT, path.as_bytes(), 0o755).unwrap();
+    }
+    let flags = OpenFlags::CREATE | OpenFlags::READ | OpenFlags::WRITE;
+    assert_eq!(open(verbs, "f", flags, StatusFlags::NONE), Ok(0));
+    data::write(verbs, 0, &[1; 3 * HALF]).unwrap();
+    assert_eq!(open(verbs, "f", flags, StatusFlags::APPEND), Ok(1));
+    assert_eq!(data::pipe(verbs, DescriptorOptions::PLAIN), Ok((2, 3)));
+    data::write(verbs, 3, &[1; PAGE_BYTES]).unwrap();
+    data::write(verbs, 3, &[1; HALF]).unwrap();
+    let other = open(verbs, "h", flags, StatusFlags::NONE).unwrap();
+    data::close(verbs, other).unwrap();
+    names::link(objects, (AT, b"f"), (AT, b"d/f"), Follow::Nothing).unwrap();
+}
+
+/// Of these each happens or does not.
+const ON_NAMES: [Call; 16] = [
+    ("create", |verbs| open(verbs, "d/n", OpenFlags::CREATE, StatusFlags::NONE).map(drop)),
+    ("mkdir", |verbs| directories::make_directory(verbs.objects(), AT, b"d/n", 0o755)),
+    ("symlink", |verbs| names::symlink(verbs.objects(), b"f", AT, b"d/n")),
+    ("link", |verbs| names::link(verbs.objects(), (AT, b"f"), (AT, b"e/g"), Follow::Nothing)),
+    ("unlink", |verbs| names::unlink(verbs.objects(), AT, b"d/f")),
+    ("unlink of the last name", |verbs| names::unlink(verbs.objects(), AT, b"h")),
+    ("rmdir", |verbs| directories::remove_directory(verbs.objects(), AT, b"e")),
+    ("rename", |verbs| rename(verbs, "f", "g", RenameMode::Replace)),
+    ("rename to another directory", |verbs| rename(verbs, "f", "e/g", RenameMode::NoReplace)),
+    ("rename over a file", |verbs| rename(verbs, "d/f", "h", RenameMode::Replace)),
+    ("move", |verbs| rename(verbs, "e", "d/e", RenameMode::Replace)),
+    ("move over a directory", |verbs| rename(verbs, "e", "d/sub", RenameMode::Replace)),
+    ("rename over a directory", |verbs| rename(verbs, "d/sub", "e", RenameMode::Replace)),
+    ("exchange", |verbs| rename(verbs, "f", "h", RenameMode::Exchange)),
+    ("exchange of directories", |verbs| rename(verbs, "d/sub", "e", RenameMode::Exchange)),
+    ("exchange of a file and a directory", |verbs| rename(verbs, "f", "d/sub", RenameMode::Exchange)),
+];
+
+/// Of these a part may have happened.
+const ON_OBJECTS: [Call; 17] = [
+    ("chmod", |verbs| attributes::change_mode(verbs.objects(), AT, b"f", 0o600)),
+    ("utimensat, access", |verbs| set_times(verbs, (NewTime::At(7), NewTime::Same))),
+    ("utimensat, modification", |verbs| set_times(verbs, (NewTime::Same, NewTime::At(7)))),
+    ("write in place", |verbs| data::write_at(verbs, 0, &[2; PAGE_BYTES], 100).map(drop)),
+    ("write behind the end", |verbs| data::write_at(verbs, 0, &[2; PAGE_BYTES], 5 * HALF as i64).map(drop)),
+    ("write at the offset", |verbs| data::write(verbs, 0, &[2; PAGE_BYTES]).map(drop)),
+    ("append", |verbs| data::write(verbs, 1, &[2; PAGE_BYTES]).map(drop)),
+    ("read", |verbs| data::read(verbs, 1, &mut [0; PAGE_BYTES]).map(drop)),
+    ("cut to nothing", |verbs| data::truncate(verbs, 0, 0)),
+    ("cut to a part of a page", |verbs| data::truncate(verbs, 0, 100)),
+    ("cut to a page", |verbs| data::truncate(verbs, 0, PAGE_BYTES as i64)),
+    ("extend", |verbs| data::truncate(verbs, 0, 90_000)),
+    ("write to a pipe", |verbs| data::write(verbs, 3, &[2; 100]).map(drop)),
+    ("write pages to a pipe", |verbs| data::write(verbs, 3, &[2; 2 * PAGE_BYTES]).map(drop)),
+    ("read from a pipe", |verbs| data::read(verbs, 2, &mut [0; PAGE_BYTES + 100]).map(drop)),
+    ("dup", |verbs| data::duplicate(verbs, 0, NumberChoice::LowestFrom(5), OnExec::Keep).map(drop)),
+    ("dup2", |verbs| data::duplicate_to(verbs, 3, 1, OnExec::Keep).map(drop)),
+];
+
+fn set_times(verbs: &Verbs, times: (NewTime, NewTime)) -> Result<(), Errno> {
+    attributes::set_times(verbs.objects(), AT, b"f", Follow::Symlinks, times)
+}
+
+/// Of all paths: what they lead to, its number, and a file's bytes.
+type Tree = Vec<(String, Kind, u64, Vec<u8>)>;
+
+/// All that paths lead to.
+fn tree(fs: &ScaleFs, core: &Core, process: &Process) -> Tree {
+    let (mut todo, mut told) = (vec![String::from("/")], Vec::new());
+    while let Some(path) = todo.pop() {
+        let verbs = fs.enter(core, process, &Patience);
+        let status = attributes::stat(verbs.objects(), AT, path.as_bytes(), Follow::Nothing, Fields::ALL).unwrap();
+        let mut bytes = Vec::new();
+        match status.kind {
+            Kind::Directory => {
+                let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+                let node = names::open(verbs.objects(), AT, path.as_bytes(), flags, 0).unwrap().node;
+                let outer = path.rsplit_once('/').map_or("/", |(outer, _)| outer);
+                let parent = attributes::stat(
+                    verbs.objects(),
+                    AT,
+                    format!("{path}/..").as_bytes(),
+                    Follow::Nothing,
+                    Fields::IDENTITY,
+                );
+                let expected = attributes::stat(
+                    verbs.objects(),
+                    AT,
+                    format!("/{outer}").as_bytes(),
+                    Follow::Nothing,
+                    Fields::IDENTITY,
+                );
+                assert_eq!(parent.unwrap().number, expected.unwrap().number, "the parent of {path}");
+                directories::read_directory(verbs.objects(), node, 0, |entry| {
+                    let name = str::from_utf8(entry.name).unwrap();
+                    if !matches!(name, "." | "..") {
+                        todo.push(format!("{}/{name}", path.trim_end_matches('/')));
+                    }
+                    true
+                })
+                .unwrap();
+                names::close(verbs.objects(), node);
+            }
+            Kind::Regular => {
+                let node = open(&verbs, &path, OpenFlags::READ, StatusFlags::NONE).unwrap();
+                bytes = vec![0; status.size_bytes as usize + 10];
+                let length = data::read_at(&verbs, node, &mut bytes, 0).unwrap();
+                assert_eq!(length as u64, status.size_bytes, "the size of {path}");
+                bytes.truncate(length);
+                data::close(&verbs, node).unwrap();
+            }
+            _ => {}
+        }
+        told.push((path, status.kind, status.number.0, bytes));
+    }
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    told
+}
+
+/// Runs a test on an instance in memory that is shared with processes made meanwhile; core 0 is the test's.
+fn with_instance<R>(base: NonNull<u8>, test: impl FnOnce(&Arena, &ScaleFs, &Core) -> R) -> R {
+    let config = ArenaConfig { core_count: 2, chunk_bytes: 4096 };
+    // SAFETY: the mapping is valid to the end of the process, and nothing of before is used any more.
+    let arena = unsafe {
+        base.write_bytes(0, ARENA_BYTES);
+        Arena::create_at(base, ARENA_BYTES, config)
+    }
+    .unwrap();
+    let core = arena.claim(0, owner(1)).unwrap();
+    // SAFETY: the pages behind the arena are the pool's alone.
+    let pool = unsafe { PagePool::create(arena, base.add(ARENA_BYTES), PAGE_COUNT) }.unwrap();
+    let config = ScaleFsConfig {
+        root_bucket_count: 2,
+        directory_bucket_count: 2,
+        count_slots_per_core: 2,
+        ..ScaleFsConfig::default()
+    };
+    let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
+    test(arena, fs, &core)
+}
+
+fn maintain(fs: &ScaleFs, cores: [&Core; 2]) {
+    for _ in 0..4 {
+        cores.iter().for_each(|core| fs.maintain(core, &Patience));
+    }
+}
+
+/// What all is before a call, and after it.
+fn before_and_after(base: NonNull<u8>, call: Call) -> [Tree; 2] {
+    with_instance(base, |arena, fs, core| {
+        let process = Process::new(fs, core, Credentials::SUPERUSER);
+        let other = arena.claim(DEAD, owner(2)).unwrap();
+        prepare(&fs.enter(&other, &process, &Patience));
+        let before = tree(fs, core, &process);
+        assert_eq!(call.1(&fs.enter(&other, &process, &Patience)), Ok(()), "{}", call.0);
+        [before, tree(fs, core, &process)]
+    })
+}
+
+/// Where a process dies: in a call, before its access of this number; and whether it had maintained before, so that times,
+/// sizes and counts had reached the objects.
+#[derive(Clone, Copy, Debug)]
+struct Death {
+    call: Call,
+    access: u64,
+    is_settled: bool,
+}
+
+/// Lets a process die; false if it came to the end of the call.
+fn die(base: NonNull<u8>, Death { call, access, is_settled }: Death, states: Option<&[Tree; 2]>) -> bool {
+    with_instance(base, |arena, fs, core| {
+        let process = Process::new(fs, core, Credentials::SUPERUSER);
+        let other = arena.claim(DEAD, owner(2)).unwrap();
+        prepare(&fs.enter(&other, &process, &Patience));
+        if is_settled {
+            maintain(fs, [core, &other]);
+        }
+        // SAFETY: the child makes one call on the arena, and ends without running anything of its parent's.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let verbs = fs.enter(&other, &process, &Patience);
+            // SAFETY: as above.
+            sync::scheduled::end_after(access, || unsafe { libc::_exit(1) });
+            let _ = call.1(&verbs);
+            // SAFETY: as above.
+            unsafe { libc::_exit(0) }
+        }
+        let mut status = 0;
+        // SAFETY: waits for our own child.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status), "a child ended by signal {}", libc::WTERMSIG(status));
+        std::mem::forget(other);
+        if libc::WEXITSTATUS(status) == 0 {
+            return false;
+        }
+        // SAFETY: the child has gone, and the handle that it had is used no more.
+        let heir = unsafe {
+            let heir = arena.take_over(DEAD, owner(2), owner(1)).unwrap();
+            fs.repair_taken_over(&heir, &Patience);
+            process.repair_taken_over(fs, &heir);
+            heir
+        };
+        let found = tree(fs, core, &process);
+        if let Some(states) = states {
+            assert!(
+                states.contains(&found),
+                "neither all nor nothing: {:?}",
+                found.iter().map(|one| &one.0).collect::<Vec<_>>()
+            );
+        }
+        maintain(fs, [core, &heir]);
+        for core in [core, &heir] {
+            for (_, call) in ON_NAMES.iter().chain(&ON_OBJECTS) {
+                let _ = call(&fs.enter(core, &process, &Patience));
+            }
+            maintain(fs, [core, &heir]);
+        }
+        tree(fs, &heir, &process);
+        process.exit(fs, core, &Patience);
+        maintain(fs, [core, &heir]);
+        true
+    })
+}
+
+fn die_everywhere(calls: &[Call], is_whole: bool) {
+    let bytes = ARENA_BYTES + (PAGE_COUNT as usize + 1) * PAGE_BYTES;
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, which nothing else uses.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    assert_ne!(base, libc::MAP_FAILED);
+    let base = NonNull::new(base.cast()).unwrap();
+    let mut failures = Vec::new();
+    for call in calls {
+        let states = is_whole.then(|| before_and_after(base, *call));
+        for is_settled in [false, true] {
+            for access in 0.. {
+                let death = Death { call: *call, access, is_settled };
+                match std::panic::catch_unwind(|| die(base, death, states.as_ref())) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) => failures.push((call.0, access, is_settled)),
+                }
+            }
+        }
+    }
+    // SAFETY: made above; nothing of it is used any more.
+    unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
+    assert!(failures.is_empty(), "a death was not made good: {failures:?}");
+}
+
+#[test]
+fn a_call_on_names_happens_or_not_wherever_its_process_dies() {
+    die_everywhere(&ON_NAMES, true);
+}
+
+#[test]
+fn files_and_pipes_work_wherever_a_process_dies() {
+    die_everywhere(&ON_OBJECTS, false);
+}
