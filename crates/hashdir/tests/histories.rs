@@ -446,11 +446,11 @@ fn planted_faults_are_found() {
     ] {
         sync::mutant::must_be_caught(fault, || explore(0..20_000, plans, check));
     }
-    let (one, other) = ((0, 0), (0, 2));
+    let (one, other) = ((0, 0), (1, 2));
     let insert = |place, value| (Operation::Insert(place, value), None);
     let rename = |from, to| (Operation::Rename(from, to), None);
     let look = |place| (Operation::LookUp(place), None);
-    let found = |fault, plan| sync::mutant::must_be_caught(fault, || history::repeat(40_000, plan, check));
+    let found = |fault, plan| sync::mutant::must_be_caught(fault, || history::repeat(20_000, plan, check));
     // The old name after the new one.
     let plan = vec![vec![insert(one, 2), rename(one, other)], vec![look(other), look(one)]];
     found("hashdir: removal ignores the tag", plan);
