@@ -224,7 +224,7 @@ pub fn read<D: DataVerbs>(verbs: &D, fd: u32, bytes: &mut [u8]) -> Result<usize,
     let offset = verbs.offset(description);
     check_read_range(kind, offset.bytes as i64, bytes.len())?;
     // At the end, if the offset was still there when the end was seen: nothing is written.
-    if bytes.is_empty() || verbs.ends_at(node, offset.bytes) && verbs.offset(description) == offset {
+    if bytes.is_empty() || verbs.ends_at(node, offset.bytes) && verbs.offset_stays(description, offset) {
         return Ok(0);
     }
     verbs.move_offset(description, |offset| match check_range(offset as i64, bytes.len()) {
@@ -330,9 +330,11 @@ pub fn seek<D: DataVerbs>(verbs: &D, fd: u32, offset: i64, whence: Whence) -> Re
         }
     }
     let present = verbs.offset(description);
+    let seen = target(present.bytes);
+    let is_change = seen.is_ok_and(|target| target != present.bytes);
     // If it still is there when the end was seen.
-    if target(present.bytes)? == present.bytes && verbs.offset(description) == present {
-        return Ok(present.bytes);
+    if !is_change && verbs.offset_stays(description, present) {
+        return seen;
     }
     verbs.move_offset(description, |present| match target(present) {
         Ok(target) => (target, Ok(target)),

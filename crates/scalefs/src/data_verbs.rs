@@ -103,6 +103,9 @@ pub trait DataVerbs {
     /// Its offset.
     fn offset(&self, description: Self::Description) -> Offset;
 
+    /// Whether the offset has stayed since it was looked at, and no call is about to move it.
+    fn offset_stays(&self, description: Self::Description, offset: Offset) -> bool;
+
     /// Lets `change` turn the offset into another while no other call does.
     fn move_offset<R>(&self, description: Self::Description, change: impl FnOnce(u64) -> (u64, R)) -> R;
 

@@ -14,7 +14,7 @@ use core::ptr::NonNull;
 use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
-use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 
 use crate::direct::Node;
@@ -111,7 +111,7 @@ struct Position {
     lock: CoreLock,
 }
 
-/// An offset at one moment. Two that are equal are one: it was there all the time in between.
+/// An offset at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     /// The offset in bytes.
@@ -218,6 +218,16 @@ impl Description {
                 return Offset { bytes, moves: before };
             }
         }
+    }
+
+    /// Whether the offset has stayed since it was looked at, and nobody is about to move it: what a call does there may be seen
+    /// before the offset that it leaves.
+    #[inline]
+    pub(crate) fn stays(&self, offset: Offset) -> bool {
+        let is_free = self.position.lock.holder().is_none() || planted("scalefs: an offset that is being moved stays");
+        // Pairs with the release of the lock: a move that has ended is seen.
+        fence(Ordering::Acquire);
+        is_free && self.offset() == offset
     }
 
     /// Lets `change` turn the offset into another while no other call on the description does.

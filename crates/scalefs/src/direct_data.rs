@@ -164,6 +164,11 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
         description.get().offset()
     }
 
+    #[inline]
+    fn offset_stays(&self, description: DescriptionRef, offset: Offset) -> bool {
+        description.get().stays(offset)
+    }
+
     fn move_offset<R>(&self, description: DescriptionRef, change: impl FnOnce(u64) -> (u64, R)) -> R {
         self.fs.moving_offset(self.core(), description.address());
         let result = description.get().move_offset(self.core(), self.host, change);

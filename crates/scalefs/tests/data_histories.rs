@@ -550,6 +550,27 @@ fn found_once() -> Vec<(&'static str, Plan)> {
             "scalefs: a pipe's slot is looked at whosever turn it is",
             (vec![vec![Call::Write(3, 4, 7)], vec![Call::Write(3, 4, 8)]], false),
         ),
+        // The size of a write was seen before the offset that it left.
+        (
+            "scalefs: an offset that is being moved stays",
+            (vec![vec![Call::Write(0, 1, 7)], vec![Call::Size(1), Call::Seek(0, 0, Whence::Current)]], false),
+        ),
+        // The same of an error.
+        (
+            "scalefs: an offset that is being moved stays",
+            (vec![vec![Call::Write(0, 1, 7)], vec![Call::Size(1), Call::Seek(0, -7, Whence::Current)]], false),
+        ),
+        // The same of a read at the end.
+        (
+            "scalefs: an offset that is being moved stays",
+            (
+                vec![
+                    vec![Call::Resize(1, 0), Call::Write(0, 1, 7)],
+                    vec![Call::WriteAt(1, 0, 1, 8), Call::ReadAt(1, 0, 2), Call::Read(0, 1)],
+                ],
+                true,
+            ),
+        ),
         // EAGAIN of a pipe that was not empty.
         (
             "scalefs: a pipe's slot is looked at whosever turn it is",

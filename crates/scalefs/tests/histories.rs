@@ -49,7 +49,7 @@ enum Step {
 
 impl Names {
     fn routes(&self, thread: usize, call: &Call) -> Vec<Route> {
-        self.walks.get(&thread).cloned().unwrap_or_else(|| call.routes())
+        self.walks.get(&thread).cloned().unwrap_or_else(|| call.routes(self.reference.working_directory(thread)))
     }
 }
 
@@ -61,7 +61,7 @@ impl State for Names {
             Step::Call(call, outcome) => {
                 let routes = self.routes(thread, call);
                 self.walks.remove(&thread);
-                let expected = self.reference.call_from(call, &routes);
+                let expected = self.reference.call_from(thread, call, &routes);
                 self.numbers.same(outcome, &expected)
             }
             Step::OpenDirectory(listing, call, outcome) => {
@@ -176,7 +176,6 @@ fn a_walk_goes_through_each_component_at_its_own_moment() {
 struct Round<'a> {
     fs: &'a ScaleFs,
     arena: &'a Arena,
-    context: &'a Context,
     clock: AtomicU64,
     barrier: Barrier,
 }
@@ -185,13 +184,14 @@ impl Round<'_> {
     /// Makes the calls of one thread; returns its events and those of its listings.
     fn run(&self, number: usize, calls: &[Call]) -> (Vec<Event<Step>>, Vec<Vec<Event<Step>>>) {
         let core = self.arena.claim(number, owner()).unwrap();
+        let context = &Context::new(self.fs, &core, Credentials::SUPERUSER);
         let now = || self.clock.fetch_add(1, Ordering::SeqCst);
         let (mut events, mut told_names) = (Vec::new(), Vec::new());
         self.barrier.wait();
         for (index, next) in calls.iter().enumerate() {
             let listing = number * 100 + index;
             if let Call::List(path) = next {
-                let verbs = self.fs.begin(&core, self.context, &Spin);
+                let verbs = self.fs.begin(&core, context, &Spin);
                 let began = now();
                 let directory = open_directory(&verbs, path);
                 let found = now();
@@ -202,11 +202,12 @@ impl Round<'_> {
                 events.push(event(Step::OpenDirectory(listing, next.clone(), directory.map(|_| ())), began, found));
             } else {
                 let began = now();
-                let outcome = call(self.fs, &core, self.context, next);
+                let outcome = call(self.fs, &core, context, next);
                 events.push(event(Step::Call(next.clone(), outcome), began, now()));
             }
             self.fs.maintain(&core, &Spin);
         }
+        context.leave(self.fs, &core);
         (events, told_names)
     }
 }
@@ -234,7 +235,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
     let make = |name| Call::Open(path(name), create_new());
     let rename = |old, new, mode| Call::Rename(path(old), path(new), mode);
     let stat = |name| Call::Stat(path(name), Follow::Nothing);
-    let link = |old, new| Call::Link(path(old), path(new));
+    let link = |old, new| Call::Link(path(old), path(new), Follow::Nothing);
     vec![
         // EEXIST, when the old name had gone before the new one came.
         (
@@ -263,6 +264,18 @@ fn found_once() -> Vec<(&'static str, Plan)> {
         (
             "scalefs: link refuses a directory by what it saw before",
             vec![vec![link("n0", "n2")], vec![make("n2"), rename("n0", "n1", RenameMode::Exchange)]],
+        ),
+        // The parent was listed when its directory had gone to another name, and to another directory.
+        (
+            "scalefs: the names of a path are found one by one",
+            vec![
+                vec![Call::ChangeDirectory(path("n1")), Call::WorkingDirectory],
+                vec![
+                    rename("n1", "n2", RenameMode::Replace),
+                    Call::MakeDirectory(path("n1")),
+                    rename("n2", "n1/n2", RenameMode::Replace),
+                ],
+            ],
         ),
         // ENOTDIR for the new path, when the old name had gone before that became so.
         (
@@ -311,7 +324,7 @@ fn explain(number: u64, plan: &Plan) {
     for make in [Call::Open("n0".to_string(), create_new()), Call::MakeDirectory("n1".to_string())] {
         assert_eq!(call(fs, &core, context, &make).is_ok(), start.reference.call(&make).is_ok());
     }
-    let round = &Round { fs, arena, context, clock: AtomicU64::new(1), barrier: Barrier::new(plan.len()) };
+    let round = &Round { fs, arena, clock: AtomicU64::new(1), barrier: Barrier::new(plan.len()) };
     let threads: Vec<_> = threads::scope(|scope| {
         let running: Vec<_> =
             plan.iter().enumerate().map(|(n, calls)| scope.spawn(move || round.run(n, calls))).collect();

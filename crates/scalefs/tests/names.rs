@@ -442,6 +442,7 @@ proptest! {
                     world.fs.maintain(&world.cores[core], &Spin);
                 }
             }
+            world.call(0, &Call::ChangeDirectory("/".into())).unwrap();
             for removal in removals(&reference, ROOT, "") {
                 assert_eq!(world.call(0, &removal), Ok(Answer::Done), "{removal:?}");
             }

@@ -12,7 +12,7 @@ use scalefs::names::{self, RenameMode};
 use scalefs::{Context, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, Start, Verbs};
 use sync::Spin;
 
-/// One call with its arguments; paths are relative to the working directory, which is the root.
+/// One call with its arguments; paths are relative to the caller's working directory, at first the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Opens and closes.
@@ -21,12 +21,14 @@ pub enum Call {
     RemoveDirectory(String),
     Symlink(String, String),
     ReadLink(String),
-    Link(String, String),
+    Link(String, String, Follow),
     Unlink(String),
     Rename(String, String, RenameMode),
     Stat(String, Follow),
     Access(String),
     List(String),
+    ChangeDirectory(String),
+    WorkingDirectory,
 }
 
 pub fn create_new() -> OpenFlags {
@@ -56,6 +58,8 @@ pub enum Object {
 pub struct Reference {
     pub objects: BTreeMap<u64, Object>,
     pub made: u64,
+    /// Working directories of callers that have left the root.
+    pub working: BTreeMap<usize, u64>,
 }
 
 pub const ROOT: u64 = 1;
@@ -63,7 +67,7 @@ pub const ROOT: u64 = 1;
 impl Default for Reference {
     fn default() -> Reference {
         let root = Object::Directory { names: BTreeMap::new(), parent: ROOT, links: 1 };
-        Reference { objects: BTreeMap::from([(ROOT, root)]), made: ROOT }
+        Reference { objects: BTreeMap::from([(ROOT, root)]), made: ROOT, working: BTreeMap::new() }
     }
 }
 
@@ -77,16 +81,18 @@ pub struct Route {
 }
 
 impl Route {
-    fn new(path: &str) -> Route {
-        Route { directory: ROOT, rest: path.to_string(), symlinks_left: 40 }
+    fn new(directory: u64, path: &str) -> Route {
+        Route { directory, rest: path.to_string(), symlinks_left: 40 }
     }
 }
 
 impl Call {
-    /// The walks along its paths, which have not begun.
-    pub fn routes(&self) -> Vec<Route> {
+    /// The walks along its paths, which have not begun, from a working directory.
+    pub fn routes(&self, directory: u64) -> Vec<Route> {
+        let route = |path: &String| Route::new(directory, path);
         match self {
-            Call::Link(old, new) | Call::Rename(old, new, _) => vec![Route::new(old), Route::new(new)],
+            Call::Link(old, new, _) | Call::Rename(old, new, _) => vec![route(old), route(new)],
+            Call::WorkingDirectory => Vec::new(),
             Call::Open(path, _)
             | Call::MakeDirectory(path)
             | Call::RemoveDirectory(path)
@@ -95,7 +101,8 @@ impl Call {
             | Call::Unlink(path)
             | Call::Stat(path, _)
             | Call::Access(path)
-            | Call::List(path) => vec![Route::new(path)],
+            | Call::ChangeDirectory(path)
+            | Call::List(path) => vec![route(path)],
         }
     }
 }
@@ -363,13 +370,21 @@ impl Reference {
     }
 
     pub fn call(&mut self, call: &Call) -> Outcome {
-        self.call_from(call, &call.routes())
+        self.call_from(0, call, &call.routes(self.working_directory(0)))
     }
 
     /// What is left of a call whose walks have come so far, at one moment.
-    pub fn call_from(&mut self, call: &Call, routes: &[Route]) -> Outcome {
-        let route = &routes[0];
+    pub fn call_from(&mut self, caller: usize, call: &Call, routes: &[Route]) -> Outcome {
+        let Some(route) = routes.first() else {
+            return self.path_of(self.working_directory(caller)).map(Answer::Text);
+        };
         match call {
+            Call::WorkingDirectory => unreachable!("a call without a path"),
+            Call::ChangeDirectory(_) => {
+                let directory = self.directory(route)?;
+                self.working.insert(caller, directory);
+                Ok(Answer::Done)
+            }
             Call::Open(_, flags) => self.open(route, *flags),
             Call::MakeDirectory(_) => {
                 let place = self.place(route)?;
@@ -406,8 +421,8 @@ impl Reference {
                 Object::Symlink { target, .. } => Ok(Answer::Text(target.clone())),
                 _ => Err(Errno::EINVAL),
             },
-            Call::Link(..) => {
-                let object = self.resolve(route, Follow::Nothing)?;
+            Call::Link(_, _, follow) => {
+                let object = self.resolve(route, *follow)?;
                 let place = self.place(&routes[1])?;
                 self.check_new(&place, false)?;
                 if self.is_directory(object) {
@@ -446,6 +461,25 @@ impl Reference {
         }
     }
 
+    pub fn working_directory(&self, caller: usize) -> u64 {
+        self.working.get(&caller).copied().unwrap_or(ROOT)
+    }
+
+    fn path_of(&self, directory: u64) -> Result<String, Errno> {
+        if self.is_removed(directory) {
+            return Err(Errno::ENOENT);
+        }
+        let (mut current, mut path) = (directory, String::new());
+        while current != ROOT {
+            let parent = self.parent(current);
+            let mut names = self.names(parent).expect("a directory").iter();
+            let (name, _) = names.find(|(_, object)| **object == current).expect("a name of its own");
+            path = format!("/{name}{path}");
+            current = parent;
+        }
+        Ok(if path.is_empty() { "/".to_string() } else { path })
+    }
+
     /// The directory that a path leads to.
     pub fn directory(&self, route: &Route) -> Result<u64, Errno> {
         let object = self.resolve(route, Follow::Symlinks)?;
@@ -471,8 +505,8 @@ pub fn call(fs: &ScaleFs, core: &Core, context: &Context, call: &Call) -> Outcom
         Call::Symlink(target, path) => names::symlink(&verbs, target.as_bytes(), at, path.as_bytes()).map(done),
         Call::ReadLink(path) => names::read_link(&verbs, at, path.as_bytes())
             .map(|target| Answer::Text(String::from_utf8(target.to_vec()).unwrap())),
-        Call::Link(old, new) => {
-            names::link(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), Follow::Nothing).map(done)
+        Call::Link(old, new, follow) => {
+            names::link(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), *follow).map(done)
         }
         Call::Unlink(path) => names::unlink(&verbs, at, path.as_bytes()).map(done),
         Call::Rename(old, new, mode) => {
@@ -483,6 +517,9 @@ pub fn call(fs: &ScaleFs, core: &Core, context: &Context, call: &Call) -> Outcom
         Call::Access(path) => {
             attributes::access(&verbs, at, path.as_bytes(), Follow::Symlinks, Access::EXISTS).map(done)
         }
+        Call::ChangeDirectory(path) => directories::change_directory(&verbs, at, path.as_bytes()).map(done),
+        Call::WorkingDirectory => directories::working_directory_path(&verbs, &mut [0; 4096])
+            .map(|path| Answer::Text(String::from_utf8(path.to_vec()).unwrap())),
         Call::List(path) => {
             let directory = open_directory(&verbs, path)?;
             let mut listed = told_and_closed(&verbs, directory);
@@ -581,11 +618,13 @@ pub fn any_call(name_count: u8) -> impl Strategy<Value = Call> {
         2 => any_path().prop_map(Call::RemoveDirectory),
         2 => (any_path(), any_path()).prop_map(|(target, path)| Call::Symlink(target, path)),
         1 => any_path().prop_map(Call::ReadLink),
-        2 => (any_path(), any_path()).prop_map(|(old, new)| Call::Link(old, new)),
+        2 => (any_path(), any_path(), follow()).prop_map(|(old, new, follow)| Call::Link(old, new, follow)),
         2 => any_path().prop_map(Call::Unlink),
         5 => (any_path(), any_path(), mode).prop_map(|(old, new, mode)| Call::Rename(old, new, mode)),
         2 => (any_path(), follow()).prop_map(|(path, follow)| Call::Stat(path, follow)),
         1 => any_path().prop_map(Call::Access),
         1 => any_path().prop_map(Call::List),
+        1 => any_path().prop_map(Call::ChangeDirectory),
+        1 => Just(Call::WorkingDirectory),
     ]
 }

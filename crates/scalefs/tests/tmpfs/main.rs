@@ -19,6 +19,7 @@ use data::DataOperation;
 use host::Host;
 use ours::{Memory, Ours};
 use pages::PAGE_BYTES;
+use scalefs::names::RenameMode;
 
 const CALLS_PER_SEQUENCE: usize = 200;
 /// Pages of the small file systems.
@@ -156,6 +157,59 @@ fn random_calls_on_small_file_systems_give_the_same_as_on_tmpfs() {
     if !could_mount {
         eprintln!("not compared: this user may not mount a small tmpfs");
     }
+}
+
+/// Which error comes first in a directory that was removed, of users that may change it and of others.
+#[test]
+fn calls_in_removed_directories_give_the_same_as_on_tmpfs() {
+    let by = |user, operation| Call { user, operation };
+    let create = scalefs::OpenFlags::WRITE | scalefs::OpenFlags::CREATE;
+    let path = str::to_string;
+    host::with_host(None, |host| {
+        if !host.can_use_root() {
+            eprintln!("not compared: only the superuser can be several users");
+            return;
+        }
+        let memory = &mut Memory::new();
+        for mode in [0o777, 0o555, 0o444] {
+            let mut calls = vec![
+                by(0, Operation::MakeDirectory(path("n0"), 0o777)),
+                by(0, Operation::Open(path("n1"), create, 0o666)),
+                by(0, Operation::MakeDirectory(path("n2"), 0o777)),
+                by(0, Operation::ChangeMode(path("n0"), mode)),
+                by(0, Operation::ChangeDirectory(path("n0"))),
+                by(0, Operation::RemoveDirectory(path("../n0"))),
+            ];
+            for user in 0..calls::USERS.len() {
+                let mut operations = vec![Operation::WorkingDirectory, Operation::List(path("."))];
+                for name in ["x", "x/", ".", "..", "../n1", "x/y"].map(path) {
+                    operations.extend([
+                        Operation::Open(name.clone(), create, 0o666),
+                        Operation::Open(name.clone(), create | scalefs::OpenFlags::EXCLUSIVE, 0o666),
+                        Operation::MakeDirectory(name.clone(), 0o777),
+                        Operation::Symlink(path("x"), name.clone()),
+                        Operation::Unlink(name.clone()),
+                        Operation::RemoveDirectory(name.clone()),
+                        Operation::Stat(name.clone(), true),
+                    ]);
+                    for mode in [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange] {
+                        operations.extend(
+                            ["../n1", "../n2", "x", "."].map(|old| Operation::Rename(path(old), name.clone(), mode)),
+                        );
+                    }
+                    // As in `Call::any`: a link by another than the owner depends on a setting of the host.
+                    operations.extend(
+                        [".", "..", "../n1", "../n2", "x"]
+                            .into_iter()
+                            .filter(|old| user == 0 || *old != "../n1")
+                            .map(|old| Operation::Link(path(old), name.clone(), false)),
+                    );
+                }
+                calls.extend(operations.into_iter().map(|operation| by(user, operation)));
+            }
+            assert_eq!(difference(host, memory, None, &calls), None, "mode {mode:o}");
+        }
+    });
 }
 
 #[test]

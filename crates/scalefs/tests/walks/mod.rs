@@ -24,9 +24,9 @@ fn follows_last(call: &Call, at: usize, route: &Route) -> bool {
         }
         Call::Open(_, flags) => has_slash || !flags.contains(OpenFlags::NO_FOLLOW),
         Call::Stat(_, follow) => has_slash || *follow == Follow::Symlinks,
-        Call::Access(_) | Call::List(_) => true,
+        Call::Access(_) | Call::List(_) | Call::ChangeDirectory(_) => true,
         Call::ReadLink(_) => has_slash,
-        Call::Link(..) => has_slash && at == 0,
+        Call::Link(_, _, follow) => at == 0 && (has_slash || *follow == Follow::Symlinks),
         _ => false,
     }
 }
