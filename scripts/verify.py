@@ -23,7 +23,8 @@ SEED = 2013
 RUST_SEED = ["env", f"PROPTEST_RNG_SEED={SEED}"]
 SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'target' / 'shuttle'}"]
 """For threads of which a scheduler lets one run at a time (crates/sync); all is built apart."""
-HISTORIES = ["test", "--quiet", "--release", "-p", "scalefs"]
+SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/tests/histories.rs"))
+HISTORIES = ["test", "--quiet", "--release", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths"]
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"

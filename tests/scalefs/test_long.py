@@ -17,6 +17,11 @@ CALLS_PER_PART = 400_000
 CALLS_PER_SEED = 200
 """As in crates/scalefs/tests/tmpfs/main.rs: a seed stands for one sequence of so many calls."""
 HISTORIES = 6_000
+STRUCTURES_HISTORIES = 200_000
+"""Of each structure; a round of chosen schedules takes a tenth of a millisecond to a half."""
+STRUCTURES = sorted(
+    {path.parents[1].name for path in ROOT.glob("crates/*/tests/histories.rs")} - {"history", "scalefs"}
+)
 MODELS = sorted(path.parents[1].name for path in ROOT.glob("crates/*/tests/loom.rs"))
 
 pytestmark = pytest.mark.long
@@ -49,6 +54,13 @@ def test_scheduled_histories(calls: str, rounds: int, tmp_path_factory: pytest.T
     target = tmp_path_factory.getbasetemp() / "shuttle"
     environment = {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "HISTORIES": str(rounds)}
     run_test("scalefs", calls, environment)
+
+
+@pytest.mark.parametrize("crate", STRUCTURES)
+def test_scheduled_histories_of_structures(crate: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    target = tmp_path_factory.getbasetemp() / "shuttle"
+    rounds = str(STRUCTURES_HISTORIES)
+    run_test(crate, "histories", {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "HISTORIES": rounds})
 
 
 @pytest.mark.parametrize("crate", MODELS)
