@@ -40,7 +40,8 @@ std::thread_local! {
 }
 
 /// Runs `body`, whose threads ([`shuttle::thread`]) take turns: at each access to an atomic of this crate, with a chance
-/// of so many in 1,024, another runs. The same seed gives the same execution.
+/// of so many in 1,024, another runs. The same seed gives the same execution,
+/// if memory whose addresses are hashed or compared lies at the same ones (`percpu::HeapRegion`).
 ///
 /// # Panics
 /// If a thread does, or if threads wait for each other for ever.
