@@ -346,10 +346,11 @@ impl File {
             let address = fs.pages().address(page).as_ptr();
             let has_moved = || fs.sizes().try_read(&self.size) != Some([index * PAGE + start as u64]);
             let looks_early = planted("scalefs: an append looks at the end before its change");
-            if looks_early && expected == Expected::EndHere && has_moved() {
-                return Err(NotWritten::EndMoved);
-            }
+            let has_moved_before = looks_early && expected == Expected::EndHere && has_moved();
             let written = slot.try_change(|| {
+                if has_moved_before {
+                    return Err(NotWritten::EndMoved);
+                }
                 if !looks_early && expected == Expected::EndHere {
                     // With the change begun, so that whoever sees what others do to the end after our look at it waits for
                     // what we write here: they come after us.

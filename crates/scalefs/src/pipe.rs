@@ -27,7 +27,7 @@ use pages::{PAGE_BYTES, PageNumber};
 use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
-use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 
 use crate::errno::Errno;
@@ -89,6 +89,17 @@ struct Side {
     lock: CoreLock,
     /// Guarded by `lock`, read by anybody: slots that were emptied, or filled, since the beginning.
     passed: AtomicU64,
+}
+
+impl Side {
+    /// Whether no call was under way that has passed slots since so many were.
+    #[inline]
+    fn is_between_calls(&self, passed: u64) -> bool {
+        let is_free = self.lock.holder().is_none();
+        // Pairs with the release of the lock: whoever was in a call is seen to hold it still, or to have passed slots.
+        fence(Ordering::Acquire);
+        is_free && self.passed.load(Ordering::Relaxed) == passed
+    }
 }
 
 /// A page's worth of bytes.
@@ -218,6 +229,16 @@ impl Pipe {
         self.is_gone(end.other()) || !self.is_stuck(end)
     }
 
+    /// As [`Pipe::is_stuck`], and no other call on that side was in the middle of several slots, of which each is seen.
+    #[inline]
+    fn is_stuck_between_calls(&self, end: PipeEnd) -> bool {
+        let side = self.side(end);
+        let passed = side.passed.load(Ordering::Acquire);
+        let sees_middle = planted("scalefs: the middle of a pipe's call is seen")
+            || planted("scalefs: a pipe's slot is looked at whosever turn it is");
+        self.is_stuck(end) && (sees_middle || side.is_between_calls(passed))
+    }
+
     fn side(&self, end: PipeEnd) -> &Side {
         &self.sides[end as usize]
     }
@@ -288,7 +309,7 @@ impl Pipe {
         let side = self.side(PipeEnd::Read);
         // Look without writing first; whether writers are gone before whether there are bytes.
         let stuck = self.stuck(PipeEnd::Read);
-        if self.is_stuck(PipeEnd::Read) {
+        if self.is_stuck_between_calls(PipeEnd::Read) {
             return stuck;
         }
         let _lock = side.lock.lock(core, RANK_SIDE, wait);
@@ -340,7 +361,7 @@ impl Pipe {
         let side = self.side(PipeEnd::Write);
         let odd = bytes.len() % PAGE_BYTES;
         // Look without writing first.
-        if odd == 0 && self.is_stuck(PipeEnd::Write) {
+        if odd == 0 && self.is_stuck_between_calls(PipeEnd::Write) {
             return self.stuck(PipeEnd::Write);
         }
         let _lock = side.lock.lock(core, RANK_SIDE, wait);

@@ -391,6 +391,8 @@ fn any_call(append: bool) -> impl Strategy<Value = Call> {
         Just(OpenFlags::CREATE | OpenFlags::TRUNCATE),
     ];
     let whence = prop_oneof![Just(Whence::Start), Just(Whence::Current), Just(Whence::End)];
+    // Most near the beginning, some in other leaves of the array.
+    let at = || prop_oneof![6 => 0..10_usize, 1 => 10..90_usize];
     let longest = if append { 1 } else { 2 * UNITS_PER_PAGE };
     prop_oneof![
         3 => (name(), flags).prop_map(move |(name, flags)| Call::Open(name, flags, append)),
@@ -400,12 +402,24 @@ fn any_call(append: bool) -> impl Strategy<Value = Call> {
         1 => (fd(), fd()).prop_map(|(fd, target)| Call::DuplicateTo(fd, target)),
         4 => fd().prop_map(|fd| Call::Read(fd, 1)),
         4 => (fd(), 1..200_u8).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
-        5 => (fd(), 0..10_usize, 1..9_usize).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
-        5 => (fd(), 0..10_usize, 1..=longest, 1..200_u8)
+        5 => (fd(), at(), 1..9_usize).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
+        5 => (fd(), at(), 1..=longest, 1..200_u8)
             .prop_map(|(fd, start, length, fill)| Call::WriteAt(fd, start, length, fill)),
         2 => (fd(), -3..8_i64, whence).prop_map(|(fd, offset, whence)| Call::Seek(fd, offset, whence)),
-        2 => (fd(), 0..10_usize).prop_map(|(fd, size)| Call::Resize(fd, size)),
+        2 => (fd(), at()).prop_map(|(fd, size)| Call::Resize(fd, size)),
         2 => fd().prop_map(Call::Size),
+    ]
+}
+
+/// A call on a pipe's descriptors, of up to a page.
+fn any_call_on_pipes() -> impl Strategy<Value = Call> {
+    let fd = || prop_oneof![8 => Just(2_u32), 8 => Just(3), 1 => Just(4)];
+    let length = || prop_oneof![1..=UNITS_PER_PAGE, Just(UNITS_PER_PAGE)];
+    prop_oneof![
+        6 => (fd(), length()).prop_map(|(fd, length)| Call::Read(fd, length)),
+        6 => (fd(), length(), 1..200_u8).prop_map(|(fd, length, fill)| Call::Write(fd, length, fill)),
+        1 => fd().prop_map(Call::Close),
+        1 => (2..4_u32).prop_map(Call::Duplicate),
     ]
 }
 
@@ -510,6 +524,15 @@ fn concurrent_calls_on_data_have_an_order() {
     explore(rounds(250), plans, explain);
 }
 
+#[test]
+fn concurrent_calls_on_pipes_have_an_order() {
+    let plans = |number: u64| {
+        let thread_count = 2 + number as usize % 3;
+        (vec(vec(any_call_on_pipes(), 12 / thread_count), thread_count), Just(false))
+    };
+    explore(rounds(250), plans, explain);
+}
+
 /// What each thread calls, and whether descriptors append.
 type Plan = (Vec<Vec<Call>>, bool);
 
@@ -524,9 +547,8 @@ fn found_once() -> Vec<(&'static str, Plan)> {
         // The append wrote before an end behind which somebody had already read.
         (
             "scalefs: an append looks at the end before its change",
-            (vec![vec![Call::Write(0, 1, 7)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]], true),
+            (vec![vec![Call::Write(0, 1, 7), Call::Size(0)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]], true),
         ),
-        // Two cuts waited for each other, one for a page, the other for the array's root.
         // A read found the end of the file where a hole had been, and the last page of a cut was about to be.
         (
             "scalefs: a page without a value is looked at once",
@@ -571,11 +593,20 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                 true,
             ),
         ),
+        // EAGAIN in the middle of a read that then went on with what came.
+        (
+            "scalefs: the middle of a pipe's call is seen",
+            (
+                vec![vec![Call::Read(2, 4)], vec![Call::Write(3, 4, 8)], vec![Call::Write(3, 1, 7), Call::Read(2, 2)]],
+                false,
+            ),
+        ),
         // EAGAIN of a pipe that was not empty.
         (
             "scalefs: a pipe's slot is looked at whosever turn it is",
             (vec![vec![Call::Write(3, 4, 7), Call::Write(3, 4, 8), Call::Read(2, 4)], vec![Call::Read(2, 4)]], false),
         ),
+        // Two cuts waited for each other, one for a page, the other for the array's root.
         ("scalefs: a cut locks its last page first", (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1)]], false)),
         // A cut that came too late set the size that it had seen; what was written meanwhile had made it larger.
         (
