@@ -75,7 +75,8 @@ def test_both_suites_draw_the_same_random_cases_each_time(monkeypatch: pytest.Mo
     commands: list[list[str]] = []
     monkeypatch.setattr(verify, "stream", lambda argv, without=None: commands.append(argv))
     assert verify.test("cargo") == []
-    rust, python = commands
+    rust, histories, python = commands
+    assert "RUSTFLAGS=--cfg shuttle" in histories, "rounds of chosen schedules are drawn by their number"
     assert rust[:4] == ["env", f"PROPTEST_RNG_SEED={verify.SEED}", "cargo", "test"]
     assert f"--hypothesis-seed={verify.SEED}" in python
 
