@@ -172,7 +172,20 @@ impl RefCache {
         // SAFETY: an object with a delta in some cache is not freed: its review would find it dirty.
         let counted = unsafe { object.as_ref() };
         if counted.apply(delta) == Verdict::BecameZero {
-            own.queue.push(object, self.epoch.load(Ordering::Relaxed));
+            self.queue(own, object, counted);
+        }
+    }
+
+    /// Lets an object whose count is zero wait for its review.
+    pub(crate) fn queue(&self, own: &Own, object: NonNull<Counted>, counted: &Counted) {
+        let late = sync::mutant::planted("refcache: weak references are told late");
+        if !late {
+            // First: who has used the weak reference before has changed a count that he flushes within two epochs from now.
+            counted.mark_weak();
+            fence(Ordering::SeqCst);
+        }
+        own.queue.push(object, self.epoch.load(Ordering::Relaxed));
+        if late {
             counted.mark_weak();
         }
     }

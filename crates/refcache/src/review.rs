@@ -81,10 +81,7 @@ impl RefCache {
                     free(core, object);
                     outcome.freed += 1;
                 }
-                Verdict::ZeroButDirty => {
-                    own.queue.push(object, self.epoch.load(Ordering::Relaxed));
-                    counted.mark_weak();
-                }
+                Verdict::ZeroButDirty => self.queue(own, object, counted),
                 Verdict::Alive | Verdict::BecameZero => {}
             }
         }
