@@ -18,7 +18,7 @@ CALLS_PER_SEED = 200
 """As in crates/scalefs/tests/tmpfs/main.rs: a seed stands for one sequence of so many calls."""
 HISTORIES = 6_000
 STRUCTURES_HISTORIES = 200_000
-"""Of each structure; a round of chosen schedules takes a tenth of a millisecond to a half."""
+"""Of each structure; a round of chosen schedules takes a tenth of a millisecond to one and a half."""
 STRUCTURES = sorted(
     {path.parents[1].name for path in ROOT.glob("crates/*/tests/histories.rs")} - {"history", "scalefs"}
 )
