@@ -28,8 +28,8 @@ _ROW = re.compile(
     + _SPREAD.format("ratio")
     + "$"
 )
-_BYTES = re.compile(r"^(?P<files>\d+) files in one directory: (?P<bytes>\d+) bytes each")
-_GROWTH = re.compile(r"last over first (?P<ratio>[\d.]+) " + _SPREAD.format("ratio") + "$")
+_BYTES = re.compile(r"^\d+ files in one directory, (?P<names>names .*): (?P<bytes>\d+) bytes each")
+_GROWTH = re.compile(r"^(?P<names>names .*): last over first (?P<ratio>[\d.]+) " + _SPREAD.format("ratio") + "$")
 _THREADS = re.compile(r"^(?P<mark>MW\w\w), (?P<threads>\d) threads$")
 
 
@@ -59,15 +59,10 @@ def figures_of(output: str, command: str) -> Iterator[Figure]:
             if marked := _THREADS.match(title):
                 by_threads[marked["mark"], marked["threads"]] = float(row["ratio"])
         elif found := _BYTES.match(line):
-            yield Figure(
-                "a directory of a million files, each",
-                "bytes",
-                (float(found["bytes"]),),
-                command,
-                Goal("at_most", 1024),
-            )
-        elif found := _GROWTH.search(line):
-            name = "the last thousand creations in it, of the first thousand's time"
+            name = f"a directory of a million files, {found['names']}, each"
+            yield Figure(name, "bytes", (float(found["bytes"]),), command, Goal("at_most", 1024))
+        elif found := _GROWTH.match(line):
+            name = f"the last thousand creations in it, {found['names']}, of the first thousand's time"
             yield Figure(name, "", _with_spread(found), command, Goal("at_most", 2))
     for (mark, threads), ratio in by_threads.items():
         if threads == "2" and (mark, "1") in by_threads:

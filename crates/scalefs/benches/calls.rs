@@ -200,8 +200,38 @@ fn shared_directories(rounds: usize) {
     fs::remove_dir_all(&host).unwrap();
 }
 
+/// In which order the names of a large directory come.
+#[derive(Clone, Copy)]
+enum Order {
+    /// `file-0`, `file-1`, ...: neighbours are made one after the other.
+    Sequence,
+    /// Names like those of objects by their content: no two have anything in common.
+    Random,
+}
+
+impl Order {
+    fn name(self, number: usize) -> String {
+        match self {
+            Order::Sequence => format!("file-{number}"),
+            // The finaliser of MurmurHash3, which is one to one.
+            Order::Random => {
+                let mixed = (number as u64 ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0xff51_afd7_ed55_8ccd);
+                let mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+                format!("{:016x}", mixed ^ mixed >> 33)
+            }
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Order::Sequence => "in sequence",
+            Order::Random => "at random",
+        }
+    }
+}
+
 /// Nanoseconds per creation of each thousand, and bytes per file, of a new file system.
-fn fill_directory((base, size_bytes): (NonNull<u8>, usize), file_count: usize) -> (Vec<f64>, f64) {
+fn fill_directory((base, size_bytes): (NonNull<u8>, usize), file_count: usize, order: Order) -> (Vec<f64>, f64) {
     // SAFETY: a mapping of this process alone, which stays to its end; nothing is left of the one before.
     let arena = unsafe { Arena::create_at(base, size_bytes, ArenaConfig::new(2)) }.unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
@@ -210,9 +240,10 @@ fn fill_directory((base, size_bytes): (NonNull<u8>, usize), file_count: usize) -
     let context = Context::new(fs, &core, Credentials::SUPERUSER);
     let ours = Ours { fs, core, context };
     let thousand = |thousand: usize| {
+        let names: Vec<_> = (0..1000).map(|number| order.name(thousand * 1000 + number)).collect();
         let start = processor_ns();
-        for number in 0..1000 {
-            ours.open(&format!("file-{}", thousand * 1000 + number), CREATE_NEW);
+        for (number, name) in names.iter().enumerate() {
+            ours.open(name, CREATE_NEW);
             ours.maintained(number);
         }
         (processor_ns() - start) as f64 / 1000.0
@@ -221,17 +252,16 @@ fn fill_directory((base, size_bytes): (NonNull<u8>, usize), file_count: usize) -
     (thousands, (before - arena.untouched_bytes()) as f64 / file_count as f64)
 }
 
-fn large_directory(file_count: usize, rounds: usize) {
-    let memory = huge_pages(file_count * 1000 + (64 << 20));
-    let rounds: Vec<_> = (0..rounds).map(|_| fill_directory(memory, file_count)).collect();
+fn large_directory(memory: (NonNull<u8>, usize), file_count: usize, rounds: usize, order: Order) {
+    let rounds: Vec<_> = (0..rounds).map(|_| fill_directory(memory, file_count, order)).collect();
     let median = |of: &dyn Fn(&[f64]) -> f64| quartiles(rounds.iter().map(|(thousands, _)| of(thousands)));
     let first = median(&|thousands| thousands[0]);
     let middle = median(&|thousands| quartiles(thousands.iter().copied())[1]);
     let last = median(&|thousands| thousands[thousands.len() - 1]);
     let [low, ratio, high] = median(&|thousands| thousands[thousands.len() - 1] / thousands[0]);
-    println!("{file_count} files in one directory: {:.0} bytes each; ns per creation: first", rounds[0].1);
-    println!("thousand {:.0}, median {:.0}, last thousand {:.0},", first[1], middle[1], last[1]);
-    println!("last over first {ratio:.2} [{low:.2}, {high:.2}]");
+    println!("{file_count} files in one directory, names {}: {:.0} bytes each;", order.title(), rounds[0].1);
+    println!("ns per creation: first thousand {:.0}, median {:.0}, last {:.0};", first[1], middle[1], last[1]);
+    println!("names {}: last over first {ratio:.2} [{low:.2}, {high:.2}]", order.title());
 }
 
 fn main() {
@@ -241,6 +271,10 @@ fn main() {
         shared_directories(options.rounds.div_ceil(2));
     }
     if options.wants("large directory") {
-        large_directory(1_000_000, options.rounds.div_ceil(6));
+        let file_count = 1_000_000;
+        let memory = huge_pages(file_count * 1000 + (64 << 20));
+        for order in [Order::Sequence, Order::Random] {
+            large_directory(memory, file_count, options.rounds.div_ceil(6), order);
+        }
     }
 }
