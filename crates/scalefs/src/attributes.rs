@@ -7,7 +7,7 @@ use crate::fields::{Attributes, Fields};
 use crate::inode::{Kind, Permissions};
 use crate::names::{SET_GROUP, SET_USER};
 use crate::verbs::{Existence, Space, Verbs};
-use crate::walk::{Follow, Last, Need, Start, Walk, check_permission, resolve};
+use crate::walk::{Follow, Last, Need, Start, Walk, check_permission, key_in, resolve};
 
 /// The attributes of what a path leads to; with fewer than all fields, the paper's `fstatx` (section 4).
 ///
@@ -60,7 +60,7 @@ pub fn access<V: Verbs>(
     let mut walk = Walk::new(verbs);
     walk.go_to_last(start, path)?;
     if let (Access::EXISTS, Last::Name(name), false) = (wanted, walk.last, walk.has_slash) {
-        let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+        let key = key_in(verbs, walk.directory, name)?;
         match verbs.existence(walk.directory, &key) {
             Existence::Absent => return Err(Errno::ENOENT),
             Existence::Plain => return Ok(()),

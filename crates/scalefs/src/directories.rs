@@ -7,7 +7,7 @@ use crate::fields::Fields;
 use crate::inode::{InodeNumber, Kind};
 use crate::names::{check_removal, create_new, mixed, start_again};
 use crate::verbs::{NewObject, Refusal, Standing, Verbs};
-use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_permission, resolve};
+use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_permission, key_in, resolve};
 
 /// Makes a directory.
 ///
@@ -29,7 +29,7 @@ pub fn remove_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8])
         Last::DotDot => return Err(Errno::ENOTEMPTY),
         Last::Root => return Err(Errno::EBUSY),
     };
-    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+    let key = key_in(verbs, walk.directory, name)?;
     loop {
         let found = verbs.look_up(walk.directory, &key).ok_or(Errno::ENOENT)?;
         let victim = verbs.node(&found);

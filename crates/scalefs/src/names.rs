@@ -20,7 +20,7 @@ use crate::errno::Errno;
 use crate::fields::Fields;
 use crate::inode::{Kind, Permissions};
 use crate::verbs::{Existence, NewObject, Refusal, Standing, Verbs};
-use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_path, check_permission, resolve};
+use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_path, check_permission, key_in, resolve};
 
 /// How `open` treats names that exist or do not, and what the file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -185,7 +185,7 @@ pub fn open<V: Verbs>(
             Last::Dot | Last::DotDot | Last::Root if exclusive => return Err(Errno::EEXIST),
             Last::Dot | Last::DotDot | Last::Root => return Err(Errno::EISDIR),
         };
-        let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+        let key = key_in(verbs, directory, name)?;
         if exclusive {
             if verbs.existence(directory, &key) != Existence::Absent {
                 return Err(Errno::EEXIST);
@@ -261,7 +261,7 @@ pub fn link<V: Verbs>(
         from.go_to_last(old_start, old)?;
         let key = loop {
             let Last::Name(name) = from.last else { break None };
-            let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+            let key = key_in(verbs, from.directory, name)?;
             if follow == Follow::Nothing && !from.has_slash {
                 break Some(key);
             }
@@ -315,7 +315,7 @@ fn new_link<'v, V: Verbs>(
     let mut walk = Walk::new(verbs);
     walk.go_to_last(start, path)?;
     let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
-    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+    let key = key_in(verbs, walk.directory, name)?;
     if verbs.existence(walk.directory, &key) != Existence::Absent {
         return Err(Errno::EEXIST);
     }
@@ -348,7 +348,7 @@ pub(crate) fn create_new<V: Verbs>(
     let mut walk = Walk::new(verbs);
     walk.go_to_last(start, path)?;
     let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
-    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+    let key = key_in(verbs, walk.directory, name)?;
     loop {
         if verbs.existence(walk.directory, &key) != Existence::Absent {
             return Err(Errno::EEXIST);
@@ -389,7 +389,7 @@ pub fn unlink<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result
     let mut walk = Walk::new(verbs);
     walk.go_to_last(start, path)?;
     let Last::Name(name) = walk.last else { return Err(Errno::EISDIR) };
-    let key = verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+    let key = key_in(verbs, walk.directory, name)?;
     loop {
         let found = verbs.look_up(walk.directory, &key).ok_or(Errno::ENOENT)?;
         let victim = verbs.node(&found);
@@ -423,7 +423,7 @@ pub fn rename<V: Verbs>(
         let Last::Name(new_name) = to.last else {
             return Err(if mode == RenameMode::NoReplace { Errno::EEXIST } else { Errno::EBUSY });
         };
-        let old_key = verbs.key(old_name).ok_or(Errno::ENAMETOOLONG)?;
+        let old_key = key_in(verbs, from.directory, old_name)?;
         if from.directory == to.directory && old_name == new_name && !from.has_slash && !to.has_slash {
             // A name and itself: what it leads to is not read.
             return match (verbs.existence(from.directory, &old_key), mode) {
@@ -433,7 +433,7 @@ pub fn rename<V: Verbs>(
             };
         }
         let source = verbs.look_up(from.directory, &old_key).ok_or(Errno::ENOENT)?;
-        let new_key = verbs.key(new_name).ok_or(Errno::ENAMETOOLONG)?;
+        let new_key = key_in(verbs, to.directory, new_name)?;
         let moved = verbs.node(&source);
         let mut plan = plan_renaming(verbs, (&from, moved), (&to, &new_key), mode);
         if plan.is_err() && from.directory != to.directory {

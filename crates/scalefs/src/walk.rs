@@ -7,6 +7,8 @@
 //! not the superuser also reads who may search it. It is not atomic: a directory may move while a path goes through it,
 //! as on Linux; the change at the end of the path is.
 
+use hashdir::Key;
+
 use crate::errno::Errno;
 use crate::inode::{Kind, Permissions};
 use crate::verbs::Verbs;
@@ -127,6 +129,13 @@ pub(crate) fn check_path(path: &[u8]) -> Result<(), Errno> {
     }
 }
 
+/// The key of a name that is looked for in a directory. A removed directory has no names, and says so before it looks how
+/// long this one is (Linux: `__lookup_slow`, `lookup_one_qstr_excl`, `lookup_open`).
+#[inline]
+pub(crate) fn key_in<'n, V: Verbs>(verbs: &V, directory: V::Node, name: &'n [u8]) -> Result<Key<'n>, Errno> {
+    verbs.key(name).ok_or_else(|| if verbs.is_removed(directory) { Errno::ENOENT } else { Errno::ENAMETOOLONG })
+}
+
 impl<'v, V: Verbs> Walk<'v, V> {
     /// A walk that has not begun. It is filled where it lies: copying it on its way would cost as much as a lookup.
     #[inline]
@@ -199,7 +208,7 @@ impl<'v, V: Verbs> Walk<'v, V> {
                 Ok(())
             }
             Last::Name(name) => {
-                let key = self.verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+                let key = key_in(self.verbs, self.directory, name)?;
                 let found = self.verbs.look_up(self.directory, &key).ok_or(Errno::ENOENT)?;
                 let node = self.verbs.node(&found);
                 match self.verbs.kind(node) {
@@ -223,7 +232,7 @@ impl<'v, V: Verbs> Walk<'v, V> {
                 Last::DotDot => return Ok(Resolved { node: self.verbs.parent(self.directory), found: None }),
                 Last::Name(name) => name,
             };
-            let key = self.verbs.key(name).ok_or(Errno::ENAMETOOLONG)?;
+            let key = key_in(self.verbs, self.directory, name)?;
             let found = self.verbs.look_up(self.directory, &key).ok_or(Errno::ENOENT)?;
             let node = self.verbs.node(&found);
             let kind = self.verbs.kind(node);

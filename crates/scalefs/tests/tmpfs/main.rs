@@ -182,7 +182,8 @@ fn calls_in_removed_directories_give_the_same_as_on_tmpfs() {
             ];
             for user in 0..calls::USERS.len() {
                 let mut operations = vec![Operation::WorkingDirectory, Operation::List(path("."))];
-                for name in ["x", "x/", ".", "..", "../n1", "x/y"].map(path) {
+                let (long, below_long) = ("x".repeat(256), format!("{}/y", "x".repeat(256)));
+                for name in ["x", "x/", ".", "..", "../n1", "x/y", &long, &below_long].map(path) {
                     operations.extend([
                         Operation::Open(name.clone(), create, 0o666),
                         Operation::Open(name.clone(), create | scalefs::OpenFlags::EXCLUSIVE, 0o666),
@@ -194,12 +195,13 @@ fn calls_in_removed_directories_give_the_same_as_on_tmpfs() {
                     ]);
                     for mode in [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange] {
                         operations.extend(
-                            ["../n1", "../n2", "x", "."].map(|old| Operation::Rename(path(old), name.clone(), mode)),
+                            ["../n1", "../n2", "x", ".", &long]
+                                .map(|old| Operation::Rename(path(old), name.clone(), mode)),
                         );
                     }
                     // As in `Call::any`: a link by another than the owner depends on a setting of the host.
                     operations.extend(
-                        [".", "..", "../n1", "../n2", "x"]
+                        [".", "..", "../n1", "../n2", "x", &long]
                             .into_iter()
                             .filter(|old| user == 0 || *old != "../n1")
                             .map(|old| Operation::Link(path(old), name.clone(), false)),
