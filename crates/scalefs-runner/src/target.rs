@@ -95,8 +95,10 @@ impl ScaleFsTarget {
         }
     }
 
+    /// Ends alike in all windows: names that differ in their last byte alone lie in neighbouring buckets, so that two names
+    /// which collide would collide in ten windows one after the other, and no window could outvote another.
     fn suffix(&self) -> String {
-        format!("-{}", self.window)
+        format!("-{}.", self.window)
     }
 
     fn remember(&mut self, path: String) {
