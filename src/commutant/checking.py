@@ -29,6 +29,7 @@ from commutant.errors import CommutantError, UsageError
 from commutant.mtrace.campaign import Campaign, Progress
 from commutant.mtrace.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
 from commutant.once import Once
+from commutant.plural import plural
 from commutant.rundir import (
     FINDINGS_FILE,
     REPORT_FILE,
@@ -74,7 +75,7 @@ def new(
     """
     if not corpus.tests:
         lost = sum(corpus.without_setup.values())
-        reason = f"; {lost} classes have states that no calls build" if lost else ""
+        reason = f"; {plural(lost, 'class has', 'classes have')} states that no calls build" if lost else ""
         raise UsageError(f"no tests of {corpus.interface} to run: expected a set of calls with at least one{reason}")
     plan = Plan(repeats, seed, generated)
     return Check(corpus, target, plan, jobs=jobs, directory=directory)
@@ -86,8 +87,9 @@ def repeat(info: RunInfo, corpus: Corpus, *, jobs: int, directory: Path | None =
     Raises UsageError if the corpus is another one than the run had, and at the start if the target is.
     """
     if hash_of_tests(corpus) != info.tests_sha256:
-        what = f"{len(corpus.tests)} tests of model {corpus.model_hash}"
-        then = f"{info.tests} tests of model {info.model}" + ("" if info.tests_sha256 else ", without their hash")
+        what = f"{plural(len(corpus.tests), 'test')} of model {corpus.model_hash}"
+        unhashed = "" if info.tests_sha256 else ", without their hash"
+        then = f"{plural(info.tests, 'test')} of model {info.model}{unhashed}"
         raise UsageError(
             f"these are not the tests of the run: {what}, the run had {then}; use the model and the version of then "
             f"({info.commutant}), or its corpus"
@@ -279,9 +281,9 @@ class Check:
         tests = self.corpus.tests
         if all(self._unknown_call(test) for test in tests):
             raise UsageError(
-                f"{self.target.argument} can run none of the {len(tests)} tests of {self.corpus.interface}: it does "
-                f"not know the call {self._unknown_call(tests[0])}; a corpus of another version of the interface "
-                "is to be made again (`commutant generate`)"
+                f"{self.target.argument} can run none of the {plural(len(tests), 'test')} of {self.corpus.interface}: "
+                f"it does not know the call {self._unknown_call(tests[0])}; a corpus of another version of the "
+                "interface is to be made again (`commutant generate`)"
             )
 
     def _unknown_call(self, test: TestCase) -> str | None:
@@ -300,7 +302,7 @@ class Check:
 
     def _so_far(self, judged: int, path: Path) -> str:
         return (
-            f"; {judged} of {len(self.corpus.tests)} tests are judged and kept: "
+            f"; {judged:,} of {plural(len(self.corpus.tests), 'test is', 'tests are')} judged and kept: "
             f"`commutant report {path}` shows them, `commutant check --resume {path}` goes on"
         )
 

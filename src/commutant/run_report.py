@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from commutant.plural import plural
 from commutant.report.data import JudgedTest, RunReport
 from commutant.rundir import Run
 
@@ -24,7 +25,7 @@ def facts(run: Run) -> dict[str, str]:
     info = run.info
     lines = {"command": " ".join(info.command), "started": info.started}
     if not run.complete:
-        lines["incomplete"] = f"interrupted after {run.summary.counts.tests} of {info.tests} tests"
+        lines["incomplete"] = f"interrupted after {run.summary.counts.tests:,} of {plural(info.tests, 'test')}"
     for label, value in info.target_description.items():
         lines[label.replace("_", " ")] = value if isinstance(value, str) else _plain(value)
     lines["model"] = info.model

@@ -51,6 +51,12 @@ def test_no_difference_is_one_line_and_leaves_nothing(commutant: Commutant, tmp_
     assert not list(tmp_path.iterdir())
 
 
+def test_one_is_told_as_one(commutant: Commutant) -> None:
+    """`1 sequences, 1 calls`"""
+    answer = commutant("names", "--target", "model", "--seed", "1", "--sequences", "1", "--length", "1")
+    assert answer.stdout.startswith("names on model: no difference in 1 sequence, 1 call, ")
+
+
 def test_a_difference_is_shown_and_kept_as_a_test(commutant: Commutant, tmp_path: Path) -> None:
     answer = commutant(MISTAKE, "--target", "model", "--sequences", "300")
     assert answer.returncode == 3
@@ -127,7 +133,7 @@ def test_control_c_leaves_what_was_found_and_says_how_to_go_on(tmp_path: Path) -
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert " differences in " in out.splitlines()[0] or " difference in " in out.splitlines()[0]
-    assert "interrupted; " in err and "of 100000 sequences are judged: `commutant conform " in err
+    assert "interrupted; " in err and "of 100,000 sequences are judged: `commutant conform " in err
     assert (tmp_path / "runs/renameoflinksremoves-model-conform-1/conform.json").is_file(), err
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.report.text import LONGEST_TEXT, percent, plural, safe_lines, safe_text
+from commutant.report.text import LONGEST_TEXT, percent, safe_lines, safe_text
 from tests.report.invented import HOSTILE_NAMES
 
 
@@ -60,11 +60,3 @@ def test_hostile_names_are_short_printable_lines(name: str) -> None:
 
 def test_percent_keeps_none_and_all_apart_from_nearly() -> None:
     assert [percent(f) for f in (0, 0.0001, 0.01, 0.5, 0.994, 1)] == ["0 %", "<1 %", "1 %", "50 %", ">99 %", "100 %"]
-
-
-def test_plural() -> None:
-    assert [plural(1, "test"), plural(0, "test"), plural(1234, "entry", "entries")] == [
-        "1 test",
-        "0 tests",
-        "1,234 entries",
-    ]

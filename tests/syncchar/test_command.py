@@ -176,6 +176,7 @@ def test_a_program_without_threads_has_nothing_to_compare(tmp_path: Path) -> Non
     answer = locks("--", "/bin/true")
     assert answer.returncode == 0
     assert "No lock was used by two threads" in answer.stdout
+    assert "; 1 thread, " in answer.stdout, "1 threads"
 
 
 def test_a_file_in_no_folder_is_refused_before_the_program_runs(program: str, tmp_path: Path) -> None:

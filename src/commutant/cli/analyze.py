@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from commutant.cli import console, options
+from commutant.plural import plural
 
 READABLE_SIZE = 2
 """Conditions of all sets are printed up to this size: those of larger ones fill books."""
@@ -90,5 +91,5 @@ def command(
 
 
 def _counts(paths: int, commutative: int, unknown: int) -> str:
-    text = f"{paths} path{'' if paths == 1 else 's'}, {commutative} of them commute{'s' if commutative == 1 else ''}"
+    text = f"{plural(paths, 'path')}, {plural(commutative, 'of them commutes', 'of them commute')}"
     return f"{text}, {unknown} unknown" if unknown else text

@@ -11,6 +11,7 @@ import click
 from commutant.cli import console, gate, options, results
 from commutant.errors import UsageError
 from commutant.mtrace.verdict import DEFAULT_REPEATS
+from commutant.plural import plural
 
 if TYPE_CHECKING:
     from commutant.checking import Check
@@ -157,9 +158,8 @@ def command(
     else:
         _show(run)
     if run.summary.counts.wrong_result:
-        wrong = run.summary.counts.wrong_result
         console.error(
-            f"wrong results in {wrong} test{'' if wrong == 1 else 's'}: model and target disagree; "
+            f"wrong results in {plural(run.summary.counts.wrong_result, 'test')}: model and target disagree; "
             f"`commutant report {run.path}` lists them"
         )
         return 3

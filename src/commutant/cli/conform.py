@@ -9,6 +9,7 @@ import click
 
 from commutant.cli import console, options
 from commutant.errors import CommutantError, UsageError
+from commutant.plural import plural
 
 if TYPE_CHECKING:
     from commutant.conform import Conform, Conformance
@@ -150,7 +151,7 @@ def _exit_code(conform: Conform, found: Conformance) -> int:
         return 3 if found.differences else 0
     what = "interrupted" if isinstance(found.ended, KeyboardInterrupt) else str(found.ended)
     console.error(
-        f"{what}; {found.tally.sequences} of {found.asked} sequences are judged: "
+        f"{what}; {found.tally.sequences:,} of {plural(found.asked, 'sequence is', 'sequences are')} judged: "
         f"`{conform.command_to_go_on(found)}` runs the rest"
     )
     if isinstance(found.ended, KeyboardInterrupt):

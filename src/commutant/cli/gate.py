@@ -37,7 +37,7 @@ def failures(run: Run, baselines: Sequence[Run], suppressions: Suppressions) -> 
     seen again in a second campaign over a few of their tests, in another order.
     """
     from commutant.compare import failing, findings_of
-    from commutant.report.text import plural
+    from commutant.plural import plural
     from commutant.run_report import report_of
 
     content = report_of(run)

@@ -11,6 +11,7 @@ import click
 
 from commutant.cli import console, options
 from commutant.errors import UsageError
+from commutant.plural import plural
 
 if TYPE_CHECKING:
     from commutant.testgen.corpus import Corpus
@@ -66,12 +67,9 @@ def command(
     for calls_of_set, count in tests.items():
         console.write(f"{', '.join(calls_of_set):40} {count:6} test{'' if count == 1 else 's'}\n")
     for name, count in corpus.without_setup.items():
-        console.message(
-            f"{name}: no calls build the state of {count} class{'' if count == 1 else 'es'}; no test for it"
-        )
-    console.write(
-        f"{len(corpus.tests)} tests of {corpus.interface}, level {corpus.level}: {console.one_line(str(path))}\n"
-    )
+        console.message(f"{name}: no calls build the state of {plural(count, 'class', 'classes')}; no test for it")
+    made = f"{plural(len(corpus.tests), 'test')} of {corpus.interface}, level {corpus.level}"
+    console.write(f"{made}: {console.one_line(str(path))}\n")
     return 0
 
 

@@ -13,6 +13,7 @@ import click
 
 from commutant.cli import console, options, results
 from commutant.errors import UsageError
+from commutant.plural import plural
 
 if TYPE_CHECKING:
     from commutant.syncchar import LockClass, LockStudy
@@ -151,7 +152,7 @@ def command(
     if children := run.records[1:]:
         acquires = sum(lock.acquires for child in children for lock in child.locks)
         count = "a child was" if len(children) == 1 else f"{len(children)} children were"
-        console.message(f"{program[0]} forked: {count} recorded and not shown, with {acquires:,} acquires")
+        console.message(f"{program[0]} forked: {count} recorded and not shown, with {plural(acquires, 'acquire')}")
     if run.left_behind:
         count = "a process" if run.left_behind == 1 else f"{run.left_behind} processes"
         console.message(f"{program[0]} left {count} running, stopped now: a daemon is recorded in the foreground only")

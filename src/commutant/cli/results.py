@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from commutant.cli import console
 from commutant.errors import RunError, UsageError
+from commutant.plural import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +74,9 @@ def draw(paint: Callable[[Console], None], path: Path | None) -> None:
 def say_if_interrupted(run: Run) -> None:
     """Tells on standard error that a run is not complete."""
     if not run.complete:
-        console.message(f"{run.path} was interrupted after {run.summary.counts.tests} of {run.info.tests} tests")
+        console.message(
+            f"{run.path} was interrupted after {run.summary.counts.tests:,} of {plural(run.info.tests, 'test')}"
+        )
 
 
 def load_suppressions(path: Path | None) -> Suppressions:

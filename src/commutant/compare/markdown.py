@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from commutant.compare.corpora import CorpusComparison
 from commutant.compare.runs import RunComparison
 from commutant.compare.sides import Side
+from commutant.plural import plural
 from commutant.report.groups import FindingGroup, by_weight
 from commutant.report.markdown import cell, code, folded, table
-from commutant.report.text import plural
 
 LISTED = 30
 LISTED_IDS = 20
@@ -28,7 +28,7 @@ def _run_parts(comparison: RunComparison, base: Side, new: Side) -> Iterator[str
     before, after = comparison.shared
     yield (
         f"{plural(len(comparison.worse), 'test')} worse, {len(comparison.better):,} better of {comparison.common:,} "
-        f"in both; {len(comparison.went):,} findings went, {len(comparison.stayed):,} stayed. "
+        f"in both; {plural(len(comparison.went), 'finding')} went, {len(comparison.stayed):,} stayed. "
         f"Shared variables, summed up over the tests: {before:,} → {after:,}."
     )
     yield f"- base: {code(base.title)}: {base.counts}\n- new: {code(new.title)}: {new.counts}"

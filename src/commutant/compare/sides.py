@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from commutant.plural import plural
 from commutant.report.data import RunReport, read_sets, total_counts
-from commutant.report.text import percent, plural, safe_text
+from commutant.report.text import percent, safe_text
 from commutant.testgen.corpus import Corpus
 
 

@@ -21,6 +21,7 @@ from commutant.conform.search import Search, Suspect, Tally
 from commutant.conform.shrink import Shrinker, Shrunk
 from commutant.errors import CommutantError, UsageError
 from commutant.lang.interface import Interface
+from commutant.plural import plural
 from commutant.targets.base import Session, Target
 
 SEQUENCES = 2000
@@ -78,10 +79,10 @@ class Conformance:
     def text(self) -> str:
         """All differences as transcripts, under one line that sums up."""
         count = len(self.differences)
-        found = "no difference" if not count else f"{count} difference{'' if count == 1 else 's'}"
-        numbers = f"{self.tally.sequences:,} sequences, {self.tally.calls:,} calls, {self.seconds:.1f} s"
+        found = plural(count, "difference") if count else "no difference"
+        sequences, calls = plural(self.tally.sequences, "sequence"), plural(self.tally.calls, "call")
         undecided = f"; {self.tally.undecided} undecided: too many choices" if self.tally.undecided else ""
-        head = f"{self.interface} on {self.target}: {found} in {numbers}{undecided}"
+        head = f"{self.interface} on {self.target}: {found} in {sequences}, {calls}, {self.seconds:.1f} s{undecided}"
         return "\n\n".join([head, *(difference.text() for difference in self.differences)])
 
 

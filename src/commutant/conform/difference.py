@@ -14,6 +14,7 @@ from commutant.analyzer.faults import ChoiceRefused
 from commutant.conform.script import ModelRun, Script
 from commutant.conform.shrink import Shrunk
 from commutant.lang.interface import Interface
+from commutant.plural import plural
 from commutant.report.describe import call_text, value_text
 from commutant.testgen.canonical import Canonical
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
@@ -68,7 +69,7 @@ class Difference:
         lines = [*self._transcript()]
         if fault.crashed is not None:
             lines.append(f"  then it died: {fault.crashed}")
-        drawn = f"sequence {self.number}, shrunk from {_calls(self.calls_drawn)} to {len(script.calls)}"
+        drawn = f"sequence {self.number}, shrunk from {plural(self.calls_drawn, 'call')} to {len(script.calls)}"
         if self.shrunk.repeats == 0:
             drawn = f"sequence {self.number}; it came once and did not come again, so it is not shrunk"
         elif self.shrunk.repeats > 1:
@@ -208,7 +209,3 @@ def _outcomes(interface: type[Interface], script: Script, setup: list[Value]) ->
         if complete and results[: len(setup)] == setup and json.dumps(results) not in seen:
             seen.add(json.dumps(results))
             yield Outcome((results[len(setup)],), tuple(results[len(setup) + 1 :]))
-
-
-def _calls(count: int) -> str:
-    return f"{count} call{'' if count == 1 else 's'}"

@@ -21,6 +21,7 @@ from commutant.conform.sequence import Call, CallSequence, Returned, Unresolved
 from commutant.conform.trial import Fault, Refused, find_fault
 from commutant.lang.interface import Interface
 from commutant.lang.types import BoolType, IntType, Process, SortType, Type
+from commutant.plural import plural
 from commutant.targets.base import SequenceRecord, Session
 
 PROBES = (8, 64)
@@ -90,7 +91,7 @@ class Shrinker:
         found: Shrunk | None = current
         while found is not None:
             current = found
-            self._said(f"{len(current.sequence.calls)} calls left after {self._trials} trials")
+            self._said(f"{plural(len(current.sequence.calls), 'call')} left after {plural(self._trials, 'trial')}")
             hits = self._tried(_simpler(self._interface, current), wanted, current.repeats)
             found = next((hit for hit in hits if hit is not None), None)
         return current

@@ -23,6 +23,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from commutant.mtrace.finding import NOTHING_IGNORED, Finding, Identity
+from commutant.plural import plural
 from commutant.targets.base import WindowRecord
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Verdict:
         outcome = Outcome(raw["outcome"])
         if bool(read) != (outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE)):
             raise ValueError(
-                f"{outcome} with {len(read)} findings: conflicting and unstable tests have some, no others"
+                f"{outcome} with {plural(len(read), 'finding')}: conflicting and unstable tests have some, no others"
             )
         collision = raw.get("collision", False)
         if type(collision) is not bool or (collision and outcome is not Outcome.CONFLICTING):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from commutant.mtrace.finding import Access, Finding
+from commutant.plural import plural
 from commutant.report.text import safe_text
 from commutant.testgen.testcase import Order, PlacedCall, Step, Value
 
@@ -88,7 +89,7 @@ def sentence(calls: int, process_count: int, setup_steps: int, same: bool) -> st
         who = f"{number.capitalize()} processes make one call each"
     else:
         who = f"{number.capitalize()} threads in {process_count} processes make one call each"
-    before = f", after {setup_steps} set-up {'step' if setup_steps == 1 else 'steps'}" if setup_steps else ""
+    before = f", after {plural(setup_steps, 'set-up step')}" if setup_steps else ""
     return f"{who}{before}{'; a caller sees the same in every order' if same else ''}."
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from commutant.mtrace.verdict import Outcome
+from commutant.plural import plural
 from commutant.report.data import JudgedTest, RunReport, SetCounts, read_sets, total_counts
 from commutant.report.describe import headline
 from commutant.report.groups import FindingGroup
 from commutant.report.heat import sorted_sets
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.ranking import SharedVariable, rank_shared
-from commutant.report.text import percent, plural
+from commutant.report.text import percent
 from commutant.report.variables import by_variable
 
 LISTED = 10
@@ -55,7 +56,7 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
         yield folded(plural(len(sets), "set of calls", "sets of calls"), _set_table(sorted_sets(sets)))
     failed = [judged for judged in run.tests if judged.outcome in (Outcome.WRONG_RESULT, Outcome.CRASHED)]
     if failed:
-        yield folded(f"{len(failed):,} wrong results and crashes", _failure_table(failed))
+        yield folded(plural(len(failed), "wrong result or crash", "wrong results and crashes"), _failure_table(failed))
 
 
 def _ranking_table(ranking: Sequence[SharedVariable], groups: Sequence[FindingGroup]) -> str:

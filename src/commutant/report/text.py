@@ -30,11 +30,6 @@ def safe_lines(text: str, limit: int = LONGEST_TEXT) -> str:
     return "\n".join(safe_text(line, limit) for line in text.split("\n"))
 
 
-def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """`1 test`, `2 tests`, `1,234 tests`."""
-    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
-
-
 def percent(fraction: float) -> str:
     """A fraction in whole per cent, in which only nothing is 0 % and only everything is 100 %."""
     if 0 < fraction < 0.01:

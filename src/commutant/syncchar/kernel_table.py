@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from commutant.plural import plural
 from commutant.syncchar.classes import LockClass, LockStudy
 from commutant.syncchar.kernel import KernelRun
 from commutant.syncchar.lines import line, name_cell, number_cell, share_cell, table
 from commutant.syncchar.record import WINDOWS_SECTIONS
-from commutant.syncchar.table import print_coverage, print_details
+from commutant.syncchar.table import print_coverage, print_details, summary
 
 FAMILIES = ("spinlock", "rwlock", "mutex", "rw_semaphore")
 
@@ -32,13 +33,11 @@ def print_kernel_study(
     """Prints what was recorded, the limit study (Table 3 of the paper), contention (Table 2), callers, and of the first
     classes what their sections conflict on."""
     record = study.record
-    acquired = sum(one.acquired for one in study.classes)
-    locks = sum(one.instances for one in study.classes)
     line(
         console,
-        f"Linux {run.release}, {run.cpu_count} virtual CPUs: {run.workload} in {run.workload_seconds:.0f} s; "
-        f"{acquired:,} acquires of {locks:,} locks in {len(study.classes):,} classes, "
-        f"{share_cell(study.named_percent)} % of acquires of named locks; {record.threads:,} threads",
+        f"Linux {run.release}, {plural(run.cpu_count, 'virtual CPU')}: {run.workload} in {run.workload_seconds:.0f} s; "
+        f"{summary(study)}, {share_cell(study.named_percent)} % of acquires of named locks; "
+        f"{plural(record.threads, 'thread')}",
     )
     _print_averages(study, console)
     console.print()
@@ -184,9 +183,9 @@ def _print_notes(study: LockStudy, console: Console) -> None:
     if record.kernel is not None:
         line(
             console,
-            f"{record.kernel.calls:,} calls of functions that acquire, {record.kernel.failed:,} of them came back "
-            f"without the lock; {record.kernel.handed_over:,} sections went to the next task in a task switch and are "
-            f"compared with none; {record.kernel.read_copy_update_sections:,} RCU read sections.",
+            f"{plural(record.kernel.calls, 'call')} of functions that acquire, {record.kernel.failed:,} of them in "
+            f"vain; {plural(record.kernel.handed_over, 'section')} handed over in a task switch, compared "
+            f"with none; {plural(record.kernel.read_copy_update_sections, 'RCU read section')}.",
         )
         if record.kernel.missing_functions:
             line(console, f"not in this kernel: {', '.join(record.kernel.missing_functions)}")

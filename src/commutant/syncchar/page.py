@@ -16,8 +16,10 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from commutant.plural import plural
 from commutant.report.text import safe_text
 from commutant.syncchar.classes import LockClass, LockStudy
+from commutant.syncchar.table import summary
 from commutant.syncchar.warning import ContentionWarning, warnings
 from commutant.syncchar.what_if import THREADS, Prediction, predictions
 
@@ -61,7 +63,7 @@ def render_page(study: LockStudy, classes: Sequence[LockClass], title: str) -> s
     style = _text("locks.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["safe_text"] = safe_text
+    environment.filters.update(safe_text=safe_text, plural=plural)
     shown = [
         Shown(place, one, one.total(lambda lock: lock.field_pairs), predictions(one, study.record))
         for place, one in enumerate(classes)
@@ -85,7 +87,7 @@ def render_page(study: LockStudy, classes: Sequence[LockClass], title: str) -> s
         threads=THREADS,
         fields_shown=_FIELDS_SHOWN,
         frames_shown=_FRAMES_SHOWN,
-        acquired=sum(one.acquired for one in study.classes),
+        summary=summary(study),
         style=Markup(style),
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
     )
@@ -114,8 +116,8 @@ def _picture(classes: Sequence[LockClass]) -> tuple[list[Dot], list[Tick]]:
             x(one.hold_instructions),
             _y(share),
             min(14.0, 3.0 + math.log10(one.acquired)),
-            f"{safe_text(one.name)}: held for {one.hold_instructions:,} instructions, {share:.1f} % independent, "
-            f"{one.acquired:,} acquires",
+            f"{safe_text(one.name)}: held for {plural(one.hold_instructions, 'instruction')}, "
+            f"{share:.1f} % independent, {plural(one.acquired, 'acquire')}",
         )
         for place, one, share in placed
     ]

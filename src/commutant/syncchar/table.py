@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 
 from commutant.errors import UsageError
+from commutant.plural import plural
 from commutant.syncchar.advice import print_predictions, print_warnings
 from commutant.syncchar.classes import ConflictField, LockClass, LockStudy
 from commutant.syncchar.lines import line, name_cell, number_cell, share_cell, table
@@ -46,9 +47,7 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
     record = study.record
     line(
         console,
-        f"{sum(one.acquired for one in study.classes):,} acquires of "
-        f"{sum(one.instances for one in study.classes):,} locks in {len(study.classes):,} classes; "
-        f"{record.threads} threads, {record.instructions:,} instructions",
+        f"{summary(study)}; {plural(record.threads, 'thread')}, {plural(record.instructions, 'instruction')}",
     )
     independence, speed_up = study.independence_percent, study.speed_up(0)
     if independence is not None and speed_up is not None:
@@ -71,6 +70,13 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
         line(console, f"not named: {problem}")
 
 
+def summary(study: LockStudy) -> str:
+    """How many acquires of how many locks were recorded."""
+    acquired = plural(sum(one.acquired for one in study.classes), "acquire")
+    locks = plural(sum(one.instances for one in study.classes), "lock")
+    return f"{acquired} of {locks} in {plural(len(study.classes), 'class', 'classes')}"
+
+
 def print_coverage(study: LockStudy, classes: Sequence[LockClass], console: Console) -> None:
     """Prints how much of the time held the classes of a table cover, if it leaves any out."""
     held = sum(one.hold_instructions for one in study.classes)
@@ -78,8 +84,8 @@ def print_coverage(study: LockStudy, classes: Sequence[LockClass], console: Cons
         share = 100.0 * sum(one.hold_instructions for one in classes) / held
         line(
             console,
-            f"Shown: {len(classes):,} of {len(study.classes):,} classes, with {share:.1f} % of the time held (--top N "
-            "shows more).",
+            f"Shown: {len(classes):,} of {plural(len(study.classes), 'class', 'classes')}, with {share:.1f} % of the "
+            "time held (--top N shows more).",
         )
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from commutant.collector import paused_collector
 from commutant.errors import RunError, UsageError
+from commutant.plural import plural
 from commutant.testgen.corpus_checks import Malformed, read_header
 from commutant.testgen.packed import FiledTests, PackedTests, pack
 from commutant.testgen.reading import TestReader
@@ -141,13 +142,13 @@ def read_corpus(path: Path) -> Corpus:
                 seen.add(test.id)
                 tests.append(test)
                 if len(tests) > count:
-                    lines.fail(f"more tests than the {count} that the header names")
+                    lines.fail(f"more tests than the {count:,} that the header names")
         except Malformed as error:
             lines.fail(str(error))
         except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError are ValueErrors
             lines.fail(f"not JSON ({error.msg if isinstance(error, json.JSONDecodeError) else error})")
         if len(tests) != count:
-            lines.fail(f"the file ends after {len(tests)} of the {count} tests that the header names")
+            lines.fail(f"the file ends after {len(tests):,} of the {plural(count, 'test')} that the header names")
     return Corpus(interface, level, model_hash, FiledTests(tests, header, lines.content), without_setup)
 
 

@@ -11,6 +11,7 @@ from commutant.compare.suppressions import Suppressions
 from commutant.errors import UsageError
 from commutant.lang import Interface, load_interface
 from commutant.mtrace.verdict import DEFAULT_REPEATS
+from commutant.plural import plural
 from commutant.report.groups import FindingGroup
 from commutant.run_report import report_of
 from commutant.rundir import Run, load_run
@@ -63,7 +64,9 @@ def check_sharing(
     counts = run.summary.counts
     problems = []
     if counts.wrong_result or counts.crashed:
-        problems.append(f"{counts.wrong_result} tests with wrong results, {counts.crashed} in which the target died")
+        problems.append(
+            f"{plural(counts.wrong_result, 'test')} with wrong results, {counts.crashed:,} in which the target died"
+        )
     report = report_of(run)
     problems += _shown(failing(findings_of(report, [report_of(one) for one in known], suppressions)), bool(known))
     if problems:
@@ -89,11 +92,11 @@ def _shown(groups: Sequence[FindingGroup], against_baseline: bool) -> list[str]:
     if not groups:
         return []
     kind = "new finding" if against_baseline else "finding"
-    lines = [f"{len(groups)} {kind}{'' if len(groups) == 1 else 's'}:"]
+    lines = [f"{plural(len(groups), kind)}:"]
     for group in groups[:_SHOWN_FINDINGS]:
         first, second = group.fingerprint.functions
-        tests = f"{group.tests} test{'' if group.tests == 1 else 's'}"
-        lines.append(f"  {group.name} in {first} and {second} ({', '.join(group.fingerprint.calls)}; {tests})")
+        where = f"{', '.join(group.fingerprint.calls)}; {plural(group.tests, 'test')}"
+        lines.append(f"  {group.name} in {first} and {second} ({where})")
     if len(groups) > _SHOWN_FINDINGS:
         lines.append(f"  and {len(groups) - _SHOWN_FINDINGS} more")
     return lines

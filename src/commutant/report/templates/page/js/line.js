@@ -41,7 +41,8 @@ function touchedByOne({ core, isWrite, offset, size }) {
 }
 
 function describeLine(finding) {
-  const fields = finding.fields.map(({ offset, size, name }) => `${name} at ${offset}, ${size} bytes`);
+  const sizeText = (size) => (size === 1 ? "1 byte" : `${size} bytes`);
+  const fields = finding.fields.map(({ offset, size, name }) => `${name} at ${offset}, ${sizeText(size)}`);
   return [
     `The 64-byte line: ${finding.accesses.map((access) => access.sentence).join("; ")}`,
     fields.length ? `fields: ${fields.join("; ")}` : "",

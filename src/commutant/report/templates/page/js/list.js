@@ -66,7 +66,8 @@ function showFilters(state) {
     return chip;
   });
   byId("filters").replaceChildren(...chips, variableSentence(state.variable));
-  byId("count").textContent = `${selected.length.toLocaleString("en")} of ${testCount.toLocaleString("en")} tests`;
+  const tests = testCount === 1 ? "1 test" : `${testCount.toLocaleString("en")} tests`;
+  byId("count").textContent = `${selected.length.toLocaleString("en")} of ${tests}`;
 }
 
 function showPage() {
