@@ -115,12 +115,16 @@ def server(folder: Path) -> Path:
 
 def test_a_program_does_not_outlive_a_command_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It went on under the emulator for ever; as long as it does, standard output does not end."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # nobody is left to remove the recorder's folder
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     command = [COMMUTANT, "locks", "--", server(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.kill()
         assert process.communicate(timeout=60)[0] == ""
+    (left,) = tmp_path.glob("commutant-locks-*")
+    os.utime(left, (0, 0))
+    assert locks("--", "/bin/true").returncode == 0
+    assert not list(tmp_path.glob("commutant-locks-*")), "the next one removes it"
 
 
 def test_an_interrupt_shows_what_was_recorded(tmp_path: Path) -> None:

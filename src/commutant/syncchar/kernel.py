@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from commutant import artifacts
 from commutant.errors import RunError, UsageError
+from commutant.syncchar.folder import recording_folder, require_room
 from commutant.syncchar.guest_image import BEGUN, ENDED, Workload, build_image
 from commutant.syncchar.record import Record, read_record
 from commutant.targets.linux.emulator import Emulator, find_emulator
@@ -99,8 +99,8 @@ def record_kernel(
     snapshot = take_snapshot(emulator, Guest(kernel, artifacts.runner_path(), Hardware(2)), progress)
     progress(f"unpacking Debian packages for {workload.name}")
     image = build_image(workload)
-    with tempfile.TemporaryDirectory(prefix="commutant-locks-") as folder:
-        out = Path(folder) / "record.json"
+    with recording_folder() as folder:
+        out = folder / "record.json"
         arguments = {
             "out": out,
             "window": window_sections,
@@ -126,6 +126,7 @@ def record_kernel(
                 )
             guest.wait_for_end()
         if not out.exists():
+            require_room(out)
             raise RunError(f"{workload.name}: nothing was recorded; console: {guest.said('')}")
         record = read_record(out)
     return KernelRun(

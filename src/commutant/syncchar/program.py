@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from commutant.artifacts import lock_preload_path, locks_plugin_path
 from commutant.errors import RunError, UsageError
+from commutant.syncchar.folder import recording_folder, require_room
 from commutant.syncchar.record import Record, read_record
 from commutant.targets.process.emulator import find_user_emulator
 
@@ -64,13 +64,13 @@ def record_program(
     """
     executable = _executable(command[0])
     emulator = find_user_emulator().path
-    with tempfile.TemporaryDirectory(prefix="commutant-locks-", dir=_plain_folder()) as folder:
-        out = Path(folder) / "record.json"
+    with recording_folder() as folder:
+        out = folder / "record.json"
         # Paths of our own: the linker splits the variable at blanks and colons, which the installation's may have.
-        library = Path(folder) / "lock_preload.so"
+        library = folder / "lock_preload.so"
         library.symlink_to(lock_preload_path())
         # The recorder hears of a signal that ends the program if it stands in front of the emulator's C library.
-        recorder = Path(folder) / "locks_plugin.so"
+        recorder = folder / "locks_plugin.so"
         recorder.symlink_to(locks_plugin_path())
         preload = ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")]))
         switch = "on" if inlined else "off"
@@ -99,6 +99,7 @@ def record_program(
         run = ProgramRun(exit_code, timed_out, interrupted, left_behind, _records(out))
         if run.records:
             return run
+        require_room(out)
         if timed_out:
             raise RunError(f"{command[0]}: it was stopped after {timeout_seconds:g} s, before anything was recorded")
         if interrupted:
@@ -107,18 +108,6 @@ def record_program(
             f"{command[0]}: it ended with {run.ending} and left no record; does it run under the emulator alone, "
             f"{emulator} {command[0]}?"
         )
-
-
-def _plain_folder() -> str:
-    """A folder for temporary files that the linker and the emulator take as one word."""
-    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")
-    for folder in folders:
-        if not any(letter in ",:;" or letter.isspace() for letter in folder) and os.access(folder, os.W_OK | os.X_OK):
-            return folder
-    raise UsageError(
-        f"{folders[0]}: expected a folder for temporary files that can be written, without `,`, `:`, `;` and blanks in "
-        "its path; set TMPDIR"
-    )
 
 
 def _executable(name: str) -> Path:
@@ -173,7 +162,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _stop_left_behind(folder: str) -> int:
+def _stop_left_behind(folder: Path) -> int:
     """Ends the processes that the program started and left running (a daemon that it became): they have nowhere to
     leave a record. Tells how many there were."""
     count = 0
