@@ -16,6 +16,12 @@ pub trait State: Clone + Eq + Hash {
     /// Lets a step of a thread happen; false if it cannot, or would be seen otherwise.
     fn take(&mut self, thread: usize, step: &Self::Step) -> bool;
 
+    /// Whether a step leaves every state as it is, whatever was seen: it is then not tried later than it may happen, which
+    /// spares the search most of its orders.
+    fn only_looks(_step: &Self::Step) -> bool {
+        false
+    }
+
     /// The state in which a thread has come nearer to its step, if it can: the step itself is still to happen.
     fn come_nearer(&self, _thread: usize, _step: &Self::Step) -> Option<Self> {
         None
@@ -61,8 +67,14 @@ fn search<S: State>(threads: &[Vec<(&S::Step, u64, u64)>], point: Point<S>, fail
         };
         let (mut further, mut after) = (done.clone(), state.clone());
         further[thread] += 1;
-        if after.take(thread, step) && search(threads, (further, after), failed) {
-            return true;
+        if after.take(thread, step) {
+            if search(threads, (further, after), failed) {
+                return true;
+            }
+            if S::only_looks(step) {
+                // If it may look later, it may now: no other order has to be tried.
+                break;
+            }
         }
         let nearer = state.come_nearer(thread, step);
         if nearer.is_some_and(|nearer| search(threads, (done.clone(), nearer), failed)) {

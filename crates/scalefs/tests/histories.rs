@@ -5,8 +5,8 @@
 //!
 //! - A walk along a path goes through each component, and follows each symbolic link, at a moment of its own; what is
 //!   looked up and changed at the end of a call's paths is one step.
-//! - A listing finds its directory, and then looks at each name at a moment of its own. A name that is told twice was
-//!   away in between.
+//! - A listing finds its directory, and then looks at each name at a moment of its own, of one of the calls that it is
+//!   made by. A name that is told twice was away in between.
 #![cfg(not(loom))]
 
 mod reference;
@@ -19,11 +19,12 @@ use history::threads::{self, Barrier};
 use history::{Event, State, explore, is_linearisable, repeat, rounds};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
+use proptest::prelude::*;
 use reference::{
-    Answer, Bijection, Call, Outcome, Reference, Route, any_call, call, create_new, open_directory, told_and_closed,
+    Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, call, create_new, open_directory, tell,
 };
 use scalefs::names::RenameMode;
-use scalefs::{Context, Credentials, Errno, Follow, Kind, ScaleFs, ScaleFsConfig};
+use scalefs::{Context, Credentials, Errno, Follow, Kind, OpenFlags, ScaleFs, ScaleFsConfig, names};
 use sync::Spin;
 use walks::walk_on;
 
@@ -37,6 +38,9 @@ struct Names {
     listed: BTreeMap<usize, u64>,
 }
 
+/// The most names that a test draws: `n0`, `n1`, and so on.
+const NAME_COUNT: u8 = 12;
+
 /// What a thread did, with what it saw.
 #[derive(Clone, Debug)]
 enum Step {
@@ -49,7 +53,7 @@ enum Step {
 
 impl Names {
     fn routes(&self, thread: usize, call: &Call) -> Vec<Route> {
-        self.walks.get(&thread).cloned().unwrap_or_else(|| call.routes(self.reference.working_directory(thread)))
+        self.walks.get(&thread).cloned().unwrap_or_else(|| self.reference.routes(thread, call))
     }
 }
 
@@ -79,6 +83,10 @@ impl State for Names {
         }
     }
 
+    fn only_looks(step: &Step) -> bool {
+        matches!(step, Step::Tell(..))
+    }
+
     fn come_nearer(&self, thread: usize, step: &Step) -> Option<Names> {
         let (Step::Call(call, _) | Step::OpenDirectory(_, call, _)) = step else { return None };
         let routes = walk_on(&self.reference, call, &self.routes(thread, call))?;
@@ -88,18 +96,26 @@ impl State for Names {
     }
 }
 
+/// A name that a listing has told, its kind, and when the call that told it began and ended.
+type Told = (String, u8, (u64, u64));
+
 /// What a listing has told, as threads of their own: nothing is said of the order of names.
-fn tellings(listing: usize, told: &[(String, u8)], (began, ended): (u64, u64)) -> Vec<Vec<Event<Step>>> {
-    let known = (0..4).map(|number| format!("n{number}")).chain(["x".repeat(255)]);
-    let names: BTreeSet<String> = told.iter().map(|(name, _)| name.clone()).chain(known).collect();
+fn tellings(listing: usize, told: &[Told], (began, ended): (u64, u64)) -> Vec<Vec<Event<Step>>> {
+    let known = (0..NAME_COUNT).map(|number| format!("n{number}")).chain(["x".repeat(255)]);
+    let names: BTreeSet<String> = told.iter().map(|(name, ..)| name.clone()).chain(known).collect();
     let seen = |name: &String| {
-        let tell = |kind| Step::Tell(listing, name.clone(), kind);
-        let kinds = told.iter().filter(|(other, _)| other == name).map(|(_, kind)| Some(*kind));
-        let mut steps: Vec<Step> = kinds.flat_map(|kind| [tell(None), tell(kind)]).skip(1).collect();
-        if steps.is_empty() {
-            steps.push(tell(None));
+        let tell = |kind, (began, ended)| event(Step::Tell(listing, name.clone(), kind), began, ended);
+        let mut events = Vec::new();
+        for (_, kind, (told_began, told_ended)) in told.iter().filter(|(other, ..)| other == name) {
+            if !events.is_empty() {
+                events.push(tell(None, (began, *told_ended)));
+            }
+            events.push(tell(Some(*kind), (*told_began, *told_ended)));
         }
-        vec![Event { steps, began, ended }]
+        if events.is_empty() {
+            events.push(tell(None, (began, ended)));
+        }
+        events
     };
     names.iter().map(seen).collect()
 }
@@ -138,8 +154,8 @@ fn a_listing_looks_at_each_name_at_its_own_moment() {
     start.reference.call(&Call::MakeDirectory(directory.clone())).unwrap();
     let exchange = || done(Call::Rename(file.clone(), directory.clone(), RenameMode::Exchange), 3, 5);
     let may_tell = |kinds: &[(&str, Kind)], ended| {
-        let told: Vec<(String, u8)> = kinds.iter().map(|(name, kind)| ((*name).to_string(), *kind as u8)).collect();
-        let found = event(Step::OpenDirectory(0, Call::List("/".to_string()), Ok(())), 1, 2);
+        let told: Vec<Told> = kinds.iter().map(|(name, kind)| ((*name).to_string(), *kind as u8, (2, ended))).collect();
+        let found = event(Step::OpenDirectory(0, Call::List("/".to_string(), 9), Ok(())), 1, 2);
         let mut threads = vec![vec![found], vec![exchange()]];
         threads.extend(tellings(0, &told, (2, ended)));
         is_linearisable(&threads, &start)
@@ -185,28 +201,41 @@ impl Round<'_> {
     fn run(&self, number: usize, calls: &[Call]) -> (Vec<Event<Step>>, Vec<Vec<Event<Step>>>) {
         let core = self.arena.claim(number, owner()).unwrap();
         let context = &Context::new(self.fs, &core, Credentials::SUPERUSER);
+        let caller = &Caller::new(context);
         let now = || self.clock.fetch_add(1, Ordering::SeqCst);
         let (mut events, mut told_names) = (Vec::new(), Vec::new());
         self.barrier.wait();
         for (index, next) in calls.iter().enumerate() {
-            let listing = number * 100 + index;
-            if let Call::List(path) = next {
-                let verbs = self.fs.begin(&core, context, &Spin);
+            if let Call::List(path, most) = next.inner() {
                 let began = now();
-                let directory = open_directory(&verbs, path);
+                let verbs = self.fs.begin(&core, context, &Spin);
+                let directory = open_directory(&verbs, caller.start(&verbs, next), path);
+                drop(verbs);
                 let found = now();
+                let listing = number * 100 + index;
+                events.push(event(Step::OpenDirectory(listing, next.clone(), directory.map(|_| ())), began, found));
+                let mut told = Vec::new();
+                let mut from = directory.is_ok().then_some(0);
+                while let (Some(cookie), Ok(directory)) = (from, directory) {
+                    self.fs.maintain(&core, &Spin);
+                    let (mut names, began) = (Vec::new(), now());
+                    let each = |name, kind| names.push((name, kind));
+                    from = tell(&self.fs.begin(&core, context, &Spin), directory, cookie, *most, each);
+                    let when = (began, now());
+                    told.extend(names.into_iter().map(|(name, kind)| (name, kind, when)));
+                }
                 if let Ok(directory) = directory {
-                    let told = told_and_closed(&verbs, directory);
+                    names::close(&self.fs.begin(&core, context, &Spin), directory);
                     told_names.extend(tellings(listing, &told, (found, now())));
                 }
-                events.push(event(Step::OpenDirectory(listing, next.clone(), directory.map(|_| ())), began, found));
             } else {
                 let began = now();
-                let outcome = call(self.fs, &core, context, next);
+                let outcome = call(self.fs, &core, caller, next);
                 events.push(event(Step::Call(next.clone(), outcome), began, now()));
             }
             self.fs.maintain(&core, &Spin);
         }
+        caller.let_go(self.fs, &core);
         context.leave(self.fs, &core);
         (events, told_names)
     }
@@ -224,6 +253,27 @@ fn concurrent_histories_have_an_order() {
         vec(vec(any_call(name_count), call_count), 2 + number as usize % 3)
     };
     explore(rounds(250), plans, explain);
+}
+
+/// Two threads list a directory in parts while another one makes it grow, and the last changes its names.
+fn listings_of_a_growing_directory() -> impl Strategy<Value = Plan> {
+    let path = |number: u8| format!("n1/n{number}");
+    let name = move || (0..NAME_COUNT).prop_map(path);
+    let change = prop_oneof![
+        2 => name().prop_map(Call::Unlink),
+        2 => (name(), name()).prop_map(|(old, new)| Call::Rename(old, new, RenameMode::Replace)),
+        1 => (name(), name()).prop_map(|(old, new)| Call::Rename(old, new, RenameMode::Exchange)),
+        1 => name().prop_map(|path| Call::Open(path, OpenFlags::CREATE)),
+    ];
+    let list = (1..6_usize).prop_map(|most| vec![Call::List("n1".to_string(), most)]);
+    let grow = Just((0..NAME_COUNT).map(|number| Call::Open(path(number), create_new())).collect()).prop_shuffle();
+    (list.clone(), list, grow, vec(change, 3))
+        .prop_map(|(first, second, grow, changes)| vec![first, second, grow, changes])
+}
+
+#[test]
+fn listings_of_a_growing_directory_have_an_order() {
+    explore(rounds(100), |_| listings_of_a_growing_directory(), explain);
 }
 
 /// What each thread calls.
@@ -304,6 +354,13 @@ fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
         sync::mutant::must_be_caught(fault, || repeat(10_000, plan, explain));
     }
+    let growing = || explore(0..10_000, |_| listings_of_a_growing_directory(), explain);
+    sync::mutant::must_be_caught("hashdir: moved before it is linked", growing);
+    // A directory is removed under who holds it.
+    let create = Call::At(Box::new(Call::Open("n0".to_string(), create_new())));
+    let holder = vec![Call::Hold("n1".to_string()), create];
+    let removal = vec![holder, vec![Call::RemoveDirectory("n1".to_string())]];
+    sync::mutant::must_be_caught("hashdir: insertion ignores a kill", || repeat(10_000, removal, explain));
 }
 
 /// Lets a thread make each list of calls, and looks for their order.
@@ -314,15 +371,16 @@ fn explain(number: u64, plan: &Plan) {
     let config = ScaleFsConfig {
         hash_seed: number,
         root_bucket_count: 4,
-        directory_bucket_count: 2,
+        directory_bucket_count: 1,
         count_slots_per_core: 2,
         ..ScaleFsConfig::default()
     };
     let fs = ScaleFs::create(&core, config).unwrap();
-    let context = &Context::new(fs, &core, Credentials::SUPERUSER);
+    let context = Context::new(fs, &core, Credentials::SUPERUSER);
+    let caller = &Caller::new(&context);
     let mut start = Names::default();
     for make in [Call::Open("n0".to_string(), create_new()), Call::MakeDirectory("n1".to_string())] {
-        assert_eq!(call(fs, &core, context, &make).is_ok(), start.reference.call(&make).is_ok());
+        assert_eq!(call(fs, &core, caller, &make).is_ok(), start.reference.call(&make).is_ok());
     }
     let round = &Round { fs, arena, clock: AtomicU64::new(1), barrier: Barrier::new(plan.len()) };
     let threads: Vec<_> = threads::scope(|scope| {

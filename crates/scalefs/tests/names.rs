@@ -6,7 +6,7 @@ mod reference;
 
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::prelude::*;
-use reference::{Answer, Bijection, Call, ROOT, Reference, any_call, call, create_new};
+use reference::{Answer, Bijection, Call, Caller, ROOT, Reference, any_call, call, create_new};
 use scalefs::attributes::{self, Access, NewTime};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
@@ -26,11 +26,12 @@ struct World<'a> {
     fs: &'a ScaleFs,
     cores: &'a [Core<'a>],
     context: &'a Context,
+    caller: &'a Caller<'a>,
 }
 
 impl World<'_> {
     fn call(&self, core: usize, next: &Call) -> reference::Outcome {
-        call(self.fs, &self.cores[core], self.context, next)
+        call(self.fs, &self.cores[core], self.caller, next)
     }
 
     fn settle(&self) {
@@ -54,7 +55,8 @@ fn with_fs(core_count: usize, buckets: usize, test: impl FnOnce(&World)) {
     };
     let fs = ScaleFs::create(&cores[0], config).unwrap();
     let context = Context::new(fs, &cores[0], Credentials::SUPERUSER);
-    test(&World { arena, fs, cores: &cores, context: &context });
+    let caller = Caller::new(&context);
+    test(&World { arena, fs, cores: &cores, context: &context, caller: &caller });
 }
 
 #[test]
@@ -329,6 +331,7 @@ fn inodes_are_limited_and_come_back() {
     let cores = [0, 1].map(|number| arena.claim(number, owner()).unwrap());
     let fs = ScaleFs::create(&cores[0], ScaleFsConfig { inode_limit: 100, ..ScaleFsConfig::default() }).unwrap();
     let context = Context::new(fs, &cores[0], Credentials::SUPERUSER);
+    let caller = Caller::new(&context);
     let free = || attributes::space(&fs.begin(&cores[0], &context, &Spin)).free_inodes;
     let full = Err(Errno::ENOSPC);
     for round in 0..3 {
@@ -336,16 +339,16 @@ fn inodes_are_limited_and_come_back() {
         // Each core keeps some for itself, and gives them up when the other has none.
         for number in 0..100 {
             let made = Call::MakeDirectory(format!("{round}-{number}"));
-            assert_eq!(call(fs, &cores[number % 2], &context, &made), Ok(Answer::Done));
+            assert_eq!(call(fs, &cores[number % 2], &caller, &made), Ok(Answer::Done));
         }
         for core in &cores {
-            assert_eq!(call(fs, core, &context, &Call::Open("one-more".into(), create_new())), full);
-            assert_eq!(call(fs, core, &context, &Call::Symlink("x".into(), "one-more".into())), full);
+            assert_eq!(call(fs, core, &caller, &Call::Open("one-more".into(), create_new())), full);
+            assert_eq!(call(fs, core, &caller, &Call::Symlink("x".into(), "one-more".into())), full);
         }
         assert_eq!(free(), 0);
         for number in 0..100 {
             let gone = Call::RemoveDirectory(format!("{round}-{number}"));
-            assert_eq!(call(fs, &cores[0], &context, &gone), Ok(Answer::Done));
+            assert_eq!(call(fs, &cores[0], &caller, &gone), Ok(Answer::Done));
         }
         for _ in 0..12 {
             cores.iter().for_each(|core| fs.maintain(core, &Spin));
@@ -361,6 +364,7 @@ fn a_full_arena_refuses_and_loses_nothing() {
     let config = ScaleFsConfig { root_bucket_count: 4096, count_slots_per_core: 4, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create(&core, config).unwrap();
     let context = Context::new(fs, &core, Credentials::SUPERUSER);
+    let caller = &Caller::new(&context);
     let before = arena.live_bytes();
     let made_until_full = |prefix: &str| {
         let mut made = Vec::new();
@@ -372,7 +376,7 @@ fn a_full_arena_refuses_and_loses_nothing() {
                 1 => Call::MakeDirectory(name.clone()),
                 _ => Call::Symlink("x".repeat(300), name.clone()),
             };
-            match call(fs, &core, &context, &next) {
+            match call(fs, &core, caller, &next) {
                 Ok(_) => made.push(name),
                 Err(errno) => break (made, errno),
             }
@@ -383,9 +387,9 @@ fn a_full_arena_refuses_and_loses_nothing() {
     assert!(made.len() > 300, "{}", made.len());
     for (number, name) in made.iter().enumerate() {
         let follow = Follow::Nothing;
-        assert!(call(fs, &core, &context, &Call::Stat(name.clone(), follow)).is_ok());
+        assert!(call(fs, &core, caller, &Call::Stat(name.clone(), follow)).is_ok());
         let removal = if number % 3 == 1 { Call::RemoveDirectory(name.clone()) } else { Call::Unlink(name.clone()) };
-        call(fs, &core, &context, &removal).unwrap();
+        call(fs, &core, caller, &removal).unwrap();
     }
     for _ in 0..12 {
         fs.maintain(&core, &Spin);
@@ -443,6 +447,7 @@ proptest! {
                 }
             }
             world.call(0, &Call::ChangeDirectory("/".into())).unwrap();
+            world.caller.let_go(world.fs, &world.cores[0]);
             for removal in removals(&reference, ROOT, "") {
                 assert_eq!(world.call(0, &removal), Ok(Answer::Done), "{removal:?}");
             }

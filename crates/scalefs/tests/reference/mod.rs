@@ -1,6 +1,7 @@
 //! A plain reference of the calls on names and directories for one superuser: maps, one call at a time. And the calls as
 //! values, to be drawn, made on ScaleFS, and compared.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use scalefs::attributes::{self, Access};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, Start, Verbs};
+use scalefs::{Context, Errno, Fields, Follow, Kind, Node, OpenFlags, ScaleFs, Start, Verbs};
 use sync::Spin;
 
 /// One call with its arguments; paths are relative to the caller's working directory, at first the root.
@@ -26,9 +27,14 @@ pub enum Call {
     Rename(String, String, RenameMode),
     Stat(String, Follow),
     Access(String),
-    List(String),
+    /// By calls that tell so many names each, `.` and `..` among them.
+    List(String, usize),
     ChangeDirectory(String),
     WorkingDirectory,
+    /// Opens a directory, and holds it in place of the one before; at first that is the root.
+    Hold(String),
+    /// A call whose first path starts at the directory that the caller holds (`openat` and its like).
+    At(Box<Call>),
 }
 
 pub fn create_new() -> OpenFlags {
@@ -60,6 +66,8 @@ pub struct Reference {
     pub made: u64,
     /// Working directories of callers that have left the root.
     pub working: BTreeMap<usize, u64>,
+    /// What callers hold, if not the root.
+    pub held: BTreeMap<usize, u64>,
 }
 
 pub const ROOT: u64 = 1;
@@ -67,7 +75,8 @@ pub const ROOT: u64 = 1;
 impl Default for Reference {
     fn default() -> Reference {
         let root = Object::Directory { names: BTreeMap::new(), parent: ROOT, links: 1 };
-        Reference { objects: BTreeMap::from([(ROOT, root)]), made: ROOT, working: BTreeMap::new() }
+        let objects = BTreeMap::from([(ROOT, root)]);
+        Reference { objects, made: ROOT, working: BTreeMap::new(), held: BTreeMap::new() }
     }
 }
 
@@ -87,10 +96,20 @@ impl Route {
 }
 
 impl Call {
-    /// The walks along its paths, which have not begun, from a working directory.
-    pub fn routes(&self, directory: u64) -> Vec<Route> {
-        let route = |path: &String| Route::new(directory, path);
+    /// What is called, whatever its first path starts at.
+    pub fn inner(&self) -> &Call {
+        if let Call::At(inner) = self { inner } else { self }
+    }
+
+    /// The walks along its paths, which have not begun, from a working directory and one that is held.
+    fn routes(&self, working: u64, held: u64) -> Vec<Route> {
+        let route = |path: &String| Route::new(working, path);
         match self {
+            Call::At(inner) => {
+                let mut routes = inner.routes(working, held);
+                routes[0].directory = held;
+                routes
+            }
             Call::Link(old, new, _) | Call::Rename(old, new, _) => vec![route(old), route(new)],
             Call::WorkingDirectory => Vec::new(),
             Call::Open(path, _)
@@ -102,7 +121,8 @@ impl Call {
             | Call::Stat(path, _)
             | Call::Access(path)
             | Call::ChangeDirectory(path)
-            | Call::List(path) => vec![route(path)],
+            | Call::Hold(path)
+            | Call::List(path, _) => vec![route(path)],
         }
     }
 }
@@ -148,6 +168,7 @@ impl Reference {
         match name {
             "" | "." => Ok(directory),
             ".." => Ok(self.parent(directory)),
+            _ if name.len() > 255 && self.is_directory(directory) && self.is_removed(directory) => Err(Errno::ENOENT),
             _ if name.len() > 255 => Err(Errno::ENAMETOOLONG),
             _ => self.names(directory).ok_or(Errno::ENOTDIR)?.get(name).copied().ok_or(Errno::ENOENT),
         }
@@ -370,7 +391,12 @@ impl Reference {
     }
 
     pub fn call(&mut self, call: &Call) -> Outcome {
-        self.call_from(0, call, &call.routes(self.working_directory(0)))
+        self.call_from(0, call, &self.routes(0, call))
+    }
+
+    /// The walks of a caller's call, which have not begun.
+    pub fn routes(&self, caller: usize, call: &Call) -> Vec<Route> {
+        call.routes(self.working_directory(caller), self.held.get(&caller).copied().unwrap_or(ROOT))
     }
 
     /// What is left of a call whose walks have come so far, at one moment.
@@ -380,6 +406,12 @@ impl Reference {
         };
         match call {
             Call::WorkingDirectory => unreachable!("a call without a path"),
+            Call::At(inner) => self.call_from(caller, inner, routes),
+            Call::Hold(_) => {
+                let directory = self.directory(route)?;
+                self.held.insert(caller, directory);
+                Ok(Answer::Done)
+            }
             Call::ChangeDirectory(_) => {
                 let directory = self.directory(route)?;
                 self.working.insert(caller, directory);
@@ -454,7 +486,7 @@ impl Reference {
                 Ok(Answer::Status { file, kind: self.kind(file), links })
             }
             Call::Access(_) => self.resolve(route, Follow::Symlinks).map(|_| Answer::Done),
-            Call::List(_) => {
+            Call::List(..) => {
                 let names = self.names(self.directory(route)?).expect("a directory");
                 Ok(Answer::Names(names.iter().map(|(name, object)| (name.clone(), self.kind(*object))).collect()))
             }
@@ -491,12 +523,41 @@ fn is_dots(name: &str) -> bool {
     matches!(name, "" | "." | "..")
 }
 
+/// A process that calls ScaleFS, and the directory that it holds, if not the root.
+pub struct Caller<'a> {
+    pub context: &'a Context,
+    held: Cell<Option<Node>>,
+}
+
+impl<'a> Caller<'a> {
+    pub fn new(context: &'a Context) -> Caller<'a> {
+        Caller { context, held: Cell::new(None) }
+    }
+
+    /// Where the first path of a call starts.
+    pub fn start<V: Verbs<Node = Node>>(&self, verbs: &V, call: &Call) -> Start<Node> {
+        let held = || self.held.get().unwrap_or_else(|| verbs.root());
+        if let Call::At(_) = call { Start::Handle(held()) } else { Start::WorkingDirectory }
+    }
+
+    fn hold<V: Verbs<Node = Node>>(&self, verbs: &V, directory: Option<Node>) {
+        if let Some(before) = self.held.replace(directory) {
+            names::close(verbs, before);
+        }
+    }
+
+    /// Gives up what it holds.
+    pub fn let_go(&self, fs: &ScaleFs, core: &Core) {
+        self.hold(&fs.begin(core, self.context, &Spin), None);
+    }
+}
+
 /// The same call on ScaleFS; `stat` returns the inode's number.
-pub fn call(fs: &ScaleFs, core: &Core, context: &Context, call: &Call) -> Outcome {
-    let verbs = fs.begin(core, context, &Spin);
-    let at = Start::WorkingDirectory;
+pub fn call(fs: &ScaleFs, core: &Core, caller: &Caller, call: &Call) -> Outcome {
+    let verbs = fs.begin(core, caller.context, &Spin);
+    let (at, there) = (caller.start(&verbs, call), Start::WorkingDirectory);
     let done = |()| Answer::Done;
-    match call {
+    match call.inner() {
         Call::Open(path, flags) => names::open(&verbs, at, path.as_bytes(), *flags, 0o644)
             .map(|opened| names::close(&verbs, opened.node))
             .map(done),
@@ -506,11 +567,11 @@ pub fn call(fs: &ScaleFs, core: &Core, context: &Context, call: &Call) -> Outcom
         Call::ReadLink(path) => names::read_link(&verbs, at, path.as_bytes())
             .map(|target| Answer::Text(String::from_utf8(target.to_vec()).unwrap())),
         Call::Link(old, new, follow) => {
-            names::link(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), *follow).map(done)
+            names::link(&verbs, (at, old.as_bytes()), (there, new.as_bytes()), *follow).map(done)
         }
         Call::Unlink(path) => names::unlink(&verbs, at, path.as_bytes()).map(done),
         Call::Rename(old, new, mode) => {
-            names::rename(&verbs, (at, old.as_bytes()), (at, new.as_bytes()), *mode).map(done)
+            names::rename(&verbs, (at, old.as_bytes()), (there, new.as_bytes()), *mode).map(done)
         }
         Call::Stat(path, follow) => attributes::stat(&verbs, at, path.as_bytes(), *follow, Fields::LINK_COUNT)
             .map(|status| Answer::Status { file: status.number.0, kind: status.kind as u8, links: status.link_count }),
@@ -520,34 +581,46 @@ pub fn call(fs: &ScaleFs, core: &Core, context: &Context, call: &Call) -> Outcom
         Call::ChangeDirectory(path) => directories::change_directory(&verbs, at, path.as_bytes()).map(done),
         Call::WorkingDirectory => directories::working_directory_path(&verbs, &mut [0; 4096])
             .map(|path| Answer::Text(String::from_utf8(path.to_vec()).unwrap())),
-        Call::List(path) => {
-            let directory = open_directory(&verbs, path)?;
-            let mut listed = told_and_closed(&verbs, directory);
+        Call::Hold(path) => open_directory(&verbs, at, path).map(|held| caller.hold(&verbs, Some(held))).map(done),
+        Call::At(_) => unreachable!("a start within a start"),
+        Call::List(path, most) => {
+            let directory = open_directory(&verbs, at, path)?;
+            let (mut listed, mut from) = (Vec::new(), Some(0));
+            while let Some(cookie) = from {
+                from = tell(&verbs, directory, cookie, *most, |name, kind| listed.push((name, kind)));
+            }
+            names::close(&verbs, directory);
             listed.sort();
             Ok(Answer::Names(listed))
         }
     }
 }
 
-/// The first half of a listing on ScaleFS.
-pub fn open_directory<V: Verbs>(verbs: &V, path: &str) -> Result<V::Node, Errno> {
+/// The first part of a listing on ScaleFS.
+pub fn open_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &str) -> Result<V::Node, Errno> {
     let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-    Ok(names::open(verbs, Start::WorkingDirectory, path.as_bytes(), flags, 0)?.node)
+    Ok(names::open(verbs, start, path.as_bytes(), flags, 0)?.node)
 }
 
-/// The second half: the names of an open directory in the order in which they are told, and their kinds.
-pub fn told_and_closed<V: Verbs>(verbs: &V, directory: V::Node) -> Vec<(String, u8)> {
-    let mut told = Vec::new();
-    let end = directories::read_directory(verbs, directory, 0, |entry| {
+/// Another part: tells at most so many names, but for dots, of an open directory from a cookie on, and their kinds. Returns
+/// the cookie of the next part, if there is one.
+pub fn tell<V: Verbs>(
+    verbs: &V,
+    directory: V::Node,
+    from: u64,
+    most: usize,
+    mut each: impl FnMut(String, u8),
+) -> Option<u64> {
+    let mut told = 0;
+    let next = directories::read_directory(verbs, directory, from, |entry| {
         let name = String::from_utf8(entry.name.to_vec()).unwrap();
         if !is_dots(&name) {
-            told.push((name, entry.kind as u8));
+            each(name, entry.kind as u8);
         }
-        true
+        told += 1;
+        told < most
     });
-    assert_eq!(end, Ok(None));
-    names::close(verbs, directory);
-    told
+    next.expect("a directory")
 }
 
 /// Numbers of two systems, which must correspond one to one.
@@ -612,7 +685,7 @@ pub fn any_call(name_count: u8) -> impl Strategy<Value = Call> {
     let mode =
         prop_oneof![4 => Just(RenameMode::Replace), 1 => Just(RenameMode::NoReplace), 2 => Just(RenameMode::Exchange)];
     let follow = || prop_oneof![Just(Follow::Symlinks), Just(Follow::Nothing)];
-    prop_oneof![
+    let call = prop_oneof![
         4 => (any_path(), flags).prop_map(|(path, flags)| Call::Open(path, flags)),
         4 => any_path().prop_map(Call::MakeDirectory),
         2 => any_path().prop_map(Call::RemoveDirectory),
@@ -623,8 +696,13 @@ pub fn any_call(name_count: u8) -> impl Strategy<Value = Call> {
         5 => (any_path(), any_path(), mode).prop_map(|(old, new, mode)| Call::Rename(old, new, mode)),
         2 => (any_path(), follow()).prop_map(|(path, follow)| Call::Stat(path, follow)),
         1 => any_path().prop_map(Call::Access),
-        1 => any_path().prop_map(Call::List),
+        1 => (any_path(), 1..6_usize).prop_map(|(path, most)| Call::List(path, most)),
         1 => any_path().prop_map(Call::ChangeDirectory),
+    ];
+    prop_oneof![
+        24 => call.clone(),
+        8 => call.prop_map(|call| Call::At(Box::new(call))),
+        2 => any_path().prop_map(Call::Hold),
         1 => Just(Call::WorkingDirectory),
     ]
 }

@@ -18,13 +18,13 @@ pub fn walk_on(reference: &Reference, call: &Call, routes: &[Route]) -> Option<V
 /// Whether a call follows a symbolic link at the end of this path of its.
 fn follows_last(call: &Call, at: usize, route: &Route) -> bool {
     let has_slash = route.rest.ends_with('/');
-    match call {
+    match call.inner() {
         Call::Open(_, flags) if flags.contains(OpenFlags::CREATE) => {
             !has_slash && !flags.contains(OpenFlags::EXCLUSIVE) && !flags.contains(OpenFlags::NO_FOLLOW)
         }
         Call::Open(_, flags) => has_slash || !flags.contains(OpenFlags::NO_FOLLOW),
         Call::Stat(_, follow) => has_slash || *follow == Follow::Symlinks,
-        Call::Access(_) | Call::List(_) | Call::ChangeDirectory(_) => true,
+        Call::Access(_) | Call::List(..) | Call::ChangeDirectory(_) | Call::Hold(_) => true,
         Call::ReadLink(_) => has_slash,
         Call::Link(_, _, follow) => at == 0 && (has_slash || *follow == Follow::Symlinks),
         _ => false,
