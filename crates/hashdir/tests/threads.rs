@@ -1,7 +1,7 @@
 //! Four threads on few buckets, with growth and maintenance: names and values stay consistent, no memory is lost.
 #![cfg(not(loom))]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use commit::Decisions;
 use epoch::Epochs;
@@ -31,7 +31,6 @@ fn tokens_are_never_lost_or_doubled() {
     // SAFETY: all lie in one arena, which has one `Epochs`.
     let dir = arena.place(unsafe { HashDir::new(&first, decisions, 2) }.unwrap()).unwrap();
     drop(first);
-    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let movers: Vec<_> = (0..3_u64)
             .map(|mover| {
@@ -66,10 +65,10 @@ fn tokens_are_never_lost_or_doubled() {
                 })
             })
             .collect();
-        let stop = &stop;
         scope.spawn(move || {
             let core = arena.claim(4, owner).unwrap();
-            while !stop.load(Ordering::Relaxed) {
+            // Also if they fail: a flag that they set at their end would never be set then.
+            while !movers.iter().all(ScopedJoinHandle::is_finished) {
                 for mover in 0..3_u64 {
                     let names = [format!("left-{mover}"), format!("right-{mover}")];
                     let keys = names.each_ref().map(|name| Key::new(name.as_bytes(), SEED).unwrap());
@@ -84,8 +83,6 @@ fn tokens_are_never_lost_or_doubled() {
                 maintain(&core, epochs);
             }
         });
-        movers.into_iter().for_each(|mover| mover.join().unwrap());
-        stop.store(true, Ordering::Relaxed);
     });
     let core = arena.claim(0, owner).unwrap();
     let mut count = 0;

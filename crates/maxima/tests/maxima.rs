@@ -1,6 +1,8 @@
 //! Maxima against a plain map, with evictions and resets; exact under threads; a dead owner.
 #![cfg(not(loom))]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use maxima::{Maxima, MaximaConfig, Maximum};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::prelude::*;
@@ -72,25 +74,44 @@ fn a_dead_owners_reset_is_completed() {
     });
 }
 
+/// Ends all turns if its thread fails: those that wait for theirs would wait for ever.
+struct Turns<'a>(&'a AtomicU64);
+
+impl Turns<'_> {
+    fn wait_for(&self, round: u64) {
+        while self.0.load(Ordering::Acquire) < round {
+            std::thread::yield_now();
+        }
+        assert_eq!(self.0.load(Ordering::Acquire), round, "another thread has failed");
+    }
+}
+
+impl Drop for Turns<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(u64::MAX, Ordering::Release);
+        }
+    }
+}
+
 #[test]
 fn a_maximum_that_never_was_is_never_read_under_threads() {
     const ROUNDS: u64 = 400;
     with_maxima(2, |arena, maxima| {
         let object = arena.place(Maximum::new([0, 0])).unwrap();
         let others: Vec<_> = (0..4).map(|_| arena.place(Maximum::new([0, 0])).unwrap()).collect();
-        let turn = std::sync::atomic::AtomicU64::new(0);
+        let turn = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for number in 0..2 {
                 let (turn, others) = (&turn, &others);
                 scope.spawn(move || {
+                    let turns = Turns(turn);
                     let core = arena.claim(number as usize, owner()).unwrap();
                     // In turn, so that values rise from core to core, each by one; other objects cause evictions.
                     for round in (number..ROUNDS).step_by(2) {
-                        while turn.load(std::sync::atomic::Ordering::Acquire) != round {
-                            std::thread::yield_now();
-                        }
+                        turns.wait_for(round);
                         raise(maxima, &core, object, [round + 1, 0]);
-                        turn.store(round + 1, std::sync::atomic::Ordering::Release);
+                        turn.fetch_max(round + 1, Ordering::Release);
                         raise(maxima, &core, others[round as usize % 4], [round, round]);
                     }
                 });
@@ -98,7 +119,7 @@ fn a_maximum_that_never_was_is_never_read_under_threads() {
             scope.spawn(|| {
                 let mut last = 0;
                 while last < ROUNDS {
-                    let done = turn.load(std::sync::atomic::Ordering::Acquire);
+                    let done = turn.load(Ordering::Acquire);
                     let [now, _] = maxima.read(object, &Spin);
                     assert!(now >= done && now >= last, "{now} after {done} and {last}");
                     last = now;

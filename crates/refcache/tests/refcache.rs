@@ -3,7 +3,8 @@
 
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use commit::Decisions;
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
@@ -186,10 +187,8 @@ fn the_last_eager_release_is_told_so() {
 fn exact_reads_of_a_constant_sum_never_differ_under_threads() {
     with_cache(3, 1, |arena, _, cache| {
         let (constant, other) = (object(arena, 7), object(arena, 1));
-        let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            for number in 0..2 {
-                let stop = &stop;
+            let changing = [0, 1].map(|number| {
                 scope.spawn(move || {
                     let core = arena.claim(number, owner()).unwrap();
                     change(cache, &core, constant, 3);
@@ -203,11 +202,11 @@ fn exact_reads_of_a_constant_sum_never_differ_under_threads() {
                         }
                     }
                     change(cache, &core, constant, -3);
-                    stop.store(true, Ordering::Relaxed);
-                });
-            }
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                })
+            });
+            scope.spawn(move || {
+                // Also if they fail: a flag that they set at their end would never be set then.
+                while !changing.iter().all(ScopedJoinHandle::is_finished) {
                     let sum = exact(cache, constant);
                     assert!([7, 10, 13].contains(&sum), "{sum}");
                 }
