@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import jsonschema
@@ -134,6 +135,32 @@ class TestReportAndShow:
         assert "d_lockref" in text.stdout
         value = json.loads(commutant("show", test.id[:-4], "--as", "json").stdout)
         assert value["schema_version"] == 1
+
+    @pytest.mark.parametrize("damaged", ["corpus.jsonl.gz", "verdicts.jsonl"])
+    def test_show_passes_over_a_damaged_run(self, commutant, damaged):
+        """The newest run alone was read, and was the end of it."""
+        for number, outcome in enumerate(("conflicting", "clean")):
+            run = Path(f"runs/{number}")
+            answer = commutant("check", "corpus.jsonl.gz", "--target", f"fake:outcome={outcome}", "-o", str(run))
+            assert answer.returncode == 0, answer.stderr
+            os.utime(run / "corpus.jsonl.gz", (number, number))
+        test = make_corpus(1).tests[0]
+        newest = Path("runs/1") / damaged
+        newest.write_bytes(b"?" + newest.read_bytes()[1:])
+        answer = commutant("show", test.id)
+        (line,) = answer.stderr.splitlines()
+        assert (answer.returncode, "d_lockref" in answer.stdout) == (0, True)
+        assert line.startswith(str(newest)) and line.endswith("; shown as in runs/0")
+        for arguments in (["show", test.id, "--from", "runs/1"], ["show", "nope"]):
+            answer = commutant(*arguments)
+            assert (answer.returncode, answer.stdout, answer.stderr.count("\n")) == (2, "", 1)
+        (Path("runs/0") / damaged).write_bytes(b"?")
+        os.utime("runs/0/corpus.jsonl.gz", (0, 0))
+        answer = commutant("show", test.id)
+        (line,) = answer.stderr.splitlines()
+        assert (answer.returncode, answer.stdout) == (2, "")
+        assert str(newest) in line
+        assert line.endswith(f"; no other folder in runs/ has a test that begins with '{test.id}'")
 
     def test_show_from_a_corpus(self, commutant):
         test = make_corpus(1).tests[0]

@@ -13,7 +13,6 @@ from commutant.errors import UsageError
 
 if TYPE_CHECKING:
     from commutant.report.data import JudgedTest
-    from commutant.rundir import Run
     from commutant.testgen.testcase import TestCase
 
 _SHOWN_MATCHES = 5
@@ -54,32 +53,51 @@ def command(test: str, source: Path | None, as_: str) -> int:
 
 
 def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None]:
-    """The test whose id begins with `wanted`, with its verdict if it stands in a run that has judged it."""
-    from commutant.rundir import RUN_FILE, load_run
-    from commutant.testgen.corpus import read_corpus
+    """The test whose id begins with `wanted`, with its verdict if it stands in a run that has judged it.
 
-    places = [source] if source is not None else list(_newest_first(Path("runs")))
-    for place in places:
-        path = _corpus_of(place)
-        matches = [test for test in read_corpus(path).tests if test.id.startswith(wanted)]
-        exact = [test for test in matches if test.id == wanted]
-        if len(exact or matches) > 1:
+    Where nobody says where it is, a folder that is damaged is told of and passed over.
+    """
+    damage: list[UsageError] = []
+    for place in [source] if source is not None else _newest_first(Path("runs")):
+        try:
+            matches = _matches(wanted, place)
+            judged = _judged(place, matches[0]) if len(matches) == 1 else None
+        except UsageError as error:
+            if source is not None:
+                raise
+            damage.append(error)
+            continue
+        if len(matches) > 1:
             shown = ", ".join(test.id for test in matches[:_SHOWN_MATCHES])
             raise UsageError(
                 f"{len(matches)} tests in {place} begin with {wanted!r}: {shown}, ...; give more of the id"
             )
-        for test in exact or matches:
-            if not (place / RUN_FILE).is_file():
-                return test, None
-            return test, _judged(load_run(place), test)
+        if matches:
+            for damaged in damage:
+                console.message(f"{damaged}; shown as in {place}")
+            return matches[0], judged
+    if damage:
+        raise UsageError(f"{damage[0]}; no other folder in runs/ has a test that begins with {wanted!r}")
     where = str(source) if source is not None else "any folder in runs/"
     raise UsageError(f"no test in {where} begins with {wanted!r}; --from RUN or --from CORPUS says where to look")
 
 
-def _judged(run: Run, test: TestCase) -> JudgedTest | None:
-    from commutant.report.data import JudgedTest
+def _matches(wanted: str, place: Path) -> list[TestCase]:
+    """The test of this id, or else those whose ids begin so; raises UsageError for a damaged corpus."""
+    from commutant.testgen.corpus import read_corpus
 
-    for verdict in run.verdicts():
+    matches = [test for test in read_corpus(_corpus_of(place)).tests if test.id.startswith(wanted)]
+    return [test for test in matches if test.id == wanted] or matches
+
+
+def _judged(place: Path, test: TestCase) -> JudgedTest | None:
+    """The test with its verdict, if it has one there; raises UsageError for a damaged run."""
+    from commutant.report.data import JudgedTest
+    from commutant.rundir import RUN_FILE, load_run
+
+    if not (place / RUN_FILE).is_file():
+        return None
+    for verdict in load_run(place).verdicts():
         if verdict.test_id == test.id:
             return JudgedTest(test, verdict.outcome, verdict.findings, verdict.detail)
     return None
