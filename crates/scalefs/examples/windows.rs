@@ -115,7 +115,8 @@ fn prepare(call: Call, window: usize) -> (Call, String, String) {
         Open(name, _) | Unlink(name) | Stat(name) | StatWithoutLinkCount(name) | Access(name) => (name, ""),
         MakeDirectory(name) | RemoveDirectory(name) | ChangeMode(name) => (name, ""),
     };
-    let unique = |path: &str| path.split('/').map(|name| format!("{name}-{window}")).collect::<Vec<_>>().join("/");
+    // All end alike: of names that differ in their last byte alone, each collides if one does.
+    let unique = |path: &str| path.split('/').map(|name| format!("{name}-{window}.")).collect::<Vec<_>>().join("/");
     (call, unique(first), unique(second))
 }
 
