@@ -1,13 +1,13 @@
 //! The calls on attributes: stat, access, chmod, chown, utimensat, statfs.
 //!
-//! Changes of permissions check and write under the inode's sequence, so that a check rests on what is replaced.
+//! Changes of permissions and times check and write under the inode's sequence, so that a check rests on what is replaced.
 
 use crate::errno::Errno;
 use crate::fields::{Attributes, Fields};
 use crate::inode::{Kind, Permissions};
 use crate::names::{SET_GROUP, SET_USER};
 use crate::verbs::{Existence, Space, Verbs};
-use crate::walk::{Follow, Last, Need, Start, Walk, check_permission, key_in, resolve};
+use crate::walk::{Follow, Last, Need, Start, Walk, check_permission, check_user, key_in, resolve};
 
 /// The attributes of what a path leads to; with fewer than all fields, the paper's `fstatx` (section 4).
 ///
@@ -189,20 +189,20 @@ pub fn set_times<V: Verbs>(
 
 /// Sets the times of an object (POSIX `futimens`).
 pub fn set_times_of<V: Verbs>(verbs: &V, node: V::Node, (accessed, modified): (NewTime, NewTime)) -> Result<(), Errno> {
-    let is_owner = may_change(verbs, verbs.permissions(node).user);
-    if (accessed, modified) != (NewTime::Now, NewTime::Now) {
-        is_owner?;
-    } else if is_owner.is_err() {
-        check_permission(verbs, node, Need::WRITE)?;
-    }
+    let check = |permissions: Permissions| {
+        let is_owner = may_change(verbs, permissions.user);
+        match (accessed, modified) {
+            (NewTime::Now, NewTime::Now) if is_owner.is_err() => check_user(verbs, permissions, Need::WRITE),
+            _ => is_owner,
+        }
+    };
     let now = i64::try_from(verbs.now_ns()).unwrap_or(i64::MAX);
     let time = |new| match new {
         NewTime::Now => Some(now),
         NewTime::At(time) => Some(time),
         NewTime::Same => None,
     };
-    verbs.set_times(node, time(accessed), time(modified));
-    Ok(())
+    verbs.set_times(node, &check, (time(accessed), time(modified)))
 }
 
 /// Free and used space (POSIX `statvfs`).

@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 use epoch::Guard;
 use hashdir::{Found, HashDir};
 use percpu::Core;
+use sync::mutant::planted;
 
 use crate::context::Context;
 use crate::errno::Errno;
@@ -226,17 +227,37 @@ impl<'c, H: Host> Direct<'c, H> {
         self.fs.stamp(self.core(), node, stamp, self.host.now_ns(), self.host);
     }
 
-    /// Sets the time of the last modification.
-    pub(crate) fn replace_modification_time(&self, node: Node, modified_ns: i64) {
+    /// Sets the times of access and modification that are given, if `check` lets, while permissions and times are nobody else's
+    /// to change. Marks the time of the change too if that of the modification is given.
+    pub(crate) fn replace_times(
+        &self,
+        node: Node,
+        check: &dyn Fn(Permissions) -> Result<(), Errno>,
+        (accessed, modified): (Option<i64>, Option<i64>),
+    ) -> Result<(), Errno> {
+        let Inode { header, stamps, .. } = node.inode();
+        // Look without writing first.
+        check(header.read(self.host).0)?;
         self.working_on(&[node]);
-        let (reset, [_, changed]) = self.fs.stamps().reset(self.core(), &node.inode().stamps, self.host);
-        let now = stamp_of(self.host.now_ns() as i64);
-        reset.finish([stamp_of(modified_ns), changed.max(now)]);
-    }
-
-    pub(crate) fn replace_access_time(&self, node: Node, accessed_ns: i64) {
-        self.working_on(&[node]);
-        let keep = |permissions, _| Ok::<_, core::convert::Infallible>((permissions, accessed_ns));
-        let Ok(()) = node.inode().header.write(self.core(), self.host, keep);
+        let set_modified = || {
+            let Some(modified_ns) = modified else { return };
+            let (reset, [_, changed]) = self.fs.stamps().reset(self.core(), stamps, self.host);
+            let now = stamp_of(self.host.now_ns() as i64);
+            reset.finish([stamp_of(modified_ns), changed.max(now)]);
+        };
+        let one_by_one = planted("scalefs: times are set one after the other");
+        header.write(self.core(), self.host, |permissions, old| {
+            if !planted("scalefs: times are set by who was the owner") {
+                check(permissions)?;
+            }
+            if !one_by_one {
+                set_modified();
+            }
+            Ok((permissions, accessed.unwrap_or(old)))
+        })?;
+        if one_by_one {
+            set_modified();
+        }
+        Ok(())
     }
 }

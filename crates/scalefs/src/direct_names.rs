@@ -416,14 +416,17 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         self.read_attributes(node, fields)
     }
 
-    fn set_times(&self, node: Node, accessed: Option<i64>, modified: Option<i64>) {
-        if let Some(accessed_ns) = accessed {
-            self.replace_access_time(node, accessed_ns);
+    fn set_times(
+        &self,
+        node: Node,
+        check: &dyn Fn(Permissions) -> Result<(), Errno>,
+        times: (Option<i64>, Option<i64>),
+    ) -> Result<(), Errno> {
+        self.replace_times(node, check, times)?;
+        if times.1.is_none() {
+            self.mark(node, Stamp::Status);
         }
-        match modified {
-            Some(modified_ns) => self.replace_modification_time(node, modified_ns),
-            None => self.mark(node, Stamp::Status),
-        }
+        Ok(())
     }
 
     fn now_ns(&self) -> u64 {

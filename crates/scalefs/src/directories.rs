@@ -5,7 +5,7 @@ use sync::mutant::planted;
 use crate::errno::Errno;
 use crate::fields::Fields;
 use crate::inode::{InodeNumber, Kind};
-use crate::names::{check_removal, create_new, mixed, start_again};
+use crate::names::{create_new, may_remove, mixed, start_again};
 use crate::verbs::{NewObject, Refusal, Standing, Verbs};
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_permission, key_in, resolve};
 
@@ -33,7 +33,9 @@ pub fn remove_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8])
     loop {
         let found = verbs.look_up(walk.directory, &key).ok_or(Errno::ENOENT)?;
         let victim = verbs.node(&found);
-        check_removal(verbs, walk.directory, victim, true)?;
+        if !may_remove(verbs, walk.directory, &found, true)? {
+            continue;
+        }
         match verbs.remove((walk.directory, &key, victim)) {
             Ok(()) => return Ok(()),
             // What has names may have lost its own before.

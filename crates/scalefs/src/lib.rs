@@ -18,8 +18,8 @@
 //! **No global state.** Everything lies in the caller's [`percpu::Arena`]; each call gets the caller's [`percpu::Core`]
 //! and a way to wait. Reclamation, count reconciliation and growth happen in [`ScaleFs::maintain`] only.
 //!
-//! **Lock order**: marks of directories that move; then as in `hashdir`; last an inode's sequence. A call holds at most two
-//! bucket locks, and nothing while it waits for a removal.
+//! **Lock order**: marks of directories that move; then as in `hashdir`; last an inode's sequence, and under it the
+//! words of its times. A call holds at most two bucket locks, and nothing while it waits for a removal.
 //!
 //! See `docs/scalefs.md` for definitions, invariants, assumptions, and the techniques of section 6.3 of the paper.
 #![cfg_attr(not(loom), no_std)]

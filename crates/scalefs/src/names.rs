@@ -127,12 +127,7 @@ pub(crate) const SET_GROUP: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 
 /// Whether the caller may remove a name that leads to `victim` (Linux: `may_delete`, `check_sticky`).
-pub(crate) fn check_removal<V: Verbs>(
-    verbs: &V,
-    directory: V::Node,
-    victim: V::Node,
-    as_directory: bool,
-) -> Result<(), Errno> {
+fn check_removal<V: Verbs>(verbs: &V, directory: V::Node, victim: V::Node, as_directory: bool) -> Result<(), Errno> {
     check_permission(verbs, directory, Need::CHANGE_NAMES)?;
     let credentials = verbs.credentials();
     if !credentials.is_superuser() {
@@ -146,6 +141,20 @@ pub(crate) fn check_removal<V: Verbs>(
         (true, false) => Err(Errno::ENOTDIR),
         (false, true) => Err(Errno::EISDIR),
         _ => Ok(()),
+    }
+}
+
+/// Whether the caller may remove a name that was found; false if it does not lead there any more, so that nobody is refused
+/// what has gone.
+pub(crate) fn may_remove<'v, V: Verbs>(
+    verbs: &'v V,
+    directory: V::Node,
+    found: &V::Found<'v>,
+    as_directory: bool,
+) -> Result<bool, Errno> {
+    match check_removal(verbs, directory, verbs.node(found), as_directory) {
+        Err(_) if !verbs.still_same(found) && !planted("scalefs: a refusal forgets the name") => Ok(false),
+        checked => checked.map(|()| true),
     }
 }
 
@@ -396,7 +405,9 @@ pub fn unlink<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result
         if walk.has_slash {
             return Err(if verbs.kind(victim) == Kind::Directory { Errno::EISDIR } else { Errno::ENOTDIR });
         }
-        check_removal(verbs, walk.directory, victim, false)?;
+        if !may_remove(verbs, walk.directory, &found, false)? {
+            continue;
+        }
         match verbs.remove((walk.directory, &key, victim)) {
             Ok(()) => return Ok(()),
             Err(refusal) => start_again(refusal)?,

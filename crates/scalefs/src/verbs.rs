@@ -215,8 +215,14 @@ pub trait Verbs {
     /// Attributes of an object, each as it was at one moment of the call.
     fn attributes(&self, node: Self::Node, fields: Fields) -> Attributes;
 
-    /// Sets access and modification time in nanoseconds since 1970, each if given; marks the time of the change.
-    fn set_times(&self, node: Self::Node, accessed: Option<i64>, modified: Option<i64>);
+    /// Sets access and modification time in nanoseconds since 1970, each if given, or not if `check` refuses; marks the time of
+    /// the change. Of two such calls one is the last for both times.
+    fn set_times(
+        &self,
+        node: Self::Node,
+        check: &dyn Fn(Permissions) -> Result<(), Errno>,
+        times: (Option<i64>, Option<i64>),
+    ) -> Result<(), Errno>;
 
     /// The time.
     fn now_ns(&self) -> u64;

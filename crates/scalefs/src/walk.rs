@@ -81,7 +81,17 @@ pub(crate) fn check_permission<V: Verbs>(verbs: &V, node: V::Node, need: Need) -
             need.0 & 1 == 0 || verbs.kind(node) == Kind::Directory || verbs.permissions(node).mode & 0o111 != 0;
         return if is_allowed { Ok(()) } else { Err(Errno::EACCES) };
     }
-    let Permissions { mode, user, group } = verbs.permissions(node);
+    check_user(verbs, verbs.permissions(node), need)
+}
+
+/// Whether these permissions let the caller, who is not the superuser, do what it needs.
+#[inline]
+pub(crate) fn check_user<V: Verbs>(
+    verbs: &V,
+    Permissions { mode, user, group }: Permissions,
+    need: Need,
+) -> Result<(), Errno> {
+    let credentials = verbs.credentials();
     let class = if credentials.user == user {
         mode >> 6
     } else if credentials.is_in_group(group) {

@@ -95,10 +95,11 @@ const ON_NAMES: [Call; 16] = [
 ];
 
 /// Of these a part may have happened.
-const ON_OBJECTS: [Call; 17] = [
+const ON_OBJECTS: [Call; 18] = [
     ("chmod", |verbs| attributes::change_mode(verbs.objects(), AT, b"f", 0o600)),
     ("utimensat, access", |verbs| set_times(verbs, (NewTime::At(7), NewTime::Same))),
     ("utimensat, modification", |verbs| set_times(verbs, (NewTime::Same, NewTime::At(7)))),
+    ("utimensat", |verbs| set_times(verbs, (NewTime::At(7), NewTime::At(7)))),
     ("write in place", |verbs| data::write_at(verbs, 0, &[2; PAGE_BYTES], 100).map(drop)),
     ("write behind the end", |verbs| data::write_at(verbs, 0, &[2; PAGE_BYTES], 5 * HALF as i64).map(drop)),
     ("write at the offset", |verbs| data::write(verbs, 0, &[2; PAGE_BYTES]).map(drop)),

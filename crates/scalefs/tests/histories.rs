@@ -10,6 +10,7 @@
 #![cfg(not(loom))]
 
 mod reference;
+mod rights;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
