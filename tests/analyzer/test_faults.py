@@ -16,9 +16,13 @@ from commutant.testgen import generate
 
 PREAMBLE = """\
 from __future__ import annotations
+import os
 import random
+import subprocess
 import time
+from os import kill
 from random import randint
+from threading import Thread
 from typing import Annotated
 from commutant.lang import (
     Capacity, Errno, Interface, Map, Range, Seq, Sort, Struct, call, choose, invoke, unused, well_formed
@@ -111,9 +115,18 @@ IN_A_CALL = {
     ),
     "is": ("return 0 if name is self.other else 1", r"`is` compares identities, .*: expected == or !="),
     "is not": ("return 0 if self.flag is not True else 1", r"`is` compares identities"),
-    "random module": ("return random.randint(0, 1)", r"random comes from random, so the model is not deterministic"),
+    "random module": (
+        "return random.randint(0, 1)",
+        r"random\.randint comes from random, so the model is not",
+    ),
     "random function": ("return randint(0, 1)", r"randint comes from random, so the model is not deterministic"),
-    "clock": ("return int(time.time())", r"time comes from time, so the model is not deterministic"),
+    "clock": ("return int(time.time())", r"time\.time comes from time, so the model is not deterministic"),
+    # As would os._exit, which ended the command without a line.
+    "signal": ("os.kill(0, 0)", r"os\.kill acts outside of the model: expected calls that only work out their result"),
+    "signal by name": ("kill(0, 0)", r"kill acts outside of the model: expected calls that only work out their result"),
+    # Its traceback stood between the lines of the result.
+    "thread": ("Thread(target=self.fail).start()", r"Thread acts outside of the model"),
+    "process": ("subprocess.run(['true'])", r"subprocess\.run acts outside of the model"),
     "struct field unknown": ("self.count = Inode(links=1).nlink", r"raised TypeError: Inode has no field 'links'"),
     "choice of a map": ("return choose(Map[Name, Inum])", r"choose\(\) was asked for a map"),
     "unused number": ("return unused(int)", r"raised AssertionError: unused\(\) takes a Sort"),

@@ -102,6 +102,7 @@ def test_the_document(commutant: Commutant) -> None:
         (["names", "--length", "1000"], "1000 is not in the range"),
         (["empty.py"], "Empty has no method marked with @call"),
         (["broken.py", "--target", "model"], "Broken.unlink raised KeyError"),
+        (["ending.py", "--target", "model"], "ending.py:7: Ending.unlink: os.kill acts outside of the model"),
         (["names", "--target", "model", "-o", "."], ". exists already"),
     ],
 )
@@ -110,6 +111,10 @@ def test_bad_input_is_one_line(commutant: Commutant, tmp_path: Path, arguments: 
     (tmp_path / "broken.py").write_text(
         "from commutant.interfaces.names import *\nfrom commutant.lang import call\nclass Broken(Names):\n"
         "    @call\n    def unlink(self, name: Name) -> int:\n        del self.names[name]\n        return 0\n"
+    )
+    (tmp_path / "ending.py").write_text(
+        "import os\nfrom commutant.interfaces.names import *\nfrom commutant.lang import call\nclass Ending(Names):\n"
+        "    @call\n    def unlink(self, name: Name) -> int:\n        os.kill(0, 0)\n"
     )
     answer = commutant(*arguments)
     assert answer.returncode == 2 and message in answer.stderr and answer.stderr.count("\n") == 1

@@ -1,8 +1,9 @@
 """Reads a model's text for what cannot be analysed and does not show when it runs.
 
-`is` between unknown values cannot be intercepted: it would quietly answer "different" where `==` asks. And a model that
-draws random numbers or reads a clock gives another answer each time. Both are refused by line, before anything runs.
-What only concrete runs use (`setup`, `observe`, set-up calls) may do as it likes.
+`is` between unknown values cannot be intercepted: it would quietly answer "different" where `==` asks. A model that
+draws random numbers or reads a clock gives another answer each time. What a model starts goes on beside its calls, and
+where it ends its process nobody is left to say so. All these are refused by line, before anything runs. What only
+concrete runs use (`setup`, `observe`, set-up calls) may do as it likes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from commutant.lang.interface import Interface
 from commutant.lang.types import MapType, SeqType, Struct, StructType, TupleType, Type, struct_fields
 
 _NOT_DETERMINISTIC = frozenset({"random", "secrets", "time", "uuid"})
+_ACTING = frozenset({"_thread", "asyncio", "concurrent", "multiprocessing", "subprocess", "threading"})
+_SYSTEM = frozenset({"os", "posix"})
+"""Their functions act on what is outside of the model, or tell of it; their constants a model may use."""
 _ONLY_CONCRETE = frozenset({"setup", "observe"})
 
 
@@ -27,7 +31,7 @@ _checked: weakref.WeakSet[type[Interface]] = weakref.WeakSet()
 
 
 def check_source(interface: type[Interface]) -> None:
-    """ModelFault for the first line of the model that compares by `is` or is not deterministic."""
+    """ModelFault for the first line of the model that compares by `is`, is not deterministic, or acts by itself."""
     if interface in _checked:
         return
     for function in _functions_of(interface):
@@ -49,14 +53,24 @@ def _fault(node: ast.AST, function: FunctionType) -> str:
         for position, operator in enumerate(node.ops):
             if isinstance(operator, ast.Is | ast.IsNot) and not any(map(_is_known, operands[position : position + 2])):
                 return "`is` compares identities, which unknown values do not have: expected == or !="
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        source = _origin(function.__globals__.get(node.id))
-        if source in _NOT_DETERMINISTIC:
-            return (
-                f"{node.id} comes from {source}, so the model is not deterministic: "
-                "expected choose() for what the specification leaves open, and now() for the time"
-            )
+    used = _used(node, function)
+    source = _origin(used)
+    if source in _NOT_DETERMINISTIC:
+        return (
+            f"{ast.unparse(node)} comes from {source}, so the model is not deterministic: "
+            "expected choose() for what the specification leaves open, and now() for the time"
+        )
+    if source.partition(".")[0] in _ACTING or (source in _SYSTEM and callable(used)):
+        return f"{ast.unparse(node)} acts outside of the model: expected calls that only work out their result"
     return ""
+
+
+def _used(node: ast.AST, function: FunctionType) -> Any:
+    """The global, or what is in a module that is a global, that an expression names; None for any other."""
+    if isinstance(node, ast.Attribute):
+        module = _used(node.value, function)
+        return getattr(module, node.attr, None) if isinstance(module, ModuleType) else None
+    return function.__globals__.get(node.id) if isinstance(node, ast.Name) else None
 
 
 def _is_known(operand: ast.expr) -> bool:

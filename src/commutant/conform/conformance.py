@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from commutant.analyzer.source_checks import check_source
 from commutant.conform.difference import Difference
 from commutant.conform.draw import PROCESSES, Drawer
 from commutant.conform.search import Search, Suspect, Tally
@@ -105,8 +106,9 @@ class Conform:
         """`argument` is the interface as the user named it, `most` the number of distinct differences to stop after.
 
         Raises UsageError for calls that the model does not have or the target does not know, ModelFault for a model
-        that fails on its first sequences.
+        that cannot be analysed or fails on its first sequences.
         """
+        check_source(interface)
         self.target = target
         self.interface = interface
         self._argument = argument or interface.interface_name
