@@ -15,8 +15,8 @@ import pytest
 
 import commutant
 from commutant.analyzer import analyze, executor_named
-from commutant.analyzer.parallel import map_in_processes
-from commutant.errors import UsageError
+from commutant.analyzer.parallel import ModelReference, map_in_processes, name_of_set
+from commutant.errors import RunError, UsageError
 from commutant.lang import load_interface
 
 
@@ -149,9 +149,29 @@ def test_an_executor_that_fails_is_named(kind: type[Executor], expected: str) ->
         map_in_processes(double, range(3), make_executor=lambda _: kind())
 
 
+def end_at_the_tenth(number: int) -> int:
+    if number == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_process_that_ends_is_told_with_what_it_worked_on() -> None:
+    """As one of which memory takes too much: the pool was called an executor that does not do what it should."""
+    with pytest.raises(RunError, match=r"^a process that worked on .*\bpiece 10\b.* ended with SIGKILL: the model"):
+        map_in_processes(end_at_the_tenth, range(100), 2, name=lambda number: f"piece {number}")
+    assert not multiprocessing.active_children()
+
+
+def test_a_set_of_calls_has_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    work = (ModelReference(load_interface(str(path))), ("add", "get"), "counts")
+    assert name_of_set(work) == f"add, get of {path}:Counter"
+
+
 PROGRAM = """
 import os, sys
-from commutant.analyzer.parallel import map_in_processes
+from commutant.analyzer.parallel import ModelReference, map_in_processes, name_of_set
 
 def never_ends(_):
     while True:

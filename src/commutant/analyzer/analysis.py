@@ -19,7 +19,7 @@ from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
 from commutant.analyzer.condition import Cube, Leaf, contradictory, facts_of
 from commutant.analyzer.faults import no_state, time_limit
-from commutant.analyzer.parallel import FEW, MakeExecutor, ModelReference, Progress, map_in_processes
+from commutant.analyzer.parallel import FEW, MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
 from commutant.analyzer.sentences import cases, sentences
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.smtlib import script
@@ -184,7 +184,9 @@ def analyze(
     started = time.perf_counter()
     work = [(ModelReference(interface), one, detail) for one in chosen]
     costs = estimated_costs(interface, chosen, jobs)
-    sets = map_in_processes(_analyze_set, work, jobs, progress, make_executor=make_executor, costs=costs)
+    sets = map_in_processes(
+        _analyze_set, work, jobs, progress, make_executor=make_executor, costs=costs, name=name_of_set
+    )
     analysis = Analysis(interface, size, time.perf_counter() - started, tuple(sets))
     if cache is not None:
         cache.put("analysis", key, to_kept(analysis))

@@ -48,6 +48,11 @@ class Neighbours:
             self._taken[number] = True
             return number
 
+    @property
+    def taken(self) -> set[int]:
+        """The pieces that have been taken so far, done or not."""
+        return {number for number, taken in enumerate(self._taken) if taken}
+
     def _next(self, worker: int) -> int:
         for dear in self._left(self._dear):
             return dear

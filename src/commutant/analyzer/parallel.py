@@ -13,7 +13,7 @@ import importlib
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
@@ -24,11 +24,12 @@ from concurrent.futures import (
     as_completed,
 )
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from commutant.analyzer.neighbours import Neighbours
-from commutant.errors import UsageError
+from commutant.errors import RunError, UsageError
 from commutant.lang.interface import Interface
 from commutant.lang.load import load_interface
 
@@ -100,11 +101,13 @@ def map_in_processes(
     make_executor: MakeExecutor | None = None,
     costs: Sequence[float] | None = None,
     order: Sequence[int] | None = None,
+    name: Callable[[W], str] = str,
 ) -> list[R]:
     """`[function(piece) for piece in pieces]`; the first exception of a piece is raised.
 
     `make_executor`: None is the pool of processes, if there is enough to do. `costs` estimates what the pieces take;
-    pieces that are near each other in `order` have much in common.
+    pieces that are near each other in `order` have much in common. `name` is what a piece is called if a process ends
+    at it, which is a RunError.
     """
     if make_executor is None:
         make_executor = _processes if jobs > 1 and len(pieces) >= FEW else executor_named("serial")
@@ -126,10 +129,15 @@ def map_in_processes(
                 _tell(progress, results, pieces)
             else:
                 numbers[future] = number
+        workers = set(multiprocessing.active_children()) - others
         for future in as_completed(numbers):
             try:
                 number, result = future.result() if workers_choose else (numbers[future], future.result())
             except (BrokenExecutor, CancelledError) as error:
+                if workers_choose:
+                    executor.shutdown()
+                    done = {future.result()[0] for future in numbers if not future.exception()}
+                    raise _ended(workers, [name(pieces[number]) for number in plan.taken - done]) from error
                 raise _failed(executor, "did not finish a piece of work", error) from error
             results[number] = result
             _tell(progress, results, pieces)
@@ -168,6 +176,17 @@ def _failed(executor: Executor, what: str, error: Exception) -> UsageError:
     )
 
 
+def _ended(workers: Iterable[BaseProcess], under_way: Sequence[str]) -> RunError:
+    """A process of our own pool has ended; the pool has then ended the others, by SIGTERM."""
+    codes = [code for worker in workers if (code := worker.exitcode) not in (None, 0, -signal.SIGTERM)]
+    known = {-one.value: one.name for one in signal.Signals}
+    how = "".join(f" with {known.get(code, f'exit code {code}')}" for code in codes[:1])
+    return RunError(
+        f"a process that worked on {' or '.join(under_way)} ended{how}: the model ended it, or the system for want of "
+        "memory, of which fewer --jobs take less"
+    )
+
+
 def _tell(progress: Progress | None, results: dict[int, R], pieces: Sequence[W]) -> None:
     if progress:
         progress(len(results), len(pieces))
@@ -179,11 +198,21 @@ class ModelReference:
 
     model: type[Interface]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __str__(self) -> str:
+        """The interface argument that names the model."""
         module = sys.modules[self.model.__module__]
         file = getattr(module, "__file__", None)
         from_file = file is not None and module.__name__.startswith("commutant_model_")
-        return _reference, (f"{Path(str(file)) if from_file else module.__name__}:{self.model.__name__}",)
+        return f"{Path(str(file)) if from_file else module.__name__}:{self.model.__name__}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reference, (str(self),)
+
+
+def name_of_set(work: tuple[ModelReference, tuple[str, ...], object]) -> str:
+    """What a piece of work on a set of calls is called."""
+    reference, calls, _ = work
+    return f"{', '.join(calls)} of {reference}"
 
 
 def _reference(argument: str) -> ModelReference:

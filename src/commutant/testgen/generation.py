@@ -14,7 +14,7 @@ from commutant.analyzer.analysis import estimated_costs, from_kept, to_kept
 from commutant.analyzer.commute import Outcome
 from commutant.analyzer.condition import facts_of
 from commutant.analyzer.faults import no_state, time_limit
-from commutant.analyzer.parallel import MakeExecutor, ModelReference, Progress, map_in_processes
+from commutant.analyzer.parallel import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
 from commutant.analyzer.sentences import Phrase, phrase, sentence_of
 from commutant.analyzer.vocabulary import Vocabulary
 from commutant.cache import ResultCache, engine_hash
@@ -65,7 +65,13 @@ def generate(
     costs = estimated_costs(interface, chosen, jobs)
     names = interface.call_names()  # neighbours have calls at the end in common, or such as stand together in the text
     order = sorted(range(len(chosen)), key=lambda number: [names.index(call) for call in reversed(chosen[number])])
-    found = map_in_processes(_generate_set, work, jobs, progress, make_executor=make_executor, costs=costs, order=order)
+    found = map_in_processes(
+        *(_generate_set, work, jobs, progress),
+        make_executor=make_executor,
+        costs=costs,
+        order=order,
+        name=name_of_set,
+    )
     per_set = {one: generated.tests for one, generated in zip(chosen, found, strict=True) if generated.tests}
     tests = PackedTests(b"".join([generated.packed for generated in found]), per_set)
     without_setup = {
