@@ -113,6 +113,15 @@ def test_a_run_names_its_locks_and_fits_the_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_locks_are_recorded_on_one_processor(tmp_path: Path) -> None:
+    """There were none: the kernel took the prefix `lock` out of its instructions."""
+    run = record_kernel(read_workload(script(tmp_path, "ls /bin > /tmp/listed\n")), KernelTarget(cpu_count=1))
+    counts = run.record.kernel
+    assert counts is not None and counts.calls > 1000 and counts.failed < counts.calls / 100
+    assert run.record.locks
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -171,5 +180,5 @@ echo counted $(grep -h -e entries -e overrun -e dropped per_cpu/cpu*/stats) miss
     numbers = re.findall(r"(entries|overrun|dropped events): (\d+)", found[1])
     assert numbers and not any(int(count) for what, count in numbers if what != "entries"), found[1]
     probed = sum(int(count) for what, count in numbers if what == "entries")
-    assert run.record.kernel.calls > 20_000
+    assert run.record.kernel.calls > 10_000
     assert run.record.kernel.calls == pytest.approx(probed + missed, rel=0.01)

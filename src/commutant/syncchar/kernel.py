@@ -34,10 +34,11 @@ _END_SECONDS = 60.0
 
 _COMMAND_LINE = (
     "console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off nopku nowatchdog "
-    "no_timer_check tsc=reliable panic=-1 oops=panic rcupdate.rcu_cpu_stall_suppress=1"
+    "no_timer_check tsc=reliable panic=-1 oops=panic rcupdate.rcu_cpu_stall_suppress=1 noreplace-smp"
 )
 """As for the guests that run tests (targets/linux/snapshot.py), where each option's reason stands; and no complaints of
-RCU about a slow guest."""
+RCU about a slow guest. noreplace-smp: with one processor, too, locks are taken by atomic instructions, from which the
+recorder knows them."""
 
 
 @dataclass(frozen=True, slots=True)
