@@ -3,12 +3,14 @@
 //! **Idea** (section 6.3 of the paper, "per-core allocation"). Each core keeps a part for itself, so that taking and giving
 //! back share nothing. Maintenance brings the part back to a batch; a core that runs out in between takes from the common
 //! rest, and if that is empty too, from other cores: only when nobody has one left, or is moving it at that moment, is the
-//! budget exhausted. The parts are words that all may change, so the sum is exact when nobody works.
+//! budget exhausted. How many are left is not asked of the parts, between which some may be on their way, but of words in which
+//! each core counts what it took, less what it gave back: exact when nobody takes or gives.
 //!
 //! **Death of a process** in the middle of maintenance loses what it was moving, at most a batch.
 
 use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use sync::mutant::planted;
 
 /// What a core has after its maintenance, if there is enough.
 const BATCH: u64 = 256;
@@ -17,8 +19,22 @@ const BATCH: u64 = 256;
 pub(crate) struct Budget {
     /// Immutable.
     total: u64,
-    parts: PerCore<AtomicU64>,
+    parts: PerCore<Part>,
     rest: CacheLine<AtomicU64>,
+}
+
+/// What a core has.
+struct Part {
+    /// Changed by all who find nothing elsewhere.
+    free: AtomicU64,
+    /// Changed by the core alone.
+    used: AtomicI64,
+}
+
+impl Part {
+    fn count(&self, change: i64) {
+        self.used.store(self.used.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+    }
 }
 
 /// Takes up to `most` of a word, and tells how much that was.
@@ -26,7 +42,7 @@ fn take_up_to(word: &AtomicU64, most: u64) -> u64 {
     let mut seen = word.load(Ordering::Relaxed);
     while seen > 0 {
         let taken = seen.min(most);
-        if sync::mutant::planted("scalefs: a budget is taken in two steps") {
+        if planted("scalefs: a budget is taken in two steps") {
             word.store(seen - taken, Ordering::Relaxed);
             return taken;
         }
@@ -41,33 +57,40 @@ fn take_up_to(word: &AtomicU64, most: u64) -> u64 {
 impl Budget {
     /// A budget of so many.
     pub(crate) fn create(arena: &Arena, total: u64) -> Result<Budget, OutOfMemory> {
-        let parts = PerCore::create(arena, |_| AtomicU64::new(0))?;
+        let parts = PerCore::create(arena, |_| Part { free: AtomicU64::new(0), used: AtomicI64::new(0) })?;
         Ok(Budget { total, parts, rest: CacheLine(AtomicU64::new(total)) })
     }
 
     /// Takes one.
     #[inline]
     pub(crate) fn take(&self, core: &Core<'_>) -> Result<(), OutOfMemory> {
-        if take_up_to(self.parts.get(core), 1) == 1 { Ok(()) } else { self.take_elsewhere(core) }
+        let part = self.parts.get(core);
+        if take_up_to(&part.free, 1) == 0 {
+            self.take_elsewhere(core)?;
+        }
+        part.count(1);
+        Ok(())
     }
 
     #[cold]
     fn take_elsewhere(&self, core: &Core<'_>) -> Result<(), OutOfMemory> {
         self.maintain(core);
-        let own = take_up_to(self.parts.get(core), 1) == 1;
-        let found = own || self.parts.all().any(|(_, part)| take_up_to(part, 1) == 1);
+        let own = take_up_to(&self.parts.get(core).free, 1) == 1;
+        let found = own || self.parts.all().any(|(_, part)| take_up_to(&part.free, 1) == 1);
         if found { Ok(()) } else { Err(OutOfMemory) }
     }
 
     /// Gives one back.
     #[inline]
     pub(crate) fn give(&self, core: &Core<'_>) {
-        self.parts.get(core).fetch_add(1, Ordering::Relaxed);
+        let part = self.parts.get(core);
+        part.count(-1);
+        part.free.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Brings the core's part back to a batch.
     pub(crate) fn maintain(&self, core: &Core<'_>) {
-        let part = self.parts.get(core);
+        let part = &self.parts.get(core).free;
         let has = part.load(Ordering::Relaxed);
         let (from, to, most) =
             if has < BATCH { (&*self.rest, part, BATCH - has) } else { (part, &*self.rest, has - BATCH) };
@@ -82,8 +105,13 @@ impl Budget {
         self.total
     }
 
-    /// How many are left: exact when nobody works.
+    /// How many are left: exact when nobody takes or gives, else each core's count as of a moment of its own.
     pub(crate) fn left(&self) -> u64 {
-        self.parts.all().map(|(_, part)| part.load(Ordering::Relaxed)).sum::<u64>() + self.rest.load(Ordering::Relaxed)
+        if planted("scalefs: what is left is counted where it lies") {
+            let parts = self.parts.all().map(|(_, part)| part.free.load(Ordering::Relaxed));
+            return parts.sum::<u64>() + self.rest.load(Ordering::Relaxed);
+        }
+        let used: i64 = self.parts.all().map(|(_, part)| part.used.load(Ordering::Relaxed)).sum();
+        self.total.saturating_sub(used.max(0) as u64)
     }
 }

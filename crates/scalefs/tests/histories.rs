@@ -11,6 +11,7 @@
 
 mod reference;
 mod rights;
+mod space;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -353,15 +354,15 @@ fn what_was_found_once_has_an_order() {
 #[test]
 fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
-        sync::mutant::must_be_caught(fault, || repeat(10_000, plan, explain));
+        sync::mutant::must_be_caught(fault, || repeat(100_000, plan, explain));
     }
-    let growing = || explore(0..10_000, |_| listings_of_a_growing_directory(), explain);
+    let growing = || explore(0..100_000, |_| listings_of_a_growing_directory(), explain);
     sync::mutant::must_be_caught("hashdir: moved before it is linked", growing);
     // A directory is removed under who holds it.
     let create = Call::At(Box::new(Call::Open("n0".to_string(), create_new())));
     let holder = vec![Call::Hold("n1".to_string()), create];
     let removal = vec![holder, vec![Call::RemoveDirectory("n1".to_string())]];
-    sync::mutant::must_be_caught("hashdir: insertion ignores a kill", || repeat(10_000, removal, explain));
+    sync::mutant::must_be_caught("hashdir: insertion ignores a kill", || repeat(100_000, removal, explain));
 }
 
 /// Lets a thread make each list of calls, and looks for their order.

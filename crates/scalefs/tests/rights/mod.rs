@@ -391,7 +391,7 @@ fn what_was_found_once_has_an_order() {
 #[test]
 fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
-        sync::mutant::must_be_caught(fault, || repeat(10_000, plan, explain));
+        sync::mutant::must_be_caught(fault, || repeat(100_000, plan, explain));
     }
 }
 
