@@ -10,6 +10,8 @@
 
 use percpu::Core;
 use sync::WaitReason;
+use sync::atomic::{Ordering, fence};
+use sync::mutant::planted;
 
 use crate::attributes::clear_set_ids;
 use crate::data_verbs::{DataVerbs, NodeOf, PipeState, WriteAt, Written};
@@ -252,8 +254,8 @@ fn write_file<D: DataVerbs>(
         true => WriteAt::End,
         false => WriteAt::Offset(offset),
     };
-    clear_set_ids(verbs.objects(), verbs.node(description))?;
-    let written = verbs.write_range(verbs.node(description), at, &bytes[..length]);
+    let node = verbs.node(description);
+    let written = without_set_ids(verbs, node, || Ok(verbs.write_range(node, at, &bytes[..length])))?;
     match written.length {
         // Only an append can start there: other offsets were checked.
         0 if written.offset == MAX_FILE_BYTES => Err(Errno::EFBIG),
@@ -343,13 +345,33 @@ pub fn seek<D: DataVerbs>(verbs: &D, fd: u32, offset: i64, whence: Whence) -> Re
 }
 
 fn truncate_node<D: DataVerbs>(verbs: &D, node: NodeOf<D>, size_bytes: u64) -> Result<(), Errno> {
-    loop {
-        match verbs.resize(node, size_bytes) {
-            Ok(()) => return Ok(()),
-            Err(Refusal::NoSpace) => return Err(Errno::ENOSPC),
-            Err(refusal) => start_again(refusal)?,
+    without_set_ids(verbs, node, || {
+        loop {
+            match verbs.resize(node, size_bytes) {
+                Ok(()) => return Ok(()),
+                Err(Refusal::NoSpace) => return Err(Errno::ENOSPC),
+                Err(refusal) => start_again(refusal)?,
+            }
         }
+    })
+}
+
+/// Changes a file's data. Set-id bits go before, so that nobody has them together with data of a user, and after: those that
+/// came meanwhile were given to the data of before.
+fn without_set_ids<D: DataVerbs, T>(
+    verbs: &D,
+    node: NodeOf<D>,
+    change: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    clear_set_ids(verbs.objects(), node)?;
+    let changed = change()?;
+    let keeps = verbs.objects().credentials().is_superuser();
+    if !keeps && !planted("scalefs: set-id bits that come during a write stay") {
+        // Pairs with the fence at the end of a change of permissions: one of the two sees what the other has done.
+        fence(Ordering::SeqCst);
+        clear_set_ids(verbs.objects(), node)?;
     }
+    Ok(changed)
 }
 
 /// Makes a file longer by a hole, or shorter.
@@ -362,7 +384,6 @@ pub fn truncate<D: DataVerbs>(verbs: &D, fd: u32, size_bytes: i64) -> Result<(),
     if verbs.objects().kind(node) != Kind::Regular || !verbs.mode(description).write {
         return Err(Errno::EINVAL);
     }
-    clear_set_ids(verbs.objects(), node)?;
     truncate_node(verbs, node, size_bytes)
 }
 
@@ -385,7 +406,6 @@ pub fn truncate_path<D: DataVerbs>(
         _ => return Err(Errno::EINVAL),
     }
     check_permission(objects, node, Need::WRITE)?;
-    clear_set_ids(objects, node)?;
     truncate_node(verbs, node, size_bytes)
 }
 

@@ -18,6 +18,7 @@
 #![cfg(not(loom))]
 
 mod instance;
+mod set_ids;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
