@@ -1,6 +1,8 @@
 //! Threads of a test: the system's, or, under `--cfg shuttle`, threads of which one runs at a time, chosen anew at any access
 //! to an atomic, the same for the same seed.
 
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
 #[cfg(shuttle)]
 pub use shuttle::{sync::Barrier, thread::scope};
 #[cfg(not(shuttle))]
@@ -16,4 +18,19 @@ pub fn run(_seed: u64, body: impl Fn() + Send + Sync + 'static) {
 #[cfg(shuttle)]
 pub fn run(seed: u64, body: impl Fn() + Send + Sync + 'static) {
     sync::scheduled::run(seed, [512, 128, 32, 8][seed as usize / 6 % 4], body);
+}
+
+/// What a test keeps under a mutex. Asks again and again: waiting is in the part of the standard library that comes without
+/// instrumentation, and whoever has waited there races with the one that let go, says ThreadSanitizer.
+///
+/// # Panics
+/// If a thread panicked while it held the mutex.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            Err(TryLockError::Poisoned(error)) => panic!("{error}"),
+        }
+    }
 }

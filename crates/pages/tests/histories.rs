@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use epoch::Epochs;
+use history::threads::lock;
 use history::{explore, play, rounds};
 use pages::{PAGE_BYTES, PageNumber, PagePool};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
@@ -84,8 +85,8 @@ impl Round<'_> {
                     unsafe { self.pool.retire(&guard, page) };
                 }
             }
-            Operation::Give => self.given.lock().unwrap().extend(mine.pop()),
-            Operation::Accept => mine.extend(self.given.lock().unwrap().pop()),
+            Operation::Give => lock(&self.given).extend(mine.pop()),
+            Operation::Accept => mine.extend(lock(&self.given).pop()),
             Operation::Count => assert!(self.pool.free_pages() <= self.pool.total()),
             Operation::Maintain => self.maintain(core),
             Operation::MaintainAll => {
@@ -146,7 +147,7 @@ fn check(_: u64, (plan, page_count): &Plan) {
         }
     });
     let mut used: usize = made.iter().filter_map(|made| made.last()).map(|last| last.outcome).sum();
-    used += round.given.lock().unwrap().len();
+    used += lock(&round.given).len();
     let core = arena.claim(CORES - 1, owner).unwrap();
     for _ in 0..4 {
         round.maintain(&core);

@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 
+use history::threads::lock;
 use history::{explore, play, rounds};
 use percpu::{Arena, ArenaConfig, Core, CoreLock, HeapRegion, LockRank, OwnerId, SizeClass};
 use proptest::collection::vec;
@@ -85,12 +86,12 @@ impl Round<'_> {
 
     fn allocate(&self, core: &Core) -> Option<usize> {
         let object = core.allocate(CLASS).ok()?.as_ptr() as usize;
-        assert!(self.in_use.lock().unwrap().insert(object), "had by two");
+        assert!(lock(&self.in_use).insert(object), "had by two");
         Some(object)
     }
 
     fn free(&self, core: &Core, object: usize) {
-        self.in_use.lock().unwrap().remove(&object);
+        lock(&self.in_use).remove(&object);
         // SAFETY: allocated in this class, and used by nobody.
         unsafe { core.free(NonNull::new(object as *mut u8).unwrap(), CLASS) };
     }
@@ -101,8 +102,8 @@ impl Round<'_> {
             Operation::Allocate => mine.extend(self.allocate(core)),
             Operation::Free { longest: true } if !mine.is_empty() => self.free(core, mine.remove(0)),
             Operation::Free { .. } => mine.pop().into_iter().for_each(|object| self.free(core, object)),
-            Operation::GiveAll => self.given.lock().unwrap().append(mine),
-            Operation::AcceptAll => mine.append(&mut self.given.lock().unwrap()),
+            Operation::GiveAll => lock(&self.given).append(mine),
+            Operation::AcceptAll => mine.append(&mut lock(&self.given)),
             Operation::Add => {
                 let _locked = self.lock.lock(core, LockRank(1), &Spin);
                 self.number.store(self.number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -167,7 +168,7 @@ fn check(_: u64, (plan, objects): &Plan) {
     });
     let added: u64 = made.iter().filter_map(|made| made.last()).map(|last| last.outcome).sum();
     assert_eq!(round.number.load(Ordering::Relaxed), added, "additions under a lock");
-    let in_use = round.in_use.lock().unwrap().len();
+    let in_use = lock(&round.in_use).len();
     assert_eq!(arena.live_objects(CLASS), in_use as i64, "objects in use by the count");
     let take_all = |number| {
         let core = arena.claim(number, OwnerId::new(1).unwrap()).unwrap();

@@ -151,7 +151,8 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         self.working_on(&[directory]);
         names.prefetch_lock(&self.guard, key);
         let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns());
-        let node = made.map_err(|_| Refusal::NoSpace)?;
+        // In a removed directory nobody finds a place for a name, with memory or without.
+        let node = made.map_err(|_| if self.is_removed(directory) { Refusal::Dead } else { Refusal::NoSpace })?;
         let outcome = {
             let locked = names.lock(&self.guard, key, self.host);
             let exists = locked.lookup(key).is_some();

@@ -356,6 +356,35 @@ fn inodes_are_limited_and_come_back() {
     }
 }
 
+/// Memory ran out before anybody asked whether the directory was still there.
+#[test]
+fn a_removed_directory_says_so_without_memory_too() {
+    with_fs(1, 64, |world| {
+        for done in [Call::MakeDirectory("a".into()), Call::ChangeDirectory("a".into())] {
+            world.call(0, &done).unwrap();
+        }
+        let creations = || {
+            [
+                Call::Open("b".into(), create_new()),
+                Call::MakeDirectory("b".into()),
+                Call::Symlink("x".into(), "b".into()),
+            ]
+        };
+        world.cores[0].fail_allocations_after(Some(0));
+        for creation in creations() {
+            assert_eq!(world.call(0, &creation), Err(Errno::ENOSPC), "{creation:?}");
+        }
+        world.cores[0].fail_allocations_after(None);
+        world.call(0, &Call::RemoveDirectory("../a".into())).unwrap();
+        world.cores[0].fail_allocations_after(Some(0));
+        for creation in creations() {
+            assert_eq!(world.call(0, &creation), Err(Errno::ENOENT), "{creation:?}");
+        }
+        world.cores[0].fail_allocations_after(None);
+        world.call(0, &Call::ChangeDirectory("/".into())).unwrap();
+    });
+}
+
 #[test]
 fn a_full_arena_refuses_and_loses_nothing() {
     let mut region = HeapRegion::new(3 << 20).unwrap();
