@@ -4,7 +4,7 @@
 
 mod instance;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use instance::with_instance;
 use pages::PAGE_BYTES;
@@ -176,9 +176,9 @@ fn descriptors_may_be_closed_in_the_middle_of_calls() {
     with_instance(64, |instance| {
         let core = instance.core(3);
         let process = instance.process(&core);
-        let (process, done) = (&process, &AtomicBool::new(false));
+        let process = &process;
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let closer = Arc::new(scope.spawn(move || {
                 let core = instance.core(0);
                 for round in 0..ROUNDS {
                     {
@@ -193,13 +193,13 @@ fn descriptors_may_be_closed_in_the_middle_of_calls() {
                         instance.fs.maintain(&core, &Yield);
                     }
                 }
-                done.store(true, Ordering::Release);
-            });
+            }));
             for number in 1..3 {
+                let closer = Arc::clone(&closer);
                 scope.spawn(move || {
                     let core = instance.core(number);
                     let mut round = 0;
-                    while !done.load(Ordering::Acquire) {
+                    while !closer.is_finished() {
                         round += 1;
                         {
                             let verbs = instance.fs.enter(&core, process, &Yield);
