@@ -35,7 +35,8 @@ enum Call {
     Access(usize, Access),
     Open(usize, OpenFlags),
     Unlink(usize),
-    Rename(usize, usize),
+    Rename(usize, usize, RenameMode),
+    Link(usize, usize),
 }
 
 /// Owner, mode, and times of access and modification.
@@ -72,6 +73,9 @@ impl Attributes {
 enum Line {
     Search,
     Find(usize, usize),
+    /// That there is a name, whatever it leads to; or that there is none.
+    Present(usize),
+    Absent(usize),
     /// To change names of the directory of this path.
     May(usize),
     /// Whether a sticky directory binds the caller, to what was found by this path in this place.
@@ -122,9 +126,13 @@ fn program(call: &Call) -> Vec<Line> {
     let search = |path| is_below(path).then_some(Line::Search);
     let removal = |path, place| [Line::May(path), Line::Bound(path, place), Line::Owner(place)];
     match *call {
-        Call::Rename(old, new) => {
+        Call::Rename(old, new, _) => {
             let lines = search(old).into_iter().chain(search(new)).chain([Line::Find(0, old), Line::Find(1, new)]);
             lines.chain(removal(old, 0)).chain(removal(new, 1)).chain([Line::Act]).collect()
+        }
+        Call::Link(old, new) => {
+            let lines = search(old).into_iter().chain([Line::Present(old)]).chain(search(new));
+            lines.chain([Line::Absent(new), Line::May(new), Line::Find(0, old), Line::Act]).collect()
         }
         Call::Unlink(path) => {
             search(path).into_iter().chain([Line::Find(0, path)]).chain(removal(path, 0)).chain([Line::Act]).collect()
@@ -161,7 +169,8 @@ impl Reference {
         let line = program(call)[progress.line];
         progress.line += 1;
         let is_as_found = match *call {
-            Call::Unlink(path) | Call::Rename(path, _) => {
+            Call::Link(old, _) => self.names[old].is_some(),
+            Call::Unlink(path) | Call::Rename(path, ..) => {
                 progress.found[0].is_none_or(|_| self.names[path] == progress.found[0])
             }
             _ => true,
@@ -173,13 +182,14 @@ impl Reference {
             Line::Find(place, path) => {
                 progress.found[place] = self.names[path];
                 match call {
-                    Call::Rename(..) if place == 1 => {
-                        if !is_as_found {
-                            return Then::Never;
-                        } else if progress.found[1] == progress.found[0] {
-                            return Then::Ends(Ok(None));
+                    Call::Rename(_, _, mode) if place == 1 => match (mode, progress.found[1]) {
+                        (RenameMode::NoReplace, Some(_)) => return refused(Errno::EEXIST),
+                        (RenameMode::Exchange, None) => return refused(Errno::ENOENT),
+                        (_, found) if found == progress.found[0] => {
+                            return if is_as_found { Then::Ends(Ok(None)) } else { Then::Never };
                         }
-                    }
+                        _ => {}
+                    },
                     Call::Open(_, flags) if flags.contains(OpenFlags::CREATE) => match progress.found[0] {
                         Some(_) if flags.contains(OpenFlags::EXCLUSIVE) => return Then::Ends(Err(Errno::EEXIST)),
                         // Nothing is to be made.
@@ -190,6 +200,9 @@ impl Reference {
                     _ => {}
                 }
             }
+            Line::Present(path) if self.names[path].is_none() => return Then::Ends(Err(Errno::ENOENT)),
+            Line::Absent(path) if self.names[path].is_some() => return refused(Errno::EEXIST),
+            Line::Present(_) | Line::Absent(_) => {}
             Line::May(path) if !self.may_change_names(*user, path) => return refused(Errno::EACCES),
             Line::May(_) => {}
             Line::Bound(path, place) => {
@@ -263,8 +276,12 @@ impl Reference {
                 self.names[path] = None;
                 Ok(None)
             }
-            (Call::Rename(old, new), _) if self.names[old] == found && self.names[new] == replaced => {
-                self.names[old] = None;
+            (Call::Link(old, new), _) if self.names[old] == found && self.names[new].is_none() => {
+                self.names[new] = found;
+                Ok(None)
+            }
+            (Call::Rename(old, new, mode), _) if self.names[old] == found && self.names[new] == replaced => {
+                self.names[old] = replaced.filter(|_| mode == RenameMode::Exchange);
                 self.names[new] = found;
                 Ok(None)
             }
@@ -314,9 +331,8 @@ fn call(fs: &ScaleFs, core: &percpu::Core, context: &Context, call: &Call) -> Ou
             Ok(None)
         }
         Call::Unlink(of) => names::unlink(verbs, AT, path(of)).map(|()| None),
-        Call::Rename(old, new) => {
-            names::rename(verbs, (AT, path(old)), (AT, path(new)), RenameMode::Replace).map(|()| None)
-        }
+        Call::Rename(old, new, mode) => names::rename(verbs, (AT, path(old)), (AT, path(new)), mode).map(|()| None),
+        Call::Link(old, new) => names::link(verbs, (AT, path(old)), (AT, path(new)), Follow::Nothing).map(|()| None),
     }
 }
 
@@ -330,6 +346,7 @@ fn any_call(path_count: usize) -> impl Strategy<Value = Call> {
     let times = prop_oneof![3 => times, 1 => Just((NewTime::Now, NewTime::Now))];
     let access = prop::sample::select(vec![(true, false, false), (false, true, false), (false, false, true)]);
     let access = access.prop_map(|(read, write, execute)| Access { read, write, execute });
+    let renaming = prop::sample::select(vec![RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange]);
     let (read, write) = (OpenFlags::READ, OpenFlags::WRITE);
     let create = OpenFlags::CREATE;
     let flags = prop::sample::select(vec![read, write, read | write, create | write, create | OpenFlags::EXCLUSIVE]);
@@ -341,7 +358,8 @@ fn any_call(path_count: usize) -> impl Strategy<Value = Call> {
         2 => (path(), access).prop_map(|(path, access)| Call::Access(path, access)),
         3 => (file(), flags).prop_map(|(path, flags)| Call::Open(path, flags)),
         2 => file().prop_map(Call::Unlink),
-        2 => (file(), file()).prop_map(|(old, new)| Call::Rename(old, new)),
+        3 => (file(), file(), renaming).prop_map(|(old, new, mode)| Call::Rename(old, new, mode)),
+        1 => (file(), file()).prop_map(|(old, new)| Call::Link(old, new)),
     ]
 }
 
