@@ -12,6 +12,7 @@
 mod reference;
 mod rights;
 mod space;
+mod times;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
