@@ -233,7 +233,7 @@ def with_header(**changes):
         ([with_header(interface="a\nb")], "interface: expected a printable text"),
         ([with_header(tests=10**9)], "tests: expected an integer from 0 to 1000000"),
         ([with_header(tests=-1)], "tests: expected an integer"),
-        ([HEADER], "the file ends after 0 of the 1 tests"),
+        ([HEADER], "the file ends after 0 of the 1 test"),
         ([HEADER, TEST, make_test(2).to_json()], "line 3: more tests than the 1"),
         ([with_header(tests=2), TEST, TEST], "line 3: the test link-rename-"),
         ([HEADER, b'{"id": 1.5}\n'], "line 2: not JSON (numbers are integers, got 1.5)"),
