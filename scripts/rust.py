@@ -48,7 +48,7 @@ class Toolchain:
         return cls(cargo, version, host[1])
 
     def build(self, crate: str, kind: str, *rustc_flags: str) -> Path:
-        """Builds the `bin` or `cdylib` of the crate in `crates/<crate>` for release; returns where cargo put it.
+        """Builds the `bin` or `cdylib` of a crate for release, named by its folder below crates/; returns its path.
 
         The flags reach the last rustc alone. So they hold whatever RUSTFLAGS and the user's cargo configuration say,
         and the crates underneath are not built a second time.

@@ -81,17 +81,17 @@ def artifacts(toolchain: Toolchain) -> None:
         return
     ARTIFACTS.mkdir(exist_ok=True)
     with timed("tracer plugin", "built"):
-        install_file(toolchain.build("mtrace-plugin", "cdylib"), plugin)
+        install_file(toolchain.build("emulator/mtrace-plugin", "cdylib"), plugin)
     with timed("runner", "built"):
         # Static, since it is the only file in the guest's initial file system.
-        install_file(toolchain.build("runner", "bin", "-C", "target-feature=+crt-static"), runner)
+        install_file(toolchain.build("checker/runner", "bin", "-C", "target-feature=+crt-static"), runner)
     with timed("runner of scalefs", "built"):
         # At fixed addresses, so that those in a trace are those of its symbols.
         flags = ("-C", "target-feature=+crt-static", "-C", "relocation-model=static")
-        install_file(toolchain.build("scalefs-runner", "bin", *flags), scalefs_runner)
+        install_file(toolchain.build("file-system/scalefs-runner", "bin", *flags), scalefs_runner)
     with timed("lock recorder", "built"):
-        install_file(toolchain.build("locks-plugin", "cdylib"), locks_plugin)
-        install_file(toolchain.build("lock-preload", "cdylib"), lock_preload)
+        install_file(toolchain.build("emulator/locks-plugin", "cdylib"), locks_plugin)
+        install_file(toolchain.build("locks/lock-preload", "cdylib"), lock_preload)
     record("artifacts", key)
 
 

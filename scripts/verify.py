@@ -22,8 +22,8 @@ SEED = 2013
 """Of all random cases: what passes once passes always. Without it, `cargo test` and `pytest` draw others each time."""
 RUST_SEED = ["env", f"PROPTEST_RNG_SEED={SEED}"]
 SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'target' / 'shuttle'}"]
-"""For threads of which a scheduler lets one run at a time (crates/sync); all is built apart."""
-SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/tests/histories.rs"))
+"""For threads of which a scheduler lets one run at a time (crates/structures/sync); all is built apart."""
+SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
 HISTORIES = ["test", "--quiet", "--release", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths"]
 PYTHON_SEED = f"--hypothesis-seed={SEED}"

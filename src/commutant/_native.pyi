@@ -1,4 +1,4 @@
-"""The native module: what is done once per window, per access, or many times per path. Built from `crates/native`."""
+"""The native module: what is done once per window, per access, or many times per path. Built from crate `native`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike

@@ -8,8 +8,8 @@ import pytest
 
 from tests.repository.tree import ROOT, crates, toml, tracked
 
-GPL = {"locks-plugin", "mtrace-plugin", "qemu-plugin"}
-"""Crates under the GPL: what uses QEMU's plugin interface. Nothing else links them."""
+GPL = {crate for crate in crates() if crate.startswith("emulator/")}
+"""Crates under the GPL, in one folder: what uses QEMU's plugin interface. Nothing else links them."""
 
 
 @pytest.mark.parametrize("crate", crates())
@@ -17,14 +17,23 @@ def test_manifest(crate: str) -> None:
     manifest = toml(f"crates/{crate}/Cargo.toml")
     assert manifest.get("lints") == {"workspace": True}
     assert manifest["package"].get("description"), "no description"
+    assert manifest["package"]["name"] == crate.rpartition("/")[2], "a crate is named as its folder"
     licence = manifest["package"]["license"]
     assert licence == ("GPL-2.0-or-later" if crate in GPL else {"workspace": True})
 
 
 def test_workspace_and_package_carry_the_same_licence() -> None:
-    assert toml("Cargo.toml")["workspace"]["package"]["license"] == toml("pyproject.toml")["project"]["license"]
+    own = toml("Cargo.toml")["workspace"]["package"]["license"]
+    # The wheel carries two plugins, which are under the GPL.
+    assert toml("pyproject.toml")["project"]["license"] == f"({own}) AND GPL-2.0-or-later"
     for licence in toml("pyproject.toml")["project"]["license-files"]:
         assert (ROOT / licence).stat().st_size > 500
+
+
+def test_the_folder_of_the_gpl_has_one_licence() -> None:
+    assert GPL
+    assert [file.parent.name for file in tracked() if file.name == "LICENSE"] == ["emulator"]
+    assert "GNU GENERAL PUBLIC LICENSE" in (ROOT / "crates/emulator/LICENSE").read_text()
 
 
 def test_only_plugins_link_what_uses_the_plugin_interface() -> None:

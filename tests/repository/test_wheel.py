@@ -55,7 +55,7 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
         "commutant/py.typed",
     ):
         assert wanted in names
-    for licence in ("LICENSE-MIT", "LICENSE-APACHE", "crates/mtrace-plugin/LICENSE"):
+    for licence in ("LICENSE-MIT", "LICENSE-APACHE", "crates/emulator/LICENSE"):
         assert any(name.endswith(f"licenses/{licence}") for name in names)
     strange = [name for name in names if not name.startswith(("commutant/", f"commutant-{commutant.__version__}."))]
     assert not strange

@@ -43,8 +43,9 @@ def toml(path: str) -> dict[str, Any]:
 
 
 def crates() -> list[str]:
-    """The names of the folders in crates/ that are crates."""
-    return sorted(file.parent.name for file in tracked() if file.name == "Cargo.toml" and file.parent != ROOT)
+    """The crates, each by its folder below crates/: group and name."""
+    manifests = (file for file in tracked() if file.name == "Cargo.toml" and file.parent != ROOT)
+    return sorted(str(file.parent.relative_to(ROOT / "crates")) for file in manifests)
 
 
 def command(*argv: str, status: int = 0) -> str:

@@ -15,14 +15,14 @@ PARTS = 10
 CALLS_PER_PART = 400_000
 """Of each of the three kinds: on names; on names and data; and the latter on file systems that run full."""
 CALLS_PER_SEED = 200
-"""As in crates/scalefs/tests/tmpfs/main.rs: a seed stands for one sequence of so many calls."""
+"""As in crates/file-system/scalefs/tests/tmpfs/main.rs: a seed stands for one sequence of so many calls."""
 HISTORIES = 6_000
 STRUCTURES_HISTORIES = 200_000
 """Of each structure; a round of chosen schedules takes a tenth of a millisecond to one and a half."""
 STRUCTURES = sorted(
-    {path.parents[1].name for path in ROOT.glob("crates/*/tests/histories.rs")} - {"history", "scalefs"}
+    {path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs")} - {"history", "scalefs"}
 )
-MODELS = sorted(path.parents[1].name for path in ROOT.glob("crates/*/tests/loom.rs"))
+MODELS = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/loom.rs"))
 
 pytestmark = pytest.mark.long
 

@@ -14,7 +14,7 @@ from commutant.syncchar import LockClass, LockStudy, record_program, study
 from tests.repository.tree import ROOT
 
 HERE = Path(__file__).parent
-INCLUDE = ROOT / "crates" / "lock-annotation" / "include"
+INCLUDE = ROOT / "crates" / "locks" / "lock-annotation" / "include"
 THREADS, ROUNDS = 4, 400
 PATIENCE_SECONDS = 300.0
 """A program that takes longer hangs."""

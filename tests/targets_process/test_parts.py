@@ -107,12 +107,12 @@ def test_stacks_get_inlined_functions_with_their_lines() -> None:
     finding = Finding(0, "memory", "", "true", Access(0, True, 0, 8, "f", tuple(frames)), access(1, 0))
     expanded = stacks.expanded(finding)
     inlined = [frame for frame in expanded.first.stack if "+0x" not in frame]
-    assert any(re.fullmatch(r"\w+ crates/scalefs/src/\w+\.rs:\d+", frame) for frame in inlined)
+    assert any(re.fullmatch(r"\w+ crates/file-system/scalefs/src/\w+\.rs:\d+", frame) for frame in inlined)
     outer = [frame for frame in expanded.first.stack if "+0x" in frame]
     assert [frame.split(" ")[0] for frame in outer] == frames
     placed = [frame for frame in outer if " " in frame]
     assert len(placed) > len(outer) / 2
-    assert all(re.search(r" crates/scalefs/src/data\.rs:[1-9]\d*$", frame) for frame in placed)
+    assert all(re.search(r" crates/file-system/scalefs/src/data\.rs:[1-9]\d*$", frame) for frame in placed)
     assert expanded.second.stack == ("f+0x1",)  # no such symbol
 
 

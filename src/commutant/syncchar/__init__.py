@@ -1,6 +1,6 @@
 """The lock view (syncchar): which critical sections touch disjoint data, and what a change of a lock would gain.
 
-program ── crates/locks-plugin ──► lock record ──► names ──► classes of locks ──► tables, JSON
+program ── crate locks-plugin ──► lock record ──► names ──► classes of locks ──► tables, JSON
 """
 
 from commutant.syncchar.classes import LockClass, LockStudy, study

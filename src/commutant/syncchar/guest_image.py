@@ -62,7 +62,7 @@ not, and lost the last line in one of six runs."""
 _SWITCH = b"""#!/bin/sh
 echo guest > /proc/sys/kernel/hostname
 """
-"""Writing the host's name is what the recorder understands (crates/locks-plugin/src/kernel/functions.rs)."""
+"""Writing the host's name is what the recorder understands (crates/emulator/locks-plugin/src/kernel/functions.rs)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The lock record: what the recorder (`crates/locks-plugin`) writes of one process, as plain data, strictly read.
+"""The lock record: what the recorder (crate `locks-plugin`) writes of one process, as plain data, strictly read.
 
 Durations are given twice: in instructions that the holding thread executed, and in nanoseconds by the clock.
 """
@@ -162,7 +162,7 @@ class WindowRecord:
 class LockRecord:
     """One lock, or `instances` of a class with their statistics together; `generations` lay there one after another.
 
-    Counts are of `crates/lock-study`, where their meaning is defined. `fields` are of `field_pairs` pairs: the newest
+    Counts are of crate `lock-study`, where their meaning is defined. `fields` are of `field_pairs` pairs: the newest
     of each section.
     """
 

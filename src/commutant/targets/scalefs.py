@@ -1,6 +1,6 @@
 """The target `scalefs`: the file system of this repository (docs/scalefs.md), in programs under QEMU's user mode.
 
-Each session is one program with one instance (crates/scalefs-runner). A test's calls run in threads, each on a core of
+Each session is one program with one instance (crate `scalefs-runner`). A test's calls run in threads, each on a core of
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests
 may use (it has one more, for set-up and observation), `seed=N` moves its hash collisions.
 """
@@ -24,7 +24,7 @@ from commutant.targets.runner import Signature, read_calls, signature
 from commutant.testgen.testcase import Order, Outcome, PlacedCall, TestCase
 
 CALL_LIMIT = 4
-"""The most calls that a test can have (crates/runner/src/place.rs)."""
+"""The most calls that a test can have (crates/checker/runner/src/place.rs)."""
 
 _PLANTED_CONFLICT = "count_shared"
 _PLANTED_NON_CONFLICT = "count_per_core"

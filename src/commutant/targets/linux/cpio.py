@@ -64,7 +64,7 @@ def initramfs(
     """The initramfs with the runner as init; the console's device file lets it speak before it has mounted anything.
 
     `modules`, by name and in the order in which they are to be loaded, and `disk`, what stands on it where, are laid
-    out as the runner expects (crates/runner/src/linux/file_system.rs).
+    out as the runner expects (crates/checker/runner/src/linux/file_system.rs).
     """
     archive = CpioWriter()
     archive.directory("dev")

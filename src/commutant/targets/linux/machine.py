@@ -24,7 +24,7 @@ from commutant.targets.linux.qmp import Monitor
 from commutant.targets.linux.region import Region
 
 CORE_LIMIT = 4
-"""The most calls that a test can have (crates/runner/src/place.rs)."""
+"""The most calls that a test can have (crates/checker/runner/src/place.rs)."""
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _CONSOLE_TAIL_BYTES = 4000

@@ -1,6 +1,6 @@
 """The host's view of the memory that guest and host share: batches out, results in.
 
-Layout and protocol are described where the guest implements them, in crates/runner/src/linux/region.rs. The region lies
+Layout and protocol are described where the guest implements them, in linux/region.rs of crate `runner`. The region lies
 in the middle of the guest's RAM, out of the way of the kernel (low) and the initramfs (high).
 """
 

@@ -1,7 +1,7 @@
 """Names for the objects in a program's memory, from the list that it makes of them while it runs.
 
 A library under test knows which memory it gave to which type, and where the type's fields are; the program writes that
-into a file (crates/scalefs-runner/src/objects.rs). What was written stays true, so the file is read on where it ended.
+into a file (objects.rs of crate `scalefs-runner`). What was written stays true, so the file is read on where it ended.
 
     kind <stride in bytes> <name>
     field <offset in bytes> <name>

@@ -24,7 +24,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that runs batches (crates/scalefs-runner), and the names of what it consists of."""
+    """A program that runs batches (crates/file-system/scalefs-runner), and the names of what it consists of."""
 
     path: Path
     arguments: tuple[str, ...]

@@ -1,0 +1,117 @@
+//! What a system under test brings to the interpreter.
+
+use std::fmt;
+
+use wire::results::ResultsWriter;
+
+use crate::arguments::Arguments;
+use crate::crew::Crew;
+use crate::place::{PROCESS_LIMIT, Place};
+
+/// Whether a call is one of those under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// Set-up, observation, clean-up: not recorded.
+    None,
+    /// A call under test: executed between [`crate::marker::call_begin`] and [`crate::marker::call_end`], as close around
+    /// it as can be.
+    Around,
+}
+
+/// A call that a target knows. Its name alone does not tell it: interfaces have calls of one name with other parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// The name, as in the interface.
+    pub name: &'static str,
+    /// Names of the parameters.
+    pub parameters: &'static [&'static str],
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}({})", self.name, self.parameters.join(", "))
+    }
+}
+
+/// The processes of a window, each with an actor that can do for it what belongs to no call: the coordinator for process
+/// 0, else a worker that the window needs anyway, since the other homes are slow to wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Agents([Option<Place>; PROCESS_LIMIT]);
+
+impl Agents {
+    /// Adds a process with its actor, unless it has one already.
+    pub fn add(&mut self, place: Place) {
+        self.0[place.process()].get_or_insert(place);
+    }
+
+    /// The actors, by process.
+    pub fn iter(self) -> impl Iterator<Item = Place> {
+        self.0.into_iter().flatten()
+    }
+}
+
+/// A system under test. Errors are texts for people: the window is then reported as not run.
+pub trait Target: Sized {
+    /// What an actor executes: plain data with room for what comes back. It stays in the actor's slot, so pointers into
+    /// it are good until the slot is prepared again.
+    type Operation: Default + Send + 'static;
+
+    /// The calls that the target knows; an index into this list names a call below.
+    fn signatures(&self) -> &[Signature];
+
+    /// Makes a fresh, empty state for a window in which nothing but `calls` are made. It shares nothing with earlier
+    /// windows that a caller could tell.
+    ///
+    /// # Errors
+    /// The state cannot be made.
+    fn fresh(
+        &mut self,
+        crew: &mut Crew<Self>,
+        agents: Agents,
+        calls: impl Iterator<Item = usize>,
+    ) -> Result<(), String>;
+
+    /// Who acts for a place. A target whose processes are only names has one thread per core and one coordinator, who act
+    /// for all of them.
+    fn actor(place: Place) -> Place {
+        place
+    }
+
+    /// Who makes a call of the set-up or observation; `worker` is a worker of the same process.
+    fn place(&self, call: usize, home: Place, worker: Place) -> Place;
+
+    /// Turns a call that `place` will make into an operation. Remembers what [`Target::clean`] needs.
+    ///
+    /// # Errors
+    /// An argument of the wrong kind or out of range.
+    fn prepare(
+        &mut self,
+        operation: &mut Self::Operation,
+        place: Place,
+        call: usize,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), String>;
+
+    /// Executes an operation; runs on the actor, with `marks` as close around the call as possible. The number is the
+    /// target's own, for [`Target::finish`].
+    fn execute(operation: &mut Self::Operation, marks: Marks) -> i64;
+
+    /// Writes what came back as the call's result, one value, and does what belongs to the call but not into the window.
+    ///
+    /// # Errors
+    /// The target did what it never should.
+    fn finish(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        call: usize,
+        result: i64,
+        results: &mut ResultsWriter,
+    ) -> Result<(), String>;
+
+    /// Removes the state.
+    ///
+    /// # Errors
+    /// The state cannot be removed.
+    fn clean(&mut self, crew: &mut Crew<Self>, agents: Agents) -> Result<(), String>;
+}

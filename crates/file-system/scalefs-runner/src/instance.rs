@@ -1,0 +1,165 @@
+//! The instance under test, in an arena at a fixed address, and each thread's right to act as one of its cores.
+
+use std::cell::Cell;
+use std::io;
+use std::ptr::{self, NonNull};
+
+use pages::{PAGE_BYTES, PagePool};
+use percpu::{Arena, ArenaConfig, Core, OwnerId};
+use runner::place::PROCESS_LIMIT;
+use scalefs::{Clocked, Credentials, Process, ScaleFs, ScaleFsConfig};
+use sync::Spin;
+
+/// Where the arena lies: the same in every run, so that findings can be compared.
+pub const ARENA_BASE: usize = 0x6000_0000_0000;
+/// Its size; pages are taken as they are touched. Files that one core makes and another removes take fresh memory each
+/// time until the arena is used up, and are recycled from then on (see `percpu::slab`): no larger than needed.
+pub const ARENA_BYTES: usize = 128 << 20;
+
+/// Where the pages of files and pipes lie, and how many there are.
+pub const PAGES_BASE: usize = ARENA_BASE + ARENA_BYTES;
+const PAGE_COUNT: u32 = 16 << 10;
+/// The process that holds what the set-up has under construction; those of tests come before.
+pub const SETUP_PROCESS: usize = PROCESS_LIMIT;
+
+/// Waits by spinning, and asks the system for the time.
+pub type Clock = Clocked<Spin, fn() -> u64>;
+
+fn clock() -> Clock {
+    Clocked { wait: Spin, clock: now_ns }
+}
+
+fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is ours to write.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+fn map(base: usize, size_bytes: usize) -> Result<NonNull<u8>, String> {
+    // SAFETY: a new mapping that replaces none (MAP_FIXED_NOREPLACE).
+    let mapped = unsafe {
+        libc::mmap(
+            ptr::without_provenance_mut(base),
+            size_bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
+            -1,
+            0,
+        )
+    };
+    NonNull::new(mapped.cast::<u8>())
+        .filter(|mapped| mapped.as_ptr() as usize == base)
+        .ok_or_else(|| format!("mapping {} MiB at {base:#x}: {}", size_bytes >> 20, io::Error::last_os_error()))
+}
+
+/// An instance of ScaleFS.
+pub struct Instance {
+    arena: &'static Arena,
+    /// Where the tables that `ScaleFs::create` makes begin and end; objects follow.
+    tables: (usize, usize),
+    file_system: &'static ScaleFs,
+    processes: &'static [Process],
+}
+
+/// What a thread acts through.
+pub struct Actor {
+    /// The instance's file system.
+    pub file_system: &'static ScaleFs,
+    /// The processes of tests, and that of the set-up.
+    pub processes: &'static [Process],
+    /// How it waits, and what time it is.
+    pub clock: Clock,
+    /// The thread's core.
+    pub core: Core<'static>,
+}
+
+thread_local! {
+    static ACTOR: Cell<Option<&'static Actor>> = const { Cell::new(None) };
+}
+
+impl Instance {
+    /// Makes an empty instance of `cores` cores for tests and one for the coordinator. Once per process.
+    ///
+    /// # Errors
+    /// There is not enough memory, or the address is taken.
+    pub fn create(cores: usize, hash_seed: u64) -> Result<&'static Instance, String> {
+        let base = map(ARENA_BASE, ARENA_BYTES)?;
+        let pages_base = map(PAGES_BASE, PAGE_COUNT as usize * PAGE_BYTES)?;
+        // SAFETY: the mapping is zeroed, ours alone, and never unmapped.
+        let arena = unsafe { Arena::create_at(base, ARENA_BYTES, ArenaConfig::new(cores + 1)) };
+        let arena = arena.map_err(|error| error.to_string())?;
+        let end_of_used = || ARENA_BASE + ARENA_BYTES - arena.untouched_bytes();
+        let tables_start = end_of_used();
+        let core = claim(arena, cores)?;
+        let config = ScaleFsConfig { hash_seed, directory_bucket_count: 1024, ..ScaleFsConfig::default() };
+        // `create` wants the core only while it runs; the instance lives in the arena.
+        let core: &'static Core<'static> = Box::leak(Box::new(core));
+        let too_small = |_| "the arena is too small for an instance".to_owned();
+        // SAFETY: the mapping is ours alone, and never unmapped.
+        let pages = unsafe { PagePool::create(arena, pages_base, PAGE_COUNT) }.map_err(too_small)?;
+        let file_system = ScaleFs::create_with_pages(core, pages, config).map_err(too_small)?;
+        let processes: Vec<_> =
+            (0..=SETUP_PROCESS).map(|_| Process::new(file_system, core, Credentials::SUPERUSER)).collect();
+        // SAFETY: leaked just now, and `create` has returned: the core is given up, for its thread to claim it.
+        unsafe { ptr::drop_in_place(ptr::from_ref(core).cast_mut()) };
+        Ok(Box::leak(Box::new(Instance {
+            arena,
+            tables: (tables_start, end_of_used()),
+            file_system,
+            processes: Box::leak(processes.into()),
+        })))
+    }
+
+    /// The arena.
+    pub fn arena(&self) -> &'static Arena {
+        self.arena
+    }
+
+    /// The file system.
+    pub fn file_system(&self) -> &'static ScaleFs {
+        self.file_system
+    }
+
+    /// The parts of the arena, in the form of symbols: first address, first address behind it, name.
+    pub fn regions(&self) -> String {
+        let header_end = ARENA_BASE + size_of::<Arena>();
+        let ends = [
+            (header_end, "arena header"),
+            (self.tables.0, "records of cores"),
+            (self.tables.1, "tables of the instance"),
+            (ARENA_BASE + ARENA_BYTES, "entries, inodes and other objects"),
+            (PAGES_BASE + PAGE_COUNT as usize * PAGE_BYTES, "pages of files and pipes"),
+        ];
+        let mut start = ARENA_BASE;
+        ends.iter().map(|&(end, name)| format!("{:x} {end:x} {name}\n", std::mem::replace(&mut start, end))).collect()
+    }
+
+    /// The calling thread acts as core `number` from now on.
+    ///
+    /// # Errors
+    /// The core is taken.
+    pub fn enter(&'static self, number: usize) -> Result<(), String> {
+        let actor = Actor {
+            file_system: self.file_system,
+            processes: self.processes,
+            clock: clock(),
+            core: claim(self.arena, number)?,
+        };
+        ACTOR.set(Some(Box::leak(Box::new(actor))));
+        Ok(())
+    }
+}
+
+fn claim(arena: &'static Arena, number: usize) -> Result<Core<'static>, String> {
+    let owner = OwnerId::new(1).ok_or("no owner")?;
+    arena.claim(number, owner).map_err(|error| format!("core {number}: {error}"))
+}
+
+/// What the calling thread acts through.
+///
+/// # Panics
+/// If it has not entered an instance: an error of this program.
+pub fn actor() -> &'static Actor {
+    ACTOR.get().expect("threads enter the instance before they serve")
+}

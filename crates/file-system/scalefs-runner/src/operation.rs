@@ -1,0 +1,272 @@
+//! What an actor is to do, with all that it needs, and what came back: no pointer leads to the heap in a recorded call.
+
+use scalefs::data::{DescriptorOptions, Whence};
+use scalefs::{Attributes, Errno, Fields, Node, OpenFlags};
+use wire::value::Value;
+
+use crate::calls::{self, PAGE_BYTES};
+use crate::instance::Actor;
+use crate::outside;
+
+const LONGEST_PATH_BYTES: usize = 511;
+
+/// A path.
+pub struct Path {
+    bytes: [u8; LONGEST_PATH_BYTES],
+    length: u16,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self { bytes: [0; LONGEST_PATH_BYTES], length: 0 }
+    }
+}
+
+impl Path {
+    /// Sets the path.
+    ///
+    /// # Errors
+    /// It is longer than any that a test needs.
+    pub fn set(&mut self, text: &str) -> Result<(), String> {
+        let place = self
+            .bytes
+            .get_mut(..text.len())
+            .ok_or_else(|| format!("a path of {} bytes: expected at most {LONGEST_PATH_BYTES}", text.len()))?;
+        place.copy_from_slice(text.as_bytes());
+        self.length = text.len() as u16;
+        Ok(())
+    }
+
+    /// The path.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// What an actor is to do.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Work {
+    #[default]
+    Nothing,
+    // Calls under test.
+    Open {
+        flags: OpenFlags,
+        options: DescriptorOptions,
+    },
+    OpenNode(OpenFlags),
+    Close(u32),
+    Link,
+    Unlink,
+    Rename,
+    Stat(Fields),
+    Access,
+    Fstat {
+        fd: u32,
+        fields: Fields,
+    },
+    Lseek {
+        fd: u32,
+        offset: i64,
+        whence: Whence,
+    },
+    Pipe(DescriptorOptions),
+    Read {
+        fd: u32,
+    },
+    Write {
+        fd: u32,
+    },
+    Pread {
+        fd: u32,
+        offset: i64,
+    },
+    Pwrite {
+        fd: u32,
+        offset: i64,
+    },
+    CountShared,
+    CountPerCore,
+    // Set-up and observation.
+    MakeFile {
+        file: u32,
+        pages: i64,
+    },
+    FillPage {
+        file: u32,
+        page: i64,
+        byte: u8,
+    },
+    EnterDirectory,
+    OpenFile {
+        flags: OpenFlags,
+        fd: u32,
+        page: i64,
+    },
+    ForgetFile {
+        file: u32,
+    },
+    MakePipe {
+        pipe: u32,
+    },
+    FillPipe {
+        pipe: u32,
+        byte: u8,
+    },
+    OpenPipe {
+        fd: u32,
+        pipe: u32,
+        write_end: bool,
+    },
+    ForgetPipe {
+        pipe: u32,
+        kept: [bool; 2],
+    },
+    PeekDirectory {
+        times: bool,
+    },
+    PeekDescriptors {
+        times: bool,
+    },
+    // Between windows.
+    CloseNode(Node),
+    CloseAll,
+    Maintain {
+        idle_cores_too: bool,
+    },
+}
+
+/// What came back.
+#[derive(Debug, Default)]
+pub enum Outcome {
+    #[default]
+    Success,
+    /// A number, an offset or a count in bytes, or a descriptor.
+    Number(u64),
+    Opened(Node),
+    Ends(u32, u32),
+    Status(Attributes),
+    /// Of a call that is never recorded.
+    Outside(Value<'static>),
+}
+
+/// One operation with all that it needs.
+#[repr(align(128))]
+pub struct Operation {
+    pub work: Work,
+    /// For which process.
+    pub process: usize,
+    pub paths: [Path; 2],
+    /// The end of all names of the window.
+    pub suffix: Path,
+    /// What is written, or was read. The actor's own.
+    pub page: [u8; PAGE_BYTES],
+    pub outcome: Outcome,
+    /// Descriptors that the implementation chose, with what they are called.
+    pub handles: Vec<(u32, Value<'static>)>,
+}
+
+impl Default for Operation {
+    fn default() -> Self {
+        Self {
+            work: Work::Nothing,
+            process: 0,
+            paths: Default::default(),
+            suffix: Path::default(),
+            page: [0; PAGE_BYTES],
+            outcome: Outcome::Success,
+            handles: Vec::new(),
+        }
+    }
+}
+
+// SAFETY: what is opened is an inode in the arena, kept by a reference; any core may close it.
+unsafe impl Send for Operation {}
+
+/// The byte that all of these are, if they are one; zero for none.
+pub fn uniform(bytes: &[u8]) -> Option<u8> {
+    let first = bytes.first().copied().unwrap_or(0);
+    bytes.iter().all(|byte| *byte == first).then_some(first)
+}
+
+impl Operation {
+    /// Returns 0 or a negative error number.
+    pub fn perform(&mut self, actor: &Actor) -> i64 {
+        let process = self.process;
+        let [first, second] = [self.paths[0].bytes(), self.paths[1].bytes()];
+        let done = |()| Outcome::Success;
+        let count = |bytes: usize| Outcome::Number(bytes as u64);
+        let outcome = match self.work {
+            Work::Nothing => Ok(Outcome::Success),
+            Work::Open { flags, options } => {
+                calls::open(actor, process, first, flags, options).map(|fd| Outcome::Number(fd.into()))
+            }
+            Work::OpenNode(flags) => calls::open_node(actor, process, first, flags).map(Outcome::Opened),
+            Work::Close(fd) => calls::close(actor, process, fd).map(done),
+            Work::Link => calls::link(actor, process, first, second).map(done),
+            Work::Unlink => calls::unlink(actor, process, first).map(done),
+            Work::Rename => calls::rename(actor, process, first, second).map(done),
+            Work::Access => calls::access(actor, process, first).map(done),
+            Work::Stat(fields) => calls::stat(actor, process, first, fields).map(Outcome::Status),
+            Work::Fstat { fd, fields } => calls::fstat(actor, process, fd, fields).map(Outcome::Status),
+            Work::Lseek { fd, offset, whence } => calls::lseek(actor, process, fd, offset, whence).map(Outcome::Number),
+            Work::Pipe(options) => calls::pipe(actor, process, options).map(|(read, write)| Outcome::Ends(read, write)),
+            Work::Read { fd } => calls::read(actor, process, fd, &mut self.page).map(count),
+            Work::Write { fd } => calls::write(actor, process, fd, &self.page).map(count),
+            Work::Pread { fd, offset } => calls::pread(actor, process, fd, &mut self.page, offset).map(count),
+            Work::Pwrite { fd, offset } => calls::pwrite(actor, process, fd, &self.page, offset).map(count),
+            Work::CountShared => {
+                calls::count_shared();
+                Ok(Outcome::Success)
+            }
+            Work::CountPerCore => {
+                calls::count_per_core(actor);
+                Ok(Outcome::Success)
+            }
+            work => {
+                let outcome = self.perform_outside(actor, work).map(Outcome::Outside);
+                // What a set-up step left in its core's caches reaches the objects, as it does in time.
+                calls::maintain(actor, false);
+                outcome
+            }
+        };
+        match outcome {
+            Ok(outcome) => {
+                self.outcome = outcome;
+                0
+            }
+            Err(errno) => -i64::from(errno.number()),
+        }
+    }
+
+    /// What is never recorded.
+    fn perform_outside(&self, actor: &Actor, work: Work) -> Result<Value<'static>, Errno> {
+        let process = self.process;
+        let path = self.paths[0].bytes();
+        match work {
+            Work::MakeFile { file, pages } => outside::make_file(actor, path, file, pages),
+            Work::FillPage { file, page, byte } => outside::fill_page(actor, file, page, byte),
+            Work::EnterDirectory => outside::enter_directory(actor, process, path),
+            Work::OpenFile { flags, fd, page } => outside::open_file(actor, process, path, flags, fd, page),
+            Work::ForgetFile { file } => outside::forget_file(actor, path, file),
+            Work::MakePipe { pipe } => outside::make_pipe(actor, pipe),
+            Work::FillPipe { pipe, byte } => outside::fill_pipe(actor, pipe, byte),
+            Work::OpenPipe { fd, pipe, write_end } => outside::open_pipe(actor, process, fd, pipe, write_end),
+            Work::ForgetPipe { pipe, kept } => outside::forget_pipe(actor, pipe, kept),
+            Work::PeekDirectory { times } => outside::peek_directory(actor, path, self.suffix.bytes(), times),
+            Work::PeekDescriptors { times } => outside::peek_descriptors(actor, process, times, |fd| {
+                let chosen = self.handles.iter().find(|handle| handle.0 == fd).map(|handle| handle.1.clone());
+                chosen.or_else(|| outside::is_numbered(fd).then_some(Value::Int(fd.into())))
+            }),
+            Work::CloseNode(node) => {
+                calls::close_node(actor, process, node);
+                Ok(Value::Null)
+            }
+            Work::CloseAll => outside::close_all(actor, process),
+            Work::Maintain { idle_cores_too } => {
+                calls::maintain(actor, idle_cores_too);
+                Ok(Value::Null)
+            }
+            _ => Ok(Value::Null),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The command line.
+
+use runner::place::CORE_LIMIT;
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Run batches.
+    Batches {
+        /// On what.
+        options: Options,
+        /// The file that is to list what lies where.
+        objects: Option<String>,
+    },
+    /// List the calls.
+    Calls,
+    /// List the symbols.
+    Symbols,
+    /// List the parts of the arena of an instance of such options.
+    Regions(Options),
+}
+
+/// How to run batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Cores of the instance that tests may use; it has one more, for set-up and observation.
+    pub cores: usize,
+    /// Of these, how many have a thread: as many as a test has calls.
+    pub workers: usize,
+    /// The instance's hash seed.
+    pub hash_seed: u64,
+}
+
+/// An instance has at most 256 cores, one of which is the coordinator's.
+const MOST_CORES: usize = 255;
+
+/// Reads the arguments behind the program's name.
+///
+/// # Errors
+/// One line that says what was expected and what came.
+pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
+    let arguments: Vec<String> = arguments.collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--calls"] => Ok(Mode::Calls),
+        ["--symbols"] => Ok(Mode::Symbols),
+        ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..]
+            if matches!(rest, [] | ["--regions"] | ["--objects", _]) =>
+        {
+            let number = |what: &str, text: &str, most: usize| {
+                text.parse()
+                    .ok()
+                    .filter(|number| (1..=most).contains(number))
+                    .ok_or_else(|| format!("{what} {text}: expected a number from 1 to {most}"))
+            };
+            let cores = number("--cores", cores, MOST_CORES)?;
+            let workers = number("--workers", workers, CORE_LIMIT.min(cores))?;
+            let hash_seed =
+                seed.parse().map_err(|_| format!("--seed {seed}: expected a number from 0 to {}", u64::MAX))?;
+            let options = Options { cores, workers, hash_seed };
+            Ok(match rest {
+                ["--regions"] => Mode::Regions(options),
+                _ => Mode::Batches { options, objects: rest.get(1).map(ToString::to_string) },
+            })
+        }
+        _ => {
+            Err("expected --cores N --workers N --seed N [--regions|--objects FILE], or --calls, or --symbols"
+                .to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Mode, String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn batches_need_three_numbers() {
+        let options = Options { cores: 16, workers: 2, hash_seed: 7 };
+        let batches = |objects| Ok(Mode::Batches { options, objects });
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7"), batches(None));
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --objects f"), batches(Some("f".to_owned())));
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --regions"), Ok(Mode::Regions(options)));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, message) in [
+            ("", "expected --cores N"),
+            ("--cores 2", "expected --cores N"),
+            ("--cores 2 --workers 2 --seed 1 --region", "expected --cores N"),
+            ("--cores 0 --workers 1 --seed 1", "--cores 0: expected a number from 1 to 255"),
+            ("--cores 256 --workers 1 --seed 1", "--cores 256"),
+            ("--cores 2 --workers 3 --seed 1", "--workers 3: expected a number from 1 to 2"),
+            ("--cores 9 --workers 5 --seed 1", "--workers 5: expected a number from 1 to 4"),
+            ("--cores 2 --workers 2 --seed x", "--seed x"),
+        ] {
+            assert!(parsed(line).unwrap_err().starts_with(message), "{line}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Set-up and observation: calls that are never recorded. They make what the calls under test find, and read back all that
+//! a caller could tell.
+//!
+//! Files and pipes under construction are held by a process of their own, at descriptors that follow from the numbers
+//! that the test gives them. A file has a name in a directory of their own until the set-up lets go of it.
+
+use scalefs::data::{self, DescriptorOptions, Whence};
+use scalefs::directories;
+use scalefs::{
+    Attributes, DataVerbs, Errno, Fields, Follow, Kind, NumberChoice, OnExec, OpenFlags, StatusFlags, Verbs,
+};
+use wire::value::Value;
+
+use crate::calls::{self, AT, PAGE_BYTES, enter};
+use crate::instance::{Actor, SETUP_PROCESS};
+use crate::operation::uniform;
+
+/// Where files are under construction.
+pub const CONSTRUCTION: &str = "/construction";
+/// Descriptors of tests are below this one.
+const TEST_DESCRIPTORS: u32 = 512;
+const FILES: u32 = TEST_DESCRIPTORS;
+const PIPES: u32 = 2 * TEST_DESCRIPTORS;
+/// Where a descriptor stands until it gets its number.
+const PASSING: NumberChoice = NumberChoice::LowestFrom(4 * TEST_DESCRIPTORS);
+const MOST_PIPE_BYTES: usize = 17 * PAGE_BYTES;
+
+type Outcome = Result<Value<'static>, Errno>;
+
+fn offset(pages: i64) -> Result<i64, Errno> {
+    pages.checked_mul(PAGE_BYTES as i64).ok_or(Errno::EFBIG)
+}
+
+/// Gives what `from` leads to the number `to` instead.
+fn renumber(actor: &Actor, process: usize, from: u32, to: u32) -> Result<(), Errno> {
+    let verbs = enter(actor, process);
+    data::duplicate_to(&verbs, from, to, OnExec::Keep)?;
+    data::close(&verbs, from)
+}
+
+/// The two descriptors of a pipe under construction.
+fn ends(pipe: u32) -> [u32; 2] {
+    [PIPES + 2 * pipe, PIPES + 2 * pipe + 1]
+}
+
+/// A file under construction, at `path`, of so many pages, all of them holes.
+pub fn make_file(actor: &Actor, path: &[u8], file: u32, pages: i64) -> Outcome {
+    let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+    let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
+    let fd = calls::open(actor, SETUP_PROCESS, path, flags, options)?;
+    renumber(actor, SETUP_PROCESS, fd, FILES + file)?;
+    let verbs = enter(actor, SETUP_PROCESS);
+    // Files of tests have held data before, as most have: then the first node of their array is there. A file that never
+    // had any makes it with its first page, and shares the array's root.
+    data::truncate(&verbs, FILES + file, offset(pages.max(1))?)?;
+    data::truncate(&verbs, FILES + file, offset(pages)?)?;
+    Ok(number(data::stat(&verbs, FILES + file, Fields::IDENTITY)?))
+}
+
+/// Writes a page of a file under construction.
+pub fn fill_page(actor: &Actor, file: u32, page: i64, byte: u8) -> Outcome {
+    let at = offset(page)?;
+    calls::pwrite(actor, SETUP_PROCESS, FILES + file, &[byte; PAGE_BYTES], at).map(|_| Value::Null)
+}
+
+/// Opens the file at `path` under exactly this number.
+pub fn open_file(actor: &Actor, process: usize, path: &[u8], flags: OpenFlags, fd: u32, page: i64) -> Outcome {
+    let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
+    let passing = calls::open(actor, process, path, flags, options)?;
+    renumber(actor, process, passing, fd)?;
+    calls::lseek(actor, process, fd, offset(page)?, Whence::Start).map(|_| Value::Null)
+}
+
+/// Removes the name of a file under construction and closes it.
+pub fn forget_file(actor: &Actor, path: &[u8], file: u32) -> Outcome {
+    calls::close(actor, SETUP_PROCESS, FILES + file)?;
+    calls::unlink(actor, SETUP_PROCESS, path).map(|()| Value::Null)
+}
+
+/// An empty pipe, both of whose ends the set-up holds.
+pub fn make_pipe(actor: &Actor, pipe: u32) -> Outcome {
+    let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
+    let (read, write) = calls::pipe(actor, SETUP_PROCESS, options)?;
+    let [read_end, write_end] = ends(pipe);
+    renumber(actor, SETUP_PROCESS, read, read_end)?;
+    renumber(actor, SETUP_PROCESS, write, write_end)?;
+    Ok(number(data::stat(&enter(actor, SETUP_PROCESS), read_end, Fields::IDENTITY)?))
+}
+
+/// Writes a page into a pipe under construction.
+pub fn fill_pipe(actor: &Actor, pipe: u32, byte: u8) -> Outcome {
+    calls::write(actor, SETUP_PROCESS, ends(pipe)[1], &[byte; PAGE_BYTES]).map(|_| Value::Null)
+}
+
+/// Opens an end of a pipe under construction under exactly this number.
+pub fn open_pipe(actor: &Actor, process: usize, fd: u32, pipe: u32, write_end: bool) -> Outcome {
+    let options = DescriptorOptions { status: StatusFlags::NONBLOCK, number: PASSING, ..DescriptorOptions::PLAIN };
+    let passing = {
+        let (verbs, owner) = (enter(actor, process), enter(actor, SETUP_PROCESS));
+        data::reopen(&verbs, (&owner, ends(pipe)[usize::from(write_end)]), options)?
+    };
+    renumber(actor, process, passing, fd)?;
+    Ok(Value::Null)
+}
+
+/// Closes the ends of a pipe that the set-up need not hold.
+pub fn forget_pipe(actor: &Actor, pipe: u32, kept: [bool; 2]) -> Outcome {
+    for (fd, is_kept) in ends(pipe).into_iter().zip(kept) {
+        if !is_kept {
+            calls::close(actor, SETUP_PROCESS, fd)?;
+        }
+    }
+    Ok(Value::Null)
+}
+
+/// Makes a directory unless it exists.
+pub fn make_directory(actor: &Actor, path: &[u8]) -> Outcome {
+    match directories::make_directory(&*enter(actor, SETUP_PROCESS), AT, path, 0o755) {
+        Ok(()) | Err(Errno::EEXIST) => Ok(Value::Null),
+        Err(error) => Err(error),
+    }
+}
+
+/// Lets a process work in a directory.
+pub fn enter_directory(actor: &Actor, process: usize, path: &[u8]) -> Outcome {
+    directories::change_directory(&*enter(actor, process), AT, path).map(|()| Value::Null)
+}
+
+/// Closes all descriptors of a process.
+pub fn close_all(actor: &Actor, process: usize) -> Outcome {
+    let mut open = Vec::new();
+    actor.processes[process].for_each_descriptor(actor.file_system, &actor.core, |fd| open.push(fd));
+    for fd in open {
+        calls::close(actor, process, fd)?;
+    }
+    Ok(Value::Null)
+}
+
+/// All names of a directory that end with `suffix`, which is left out, with what they lead to.
+pub fn peek_directory(actor: &Actor, path: &[u8], suffix: &[u8], times: bool) -> Outcome {
+    let verbs = enter(actor, SETUP_PROCESS);
+    let mut names = Vec::new();
+    let opened = scalefs::names::open(&*verbs, AT, path, OpenFlags::READ | OpenFlags::DIRECTORY, 0);
+    let node = match opened {
+        Err(Errno::ENOENT) => return Ok(Value::Seq(Vec::new())),
+        opened => opened?.node,
+    };
+    let mut from = 0;
+    while let Some(next) = verbs.objects().list(node, from, &mut |item| {
+        names.push(item.name.to_vec());
+        true
+    }) {
+        from = next;
+    }
+    names.sort();
+    let mut views = Vec::new();
+    for name in names {
+        let file = [path, b"/", &name].concat();
+        let attributes = scalefs::attributes::stat(&*verbs, AT, &file, Follow::Nothing, Fields::ALL)?;
+        let opened = scalefs::names::open(&*verbs, AT, &file, OpenFlags::READ, 0)?.node;
+        let pages = contents(&verbs, opened, attributes.size_bytes);
+        scalefs::names::close(&*verbs, opened);
+        let shown = name.strip_suffix(suffix).unwrap_or(&name);
+        views.push(Value::Struct(vec![
+            ("name".into(), Value::Text(String::from_utf8_lossy(shown).into_owned().into())),
+            ("stat".into(), status(attributes, Fields::ALL, times)),
+            ("contents".into(), pages),
+        ]));
+    }
+    scalefs::names::close(&*verbs, node);
+    Ok(Value::Seq(views))
+}
+
+/// All descriptors of a process for which `shown` has a value.
+pub fn peek_descriptors(
+    actor: &Actor,
+    process: usize,
+    times: bool,
+    shown: impl Fn(u32) -> Option<Value<'static>>,
+) -> Outcome {
+    let mut open = Vec::new();
+    actor.processes[process].for_each_descriptor(actor.file_system, &actor.core, |fd| open.push(fd));
+    let verbs = enter(actor, process);
+    let mut views = Vec::new();
+    for (fd, shown) in open.into_iter().filter_map(|fd| Some((fd, shown(fd)?))) {
+        let attributes = data::stat(&verbs, fd, Fields::ALL)?;
+        let (mode, _) = data::status(&verbs, fd)?;
+        let is_pipe = attributes.kind == Kind::Pipe;
+        let (offset, pages) = if is_pipe {
+            let mut bytes = vec![0; MOST_PIPE_BYTES];
+            let length = data::peek(&verbs, fd, &mut bytes)?;
+            (0, bytes[..length].chunks(PAGE_BYTES).map(page).collect())
+        } else {
+            let node = data::node(&verbs, fd)?;
+            let Value::Seq(pages) = contents(&verbs, node, attributes.size_bytes) else { return Err(Errno::EINVAL) };
+            (data::seek(&verbs, fd, 0, Whence::Current)?, pages)
+        };
+        let peer_open = is_pipe && !data::poll(&verbs, fd)?.other_end_gone;
+        views.push(Value::Struct(vec![
+            ("fd".into(), shown),
+            ("stat".into(), status(attributes, Fields::ALL, times)),
+            ("write_end".into(), Value::Bool(is_pipe && mode.write)),
+            ("peer_open".into(), Value::Bool(peer_open)),
+            ("offset".into(), pages_of(offset)),
+            ("readable".into(), Value::Bool(mode.read)),
+            ("writable".into(), Value::Bool(mode.write)),
+            ("contents".into(), Value::Seq(pages)),
+        ]));
+    }
+    Ok(Value::Seq(views))
+}
+
+/// Whether a descriptor's number is one that tests name.
+pub fn is_numbered(fd: u32) -> bool {
+    fd < TEST_DESCRIPTORS
+}
+
+fn contents<D: DataVerbs>(verbs: &D, node: scalefs::NodeOf<D>, size_bytes: u64) -> Value<'static> {
+    let mut bytes = [0; PAGE_BYTES];
+    let starts = (0..size_bytes).step_by(PAGE_BYTES);
+    Value::Seq(
+        starts
+            .map(|start| {
+                let length = verbs.read_range(node, start, &mut bytes);
+                page(&bytes[..length])
+            })
+            .collect(),
+    )
+}
+
+fn page(bytes: &[u8]) -> Value<'static> {
+    let whole = bytes.len() == PAGE_BYTES;
+    Value::Int(uniform(bytes).filter(|_| whole).map_or(-1, i64::from))
+}
+
+/// A size or an offset, in pages; a text that equals none if it is no whole number of them.
+pub fn pages_of(bytes: u64) -> Value<'static> {
+    if bytes.is_multiple_of(PAGE_BYTES as u64) {
+        Value::Int((bytes / PAGE_BYTES as u64).cast_signed())
+    } else {
+        Value::Text(format!("{bytes} bytes").into())
+    }
+}
+
+fn number(attributes: Attributes) -> Value<'static> {
+    Value::Opaque { sort: "Inum".into(), id: attributes.number.0 }
+}
+
+/// The result of `stat` and its kin: what was asked for, without times where only the observation has changed them.
+pub fn status(attributes: Attributes, fields: Fields, times: bool) -> Value<'static> {
+    let asked = |field, value| if fields.contains(field) { value } else { Value::Null };
+    let time = |time_ns| if times { asked(Fields::TIMES, Value::Time(time_ns)) } else { Value::Null };
+    Value::Struct(vec![
+        ("ino".into(), number(attributes)),
+        ("pipe".into(), Value::Bool(attributes.kind == Kind::Pipe)),
+        ("nlink".into(), asked(Fields::LINK_COUNT, Value::Int(attributes.link_count.into()))),
+        ("size".into(), asked(Fields::SIZE, pages_of(attributes.size_bytes))),
+        ("mtime".into(), time(attributes.modified_ns)),
+        ("ctime".into(), time(attributes.changed_ns)),
+    ])
+}

@@ -1,0 +1,470 @@
+//! ScaleFS as a target of the interpreter.
+//!
+//! All windows run on one instance, with the same processes and directories. A window's files have its number behind their
+//! name, so no name is used twice, and its names are removed and its descriptors closed afterwards. Hash collisions thus
+//! fall on other tests each time. Cores maintain before each window, never within.
+
+use runner::arguments::Arguments;
+use runner::crew::Crew;
+use runner::marker;
+use runner::place::{PROCESS_LIMIT, Place};
+use runner::target::{Agents, Marks, Signature, Target};
+use scalefs::data::{DescriptorOptions, Whence};
+use scalefs::{Fields, NumberChoice, OpenFlags};
+use wire::results::ResultsWriter;
+use wire::value::Value;
+
+use crate::calls::PAGE_BYTES;
+use crate::instance::{SETUP_PROCESS, actor};
+use crate::operation::{Operation, Outcome, Work, uniform};
+use crate::outside::{self, CONSTRUCTION};
+
+const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signature {
+    Signature { name, parameters }
+}
+
+/// All calls. The last two are those of the self-test.
+pub const SIGNATURES: &[Signature] = &[
+    call("open", &["name", "creat", "excl"]),
+    call("open", &["name", "creat", "excl", "trunc", "readable", "writable"]),
+    call("open", &["name", "creat", "excl", "trunc", "readable", "writable", "anyfd"]),
+    call("link", &["old", "new"]),
+    call("unlink", &["name"]),
+    call("rename", &["src", "dst"]),
+    call("stat", &["name"]),
+    call("access", &["name"]),
+    call("fstat", &["fd"]),
+    call("fstatx", &["fd", "nlink", "size", "times"]),
+    call("lseek", &["fd", "offset", "whence"]),
+    call("close", &["fd"]),
+    call("pipe", &[]),
+    call("pipe", &["anyfd"]),
+    call("read", &["fd"]),
+    call("write", &["fd", "data"]),
+    call("pread", &["fd", "page"]),
+    call("pwrite", &["fd", "page", "data"]),
+    call("make_file", &["file", "length"]),
+    call("fill_page", &["file", "page", "data"]),
+    call("name_file", &["file", "directory", "name"]),
+    call("enter_directory", &["directory"]),
+    call("open_file", &["fd", "file", "readable", "writable", "offset"]),
+    call("forget_file", &["file"]),
+    call("make_pipe", &["pipe"]),
+    call("fill_pipe", &["pipe", "data"]),
+    call("open_pipe", &["fd", "pipe", "write_end"]),
+    call("forget_pipe", &["pipe", "other_readers", "other_writers"]),
+    call("peek_directory", &["directory", "times"]),
+    call("peek_descriptors", &["times"]),
+    call("count_shared", &[]),
+    call("count_per_core", &[]),
+];
+
+/// So often, in windows, the coordinator maintains cores that no thread has.
+const IDLE_CORES_PERIOD: u64 = 64;
+const COORDINATOR: Place = Place::Home { process: 0 };
+
+/// ScaleFS as a target.
+pub struct ScaleFsTarget {
+    workers: usize,
+    /// Number of the window, for its names.
+    window: u64,
+    /// Paths of files that this window may have created.
+    paths: Vec<String>,
+    /// Directories that exist.
+    directories: Vec<String>,
+    /// Where each process works; none is the root, where the processes of interfaces without directories are.
+    working: [Option<String>; PROCESS_LIMIT],
+    /// Per process, descriptors that the implementation chose, in the order of the calls that returned them.
+    handles: [Vec<u32>; PROCESS_LIMIT],
+    /// Processes that may have descriptors.
+    touched: [bool; PROCESS_LIMIT],
+}
+
+impl ScaleFsTarget {
+    /// Over the instance that the threads have entered, with `workers` workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers,
+            window: 0,
+            paths: Vec::new(),
+            directories: Vec::new(),
+            working: Default::default(),
+            handles: Default::default(),
+            touched: [false; PROCESS_LIMIT],
+        }
+    }
+
+    /// Ends alike in all windows: names that differ in their last byte alone lie in neighbouring buckets, so that two names
+    /// which collide would collide in ten windows one after the other, and no window could outvote another.
+    fn suffix(&self) -> String {
+        format!("-{}.", self.window)
+    }
+
+    fn remember(&mut self, path: String) {
+        if !self.paths.contains(&path) {
+            self.paths.push(path);
+        }
+    }
+
+    /// A file of this window, in a directory.
+    fn path(&mut self, directory: &str, text: &str) -> Result<String, String> {
+        let path = format!("{directory}/{}{}", check_name(text)?, self.suffix());
+        self.remember(path.clone());
+        Ok(path)
+    }
+
+    /// A name of this window, in the working directory of a process.
+    fn name(&mut self, process: usize, text: &str) -> Result<String, String> {
+        let directory = self.working[process].clone().unwrap_or_default();
+        self.path(&directory, text)?;
+        Ok(format!("{text}{}", self.suffix()))
+    }
+
+    /// A file under construction.
+    fn construction(&mut self, file: u32) -> Result<String, String> {
+        self.path(CONSTRUCTION, &format!("f{file}"))
+    }
+
+    /// The path of a directory, which is made if need be.
+    fn directory(&mut self, text: &str) -> Result<String, String> {
+        let path = format!("/{}", check_name(text)?);
+        if !self.directories.contains(&path) {
+            // By this thread, at once: directories stay.
+            outside::make_directory(actor(), path.as_bytes()).map_err(|error| format!("making {path}: {error}"))?;
+            self.directories.push(path.clone());
+        }
+        Ok(path)
+    }
+
+    /// What `stat` tells: all, but in interfaces without directories, whose calls leave no other trace, number and links.
+    fn fields_of_stat(&self, process: usize) -> Fields {
+        if self.working[process].is_some() { STAT } else { Fields::LINK_COUNT }
+    }
+
+    /// What came back as a call's result.
+    fn result(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        call: usize,
+        result: i64,
+    ) -> Result<Value<'static>, String> {
+        if result < 0 {
+            return u16::try_from(-result).map(Value::Errno).map_err(|_| format!("error number {result}"));
+        }
+        let process = place.process();
+        let operation = crew.operation(place);
+        let work = operation.work;
+        Ok(match std::mem::take(&mut operation.outcome) {
+            Outcome::Success if SIGNATURES[call].name == "name_file" => Value::Null,
+            Outcome::Success => Value::Int(0),
+            Outcome::Number(number) => match work {
+                Work::Open { options: ANY, .. } => self.handle(process, number as u32),
+                Work::Open { .. } => Value::Int(number.cast_signed()),
+                Work::Read { .. } | Work::Pread { .. } => {
+                    // Nothing reads like a page of zeros.
+                    let data = if number == 0 { 0 } else { uniform(&operation.page).map_or(-1, i64::from) };
+                    Value::Struct(vec![("pages".into(), outside::pages_of(number)), ("data".into(), Value::Int(data))])
+                }
+                _ => outside::pages_of(number),
+            },
+            Outcome::Opened(node) => {
+                run(crew, process, Work::CloseNode(node));
+                Value::Int(0)
+            }
+            Outcome::Ends(read, write) => {
+                let mut value = |fd: u32| match work {
+                    Work::Pipe(ANY) => self.handle(process, fd),
+                    _ => Value::Int(fd.into()),
+                };
+                Value::Struct(vec![("read_end".into(), value(read)), ("write_end".into(), value(write))])
+            }
+            Outcome::Status(attributes) => {
+                let fields = match work {
+                    Work::Fstat { fields, .. } | Work::Stat(fields) => fields,
+                    _ => Fields::ALL,
+                };
+                outside::status(attributes, fields, true)
+            }
+            Outcome::Outside(Value::Seq(mut views)) => {
+                // Descriptors that the implementation chose stand behind the others, in the order of their calls.
+                let chosen = |view: &Value| {
+                    let Value::Struct(fields) = view else { return 0 };
+                    let place = operation.handles.iter().position(|(_, handle)| fields[0].1 == *handle);
+                    place.map_or(0, |place| place + 1)
+                };
+                views.sort_by_key(chosen);
+                Value::Seq(views)
+            }
+            Outcome::Outside(value) => value,
+        })
+    }
+
+    /// The value for a descriptor that the implementation chose.
+    fn handle(&mut self, process: usize, fd: u32) -> Value<'static> {
+        self.handles[process].push(fd);
+        handle(process, fd)
+    }
+}
+
+/// What the models of POSIX know of a file.
+const STAT: Fields = Fields::LINK_COUNT.with(Fields::SIZE).with(Fields::TIMES);
+
+/// Descriptors of different processes are different values.
+fn handle(process: usize, fd: u32) -> Value<'static> {
+    Value::Opaque { sort: "Handle".into(), id: (process as u64) << 56 | u64::from(fd) }
+}
+
+fn check_name(text: &str) -> Result<&str, String> {
+    if text.is_empty() || text.contains(['/', '\0']) || text.len() > 200 {
+        return Err(format!("{text:?} is not a name of a file in one directory"));
+    }
+    Ok(text)
+}
+
+fn small(arguments: &Arguments<'_>, parameter: usize) -> Result<u32, String> {
+    let number = arguments.number(parameter)?;
+    u32::try_from(number).ok().filter(|number| *number < 512).ok_or_else(|| format!("{number}: expected 0 to 511"))
+}
+
+fn byte(arguments: &Arguments<'_>, parameter: usize) -> Result<u8, String> {
+    let number = arguments.number(parameter)?;
+    u8::try_from(number).map_err(|_| format!("data {number}: expected 0 to 255"))
+}
+
+/// An offset in bytes from an argument in pages.
+fn offset(arguments: &Arguments<'_>, parameter: usize) -> Result<i64, String> {
+    let pages = arguments.number(parameter)?;
+    pages.checked_mul(PAGE_BYTES as i64).ok_or_else(|| format!("{pages} pages are more than a file can have"))
+}
+
+fn open_flags(arguments: &Arguments<'_>, flags: &[(usize, OpenFlags)]) -> Result<OpenFlags, String> {
+    flags.iter().try_fold(OpenFlags::NONE, |all, (parameter, flag)| {
+        Ok(if arguments.flag(*parameter)? { all | *flag } else { all })
+    })
+}
+
+const OPEN_FLAGS: [(usize, OpenFlags); 5] = [
+    (1, OpenFlags::CREATE),
+    (2, OpenFlags::EXCLUSIVE),
+    (3, OpenFlags::TRUNCATE),
+    (4, OpenFlags::READ),
+    (5, OpenFlags::WRITE),
+];
+const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
+const ANY: DescriptorOptions = DescriptorOptions { number: NumberChoice::Any, ..PLAIN };
+
+fn run(crew: &mut Crew<ScaleFsTarget>, process: usize, work: Work) -> i64 {
+    let operation = crew.operation(COORDINATOR);
+    operation.work = work;
+    operation.process = process;
+    crew.run(COORDINATOR, Marks::None)
+}
+
+impl Target for ScaleFsTarget {
+    type Operation = Operation;
+
+    fn signatures(&self) -> &[Signature] {
+        SIGNATURES
+    }
+
+    fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents, _: impl Iterator<Item = usize>) -> Result<(), String> {
+        if self.window == 0 {
+            self.directory(&CONSTRUCTION[1..])?;
+        }
+        self.window += 1;
+        self.paths.clear();
+        self.handles.iter_mut().for_each(Vec::clear);
+        let idle_cores_too = self.window % IDLE_CORES_PERIOD == 1;
+        run(crew, 0, Work::Maintain { idle_cores_too });
+        for core in 0..self.workers {
+            let place = Place::Worker { process: 0, core };
+            crew.operation(place).work = Work::Maintain { idle_cores_too: false };
+            crew.run(place, Marks::None);
+        }
+        Ok(())
+    }
+
+    /// One thread per core and one coordinator act for all processes: a process is what its calls have in common.
+    fn actor(place: Place) -> Place {
+        match place {
+            Place::Home { .. } => COORDINATOR,
+            Place::Worker { core, .. } => Place::Worker { process: 0, core },
+        }
+    }
+
+    fn place(&self, _: usize, home: Place, _: Place) -> Place {
+        home
+    }
+
+    fn prepare(
+        &mut self,
+        operation: &mut Operation,
+        place: Place,
+        call: usize,
+        arguments: &Arguments<'_>,
+    ) -> Result<(), String> {
+        let process = place.process();
+        operation.process = process;
+        self.touched[process] = true;
+        let Signature { name, parameters } = SIGNATURES[call];
+        let mut paths: [Option<String>; 2] = [None, None];
+        operation.work = match (name, parameters.len()) {
+            ("open", 3) => {
+                paths[0] = Some(self.name(process, arguments.text(0)?)?);
+                Work::OpenNode(open_flags(arguments, &OPEN_FLAGS[..2])?)
+            }
+            ("open", count) => {
+                paths[0] = Some(self.name(process, arguments.text(0)?)?);
+                let options = if count == 7 { ANY } else { PLAIN };
+                Work::Open { flags: open_flags(arguments, &OPEN_FLAGS)?, options }
+            }
+            ("link" | "rename", _) => {
+                for (parameter, path) in paths.iter_mut().enumerate() {
+                    *path = Some(self.name(process, arguments.text(parameter)?)?);
+                }
+                if name == "link" { Work::Link } else { Work::Rename }
+            }
+            ("unlink" | "stat" | "access", _) => {
+                paths[0] = Some(self.name(process, arguments.text(0)?)?);
+                match name {
+                    "unlink" => Work::Unlink,
+                    "stat" => Work::Stat(self.fields_of_stat(process)),
+                    _ => Work::Access,
+                }
+            }
+            ("fstat", _) => Work::Fstat { fd: small(arguments, 0)?, fields: STAT },
+            ("fstatx", _) => {
+                let mut fields = Fields::IDENTITY;
+                for (parameter, field) in [(1, Fields::LINK_COUNT), (2, Fields::SIZE), (3, Fields::TIMES)] {
+                    if arguments.flag(parameter)? {
+                        fields = fields | field;
+                    }
+                }
+                Work::Fstat { fd: small(arguments, 0)?, fields }
+            }
+            ("lseek", _) => {
+                let whence = match arguments.number(2)? {
+                    0 => Whence::Start,
+                    1 => Whence::Current,
+                    2 => Whence::End,
+                    other => return Err(format!("whence {other}: expected 0 to 2")),
+                };
+                Work::Lseek { fd: small(arguments, 0)?, offset: offset(arguments, 1)?, whence }
+            }
+            ("close", _) => Work::Close(small(arguments, 0)?),
+            ("pipe", count) => Work::Pipe(if count == 1 { ANY } else { PLAIN }),
+            ("read", _) => Work::Read { fd: small(arguments, 0)? },
+            ("pread", _) => Work::Pread { fd: small(arguments, 0)?, offset: offset(arguments, 1)? },
+            ("write", _) => {
+                operation.page.fill(byte(arguments, 1)?);
+                Work::Write { fd: small(arguments, 0)? }
+            }
+            ("pwrite", _) => {
+                operation.page.fill(byte(arguments, 2)?);
+                Work::Pwrite { fd: small(arguments, 0)?, offset: offset(arguments, 1)? }
+            }
+            ("make_file", _) => {
+                let file = small(arguments, 0)?;
+                paths[0] = Some(self.construction(file)?);
+                Work::MakeFile { file, pages: arguments.number(1)? }
+            }
+            ("fill_page", _) => {
+                Work::FillPage { file: small(arguments, 0)?, page: arguments.number(1)?, byte: byte(arguments, 2)? }
+            }
+            ("name_file", _) => {
+                paths[0] = Some(self.construction(small(arguments, 0)?)?);
+                let directory = self.directory(arguments.text(1)?)?;
+                paths[1] = Some(self.path(&directory, arguments.text(2)?)?);
+                Work::Link
+            }
+            ("enter_directory", _) => {
+                let directory = self.directory(arguments.text(0)?)?;
+                self.working[process] = Some(directory.clone());
+                paths[0] = Some(directory);
+                Work::EnterDirectory
+            }
+            ("open_file", _) => {
+                paths[0] = Some(self.construction(small(arguments, 1)?)?);
+                let flags = open_flags(arguments, &[(2, OpenFlags::READ), (3, OpenFlags::WRITE)])?;
+                Work::OpenFile { flags, fd: small(arguments, 0)?, page: arguments.number(4)? }
+            }
+            ("forget_file", _) => {
+                let file = small(arguments, 0)?;
+                paths[0] = Some(self.construction(file)?);
+                Work::ForgetFile { file }
+            }
+            ("make_pipe", _) => Work::MakePipe { pipe: small(arguments, 0)? },
+            ("fill_pipe", _) => Work::FillPipe { pipe: small(arguments, 0)?, byte: byte(arguments, 1)? },
+            ("open_pipe", _) => {
+                Work::OpenPipe { fd: small(arguments, 0)?, pipe: small(arguments, 1)?, write_end: arguments.flag(2)? }
+            }
+            ("forget_pipe", _) => {
+                Work::ForgetPipe { pipe: small(arguments, 0)?, kept: [arguments.flag(1)?, arguments.flag(2)?] }
+            }
+            ("peek_directory", _) => {
+                paths[0] = Some(format!("/{}", check_name(arguments.text(0)?)?));
+                operation.suffix.set(&self.suffix())?;
+                Work::PeekDirectory { times: arguments.flag(1)? }
+            }
+            ("peek_descriptors", _) => {
+                operation.handles = self.handles[process].iter().map(|&fd| (fd, handle(process, fd))).collect();
+                Work::PeekDescriptors { times: arguments.flag(0)? }
+            }
+            ("count_shared", _) => Work::CountShared,
+            ("count_per_core", _) => Work::CountPerCore,
+            (other, _) => return Err(format!("{other} is listed but not made")),
+        };
+        for (place, path) in operation.paths.iter_mut().zip(paths) {
+            if let Some(path) = path {
+                place.set(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
+        let actor = actor();
+        if marks == Marks::None {
+            return operation.perform(actor);
+        }
+        marker::call_begin();
+        let result = operation.perform(actor);
+        marker::call_end();
+        result
+    }
+
+    fn finish(
+        &mut self,
+        crew: &mut Crew<Self>,
+        place: Place,
+        call: usize,
+        result: i64,
+        results: &mut ResultsWriter,
+    ) -> Result<(), String> {
+        self.result(crew, place, call, result).map(|value| results.value(&value))
+    }
+
+    fn clean(&mut self, crew: &mut Crew<Self>, _: Agents) -> Result<(), String> {
+        for (process, touched) in self.touched.iter_mut().enumerate() {
+            if std::mem::take(touched) {
+                run(crew, process, Work::CloseAll);
+            }
+            if self.working[process].take().is_some() {
+                crew.operation(COORDINATOR).paths[0].set("/")?;
+                run(crew, process, Work::EnterDirectory);
+            }
+        }
+        run(crew, SETUP_PROCESS, Work::CloseAll);
+        for path in std::mem::take(&mut self.paths) {
+            crew.operation(COORDINATOR).paths[0].set(&path)?;
+            match run(crew, SETUP_PROCESS, Work::Unlink) {
+                0 => {}
+                result if result == -i64::from(libc::ENOENT) => {}
+                result => return Err(format!("removing {path}: error number {}", -result)),
+            }
+        }
+        Ok(())
+    }
+}
