@@ -1,7 +1,5 @@
 //! The calls under test, each a function of its own, so that stacks name it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use scalefs::attributes::{self, Access};
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::names::{self, RenameMode};
@@ -129,27 +127,4 @@ pub fn maintain(actor: &Actor, idle_cores_too: bool) {
     } else {
         actor.file_system.maintain(&actor.core, &actor.clock);
     }
-}
-
-#[repr(align(128))]
-struct Lines<const CORES: usize>([Line; CORES]);
-
-#[repr(align(64))]
-struct Line(AtomicU64);
-
-/// The planted conflict: one counter for all. Atomic, relaxed: nothing hangs on its value.
-static PLANTED_SHARED_COUNT: Lines<1> = Lines([const { Line(AtomicU64::new(0)) }; 1]);
-/// The planted non-conflict: a counter on a line of its own for each core. Atomic, relaxed.
-static PLANTED_COUNTS_PER_CORE: Lines<256> = Lines([const { Line(AtomicU64::new(0)) }; 256]);
-
-/// Counts on a line that all cores share.
-#[inline(never)]
-pub fn count_shared() {
-    PLANTED_SHARED_COUNT.0[0].0.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Counts on the core's own line.
-#[inline(never)]
-pub fn count_per_core(actor: &Actor) {
-    PLANTED_COUNTS_PER_CORE.0[actor.core.index().get()].0.fetch_add(1, Ordering::Relaxed);
 }

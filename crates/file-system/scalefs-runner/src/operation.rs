@@ -1,5 +1,6 @@
 //! What an actor is to do, with all that it needs, and what came back: no pointer leads to the heap in a recorded call.
 
+use program_runner::planted;
 use scalefs::data::{DescriptorOptions, Whence};
 use scalefs::{Attributes, Errno, Fields, Node, OpenFlags};
 use wire::value::Value;
@@ -215,11 +216,11 @@ impl Operation {
             Work::Pread { fd, offset } => calls::pread(actor, process, fd, &mut self.page, offset).map(count),
             Work::Pwrite { fd, offset } => calls::pwrite(actor, process, fd, &self.page, offset).map(count),
             Work::CountShared => {
-                calls::count_shared();
+                planted::count_shared();
                 Ok(Outcome::Success)
             }
             Work::CountPerCore => {
-                calls::count_per_core(actor);
+                planted::count_per_core(actor.core.index().get());
                 Ok(Outcome::Success)
             }
             work => {

@@ -4,6 +4,7 @@
 //! name, so no name is used twice, and its names are removed and its descriptors closed afterwards. Hash collisions thus
 //! fall on other tests each time. Cores maintain before each window, never within.
 
+use program_runner::planted;
 use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
@@ -55,8 +56,8 @@ pub const SIGNATURES: &[Signature] = &[
     call("forget_pipe", &["pipe", "other_readers", "other_writers"]),
     call("peek_directory", &["directory", "times"]),
     call("peek_descriptors", &["times"]),
-    call("count_shared", &[]),
-    call("count_per_core", &[]),
+    planted::SIGNATURES[0],
+    planted::SIGNATURES[1],
 ];
 
 /// So often, in windows, the coordinator maintains cores that no thread has.

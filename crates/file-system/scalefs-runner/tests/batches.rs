@@ -167,8 +167,12 @@ fn damaged_input_is_one_line_and_the_end() {
 fn calls_and_planted_data_have_names() {
     let output = Command::new(PROGRAM).arg("--symbols").output().expect("the program starts");
     let listing = String::from_utf8(output.stdout).expect("text");
-    for name in ["calls::link", "calls::stat", "calls::PLANTED_SHARED_COUNT"] {
-        assert!(listing.lines().any(|line| line.ends_with(&format!(" commutant_scalefs_runner::{name}"))), "{name}");
+    for name in [
+        "commutant_scalefs_runner::calls::link",
+        "commutant_scalefs_runner::calls::stat",
+        "program_runner::planted::PLANTED_SHARED_COUNT",
+    ] {
+        assert!(listing.lines().any(|line| line.ends_with(&format!(" {name}"))), "{name}");
     }
     for line in listing.lines() {
         let mut parts = line.splitn(3, ' ');
