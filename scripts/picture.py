@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from commutant.errors import CommutantError, UsageError
 from commutant.report.data import SetCounts, read_sets, total_counts
 from commutant.report.heat import LEVELS, HeatMap, heat_map, level
 from commutant.report.palette import LIGHT, text_colour
-from commutant.rundir import load_run
+from commutant.runs.directory import load_run
+from commutant.support.errors import CommutantError, UsageError
 
 CELL_WIDTH, CELL_HEIGHT = 34, 21
 LABEL_WIDTH = 78

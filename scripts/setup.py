@@ -117,7 +117,7 @@ def native_module(toolchain: Toolchain) -> None:
 
 def kernel() -> None:
     """Downloads and unpacks Debian's kernel into the user's cache folder, once; it is not installed."""
-    prepare: list[str | Path] = [PYTHON, "-m", "commutant.targets.linux.prepare"]
+    prepare: list[str | Path] = [PYTHON, "-m", "commutant.guest.prepare"]
     started = time.monotonic()
     try:
         prepared = run(prepare)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from commutant.analyzer import analyze
-from commutant.cache import ResultCache
+from commutant.corpus import file as corpora
 from commutant.lang import load_interface
-from commutant.testgen import corpus as corpora
+from commutant.support.cache import ResultCache
 from commutant.testgen import generate
 
 KEY = {"model": "abc", "size": 2}

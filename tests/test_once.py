@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commutant.once import Once, each
+from commutant.support.once import Once, each
 
 
 def test_same_objects_are_made_once_and_equal_ones_apart() -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import commutant
-from commutant.plural import plural
+from commutant.support.plural import plural
 
 NOUNS = "acquire|call|class|difference|finding|instruction|lock|path|sequence|step|test|thread|trial"
 ALWAYS_PLURAL = re.compile(rf"\{{[^{{}}]+:,\}} (?:{NOUNS})e?s\b")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.commands import ROOT
 from bench.figure import Figure, Goal
-from commutant.syncchar import predictions, record_program, study
+from commutant.lock_view import predictions, record_program, study
 
 TITLE = "Predicted and measured gains of changed locks"
 COMMAND = "make bench-locks"

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 
 from bench.figure import Figure, Goal
 from bench.naming import share_named
+from commutant.campaign.campaign import Campaign
+from commutant.campaign.verdict import Outcome, Verdict
+from commutant.corpus.testcase import TestCase
 from commutant.lang import load_interface
-from commutant.mtrace.campaign import Campaign
 from commutant.mtrace.fingerprint import Fingerprint, fingerprint
-from commutant.mtrace.verdict import Outcome, Verdict
 from commutant.targets.base import Session
 from commutant.targets.registry import load_target
 from commutant.testgen import generate
-from commutant.testgen.testcase import TestCase
 
 TITLE = "Names and stability on Linux"
 STRIDE = 10

@@ -19,10 +19,10 @@ from selenium.webdriver.chrome.service import Service
 
 from bench.commands import ROOT
 from bench.figure import Figure, Goal
+from commutant.corpus.file import Corpus, write_corpus
+from commutant.corpus.testcase import TestCase
 from commutant.report import write_html
 from commutant.report.data import RunReport
-from commutant.testgen.corpus import Corpus, write_corpus
-from commutant.testgen.testcase import TestCase
 from tests.cli.memory import peak_memory_bytes
 from tests.report.invented import POSIX18, changed_run, invented_run
 

@@ -11,20 +11,20 @@ import time
 from collections.abc import Sequence
 
 from bench.figure import Figure, Goal
-from commutant import artifacts
+from commutant.campaign.campaign import Campaign, Progress
+from commutant.campaign.verdict import Outcome, Verdict
+from commutant.corpus.testcase import TestCase
+from commutant.guest.emulator import find_emulator
+from commutant.guest.kernel import default_kernel
+from commutant.guest.machine import Hardware
+from commutant.guest.snapshot import Guest, take_snapshot
 from commutant.lang import load_interface
-from commutant.mtrace.campaign import Campaign, Progress
-from commutant.mtrace.verdict import Outcome, Verdict
+from commutant.support import artifacts
 from commutant.targets.base import Session
-from commutant.targets.linux.emulator import find_emulator
-from commutant.targets.linux.kernel import default_kernel
-from commutant.targets.linux.machine import Hardware
 from commutant.targets.linux.session import LinuxSession
-from commutant.targets.linux.snapshot import Guest, take_snapshot
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
 from commutant.targets.registry import load_target
 from commutant.testgen import generate
-from commutant.testgen.testcase import TestCase
 
 TITLE = "Windows on Linux"
 LEAST_WINDOWS = 5000

@@ -5,8 +5,8 @@ paths into commutativity conditions, `testgen` turns those into test cases, a ta
 judges what they shared, and `report` shows it.
 """
 
-from commutant.errors import CommutantError, RunError, UsageError
+__version__ = "0.1.0"
+
+from commutant.support import CommutantError, RunError, UsageError
 
 __all__ = ["CommutantError", "RunError", "UsageError", "__version__"]
-
-__version__ = "0.1.0"

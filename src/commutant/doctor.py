@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from commutant import artifacts
-from commutant.errors import CommutantError
-from commutant.targets.linux.emulator import Emulator, find_emulator
-from commutant.targets.linux.kernel import default_kernel
+from commutant.guest import Emulator, default_kernel, find_emulator
+from commutant.support import CommutantError, artifacts
 
 MIN_PYTHON = (3, 11)
 MEMORY_PER_MACHINE_BYTES = 700 << 20

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from commutant.analyzer import analyze, faults
-from commutant.errors import UsageError
+from commutant.analyzer import analyze
+from commutant.guard import faults
 from commutant.lang import load_interface
+from commutant.support.errors import UsageError
 from commutant.testgen import generate
 
 PREAMBLE = """\

@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.analyzer.neighbours import LARGE_PART, NEXT_FEW, Neighbours
+from commutant.pool.neighbours import LARGE_PART, NEXT_FEW, Neighbours
 
 
 def walk(plan: Neighbours, costs: list[float], workers: int) -> tuple[list[list[int]], float]:

@@ -15,9 +15,9 @@ import pytest
 
 import commutant
 from commutant.analyzer import analyze, executor_named
-from commutant.analyzer.parallel import ModelReference, map_in_processes, name_of_set
-from commutant.errors import RunError, UsageError
 from commutant.lang import load_interface
+from commutant.pool.parallel import ModelReference, map_in_processes, name_of_set
+from commutant.support.errors import RunError, UsageError
 
 
 def double(number: int) -> int:
@@ -171,7 +171,7 @@ def test_a_set_of_calls_has_a_name(tmp_path: Path) -> None:
 
 PROGRAM = """
 import os, sys
-from commutant.analyzer.parallel import ModelReference, map_in_processes, name_of_set
+from commutant.pool.parallel import ModelReference, map_in_processes, name_of_set
 
 def never_ends(_):
     while True:

@@ -7,8 +7,8 @@ from typing import Annotated
 import pytest
 
 from commutant.analyzer import analyze
-from commutant.errors import UsageError
 from commutant.lang import Capacity, Interface, Map, Seq, Sort, Struct, call
+from commutant.support.errors import UsageError
 
 
 class Key(Sort):

@@ -9,9 +9,9 @@ import z3
 
 from commutant.analyzer import SetAnalysis, analyze
 from commutant.analyzer.analysis import sets_of_calls
-from commutant.errors import UsageError
 from commutant.lang import Capacity, Interface, Map, Range, Seq, Sort, Struct, call, load_interface
 from commutant.lang.types import IntType
+from commutant.support.errors import UsageError
 from tests.analyzer.interpretation import Z3Terms, all_signatures, proved, read_condition
 
 NAMES = analyze(load_interface("names")).sets

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import pytest
 
 from commutant.analyzer import analyze
-from commutant.errors import UsageError
 from commutant.lang import Interface, Map, Struct, call, well_formed
+from commutant.support.errors import UsageError
 
 
 class Box(Struct):

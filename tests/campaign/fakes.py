@@ -6,11 +6,11 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from commutant.errors import RunError
+from commutant.corpus.file import Corpus
+from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase
 from commutant.mtrace.finding import Access, Finding
+from commutant.support.errors import RunError
 from commutant.targets.base import Job, Progress, WindowRecord
-from commutant.testgen.corpus import Corpus
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase
 
 Script = Callable[[Job, int], WindowRecord]
 """What a window shows, from the job and the number of windows of that test and order before it."""

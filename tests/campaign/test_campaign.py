@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commutant.errors import RunError
-from commutant.mtrace.campaign import MAX_BATCH_WINDOWS, MAX_CRASHES_IN_A_ROW, Campaign
-from commutant.mtrace.verdict import Outcome
+from commutant.campaign.campaign import MAX_BATCH_WINDOWS, MAX_CRASHES_IN_A_ROW, Campaign
+from commutant.campaign.verdict import Outcome
+from commutant.support.errors import RunError
 from commutant.targets.base import WindowRecord
 from tests.campaign.fakes import FakeSession, clean, conflicting, make_corpus, make_finding, make_test
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from commutant import checking
-from commutant.errors import RunError
-from commutant.mtrace.verdict import Outcome
+from commutant.campaign.verdict import Outcome
 from commutant.report.terminal import print_heat_map
-from commutant.rundir import load_run
+from commutant.runs import Check
+from commutant.runs.directory import load_run
+from commutant.support.errors import RunError
 from commutant.targets.base import WindowRecord
 from tests.campaign.fakes import FakeTarget, clean, conflicting, make_corpus
 
@@ -27,7 +27,7 @@ def only(chosen, script, otherwise=clean):
 
 
 def check(target, directory):
-    with checking.new(CORPUS, target, jobs=2, directory=directory) as campaign:
+    with Check.new(CORPUS, target, jobs=2, directory=directory) as campaign:
         campaign.start(lambda _: None)
         return campaign.run()
 
@@ -85,7 +85,7 @@ def test_a_run_that_ends_while_other_seeds_are_asked_goes_on(target, tmp_path, m
     assert not run.complete and {verdict.test_id for verdict in run.verdicts()} == set(IDS[5:])
     assert target.others[0].closed
     target.others = good
-    monkeypatch.setattr(checking, "load_target", lambda argument: target)
-    with checking.resume(tmp_path / "run", 1) as campaign:
+    monkeypatch.setattr("commutant.runs.check.load_target", lambda argument: target)
+    with Check.resume(tmp_path / "run", 1) as campaign:
         campaign.start(lambda _: None)
         assert campaign.run().summary.collisions == 4

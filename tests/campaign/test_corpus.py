@@ -15,15 +15,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commutant.errors import RunError, UsageError
+from commutant.corpus import file as corpus_module
+from commutant.corpus import reading
+from commutant.corpus.checks import Malformed, read_test
+from commutant.corpus.equal_objects import EqualObjects
+from commutant.corpus.file import Corpus, looks_like_corpus, read_corpus, select_tests, write_corpus
+from commutant.corpus.reading import TestReader
+from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
 from commutant.lang import load_interface
-from commutant.testgen import corpus as corpus_module
-from commutant.testgen import generate, reading
-from commutant.testgen.corpus import Corpus, looks_like_corpus, read_corpus, select_tests, write_corpus
-from commutant.testgen.corpus_checks import Malformed, read_test
-from commutant.testgen.equal_objects import EqualObjects
-from commutant.testgen.reading import TestReader
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
+from commutant.support.errors import RunError, UsageError
+from commutant.testgen import generate
 from tests.campaign.fakes import make_corpus, make_test
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/corpus.schema.json").read_text())
@@ -502,7 +503,7 @@ def test_equal_objects_of_a_corpus_are_one_in_memory(tmp_path):
 
 
 def test_equal_parts_of_tests_are_one_object(tmp_path):
-    """Who makes something of a set-up, or of all orders, does it once for each (`commutant.once`)."""
+    """Who makes something of a set-up, or of all orders, does it once for each (`commutant.support.once`)."""
     path = tmp_path / "corpus.jsonl.gz"
     tests = generate(load_interface("posix18"), ["link", "rename"], level="path").tests
     write_corpus(Corpus("posix18", "path", "0123abcd", tests), path)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from commutant import checking, rundir
+from commutant.corpus.file import read_corpus, write_corpus
+from commutant.runs import Check
+from commutant.runs import directory as rundir
 from commutant.targets.base import Job, WindowRecord
-from commutant.testgen.corpus import read_corpus, write_corpus
 from tests.campaign.fakes import FakeTarget, make_corpus, make_finding
 
 MOST_BYTES_PER_TEST = 3_000
@@ -27,7 +28,7 @@ def _peak_bytes(folder: Path, tests: int) -> int:
     corpus = read_corpus(folder / f"{tests}.jsonl.gz")
     tracemalloc.start()
     try:
-        with checking.new(corpus, FakeTarget(_new_findings), jobs=2, repeats=1, directory=folder / str(tests)) as check:
+        with Check.new(corpus, FakeTarget(_new_findings), jobs=2, repeats=1, directory=folder / str(tests)) as check:
             check.start(lambda _: None)
             check.run()
         return tracemalloc.get_traced_memory()[1]

@@ -11,13 +11,11 @@ import jsonschema
 import pyarrow.parquet
 import pytest
 
-from commutant.errors import RunError, UsageError
-from commutant.findings_table import write_findings
+from commutant.campaign.summary import Summary, Tally
+from commutant.campaign.verdict import Outcome, Verdict, skipped
 from commutant.mtrace.fingerprint import fingerprint
-from commutant.mtrace.summary import Summary, Tally
-from commutant.mtrace.verdict import Outcome, Verdict, skipped
-from commutant.run_report import judged_tests, report_of
-from commutant.rundir import (
+from commutant.runs.content import judged_tests, report_of
+from commutant.runs.directory import (
     RunInfo,
     RunWriter,
     load_run,
@@ -25,6 +23,8 @@ from commutant.rundir import (
     safe_folder_name,
     write_atomically,
 )
+from commutant.runs.table import write_findings
+from commutant.support.errors import RunError, UsageError
 from tests.campaign.fakes import make_corpus, make_finding
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commutant.campaign.verdict import Judge, Outcome, Verdict, skipped
 from commutant.mtrace.finding import Finding, LineField, Touched
-from commutant.mtrace.verdict import Judge, Outcome, Verdict, skipped
 from commutant.targets.base import Job, WindowRecord
 from tests.campaign.fakes import make_finding, make_test
 

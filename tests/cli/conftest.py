@@ -11,8 +11,8 @@ import pytest
 
 from commutant.cli import console
 from commutant.cli.main import run
+from commutant.corpus.file import write_corpus
 from commutant.targets import registry
-from commutant.testgen.corpus import write_corpus
 from tests.campaign.fakes import make_corpus
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from commutant.errors import RunError
+from commutant.support.errors import RunError
 from commutant.targets import registry
 from commutant.targets.base import Job, Progress, WindowRecord
 from tests.campaign.fakes import FakeSession, FakeTarget, Script, clean, conflicting, make_finding

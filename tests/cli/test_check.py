@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from commutant.testgen.corpus import write_corpus
+from commutant.corpus.file import write_corpus
 from tests.campaign.fakes import FakeTarget, make_corpus
 from tests.cli.conftest import COMMAND, environment
 
@@ -288,7 +288,7 @@ def test_an_interrupt_before_the_first_test_leaves_no_folder(folder, commutant, 
     def interrupt(corpus):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("commutant.checking.hash_of_tests", interrupt)
+    monkeypatch.setattr("commutant.runs.check.hash_of_tests", interrupt)
     assert commutant(*CHECK, "fake:outcome=clean", "-o", "run").returncode == 130
     assert [path.name for path in folder.iterdir()] == ["corpus.jsonl.gz"]
 

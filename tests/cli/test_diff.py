@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from commutant.testgen.corpus import write_corpus
+from commutant.corpus.file import write_corpus
 from tests.campaign.fakes import make_corpus
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commutant.testgen.corpus import Corpus, write_corpus
+from commutant.corpus.file import Corpus, write_corpus
 from tests.cli.conftest import COMMAND, environment
 from tests.cli.memory import peak_memory_bytes
 from tests.report.invented import POSIX18, invented_run

@@ -15,7 +15,7 @@ from commutant.cli.main import VERBS, cli, run
 from commutant.lang import SHIPPED
 from tests.cli.conftest import COMMAND, environment
 
-HEAVY = ("z3", "pyarrow", "rich", "jinja2", "commutant._native")
+HEAVY = ("z3", "pyarrow", "rich", "jinja2")
 
 
 def test_the_version(process):

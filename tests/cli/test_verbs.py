@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from commutant import doctor
-from commutant.errors import RunError
-from commutant.targets.linux.emulator import Emulator
-from commutant.testgen.corpus import read_corpus
+from commutant.corpus.file import read_corpus
+from commutant.guest.emulator import Emulator
+from commutant.support.errors import RunError
 from tests.campaign.fakes import make_corpus
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -227,7 +227,7 @@ class TestDoctor:
 
     def test_a_runner_that_is_no_program(self, monkeypatch, tmp_path):
         runner = tmp_path / "runner"
-        monkeypatch.setattr("commutant.artifacts.runner_path", lambda: runner)
+        monkeypatch.setattr("commutant.support.artifacts.runner_path", lambda: runner)
         assert doctor.check_runner().state is doctor.State.PROBLEM
         runner.write_bytes(b"#!/bin/sh\n")
         assert "is no x86-64 program" in doctor.check_runner().found
@@ -237,7 +237,7 @@ class TestDoctor:
     def test_a_plugin_that_qemu_does_not_load(self, monkeypatch, tmp_path):
         plugin = tmp_path / "plugin.so"
         plugin.write_bytes(b"no library")
-        monkeypatch.setattr("commutant.artifacts.plugin_path", lambda: plugin)
+        monkeypatch.setattr("commutant.support.artifacts.plugin_path", lambda: plugin)
         try:
             check = doctor.check_plugin()
         except RunError as error:

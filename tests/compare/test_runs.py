@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppressions, compare_runs, confirmed, examples_of, failing, findings_of
 from commutant.compare.runs import BADNESS
-from commutant.errors import UsageError
 from commutant.mtrace.finding import LineField
-from commutant.mtrace.verdict import Outcome
 from commutant.report.data import JudgedTest, RunReport
+from commutant.support.errors import UsageError
 from tests.campaign.fakes import make_finding, make_test
 from tests.report.invented import invented_run, summary_of
 

@@ -7,14 +7,14 @@ import io
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppressions, compare_corpora, compare_runs
 from commutant.compare.documents import run_comparison_json
 from commutant.compare.markdown import corpus_comparison_markdown, run_comparison_markdown
 from commutant.compare.sides import side_of_corpus, side_of_run
 from commutant.compare.terminal import print_corpus_comparison, print_run_comparison
-from commutant.mtrace.verdict import Outcome
+from commutant.corpus.file import Corpus
 from commutant.report.data import JudgedTest, RunReport
-from commutant.testgen.corpus import Corpus
 from tests.campaign.fakes import make_finding, make_test
 from tests.report.invented import HOSTILE_NAMES, hostile_run, summary_of
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from commutant.compare import Suppressions, failing, findings_of, read_suppressions
 from commutant.compare.suppressions import _fits
-from commutant.errors import UsageError
 from commutant.mtrace.fingerprint import fingerprint
+from commutant.support.errors import UsageError
 from tests.campaign.fakes import make_finding
 from tests.compare.test_runs import judged, run_of
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 
 import pytest
 
-from commutant.errors import UsageError
 from commutant.interfaces.figure4 import Figure4, Inode, Inum
 from commutant.lang import (
     SHIPPED,
@@ -37,6 +36,7 @@ from commutant.lang.types import (
     TupleType,
     describe_type,
 )
+from commutant.support.errors import UsageError
 
 
 class Key(Sort):

@@ -14,16 +14,16 @@ from typing import BinaryIO
 
 import pytest
 
-from commutant import artifacts
-from commutant.errors import RunError
+from commutant.guest.cpio import initramfs
+from commutant.guest.emulator import Emulator, find_emulator
+from commutant.guest.kernel import default_kernel
+from commutant.guest.machine import Hardware
+from commutant.guest.snapshot import Guest as RunnerGuest
+from commutant.guest.snapshot import take_snapshot
 from commutant.mtrace.finding import Finding
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
-from commutant.targets.linux.cpio import initramfs
-from commutant.targets.linux.emulator import Emulator, find_emulator
-from commutant.targets.linux.kernel import default_kernel
-from commutant.targets.linux.machine import Hardware
-from commutant.targets.linux.snapshot import Guest as RunnerGuest
-from commutant.targets.linux.snapshot import take_snapshot
+from commutant.support import artifacts
+from commutant.support.errors import RunError
 
 WINDOWS = 6
 MAJORITY = 4

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from commutant import _native, artifacts
-from commutant.errors import RunError
+from commutant import _native
 from commutant.mtrace.trace import TraceReader, kernel_layout, kernel_names
+from commutant.support import artifacts
+from commutant.support.errors import RunError
 
 NAMES = _native.ProgramNames([])
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import Literal
 
+from commutant.campaign.verdict import Outcome as Judgement
+from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 from commutant.mtrace.finding import Access, Finding, LineField, Touched
-from commutant.mtrace.verdict import Outcome as Judgement
 from commutant.report.data import JudgedTest, RunReport
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 
 NAMES = ("open", "link", "unlink", "rename", "stat", "access")
 POSIX18 = (

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.errors import UsageError
+from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 from commutant.lang.load import load_interface
 from commutant.report import c_program
 from commutant.report.cprogram import expected_text
 from commutant.report.cprogram.calls import C_CALLS
 from commutant.report.cprogram.literal import comment_lines, file_name, string_literal
+from commutant.support.errors import UsageError
 from commutant.testgen.generation import generate
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 from tests.report.invented import HOSTILE_NAMES, hostile_test, with_id
 from tests.report.snapshots import assert_snapshot
 

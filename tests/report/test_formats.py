@@ -16,14 +16,14 @@ import pyarrow.parquet
 import pytest
 from markdown_it import MarkdownIt
 
+from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppression, Suppressions, findings_of
-from commutant.findings_table import write_findings
-from commutant.mtrace.verdict import Outcome
 from commutant.report import group_json, junit, rank_shared, ranking_json, run_markdown, sarif
 from commutant.report.data import JudgedTest, RunReport
 from commutant.report.groups import FindingGroup, group_findings
 from commutant.report.hints import Technique
 from commutant.report.markdown import cell, code, table
+from commutant.runs.table import write_findings
 from tests.report.invented import HOSTILE_NAMES, hostile_run, invented_run, pair_test, shared_line, summary_of
 from tests.report.sarif_part import SCHEMA as SARIF_SCHEMA
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from commutant.errors import UsageError
 from commutant.report.data import SetCounts, read_sets, total_counts
 from commutant.report.heat import LEVELS, heat_map, level, sorted_sets
 from commutant.report.palette import DARK, LIGHT, contrast, text_colour
+from commutant.support.errors import UsageError
 from tests.report.invented import NAMES, invented_run
 
 

@@ -15,15 +15,15 @@ from urllib.parse import unquote
 import html5lib
 import pytest
 
-from commutant.errors import RunError
-from commutant.mtrace.verdict import Outcome
+from commutant.campaign.verdict import Outcome
+from commutant.corpus.words import headline
 from commutant.report import c_program, rank_shared, write_html
 from commutant.report.data import RunReport
-from commutant.report.describe import headline
 from commutant.report.page import render_html
 from commutant.report.page.bundle import MODULES, page_template, script
 from commutant.report.page.pack import unique_names
-from commutant.report.text import safe_text
+from commutant.support.errors import RunError
+from commutant.support.text import safe_text
 from tests.report.invented import POSIX18, changed_run, hostile_run, invented_run, summary_of
 
 LARGEST_PAGE_BYTES = 10_000_000

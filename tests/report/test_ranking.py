@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from commutant.campaign.verdict import Outcome
 from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.verdict import Outcome
 from commutant.report.data import JudgedTest
 from commutant.report.ranking import rank_shared, ranking_json
 from tests.report.invented import invented_run, pair_test

@@ -8,10 +8,10 @@ import json
 import pytest
 from rich.console import Console
 
-from commutant.mtrace.verdict import Outcome as Judgement
+from commutant.campaign.verdict import Outcome as Judgement
+from commutant.corpus.testcase import Order, Outcome, PlacedCall, TestCase
+from commutant.corpus.words import order_text, placement_text, sentence, value_text
 from commutant.report import JudgedTest, print_test, test_json
-from commutant.report.describe import order_text, placement_text, sentence, value_text
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, TestCase
 from tests.report.invented import HOSTILE_NAMES, hostile_run, pair_test, shared_line
 from tests.report.snapshots import assert_snapshot
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.report.text import LONGEST_TEXT, percent, safe_lines, safe_text
+from commutant.support.text import LONGEST_TEXT, percent, safe_lines, safe_text
 from tests.report.invented import HOSTILE_NAMES
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from commutant import artifacts
-from commutant.errors import RunError
+from commutant.support import artifacts
+from commutant.support.errors import RunError
 
 
 @pytest.mark.parametrize("path_of", [artifacts.plugin_path, artifacts.runner_path])

@@ -63,7 +63,7 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
 
 def test_runner_is_static() -> None:
     """It is the only file in the guest: there is no loader and no library."""
-    from commutant.artifacts import runner_path
+    from commutant.support.artifacts import runner_path
 
     headers = subprocess.run(
         ["readelf", "--wide", "--program-headers", str(runner_path())], capture_output=True, text=True, check=True

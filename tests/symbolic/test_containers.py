@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commutant.errors import UsageError
 from commutant.lang import Map, Seq, Sort, Struct
 from commutant.lang.types import BoolType, IntType, MapType, SeqType, SortType, StructType, TupleType, Type
+from commutant.support.errors import UsageError
 from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap, clone, explore, unknown
 from commutant.symbolic.integers import value_of
 

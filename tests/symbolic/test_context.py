@@ -9,7 +9,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commutant.errors import UsageError
+from commutant.support.errors import UsageError
 from commutant.symbolic import Context, Infeasible, Literal, explore
 from commutant.symbolic.context import Decision
 

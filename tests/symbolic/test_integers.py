@@ -7,7 +7,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commutant.errors import UsageError
+from commutant.support.errors import UsageError
 from commutant.symbolic import IntValue
 from commutant.symbolic.integers import Constraint, Linear, add, scale, solve, value_of
 

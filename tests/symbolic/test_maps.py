@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from commutant.errors import UsageError
 from commutant.lang import Map, Range, Sort, Struct
 from commutant.lang.types import describe_type
+from commutant.support.errors import UsageError
 from commutant.symbolic import Context, Infeasible, Literal, SymbolicMap, clone, current, explore, unknown
 from commutant.symbolic.context import install
 

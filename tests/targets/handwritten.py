@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 
 Call = tuple[str, Mapping[str, Value], int]
 """A call's name, its arguments, and the process that makes it."""

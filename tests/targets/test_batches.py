@@ -10,13 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from commutant import _native
-from commutant.errors import UsageError
+from commutant.corpus.file import Corpus, read_corpus, write_corpus
+from commutant.corpus.testcase import TestCase
 from commutant.lang import load_interface
+from commutant.support.errors import UsageError
 from commutant.targets.base import Job
 from commutant.targets.batches import Book, WindowBatch
 from commutant.testgen import generate
-from commutant.testgen.corpus import Corpus, read_corpus, write_corpus
-from commutant.testgen.testcase import TestCase
 from tests.campaign.fakes import make_test
 
 

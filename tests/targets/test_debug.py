@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from commutant import artifacts
-from commutant.errors import UsageError
+from commutant.support import artifacts
+from commutant.support.errors import UsageError
 from commutant.targets.linux.debug import kernel_stacks
 from commutant.targets.registry import load_target
 

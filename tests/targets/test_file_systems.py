@@ -10,21 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from commutant import artifacts, checking
-from commutant.errors import RunError, UsageError
+from commutant.corpus.file import Corpus
+from commutant.corpus.testcase import TestCase
+from commutant.guest.emulator import find_emulator
+from commutant.guest.file_systems import DISK_BYTES, FILE_SYSTEMS, FileSystem, make_disk, tool_version
+from commutant.guest.kernel import default_kernel
+from commutant.guest.machine import Hardware
+from commutant.guest.snapshot import Guest, take_snapshot
 from commutant.lang.load import load_interface
-from commutant.rundir import load_run_info
+from commutant.runs import Check
+from commutant.runs.directory import load_run_info
+from commutant.support import artifacts
+from commutant.support.errors import RunError, UsageError
 from commutant.targets.base import Job
-from commutant.targets.linux.emulator import find_emulator
-from commutant.targets.linux.file_systems import DISK_BYTES, FILE_SYSTEMS, FileSystem, make_disk, tool_version
-from commutant.targets.linux.kernel import default_kernel
-from commutant.targets.linux.machine import Hardware
-from commutant.targets.linux.snapshot import Guest, take_snapshot
 from commutant.targets.linux.target import LinuxTarget, Options
 from commutant.targets.registry import load_target
-from commutant.testgen.corpus import Corpus
 from commutant.testgen.generation import generate
-from commutant.testgen.testcase import TestCase
 from tests.targets.handwritten import CREATE_CREATE, LINK_LINK, RIGHT
 
 MAGIC = {"ext4": (0x438, b"\x53\xef"), "xfs": (0, b"XFSB"), "btrfs": (0x10040, b"_BHRfS_M")}
@@ -172,7 +173,7 @@ def test_types_and_functions_of_modules_are_named(target: LinuxTarget) -> None:
 def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) -> None:
     """An unknown non-maskable interrupt, which this kernel is told to panic at, falls into some window."""
     target = LinuxTarget("linux", Options(append="unknown_nmi_panic=1"))
-    with checking.new(corpus(), target, jobs=1, repeats=1, directory=tmp_path / "run") as check:
+    with Check.new(corpus(), target, jobs=1, repeats=1, directory=tmp_path / "run") as check:
         check.start(lambda _doing: None)
         (session,) = check._sessions
         done: list[int] = []
@@ -214,7 +215,7 @@ def test_a_kernel_without_types_is_named_by_symbols_and_that_is_said(tmp_path: P
 def test_names_run_to_the_end_and_again_from_run_json_alone(name: str, tmp_path: Path) -> None:
     """The whole interface, as `check names` runs it; then a part of it, as `check --repeat` does."""
     whole = generate(load_interface("names"), None, level="conflict")
-    with checking.new(whole, load_target(f"linux:fs={name}"), jobs=2, directory=tmp_path / "whole") as check:
+    with Check.new(whole, load_target(f"linux:fs={name}"), jobs=2, directory=tmp_path / "whole") as check:
         check.start(lambda _doing: None)
         counts = check.run().summary.counts
     assert counts.tests == len(whole.tests) > 1000
@@ -222,10 +223,10 @@ def test_names_run_to_the_end_and_again_from_run_json_alone(name: str, tmp_path:
     part = replace(whole, tests=whole.tests[::10])
     target = load_target(f"linux:fs={name},mount=strictatime,append=quiet,cpus=3,memory=1536")
     runs = []
-    with checking.new(part, target, jobs=2, repeats=2, seed=7, directory=tmp_path / "part") as check:
+    with Check.new(part, target, jobs=2, repeats=2, seed=7, directory=tmp_path / "part") as check:
         check.start(lambda _doing: None)
         runs.append(check.run())
-    with checking.repeat(
+    with Check.repeat(
         load_run_info(tmp_path / "part" / "run.json"), part, jobs=2, directory=tmp_path / "again"
     ) as check:
         check.start(lambda _doing: None)

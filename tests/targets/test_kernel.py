@@ -14,11 +14,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from commutant.errors import CommutantError, RunError, UsageError
-from commutant.targets.linux import kernel as kernels
-from commutant.targets.linux.bzimage import extract_vmlinux, is_bzimage
-from commutant.targets.linux.elf import Elf
-from commutant.targets.linux.prepare import image_package, main
+from commutant.guest import kernel as kernels
+from commutant.guest.bzimage import extract_vmlinux, is_bzimage
+from commutant.guest.elf import Elf
+from commutant.guest.prepare import image_package, main
+from commutant.support.errors import CommutantError, RunError, UsageError
 from tests.targets.images import RELEASE, make_bzimage, make_elf, write
 
 

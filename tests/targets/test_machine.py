@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from commutant import _native
-from commutant.errors import RunError
+from commutant.guest.snapshot import is_whole
+from commutant.support.errors import RunError
 from commutant.targets.base import Job, WindowRecord
 from commutant.targets.linux import session as sessions
 from commutant.targets.linux.session import LinuxSession
-from commutant.targets.linux.snapshot import is_whole
 from commutant.targets.linux.target import LinuxTarget, Options
 from commutant.targets.linux.tracing import TracedMachine
 from tests.targets.handwritten import CREATE_CREATE, RIGHT, STAT_STAT, UNKNOWN_CALL, WRONG_COUNT, WRONG_INODE

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.errors import RunError, UsageError
-from commutant.targets.linux import kernel as kernels
-from commutant.targets.linux.modules import Module, load_order, read_module
+from commutant.guest import kernel as kernels
+from commutant.guest.modules import Module, load_order, read_module
+from commutant.support.errors import RunError, UsageError
 from tests.targets.images import make_bzimage, make_elf, make_module
 
 COMPRESSIONS: list[Callable[[bytes], bytes]] = [bytes, lzma.compress, gzip.compress, bz2.compress]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from commutant.guest.file_systems import FILE_SYSTEMS
+from commutant.guest.prepare import prepare
 from commutant.targets.base import Job
-from commutant.targets.linux.file_systems import FILE_SYSTEMS
-from commutant.targets.linux.prepare import prepare
 from commutant.targets.linux.target import LinuxTarget, Options
 from tests.targets.handwritten import CREATE_CREATE, RIGHT
 from tests.targets.test_posix18 import sample

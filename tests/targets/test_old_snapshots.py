@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from commutant.targets.linux import snapshot
+from commutant.guest import snapshot
 
 
 def test_the_newest_stay_and_so_does_what_others_use(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.errors import RunError, UsageError
-from commutant.targets.linux import region as regions
-from commutant.targets.linux.cpio import CpioWriter, initramfs
-from commutant.targets.linux.emulator import find_emulator
-from commutant.targets.linux.qmp import Monitor
-from commutant.targets.linux.region import Region
+from commutant.guest import region as regions
+from commutant.guest.cpio import CpioWriter, initramfs
+from commutant.guest.emulator import find_emulator
+from commutant.guest.qmp import Monitor
+from commutant.guest.region import Region
+from commutant.support.errors import RunError, UsageError
 from commutant.targets.linux.target import Options, parse_options
 
 

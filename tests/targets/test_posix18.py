@@ -8,11 +8,11 @@ from functools import cache
 
 import pytest
 
+from commutant.corpus.testcase import TestCase
 from commutant.lang.load import load_interface
 from commutant.targets.base import Job
 from commutant.targets.linux.target import LinuxTarget, Options
 from commutant.testgen.generation import generate
-from commutant.testgen.testcase import TestCase
 
 CALLS = load_interface("posix18").call_names()
 PAIRS = tuple(zip(CALLS, (*CALLS[5:], *CALLS[:5]), strict=True))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.errors import RunError
-from commutant.targets.linux.ram_image import load_ram, save_ram
+from commutant.guest.ram_image import load_ram, save_ram
+from commutant.support.errors import RunError
 
 SIZE_BYTES = 1 << 20
 

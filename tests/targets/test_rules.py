@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from commutant import _native, checking
-from commutant.errors import UsageError
+from commutant import _native
 from commutant.lang import load_interface
-from commutant.run_report import facts
-from commutant.rundir import Run
+from commutant.runs import Check
+from commutant.runs.content import facts
+from commutant.runs.directory import Run
+from commutant.support.errors import UsageError
 from commutant.targets.linux.target import parse_options
 from commutant.targets.registry import load_target
 from commutant.targets.rules import take_rules_off, tracer_arguments
@@ -44,7 +45,7 @@ def test_bad_rules_are_one_line(options: dict[str, str], expected: str) -> None:
 
 def _run(argument: str, directory: Path) -> Run:
     corpus = generate(load_interface("names"), ("access",), 2, level="path", jobs=1)
-    with checking.new(corpus, load_target(argument), jobs=1, directory=directory) as check:
+    with Check.new(corpus, load_target(argument), jobs=1, directory=directory) as check:
         check.start(lambda _doing: None)
         return check.run()
 

@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from commutant.errors import RunError
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.trace import TracedWindow
+from commutant.support.errors import RunError
 from commutant.targets.base import Job, WindowRecord
 from commutant.targets.linux import selftest
 from commutant.targets.linux.session import LinuxSession

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bench.naming import share_named
-from commutant import checking
 from commutant.compare import compare_runs
 from commutant.lang import load_interface
-from commutant.run_report import report_of
+from commutant.runs import Check
+from commutant.runs.content import report_of
 from commutant.targets.registry import load_target
 from commutant.testgen import generate
 
@@ -27,7 +27,7 @@ def test_seed_and_order_change_hardly_a_verdict(tmp_path: Path) -> None:
     corpus = generate(load_interface("names"), None, 2, level="conflict", jobs=jobs)
     reports = []
     for seed in (1, 2):
-        with checking.new(corpus, load_target("linux"), jobs=jobs, seed=seed, directory=tmp_path / str(seed)) as check:
+        with Check.new(corpus, load_target("linux"), jobs=jobs, seed=seed, directory=tmp_path / str(seed)) as check:
             check.start(lambda _doing: None)
             reports.append(report_of(check.run()))
     first, second = ({judged.test.id: judged.outcome for judged in report.tests} for report in reports)

@@ -10,9 +10,10 @@ from typing import BinaryIO, Literal
 
 import pytest
 
-from commutant import _native, artifacts
-from commutant.errors import RunError
+from commutant import _native
 from commutant.mtrace.finding import Access, Finding
+from commutant.support import artifacts
+from commutant.support.errors import RunError
 from commutant.targets.process import emulator
 from commutant.targets.process.objects import ObjectMap
 from commutant.targets.process.program import Program, Region, load_program

@@ -17,10 +17,10 @@ import pytest
 
 import commutant
 from commutant import _native
-from commutant.errors import RunError, UsageError
 from commutant.lang.load import load_interface
 from commutant.mtrace.finding import Finding
 from commutant.mtrace.trace import TracedWindow
+from commutant.support.errors import RunError, UsageError
 from commutant.targets import scalefs
 from commutant.targets.base import Job, WindowRecord
 from commutant.targets.process.session import BATCH_WINDOWS, ProcessSession

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from commutant.corpus.testcase import Step, Value
 from commutant.targets.base import Job
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.registry import load_target
 from commutant.testgen import TestCase
-from commutant.testgen.testcase import Step, Value
 from tests.targets.handwritten import ENOENT, Call, Outcomes, create, make_test, same, status
 
 WINDOWS = 5

@@ -15,7 +15,6 @@ import pytest
 
 import commutant
 from commutant.analyzer import analyze
-from commutant.errors import UsageError
 from commutant.lang import (
     Errno,
     Interface,
@@ -32,6 +31,7 @@ from commutant.lang import (
 )
 from commutant.lang.interface import CallSignature
 from commutant.lang.types import BoolType
+from commutant.support.errors import UsageError
 from commutant.testgen import Corpus, TestCase, generate, setups
 from commutant.testgen.concrete import ConcreteModel, ReplayedOracle, Start
 

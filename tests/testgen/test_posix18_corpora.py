@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from commutant.analyzer import sets_of_calls
+from commutant.corpus import file as corpora
 from commutant.lang import load_interface
-from commutant.testgen import corpus as corpora
 from commutant.testgen import generate
 
 POSIX18 = load_interface("posix18")

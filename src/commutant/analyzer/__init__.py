@@ -1,7 +1,36 @@
 """Commutativity conditions: exactly when the calls of a set commute (paper, section 5.1)."""
 
-from commutant.analyzer.analysis import Analysis, SetAnalysis, analyze, sets_of_calls
+from commutant.analyzer.analysis import (
+    Analysis,
+    SetAnalysis,
+    analyze,
+    estimated_costs,
+    from_kept,
+    sets_of_calls,
+    to_kept,
+)
 from commutant.analyzer.commute import CallSet, Outcome
-from commutant.analyzer.parallel import executor_named
+from commutant.analyzer.condition import Cube, contradictory, facts_of
+from commutant.analyzer.words.sentences import Phrase, phrase, sentence_of
+from commutant.analyzer.words.vocabulary import Vocabulary
+from commutant.pool import executor_named
 
-__all__ = ["Analysis", "CallSet", "Outcome", "SetAnalysis", "analyze", "executor_named", "sets_of_calls"]
+__all__ = [
+    "Analysis",
+    "CallSet",
+    "Cube",
+    "Outcome",
+    "Phrase",
+    "SetAnalysis",
+    "Vocabulary",
+    "analyze",
+    "contradictory",
+    "estimated_costs",
+    "executor_named",
+    "facts_of",
+    "from_kept",
+    "phrase",
+    "sentence_of",
+    "sets_of_calls",
+    "to_kept",
+]

@@ -18,17 +18,14 @@ from typing import Any, Literal
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
 from commutant.analyzer.condition import Cube, Leaf, contradictory, facts_of
-from commutant.analyzer.faults import no_state, time_limit
-from commutant.analyzer.parallel import FEW, MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
-from commutant.analyzer.sentences import cases, sentences
 from commutant.analyzer.simplify import refusals, simplify
-from commutant.analyzer.smtlib import script
-from commutant.analyzer.vocabulary import Vocabulary
-from commutant.cache import ResultCache, engine_hash
-from commutant.errors import UsageError
-from commutant.lang.interface import Interface
-from commutant.lang.load import model_hash
-from commutant.lang.types import Type
+from commutant.analyzer.words.sentences import cases, sentences
+from commutant.analyzer.words.smtlib import script
+from commutant.analyzer.words.vocabulary import Vocabulary
+from commutant.guard import no_state, time_limit
+from commutant.lang import Interface, Type, model_hash
+from commutant.pool import FEW, MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
+from commutant.support import ResultCache, UsageError, engine_hash
 from commutant.symbolic import explore
 
 SCHEMA_VERSION = 1
@@ -176,7 +173,7 @@ def analyze(
     chosen = sets_of_calls(interface, calls, size)
     key = {"model": model_hash(interface), "calls": list(calls or ()), "size": size, "detail": detail}
     if cache is not None:
-        key["engine"] = engine_hash("lang", "symbolic", "analyzer")
+        key["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer")
         kept = cache.get("analysis", key)
         found = None if kept is None else from_kept(interface, size, chosen, kept)
         if found is not None:

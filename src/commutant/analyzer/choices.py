@@ -22,8 +22,8 @@ from commutant.analyzer.condition import (
     rename_constants,
     sum_term,
 )
-from commutant.analyzer.vocabulary import scalars_of
-from commutant.lang.types import BoolType, IntType, SortType, Type
+from commutant.analyzer.words.vocabulary import scalars_of
+from commutant.lang import BoolType, IntType, SortType, Type
 from commutant.symbolic import Term
 
 Facts = list[Fact]

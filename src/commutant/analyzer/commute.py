@@ -8,23 +8,38 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from commutant.analyzer.cube import NO_DIFFERENCE, Cube, Difference
-from commutant.analyzer.faults import ChoiceRefused, Kinds, begin_path, placed
 from commutant.analyzer.oracle import IN_USE, NOW, Answers, SymbolicOracle
-from commutant.analyzer.source_checks import check_source
-from commutant.errors import UsageError
-from commutant.lang.errno import Errno, Signal
-from commutant.lang.interface import CallSignature, Interface
-from commutant.lang.nondeterminism import answered_by
-from commutant.lang.types import MapType, Struct, StructType, Type, struct_fields
-from commutant.symbolic import BoolValue, Context, Infeasible, IntValue, SortValue, clone, current, unknown
-from commutant.symbolic.context import NOT_DETERMINISTIC, install
-from commutant.symbolic.state import (
+from commutant.guard import ChoiceRefused, Kinds, begin_path, check_source, placed
+from commutant.lang import (
+    CallSignature,
+    Errno,
+    Interface,
+    MapType,
+    Signal,
+    Struct,
+    StructType,
+    Type,
+    answered_by,
+    struct_fields,
+)
+from commutant.support import UsageError
+from commutant.symbolic import (
+    NOT_DETERMINISTIC,
+    BoolValue,
+    Context,
     EntryHook,
+    Infeasible,
+    IntValue,
+    SortValue,
     check_not_shared,
+    clone,
+    current,
     fits,
+    install,
     is_scalar,
     may_share,
     shown,
+    unknown,
     unknown_record,
     usual_class,
 )

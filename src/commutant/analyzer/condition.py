@@ -12,9 +12,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from commutant.lang.types import Type
-from commutant.symbolic import integers
-from commutant.symbolic.context import Context, Decision, Literal, Term
+from commutant.lang import Type
+from commutant.symbolic import Context, Decision, Literal, Term, integers
 
 
 class Fact(NamedTuple):

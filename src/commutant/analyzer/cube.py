@@ -16,10 +16,8 @@ from functools import cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from commutant.lang.interface import Interface
-from commutant.symbolic.context import current
-from commutant.symbolic.effects import independent, transfer
-from commutant.symbolic.state import clone
+from commutant.lang import Interface
+from commutant.symbolic import clone, current, independent, transfer
 
 Corner = int
 """The calls that have run: a bit for each."""

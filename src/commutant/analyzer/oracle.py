@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from commutant.analyzer.faults import ChoiceRefused
-from commutant.errors import UsageError
-from commutant.lang.interface import Interface
-from commutant.lang.types import IntType, MapType, SeqType, SortType, StructType, Time, TupleType, Type
+from commutant.guard import ChoiceRefused
+from commutant.lang import Interface, IntType, MapType, SeqType, SortType, StructType, Time, TupleType, Type
+from commutant.support import UsageError
 from commutant.symbolic import Literal, SortValue, current, unknown
 
 NOW = "now"

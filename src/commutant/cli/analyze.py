@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from commutant.cli import console, options
-from commutant.plural import plural
+from commutant.support import plural
 
 READABLE_SIZE = 2
 """Conditions of all sets are printed up to this size: those of larger ones fill books."""
@@ -50,9 +50,9 @@ def command(
     sets of more than two calls, conditions are printed if --calls names one set.
     """
     from commutant.analyzer import analyze, executor_named
-    from commutant.cache import ResultCache
     from commutant.cli.cases import lines_of
     from commutant.lang import load_interface
+    from commutant.support import ResultCache
 
     model = load_interface(interface)
     readable = size <= READABLE_SIZE or (calls is not None and len(calls) == size)

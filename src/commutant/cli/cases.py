@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def lines_of(one: SetAnalysis, *, why: bool) -> Iterator[str]:
     """The lines below a set's counts; with `why` also two orders that a caller can tell apart, where there are."""
-    from commutant.testgen.examples import Examples, difference
+    from commutant.testgen import Examples, difference
 
     examples = Examples(one.interface, one.calls)
     for text, cube in one.cases:

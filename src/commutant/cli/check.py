@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commutant.campaign import DEFAULT_REPEATS
 from commutant.cli import console, gate, options, results
-from commutant.errors import UsageError
-from commutant.mtrace.verdict import DEFAULT_REPEATS
-from commutant.plural import plural
+from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.checking import Check
-    from commutant.mtrace.campaign import Progress
-    from commutant.rundir import Run, RunInfo
-    from commutant.testgen.corpus import Corpus
+    from commutant.campaign import Progress
+    from commutant.corpus import Corpus
+    from commutant.runs import Check, Run, RunInfo
 
 
 _OF_THE_RUN = ("what", "target", "calls", "size", "level", "repeats", "seed")
@@ -110,10 +108,9 @@ def command(
 
     Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
     """
-    from commutant import checking
-    from commutant.rundir import Generated, load_run, load_run_info
-    from commutant.targets.registry import load_target
-    from commutant.testgen.corpus import read_corpus, select_tests
+    from commutant.corpus import read_corpus, select_tests
+    from commutant.runs import Check, Generated, load_run, load_run_info
+    from commutant.targets import load_target
 
     if fail_on == "new" and not baseline:
         raise click.UsageError("--fail-on new needs --baseline RUN, the run that says what is known", ctx)
@@ -121,7 +118,7 @@ def command(
     suppressions = results.load_suppressions(suppress)
     if resume is not None:
         _refuse(ctx, "--resume takes everything from the run", *_OF_THE_RUN, "no_cache", "output", "repeat")
-        check = checking.resume(resume, jobs)
+        check = Check.resume(resume, jobs)
     elif repeat is not None:
         _refuse(ctx, "--repeat takes everything from the run", *_OF_THE_RUN)
         _refuse_existing(output)
@@ -129,7 +126,7 @@ def command(
         corpus = _corpus_of_run(info, repeat, jobs=jobs, executor=executor, no_cache=no_cache)
         if ctx.get_parameter_source("jobs") is not click.core.ParameterSource.COMMANDLINE:
             jobs = info.jobs
-        check = checking.repeat(info, corpus, jobs=jobs, directory=output)
+        check = Check.repeat(info, corpus, jobs=jobs, directory=output)
     else:
         if what is None:
             raise click.UsageError("expected an interface or a corpus, --resume RUN or --repeat RUN.JSON", ctx)
@@ -146,7 +143,7 @@ def command(
 
             corpus = make_corpus(what, calls, size, level, jobs=jobs, executor=executor, no_cache=no_cache)
             generated = Generated(what, calls, size)
-        check = checking.new(
+        check = Check.new(
             corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output, generated=generated
         )
     for earlier in known:
@@ -179,8 +176,8 @@ def _refuse_existing(output: Path | None) -> None:
 def _corpus_of_run(info: RunInfo, path: Path, *, jobs: int, executor: str | None, no_cache: bool) -> Corpus:
     """The tests of a run: the corpus beside its run.json if that is the run's, else made anew."""
     from commutant.cli.generate import make_corpus
-    from commutant.rundir import CORPUS_FILE, hash_of_tests
-    from commutant.testgen.corpus import read_corpus
+    from commutant.corpus import read_corpus
+    from commutant.runs import CORPUS_FILE, hash_of_tests
 
     beside = path.with_name(CORPUS_FILE)
     corpus = read_corpus(beside) if beside.is_file() else None
@@ -203,9 +200,9 @@ def _refuse(ctx: click.Context, reason: str, *names: str) -> None:
 
 def _corpus_path(what: str) -> Path | None:
     """The corpus file that the argument means; None if it means an interface."""
+    from commutant.corpus import looks_like_corpus
     from commutant.lang import SHIPPED
-    from commutant.rundir import CORPUS_FILE
-    from commutant.testgen.corpus import looks_like_corpus
+    from commutant.runs import CORPUS_FILE
 
     path = Path(what)
     if what in SHIPPED:
@@ -233,8 +230,7 @@ def _run(check: Check) -> Run:
 
 def _show(run: Run) -> None:
     from commutant import report
-    from commutant.run_report import report_of
-    from commutant.rundir import REPORT_FILE
+    from commutant.runs import REPORT_FILE, report_of
 
     report.print_run(report_of(run), console.results())
     console.write("\n")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options
-from commutant.errors import CommutantError, UsageError
-from commutant.plural import plural
+from commutant.support import CommutantError, UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.conform import Conform, Conformance
+    from commutant.conformance import Conform, Conformance
 
 _SEQUENCES = 2000
 _LENGTH = 20
@@ -102,9 +101,9 @@ def command(
 
     Exit code 3 if there is a difference.
     """
-    from commutant.conform import Conform
+    from commutant.conformance import Conform
     from commutant.lang import load_interface
-    from commutant.targets.registry import load_target
+    from commutant.targets import load_target
 
     if output is not None and output.exists():
         raise UsageError(f"{output} exists already; -o takes the name of a new directory")
@@ -138,8 +137,8 @@ def _run(conform: Conform) -> Conformance:
 
 
 def _keep(conform: Conform, found: Conformance, output: Path | None) -> None:
-    from commutant.conform.keep import keep
-    from commutant.rundir import new_directory, safe_folder_name
+    from commutant.conformance import keep
+    from commutant.runs import new_directory, safe_folder_name
 
     name = f"{safe_folder_name(found.interface)}-{safe_folder_name(found.target)}-conform"
     path = keep(found, conform.interface, new_directory(output, name))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from commutant.cli import console, options, results
-from commutant.errors import UsageError
+from commutant.support import UsageError
 
 
 @click.command(
@@ -56,7 +56,7 @@ def command(
 
 def _is_run(path: Path) -> bool:
     """Whether a path means a run, a directory with a run.json; raises UsageError if it cannot be a corpus either."""
-    from commutant.rundir import CORPUS_FILE, RUN_FILE
+    from commutant.runs import CORPUS_FILE, RUN_FILE
 
     if path.is_dir():
         if (path / RUN_FILE).is_file():
@@ -71,13 +71,15 @@ def _is_run(path: Path) -> bool:
 def _diff_runs(
     base: Path, new: Path, format_: str, fail_on: str | None, suppress: Path | None, output: Path | None
 ) -> int:
-    from commutant.compare import compare_runs, failing
-    from commutant.compare.documents import run_comparison_json
-    from commutant.compare.markdown import run_comparison_markdown
-    from commutant.compare.sides import side_of_run
-    from commutant.compare.terminal import print_run_comparison
-    from commutant.run_report import report_of
-    from commutant.rundir import load_run
+    from commutant.compare import (
+        compare_runs,
+        failing,
+        print_run_comparison,
+        run_comparison_json,
+        run_comparison_markdown,
+        side_of_run,
+    )
+    from commutant.runs import load_run, report_of
 
     suppressions = results.load_suppressions(suppress)
     runs = [load_run(path) for path in (base, new)]
@@ -109,13 +111,15 @@ def _diff_runs(
 
 
 def _diff_corpora(base: Path, new: Path, format_: str, output: Path | None) -> None:
-    from commutant.compare import compare_corpora
-    from commutant.compare.documents import corpus_comparison_json
-    from commutant.compare.markdown import corpus_comparison_markdown
-    from commutant.compare.sides import side_of_corpus
-    from commutant.compare.terminal import print_corpus_comparison
-    from commutant.rundir import CORPUS_FILE
-    from commutant.testgen.corpus import read_corpus
+    from commutant.compare import (
+        compare_corpora,
+        corpus_comparison_json,
+        corpus_comparison_markdown,
+        print_corpus_comparison,
+        side_of_corpus,
+    )
+    from commutant.corpus import read_corpus
+    from commutant.runs import CORPUS_FILE
 
     paths = [path / CORPUS_FILE if path.is_dir() else path for path in (base, new)]
     corpora = [read_corpus(path) for path in paths]

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commutant.cli import console
-from commutant.errors import UsageError
+from commutant.support import UsageError
 
 if TYPE_CHECKING:
-    from commutant.checking import Check
     from commutant.compare import Suppressions
     from commutant.report import FindingGroup, RunReport
-    from commutant.rundir import Run
+    from commutant.runs import Check, Run
 
 AGAIN = "again"
 """The folder of a run that holds the second campaign, over tests with new findings."""
@@ -37,8 +36,8 @@ def failures(run: Run, baselines: Sequence[Run], suppressions: Suppressions) -> 
     seen again in a second campaign over a few of their tests, in another order.
     """
     from commutant.compare import failing, findings_of
-    from commutant.plural import plural
-    from commutant.run_report import report_of
+    from commutant.runs import report_of
+    from commutant.support import plural
 
     content = report_of(run)
     groups = failing(findings_of(content, [report_of(one) for one in baselines], suppressions))
@@ -55,14 +54,13 @@ def failures(run: Run, baselines: Sequence[Run], suppressions: Suppressions) -> 
 
 
 def _seen_again(groups: Sequence[FindingGroup], content: RunReport, run: Run, directory: Path) -> list[FindingGroup]:
-    from commutant import checking
     from commutant.compare import confirmed, examples_of
-    from commutant.run_report import report_of
-    from commutant.targets.registry import load_target
+    from commutant.runs import Check, report_of
+    from commutant.targets import load_target
 
     corpus = replace(run.corpus, tests=examples_of(groups, content))
     info = run.info
-    with checking.new(
+    with Check.new(
         corpus, load_target(info.target), jobs=info.jobs, repeats=info.repeats, seed=info.seed + 1, directory=directory
     ) as check:
         with console.ProgressBar("checking again what is new") as bar:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options
-from commutant.errors import UsageError
-from commutant.plural import plural
+from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.testgen.corpus import Corpus
+    from commutant.corpus import Corpus
 
 
 @click.command(
@@ -48,8 +47,8 @@ def command(
     format_: str,
 ) -> int:
     """Analyses INTERFACE and writes a corpus: test cases as data, which `commutant check` runs on any target."""
-    from commutant.rundir import CORPUS_FILE, new_directory, safe_folder_name
-    from commutant.testgen.corpus import tests_per_set, write_corpus
+    from commutant.corpus import tests_per_set, write_corpus
+    from commutant.runs import CORPUS_FILE, new_directory, safe_folder_name
 
     if output is not None and output.exists():
         raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
@@ -85,8 +84,8 @@ def make_corpus(
 ) -> Corpus:
     """The corpus of an interface argument, with a progress bar; from the cache, unless `no_cache`."""
     from commutant.analyzer import executor_named
-    from commutant.cache import ResultCache
     from commutant.lang import load_interface
+    from commutant.support import ResultCache
     from commutant.testgen import generate
 
     model = load_interface(interface)

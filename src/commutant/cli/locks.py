@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commutant.cli import console, options, results
-from commutant.errors import UsageError
-from commutant.plural import plural
+from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.syncchar import LockClass, LockStudy
-    from commutant.syncchar.kernel import KernelRun
+    from commutant.lock_view import LockClass, LockStudy
+    from commutant.lock_view.recording import KernelRun
 
 _DEFAULT_FIELDS = 3
 
@@ -126,8 +125,8 @@ def command(
 
     Tables can be sorted by acquired, contended, avg_wait, wait_total, hold_total, independence, speedup.
     """
-    from commutant.syncchar import record_program, study
-    from commutant.syncchar.table import check_sort_key, sorted_classes
+    from commutant.lock_view import record_program, study
+    from commutant.lock_view.shown import check_sort_key, sorted_classes
 
     check_sort_key(sort)
     path = output or (Path(f"locks.{format_}") if format_ in ("html", "parquet") else None)
@@ -175,11 +174,16 @@ def _locks_of_kernel(
     format_: str,
     path: Path | None,
 ) -> None:
-    from commutant.syncchar import study
-    from commutant.syncchar.guest_image import read_workload
-    from commutant.syncchar.kernel import DEFAULT_TIMEOUT_SECONDS, DEFAULT_WORKLOAD, KernelTarget, record_kernel
-    from commutant.syncchar.kernel_names import KernelAddressNames
-    from commutant.syncchar.table import sorted_classes
+    from commutant.lock_view import study
+    from commutant.lock_view.recording import (
+        DEFAULT_TIMEOUT_SECONDS,
+        DEFAULT_WORKLOAD,
+        KernelTarget,
+        read_workload,
+        record_kernel,
+    )
+    from commutant.lock_view.shown import sorted_classes
+    from commutant.lock_view.study import KernelAddressNames
 
     sort, top, fields, by = shown
     chosen = KernelTarget.parse(target)
@@ -202,9 +206,7 @@ def _show(
     title: str,
     kernel: KernelRun | None = None,
 ) -> None:
-    from commutant.syncchar import export, page
-    from commutant.syncchar.kernel_table import kernel_json, print_kernel_study
-    from commutant.syncchar.table import print_study, study_json
+    from commutant.lock_view.shown import export, kernel_json, page, print_kernel_study, print_study, study_json
 
     if format_ == "parquet":
         assert path is not None

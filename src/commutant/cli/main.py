@@ -18,7 +18,7 @@ import click
 
 from commutant import __version__
 from commutant.cli import console
-from commutant.errors import CommutantError
+from commutant.support import CommutantError
 
 EXIT_OK = 0
 EXIT_GATE = 1

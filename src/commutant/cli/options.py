@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from commutant.cli import console
-from commutant.errors import UsageError
+from commutant.support import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,7 +67,7 @@ class TargetArgument(_Text):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The targets that begin so."""
-        from commutant.targets.registry import TARGETS
+        from commutant.targets import TARGETS
 
         return [CompletionItem(name) for name in TARGETS if name.startswith(incomplete)]
 

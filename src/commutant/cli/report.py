@@ -12,7 +12,7 @@ from commutant.cli import console, options, results
 
 if TYPE_CHECKING:
     from commutant.report import FindingGroup, RunReport
-    from commutant.rundir import Run
+    from commutant.runs import Run
 
 _MOST_SHARED = 10
 
@@ -39,8 +39,7 @@ def command(run: Path, format_: str, baseline: tuple[Path, ...], suppress: Path 
     wherever `-o` says, and print the path. The other formats go to standard output.
     """
     from commutant.compare import findings_of
-    from commutant.run_report import report_of
-    from commutant.rundir import load_run
+    from commutant.runs import load_run, report_of
 
     results.refuse_existing(output)
     suppressions = results.load_suppressions(suppress)
@@ -58,8 +57,7 @@ def command(run: Path, format_: str, baseline: tuple[Path, ...], suppress: Path 
 
 def _write_file(run: Run, content: RunReport, format_: str, output: Path | None) -> Path:
     from commutant import report
-    from commutant.findings_table import write_findings
-    from commutant.rundir import FINDINGS_FILE, REPORT_FILE
+    from commutant.runs import FINDINGS_FILE, REPORT_FILE, write_findings
 
     if format_ == "html":
         path = output or run.path / REPORT_FILE

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commutant.cli import console
-from commutant.errors import RunError, UsageError
-from commutant.plural import plural
+from commutant.support import RunError, UsageError, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from commutant.compare import Suppressions
-    from commutant.rundir import Run
+    from commutant.runs import Run
 
 FILE_WIDTH = 120
 """Columns of a text that goes to a file."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options
-from commutant.errors import UsageError
+from commutant.support import UsageError
 
 if TYPE_CHECKING:
-    from commutant.report.data import JudgedTest
-    from commutant.testgen.testcase import TestCase
+    from commutant.corpus import TestCase
+    from commutant.report import JudgedTest
 
 _SHOWN_MATCHES = 5
 
@@ -84,7 +84,7 @@ def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None
 
 def _matches(wanted: str, place: Path) -> list[TestCase]:
     """The test of this id, or else those whose ids begin so; raises UsageError for a damaged corpus."""
-    from commutant.testgen.corpus import read_corpus
+    from commutant.corpus import read_corpus
 
     matches = [test for test in read_corpus(_corpus_of(place)).tests if test.id.startswith(wanted)]
     return [test for test in matches if test.id == wanted] or matches
@@ -92,8 +92,8 @@ def _matches(wanted: str, place: Path) -> list[TestCase]:
 
 def _judged(place: Path, test: TestCase) -> JudgedTest | None:
     """The test with its verdict, if it has one there; raises UsageError for a damaged run."""
-    from commutant.report.data import JudgedTest
-    from commutant.rundir import RUN_FILE, load_run
+    from commutant.report import JudgedTest
+    from commutant.runs import RUN_FILE, load_run
 
     if not (place / RUN_FILE).is_file():
         return None
@@ -104,14 +104,14 @@ def _judged(place: Path, test: TestCase) -> JudgedTest | None:
 
 
 def _corpus_of(place: Path) -> Path:
-    from commutant.rundir import CORPUS_FILE
+    from commutant.runs import CORPUS_FILE
 
     return place / CORPUS_FILE if place.is_dir() else place
 
 
 def _newest_first(runs: Path) -> Iterator[Path]:
     """The folders in `runs` that hold a corpus."""
-    from commutant.rundir import CORPUS_FILE
+    from commutant.runs import CORPUS_FILE
 
     if runs.is_dir():
         corpora = sorted(runs.glob(f"*/{CORPUS_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)

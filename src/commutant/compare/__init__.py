@@ -6,9 +6,13 @@ file.
 """
 
 from commutant.compare.corpora import CorpusComparison, compare_corpora
+from commutant.compare.documents import corpus_comparison_json, run_comparison_json
 from commutant.compare.gate import confirmed, examples_of, failing, findings_of
+from commutant.compare.markdown import corpus_comparison_markdown, run_comparison_markdown
 from commutant.compare.runs import RunComparison, compare_runs
+from commutant.compare.sides import side_of_corpus, side_of_run
 from commutant.compare.suppressions import Suppression, Suppressions, read_suppressions
+from commutant.compare.terminal import print_corpus_comparison, print_run_comparison
 
 __all__ = [
     "CorpusComparison",
@@ -18,8 +22,16 @@ __all__ = [
     "compare_corpora",
     "compare_runs",
     "confirmed",
+    "corpus_comparison_json",
+    "corpus_comparison_markdown",
     "examples_of",
     "failing",
     "findings_of",
+    "print_corpus_comparison",
+    "print_run_comparison",
     "read_suppressions",
+    "run_comparison_json",
+    "run_comparison_markdown",
+    "side_of_corpus",
+    "side_of_run",
 ]

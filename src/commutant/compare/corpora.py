@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from commutant.testgen.corpus import Corpus
+from commutant.corpus import Corpus
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from commutant.compare.corpora import CorpusComparison
 from commutant.compare.runs import ChangedSet, ChangedTest, RunComparison
 from commutant.compare.sides import Side
 from commutant.compare.suppressions import Suppression, Suppressions
-from commutant.report.groups import by_weight, group_json
+from commutant.report import by_weight, group_json
 
 SCHEMA_VERSION = 1
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from commutant.compare.known import Known
 from commutant.compare.runs import refuse_without_common_test
 from commutant.compare.suppressions import Suppressions
-from commutant.report.data import RunReport
-from commutant.report.groups import FindingGroup, by_weight, group_findings
-from commutant.testgen.testcase import TestCase
+from commutant.corpus import TestCase
+from commutant.report import FindingGroup, RunReport, by_weight, group_findings
 
 
 def findings_of(run: RunReport, baselines: Sequence[RunReport], suppressions: Suppressions) -> list[FindingGroup]:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.fingerprint import Fingerprint
-from commutant.report.data import JudgedTest
-from commutant.report.groups import FindingGroup, FingerprintTable
+from commutant.mtrace import Access, Finding, Fingerprint
+from commutant.report import FindingGroup, FingerprintTable, JudgedTest
 
 LineMark = tuple[tuple[str, ...], tuple[str, ...]]
 """Calls, sorted, and the fields that were written."""

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from commutant.compare.corpora import CorpusComparison
 from commutant.compare.runs import RunComparison
 from commutant.compare.sides import Side
-from commutant.plural import plural
-from commutant.report.groups import FindingGroup, by_weight
-from commutant.report.markdown import cell, code, folded, table
+from commutant.report import FindingGroup, by_weight, cell, code, folded, table
+from commutant.support import plural
 
 LISTED = 30
 LISTED_IDS = 20

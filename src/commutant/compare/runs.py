@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from commutant.campaign import Outcome
 from commutant.compare.known import Known
-from commutant.errors import UsageError
-from commutant.mtrace.verdict import Outcome
-from commutant.report.data import BADNESS, JudgedTest, RunReport
-from commutant.report.groups import FindingGroup, FingerprintTable, group_findings
+from commutant.report import BADNESS, FindingGroup, FingerprintTable, JudgedTest, RunReport, group_findings
+from commutant.support import UsageError
 
 
 @dataclass(frozen=True, slots=True)

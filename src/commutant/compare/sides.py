@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from commutant.plural import plural
-from commutant.report.data import RunReport, read_sets, total_counts
-from commutant.report.text import percent, safe_text
-from commutant.testgen.corpus import Corpus
+from commutant.corpus import Corpus
+from commutant.report import RunReport, read_sets, total_counts
+from commutant.support import percent, plural, safe_text
 
 
 @dataclass(frozen=True, slots=True)

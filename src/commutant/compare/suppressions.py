@@ -26,10 +26,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from commutant.errors import UsageError
-from commutant.mtrace.fingerprint import DIGEST_CHARACTERS, Fingerprint
-from commutant.report.groups import FindingGroup
-from commutant.report.text import safe_text
+from commutant.mtrace import DIGEST_CHARACTERS, Fingerprint
+from commutant.report import FindingGroup
+from commutant.support import UsageError, safe_text
 
 MAX_FILE_BYTES = 4 << 20
 MAX_PATTERN_CHARACTERS = 512

@@ -12,10 +12,8 @@ from rich.text import Text
 from commutant.compare.corpora import CorpusComparison
 from commutant.compare.runs import ChangedSet, RunComparison
 from commutant.compare.sides import Side
-from commutant.plural import plural
-from commutant.report.groups import FindingGroup
-from commutant.report.text import safe_text
-from commutant.report.variables import by_variable
+from commutant.report import FindingGroup, by_variable
+from commutant.support import plural, safe_text
 
 LISTED = 20
 """Rows of a table."""

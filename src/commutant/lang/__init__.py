@@ -1,10 +1,28 @@
 """What the author of a model imports: `from commutant.lang import Interface, Map, Sort, Struct, call, Errno`."""
 
 from commutant.lang.errno import Errno, Signal
+
+# What the engine asks of a model; authors need none of it.
+from commutant.lang.interface import CallSignature as CallSignature
 from commutant.lang.interface import Interface, Invocation, call, invoke, setup_call, well_formed
 from commutant.lang.load import SHIPPED, load_interface, model_hash
+from commutant.lang.nondeterminism import answered_by as answered_by
 from commutant.lang.nondeterminism import choose, now, unused
+from commutant.lang.nondeterminism import finite_values as finite_values
+from commutant.lang.types import BoolType as BoolType
 from commutant.lang.types import Capacity, Constant, Map, Process, Range, Seq, Sort, Struct, Time, Usually
+from commutant.lang.types import IntType as IntType
+from commutant.lang.types import MapType as MapType
+from commutant.lang.types import OpaqueValue as OpaqueValue
+from commutant.lang.types import Record as Record
+from commutant.lang.types import SeqType as SeqType
+from commutant.lang.types import SortType as SortType
+from commutant.lang.types import StructType as StructType
+from commutant.lang.types import TimeValue as TimeValue
+from commutant.lang.types import TupleType as TupleType
+from commutant.lang.types import Type as Type
+from commutant.lang.types import struct_fields as struct_fields
+from commutant.lang.types import types_within as types_within
 
 __all__ = [
     "SHIPPED",

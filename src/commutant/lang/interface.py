@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
-from commutant.errors import UsageError
 from commutant.lang.types import Process, Record, SortType, Type, check_type, describe_type, resolve_hints
+from commutant.support import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

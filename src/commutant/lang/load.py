@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from commutant.errors import UsageError
 from commutant.lang.interface import Interface
+from commutant.support import UsageError
 
 SHIPPED = {
     "figure4": "commutant.interfaces.figure4:Figure4",

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from commutant._native import LazyRecord
-from commutant.errors import UsageError
+from commutant.support import UsageError
 
 K = TypeVar("K")
 V = TypeVar("V")

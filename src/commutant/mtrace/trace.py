@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from commutant import _native
-from commutant.errors import RunError
 from commutant.mtrace.finding import NOTHING_IGNORED, Access, Finding, LineField, Touched
+from commutant.support import RunError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,43 @@ Everything here takes plain data (`commutant.report.data`) and reads no run dire
 """
 
 from commutant.report.cprogram import c_program
-from commutant.report.data import JudgedTest, RunReport
-from commutant.report.groups import FindingGroup, group_json
+from commutant.report.data import BADNESS, JudgedTest, RunReport, read_sets, total_counts
+from commutant.report.groups import (
+    FindingGroup,
+    FingerprintTable,
+    by_weight,
+    group_findings,
+    group_json,
+    has_failing_call,
+)
+from commutant.report.hints import hint
 from commutant.report.junit import junit
+from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
 from commutant.report.ranking import SharedVariable, rank_shared, ranking_json
 from commutant.report.sarif import sarif
 from commutant.report.show import print_test, test_json
 from commutant.report.terminal import print_heat_map, print_most_shared, print_run
+from commutant.report.variables import by_variable
 
 __all__ = [
+    "BADNESS",
     "FindingGroup",
+    "FingerprintTable",
     "JudgedTest",
     "RunReport",
     "SharedVariable",
+    "by_variable",
+    "by_weight",
     "c_program",
+    "cell",
+    "code",
+    "folded",
+    "group_findings",
     "group_json",
+    "has_failing_call",
+    "hint",
     "junit",
     "print_heat_map",
     "print_most_shared",
@@ -28,8 +48,11 @@ __all__ = [
     "print_test",
     "rank_shared",
     "ranking_json",
+    "read_sets",
     "run_markdown",
     "sarif",
+    "table",
     "test_json",
+    "total_counts",
     "write_html",
 ]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from commutant.errors import UsageError
-from commutant.mtrace.finding import Finding
-from commutant.mtrace.verdict import Outcome
-from commutant.testgen.testcase import TestCase
+from commutant.campaign import Outcome
+from commutant.corpus import TestCase
+from commutant.mtrace import Finding
+from commutant.support import UsageError
 
 OUTCOME_WORDS: Mapping[Outcome, str] = {
     Outcome.CONFLICT_FREE: "conflict-free",

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from commutant.mtrace.finding import Finding
-from commutant.mtrace.fingerprint import Fingerprint, fingerprint
-from commutant.mtrace.verdict import Outcome
-from commutant.once import Once
+from commutant.campaign import Outcome
+from commutant.corpus import Order, Value
+from commutant.mtrace import Finding, Fingerprint, fingerprint
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
-from commutant.testgen.testcase import Order, Value
+from commutant.support import Once
 
 EXAMPLES = 5
 """Test ids that a group keeps."""

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from commutant.mtrace.finding import Finding
+from commutant.mtrace import Finding
 
 
 class Kind(StrEnum):

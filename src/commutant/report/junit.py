@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from commutant.mtrace.fingerprint import Fingerprint
-from commutant.mtrace.verdict import Outcome
+from commutant.campaign import Outcome
+from commutant.corpus import headline
+from commutant.mtrace import Fingerprint
 from commutant.report.data import JudgedTest, RunReport
-from commutant.report.describe import access_text, headline
+from commutant.report.describe import access_text
 from commutant.report.groups import FindingGroup, FingerprintTable
-from commutant.report.text import safe_lines, safe_text
+from commutant.support import safe_lines, safe_text
 
 _ERRORS = (Outcome.WRONG_RESULT, Outcome.CRASHED)
 

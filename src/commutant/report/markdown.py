@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from commutant.report.text import safe_text
+from commutant.support import safe_text
 
 LONGEST_NAME = 160
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from commutant.mtrace.verdict import Outcome
-from commutant.plural import plural
+from commutant.campaign import Outcome
+from commutant.corpus import headline
 from commutant.report.data import JudgedTest, RunReport, SetCounts, read_sets, total_counts
-from commutant.report.describe import headline
 from commutant.report.groups import FindingGroup
 from commutant.report.heat import sorted_sets
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.ranking import SharedVariable, rank_shared
-from commutant.report.text import percent
 from commutant.report.variables import by_variable
+from commutant.support import percent, plural
 
 LISTED = 10
 

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from commutant import __version__
-from commutant.mtrace.finding import Access
-from commutant.mtrace.verdict import Outcome
-from commutant.plural import plural
+from commutant.campaign import Outcome
+from commutant.corpus import headline
+from commutant.mtrace import Access
 from commutant.report.data import JudgedTest, RunReport
-from commutant.report.describe import access_text, headline
+from commutant.report.describe import access_text
 from commutant.report.groups import FindingGroup
 from commutant.report.hints import Kind, Technique
-from commutant.report.text import safe_text
+from commutant.support import plural, safe_text
 
 SARIF_VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"

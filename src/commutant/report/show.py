@@ -10,10 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from commutant.mtrace.finding import Access, Finding
-from commutant.report.data import OUTCOME_WORDS, JudgedTest
-from commutant.report.describe import (
-    access_text,
+from commutant.corpus import (
+    TestCase,
     call_text,
     order_text,
     place_text,
@@ -23,10 +21,12 @@ from commutant.report.describe import (
     sentence,
     step_text,
 )
+from commutant.mtrace import Access, Finding
+from commutant.report.data import OUTCOME_WORDS, JudgedTest
+from commutant.report.describe import access_text
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
-from commutant.report.text import safe_lines, safe_text
-from commutant.testgen.testcase import TestCase
+from commutant.support import safe_lines, safe_text
 
 SCHEMA_VERSION = 1
 

@@ -14,13 +14,12 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from commutant.mtrace.verdict import Outcome
-from commutant.plural import plural
+from commutant.campaign import Outcome
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
 from commutant.report.heat import HeatMap, heat_map, level, sorted_sets
 from commutant.report.palette import LIGHT, text_colour
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
-from commutant.report.text import percent, safe_text
+from commutant.support import percent, plural, safe_text
 
 MOST_SHARED = 10
 """Variables in the list of a run."""

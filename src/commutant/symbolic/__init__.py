@@ -3,16 +3,43 @@
 Knows nothing of commutativity. `explore(program)` runs the program once per path.
 """
 
-from commutant.symbolic.context import Context, Decision, Infeasible, Literal, Mark, Term, current
+from commutant.symbolic import integers
+from commutant.symbolic.context import (
+    NOT_DETERMINISTIC,
+    Context,
+    Decision,
+    Infeasible,
+    Literal,
+    Mark,
+    Term,
+    current,
+    install,
+)
+from commutant.symbolic.effects import independent, transfer
 from commutant.symbolic.explorer import Path, explore
+from commutant.symbolic.integers import value_of
 from commutant.symbolic.maps import MapContent, SymbolicMap
-from commutant.symbolic.state import clone, term_of, unknown
+from commutant.symbolic.state import (
+    EntryHook,
+    check_not_shared,
+    clone,
+    fits,
+    is_scalar,
+    may_share,
+    shown,
+    term_of,
+    unknown,
+    unknown_record,
+    usual_class,
+)
 from commutant.symbolic.values import BoolValue, IntValue, SortValue
 
 __all__ = [
+    "NOT_DETERMINISTIC",
     "BoolValue",
     "Context",
     "Decision",
+    "EntryHook",
     "Infeasible",
     "IntValue",
     "Literal",
@@ -22,9 +49,21 @@ __all__ = [
     "SortValue",
     "SymbolicMap",
     "Term",
+    "check_not_shared",
     "clone",
     "current",
     "explore",
+    "fits",
+    "independent",
+    "install",
+    "integers",
+    "is_scalar",
+    "may_share",
+    "shown",
     "term_of",
+    "transfer",
     "unknown",
+    "unknown_record",
+    "usual_class",
+    "value_of",
 ]

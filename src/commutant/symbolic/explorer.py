@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from commutant.errors import UsageError
+from commutant.support import UsageError
 from commutant.symbolic.context import Context, Decision, Infeasible, install
 
 T = TypeVar("T")

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from commutant._native import clone as clone
-from commutant.errors import UsageError
-from commutant.lang.types import (
+from commutant.lang import (
     BoolType,
     IntType,
     Map,
@@ -26,6 +25,7 @@ from commutant.lang.types import (
     Type,
     struct_fields,
 )
+from commutant.support import UsageError
 from commutant.symbolic.context import OF_ANOTHER_RUN, Term, current
 from commutant.symbolic.maps import Entry, MapContent, SymbolicMap
 from commutant.symbolic.values import BoolValue, IntValue, SortValue

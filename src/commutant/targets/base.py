@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from commutant.mtrace.finding import Finding
+from commutant.mtrace import Finding
 
 if TYPE_CHECKING:
-    from commutant.testgen.testcase import TestCase
+    from commutant.corpus import TestCase
 
 Progress = Callable[[str], None]
 """Told, in a few words, what a long start is doing ("booting Linux 6.1.0-32-amd64")."""

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
 from commutant import _native
-from commutant.errors import UsageError
-from commutant.mtrace.trace import TracedWindow
-from commutant.once import Once
+from commutant.corpus import TestCase, calls_json, encode, observe_json, orders_json, setup_json
+from commutant.mtrace import TracedWindow
+from commutant.support import Once, UsageError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
-from commutant.testgen.testcase import TestCase, calls_json, encode, observe_json, orders_json, setup_json
 
 Record = TypeVar("Record")
 

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from commutant.errors import UsageError
+from commutant.support import UsageError
 from commutant.targets.base import Target
 
 Factory = Callable[[str, Mapping[str, str]], Target]

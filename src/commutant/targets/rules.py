@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commutant import _native
-from commutant.errors import UsageError
+from commutant.support import UsageError
 
 _PREFIX = "ignore_"
 

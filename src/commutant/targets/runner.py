@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from commutant.errors import RunError
+from commutant.support import RunError
 
 _ANSWER_SECONDS = 20.0
 _SIGNATURE = re.compile(r"(\w+)\((|\w+(?:, \w+)*)\)")

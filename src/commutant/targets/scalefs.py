@@ -13,15 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from commutant import artifacts
-from commutant.errors import RunError, UsageError
+from commutant.corpus import Order, Outcome, PlacedCall, TestCase
+from commutant.guest import find_user_emulator
+from commutant.support import RunError, UsageError, artifacts
 from commutant.targets.base import Job, Progress, Target
-from commutant.targets.process.emulator import find_user_emulator
 from commutant.targets.process.program import Program, load_program
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.rules import ALL_RULES, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, TestCase
 
 CALL_LIMIT = 4
 """The most calls that a test can have (crates/checker/runner/src/place.rs)."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from commutant import _native
-from commutant.mtrace.finding import Access, Finding
+from commutant.mtrace import Access, Finding
 
 _FRAME = re.compile(r"(.+)\+0x([0-9a-f]+)")
 _SOURCES = re.compile(r".*/((?:crates|library)/.*)|(?:.*/)?build_\w+/(.*)")

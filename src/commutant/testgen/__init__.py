@@ -1,7 +1,8 @@
 """Test cases from commutativity conditions (paper, section 5.2)."""
 
-from commutant.testgen.corpus import Corpus
+from commutant.corpus import Corpus, TestCase
+from commutant.testgen.canonical import Canonical
+from commutant.testgen.examples import Examples, difference
 from commutant.testgen.generation import generate
-from commutant.testgen.testcase import TestCase
 
-__all__ = ["Corpus", "TestCase", "generate"]
+__all__ = ["Canonical", "Corpus", "Examples", "TestCase", "difference", "generate"]

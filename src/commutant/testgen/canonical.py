@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from commutant.lang.errno import Errno, Signal
-from commutant.lang.interface import Interface
-from commutant.lang.types import MapType, OpaqueValue, Struct, TimeValue, struct_fields
-from commutant.testgen.testcase import Value
+from commutant.corpus import Value
+from commutant.lang import Errno, Interface, MapType, OpaqueValue, Signal, Struct, TimeValue, struct_fields
 
 
 class Anything(int):

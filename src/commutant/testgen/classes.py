@@ -27,9 +27,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from commutant.analyzer.commute import CallSet, Outcome
-from commutant.lang.interface import Interface
-from commutant.lang.types import Struct, Time, struct_fields
+from commutant.analyzer import CallSet, Outcome
+from commutant.lang import Interface, Struct, Time, struct_fields
 from commutant.symbolic import (
     BoolValue,
     Context,

@@ -14,14 +14,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from commutant.analyzer.faults import ChoiceRefused, ModelFault, placed
-from commutant.lang.errno import Errno
-from commutant.lang.interface import Interface, Invocation
-from commutant.lang.nondeterminism import answered_by, finite_values
-from commutant.lang.types import OpaqueValue, SortType, Struct, TimeValue, Type
+from commutant.corpus import Value, encode
+from commutant.guard import ChoiceRefused, ModelFault, placed
+from commutant.lang import (
+    Errno,
+    Interface,
+    Invocation,
+    OpaqueValue,
+    SortType,
+    Struct,
+    TimeValue,
+    Type,
+    answered_by,
+    finite_values,
+)
 from commutant.testgen.canonical import Canonical
 from commutant.testgen.frozen import Frozen, NotFrozen, complete, freeze, freeze_again, thaw, thaw_as_asked
-from commutant.testgen.testcase import Value, encode
 
 T = TypeVar("T")
 

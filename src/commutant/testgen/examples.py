@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any
 
-from commutant.analyzer import CallSet
-from commutant.analyzer.condition import Cube, contradictory, facts_of
-from commutant.analyzer.faults import faults_of, time_limit
-from commutant.lang.interface import CallSignature, Interface
-from commutant.lang.types import BoolType, OpaqueValue, Process, Sort, SortType, Struct, struct_fields
+from commutant.analyzer import CallSet, Cube, contradictory, facts_of
+from commutant.guard import faults_of, time_limit
+from commutant.lang import (
+    BoolType,
+    CallSignature,
+    Interface,
+    OpaqueValue,
+    Process,
+    Sort,
+    SortType,
+    Struct,
+    struct_fields,
+)
 from commutant.testgen.canonical import Anything
 from commutant.testgen.classes import classes
 from commutant.testgen.concrete import ConcreteModel, Start
@@ -129,7 +137,7 @@ def _difference_of_states(model: ConcreteModel, start: Start, example: Example) 
 
 def _differing(first: Any, second: Any, names: Sequence[str], observe: Sequence[Any]) -> tuple[str, str] | None:
     """The first result that differs between two outcomes, or else the first observation."""
-    from commutant.report.describe import value_text
+    from commutant.corpus import value_text
 
     for name, one, other in zip(names, first["results"], second["results"], strict=True):
         if one != other:

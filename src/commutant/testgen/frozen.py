@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from commutant.lang.errno import Errno, Signal
-from commutant.lang.types import Map, OpaqueValue, Record, Seq, TimeValue
+from commutant.lang import Errno, Map, OpaqueValue, Record, Seq, Signal, TimeValue
 from commutant.testgen.canonical import Anything
 
 Frozen = Any

@@ -9,23 +9,29 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from commutant.analyzer import Analysis, CallSet, SetAnalysis, sets_of_calls
-from commutant.analyzer.analysis import estimated_costs, from_kept, to_kept
-from commutant.analyzer.commute import Outcome
-from commutant.analyzer.condition import facts_of
-from commutant.analyzer.faults import no_state, time_limit
-from commutant.analyzer.parallel import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
-from commutant.analyzer.sentences import Phrase, phrase, sentence_of
-from commutant.analyzer.vocabulary import Vocabulary
-from commutant.cache import ResultCache, engine_hash
-from commutant.errors import UsageError
-from commutant.lang.interface import Interface
-from commutant.lang.load import model_hash
+from commutant.analyzer import (
+    Analysis,
+    CallSet,
+    Outcome,
+    Phrase,
+    SetAnalysis,
+    Vocabulary,
+    estimated_costs,
+    facts_of,
+    from_kept,
+    phrase,
+    sentence_of,
+    sets_of_calls,
+    to_kept,
+)
+from commutant.corpus import Corpus, PackedTests, pack
+from commutant.guard import no_state, time_limit
+from commutant.lang import Interface, model_hash
+from commutant.pool import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
+from commutant.support import ResultCache, UsageError, engine_hash
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import LEVELS, Level, classes
-from commutant.testgen.corpus import Corpus
 from commutant.testgen.materialize import Materializer
-from commutant.testgen.packed import PackedTests, pack
 from commutant.testgen.setups import NoSetup
 
 MAX_PHRASES = 1 << 14
@@ -55,7 +61,7 @@ def generate(
     model = model_hash(interface)
     key: dict[str, object] = {"model": model, "calls": list(calls or ()), "size": size, "level": level}
     if cache is not None:
-        key["engine"] = engine_hash("lang", "symbolic", "analyzer", "testgen")
+        key["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer", "corpus", "testgen")
         kept = cache.get("corpus", key)
         corpus = None if kept is None else _from_kept(interface, size, chosen, level, model, kept)
         if corpus is not None:

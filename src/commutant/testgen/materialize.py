@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from commutant.analyzer.commute import Outcome
-from commutant.errors import UsageError
-from commutant.lang.interface import CallSignature, Interface
+from commutant.analyzer import Outcome
+from commutant.corpus import PlacedCall, Value, call_json, encode, id_of
+from commutant.lang import CallSignature, Interface
+from commutant.support import UsageError
 from commutant.symbolic import Context
 from commutant.testgen.canonical import Canonical
 from commutant.testgen.concrete import Asked, Observation, Start
 from commutant.testgen.frozen import Frozen, thaw
 from commutant.testgen.setups import setups_of
-from commutant.testgen.testcase import PlacedCall, Value, call_json, encode, id_of
 from commutant.testgen.valuation import Valuation, sorts_of
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from commutant.analyzer.faults import faults_of
-from commutant.errors import UsageError
-from commutant.lang.interface import CallSignature, Interface, Invocation
-from commutant.lang.types import OpaqueValue, Struct, struct_fields
+from commutant.corpus import Value, encode
+from commutant.guard import faults_of
+from commutant.lang import CallSignature, Interface, Invocation, OpaqueValue, Struct, struct_fields
+from commutant.support import UsageError
 from commutant.testgen.canonical import Anything, agree
 from commutant.testgen.concrete import ConcreteModel, Observation, Start
 from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
-from commutant.testgen.testcase import Value, encode
 from commutant.testgen.valuation import Valuation
 
 MAX_STATES = 1 << 13

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from commutant.lang.interface import Interface
-from commutant.lang.types import (
+from commutant.lang import (
     BoolType,
+    Interface,
     IntType,
     Map,
     MapType,
@@ -30,8 +30,7 @@ from commutant.lang.types import (
     Type,
     struct_fields,
 )
-from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap
-from commutant.symbolic.integers import value_of
+from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap, value_of
 from commutant.testgen.canonical import Anything
 from commutant.testgen.frozen import FALSE, TRUE, Frozen, freeze, thaw
 

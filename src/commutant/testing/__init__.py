@@ -9,7 +9,7 @@
         check_sharing("names", "scalefs", baseline="baseline/1", directory=tmp_path / "run")
 
 A check that fails raises AssertionError, whose message is what the verb prints. What could not be checked (a target
-that does not start, a model that fails) raises `commutant.errors.CommutantError`.
+that does not start, a model that fails) raises `commutant.support.errors.CommutantError`.
 """
 
 from commutant.testing.model import check_model

@@ -1,13 +1,12 @@
-"""Does the implementation return what the model says? See `commutant.conform`."""
+"""Does the implementation return what the model says? See `commutant.conformance`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commutant.conform import Conform, Conformance
+from commutant.conformance import Conform, Conformance
 from commutant.lang import Interface, load_interface
-from commutant.targets.base import Target
-from commutant.targets.registry import load_target
+from commutant.targets import Target, load_target
 
 SEQUENCES = 500
 

@@ -1,24 +1,19 @@
-"""Does the implementation share memory where its calls commute? See `commutant.checking` and `commutant.compare`."""
+"""Does the implementation share memory where its calls commute? See `commutant.runs.check` and `commutant.compare`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from commutant import checking
-from commutant.compare import failing, findings_of, read_suppressions
-from commutant.compare.suppressions import Suppressions
-from commutant.errors import UsageError
+from commutant.campaign import DEFAULT_REPEATS
+from commutant.compare import Suppressions, failing, findings_of, read_suppressions
+from commutant.corpus import read_corpus
 from commutant.lang import Interface, load_interface
-from commutant.mtrace.verdict import DEFAULT_REPEATS
-from commutant.plural import plural
-from commutant.report.groups import FindingGroup
-from commutant.run_report import report_of
-from commutant.rundir import Run, load_run
-from commutant.targets.base import Target
-from commutant.targets.registry import load_target
+from commutant.report import FindingGroup
+from commutant.runs import Check, Run, load_run, report_of
+from commutant.support import UsageError, plural
+from commutant.targets import Target, load_target
 from commutant.testgen import Corpus, generate
-from commutant.testgen.corpus import read_corpus
 
 _SHOWN_FINDINGS = 10
 
@@ -51,7 +46,7 @@ def check_sharing(
     known = [load_run(Path(path)) for path in paths]
     suppressions = read_suppressions(Path(suppress)) if suppress is not None else Suppressions(())
     corpus = _corpus(interface, calls, size, level, jobs)
-    with checking.new(
+    with Check.new(
         corpus,
         load_target(target) if isinstance(target, str) else target,
         jobs=jobs,

@@ -1,4 +1,4 @@
-//! The report: one JSON document per process or kernel, read by `commutant.syncchar.record`; replaced as a whole.
+//! The report: one JSON document per process or kernel, read by `commutant.lock_view.record`; replaced as a whole.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;

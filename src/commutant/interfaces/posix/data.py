@@ -7,14 +7,7 @@ readers returns EPIPE.
 from __future__ import annotations
 
 from commutant.interfaces.posix.operations import Operations
-from commutant.interfaces.posix.state import (
-    PIPE_CAPACITY_PAGES,
-    Data,
-    Descriptor,
-    Inum,
-    Number,
-    Page,
-)
+from commutant.interfaces.posix.state import PIPE_CAPACITY_PAGES, Data, Descriptor, Inum, Number, Page
 from commutant.lang import Errno, Process, Struct, call
 
 

@@ -10,18 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from commutant.lang import (
-    Constant,
-    Interface,
-    Map,
-    Process,
-    Range,
-    Sort,
-    Struct,
-    Time,
-    Usually,
-    well_formed,
-)
+from commutant.lang import Constant, Interface, Map, Process, Range, Sort, Struct, Time, Usually, well_formed
 
 Page = Annotated[int, Range(0, None)]
 """A page of a file, an offset or a length, in pages of 4,096 bytes."""

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import resources
 
-from commutant.errors import UsageError
+from commutant.corpus import Value
 from commutant.report.cprogram.literal import file_name, string_literal
-from commutant.report.text import safe_text
-from commutant.testgen.testcase import Value
+from commutant.support import UsageError, safe_text
 
 
 @dataclass(frozen=True, slots=True)

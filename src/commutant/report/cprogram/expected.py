@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from commutant.once import Once
+from commutant.corpus import Outcome, PlacedCall, Step, TestCase, Value, value_text
 from commutant.report.cprogram.literal import file_name
-from commutant.report.describe import value_text
-from commutant.testgen.testcase import Outcome, PlacedCall, Step, TestCase, Value
+from commutant.support import Once
 
 Chosen = tuple[str, object]
 """A value of the kernel's choice: its sort, and which one it is among those of the test."""

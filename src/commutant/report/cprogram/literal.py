@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from commutant.report.text import safe_text
+from commutant.support import safe_text
 
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _COMMENT_WIDTH = 112

@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Generic, TypeVar
 
-from commutant.errors import UsageError
-from commutant.once import Made, Once, each
+from commutant.corpus import Order, Outcome, PlacedCall, Step, TestCase, Value, headline, order_text, processes
 from commutant.report.cprogram.calls import CCall, definition, form, invocation, result_items, template
 from commutant.report.cprogram.expected import CALLS, OBSERVE, SETUP, Chosen, Group, Printer
 from commutant.report.cprogram.literal import comment_lines, string_literal
-from commutant.report.describe import headline, order_text, processes
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.support import Made, Once, UsageError, each
 
 Block = TypeVar("Block")
 Shared = TypeVar("Shared", bound=Hashable)

@@ -27,14 +27,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.verdict import Outcome
-from commutant.once import Once, each
-from commutant.report.cprogram import Programs, Refusal
-from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
-from commutant.report.describe import (
-    access_fields,
-    access_text,
+from commutant.campaign import Outcome
+from commutant.corpus import (
+    Order,
+    PlacedCall,
+    Step,
+    TestCase,
+    Value,
     call_text,
     headline,
     order_text,
@@ -47,11 +46,14 @@ from commutant.report.describe import (
     step_text,
     value_text,
 )
+from commutant.mtrace import Access, Finding
+from commutant.report.cprogram import Programs, Refusal
+from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
+from commutant.report.describe import access_fields, access_text
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import Technique, hint
 from commutant.report.ranking import SharedVariable
-from commutant.report.text import safe_lines, safe_text
-from commutant.testgen.testcase import Order, PlacedCall, Step, TestCase, Value
+from commutant.support import Once, each, safe_lines, safe_text
 
 SCHEMA_VERSION = 1
 

@@ -19,15 +19,12 @@ from pathlib import Path
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
-from commutant.collector import paused_collector
-from commutant.errors import RunError
-from commutant.plural import plural
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
 from commutant.report.heat import LEVELS, HeatMap, heat_map, level, sorted_sets
 from commutant.report.page.bundle import page_template, script, style
 from commutant.report.page.pack import Pack, Row, unique_names
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
-from commutant.report.text import percent, safe_text
+from commutant.support import RunError, paused_collector, percent, plural, safe_text
 
 RANKING_AT_FIRST = 10
 """Variables that the ranking shows before it is asked for all."""

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from commutant.errors import UsageError
+from commutant.support import UsageError
 from commutant.targets.stacks import Stacks
 
 _PROBES = ("vfs_read", "vfs_fstatat", "handle_mm_fault", "schedule", "do_exit")

@@ -10,10 +10,10 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 
-from commutant.errors import RunError
+from commutant.corpus import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.support import RunError
 from commutant.targets.base import Job
 from commutant.targets.linux.session import LinuxSession
-from commutant.testgen.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
 
 _REPEATS = 3
 """Windows per order; the outcome of most of them counts, since a timer may fall into one."""

@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from commutant.errors import RunError, UsageError
-from commutant.mtrace.trace import TracedWindow
+from commutant.guest import BATCH_LIMIT_BYTES, SLOT_COUNT, GuestSilent, GuestStopped, Monitor
+from commutant.mtrace import TracedWindow
+from commutant.support import RunError, UsageError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
-from commutant.targets.linux.machine import GuestSilent, GuestStopped
-from commutant.targets.linux.qmp import Monitor
-from commutant.targets.linux.region import BATCH_LIMIT_BYTES, SLOT_COUNT
 from commutant.targets.linux.tracing import TracedMachine
 
 BATCH_WINDOWS = 64

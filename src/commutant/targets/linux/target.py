@@ -10,17 +10,27 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from commutant import artifacts
-from commutant.errors import RunError, UsageError
+from commutant.guest import (
+    CORE_LIMIT,
+    FILE_SYSTEMS,
+    LEAST_RAM_BYTES,
+    Emulator,
+    Guest,
+    Hardware,
+    Kernel,
+    Snapshot,
+    default_kernel,
+    find_emulator,
+    hardware_arguments,
+    kernel_of,
+    take_snapshot,
+    tool_version,
+    unpack,
+)
+from commutant.support import RunError, UsageError, artifacts
 from commutant.targets.base import Progress
 from commutant.targets.linux import selftest
-from commutant.targets.linux.emulator import Emulator, find_emulator
-from commutant.targets.linux.file_systems import FILE_SYSTEMS, tool_version
-from commutant.targets.linux.kernel import Kernel, default_kernel, kernel_of, unpack
-from commutant.targets.linux.machine import CORE_LIMIT, Hardware, hardware_arguments
-from commutant.targets.linux.region import LEAST_RAM_BYTES
 from commutant.targets.linux.session import LinuxSession
-from commutant.targets.linux.snapshot import Guest, Snapshot, take_snapshot
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
 from commutant.targets.rules import ALL_RULES, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature

@@ -15,16 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from commutant import _native, artifacts
-from commutant.errors import RunError
-from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
-from commutant.targets.closing import close_at_exit
+from commutant import _native
+from commutant.guest import Emulator, GuestSilent, Monitor, Region, Snapshot, Tracer
+from commutant.mtrace import TracedWindow, TraceReader, kernel_layout, kernel_names
+from commutant.support import RunError, artifacts, close_at_exit
 from commutant.targets.linux.debug import kernel_stacks
-from commutant.targets.linux.emulator import Emulator
-from commutant.targets.linux.machine import GuestSilent, Tracer
-from commutant.targets.linux.qmp import Monitor
-from commutant.targets.linux.region import Region
-from commutant.targets.linux.snapshot import Snapshot
 from commutant.targets.rules import ALL_RULES, tracer_arguments
 from commutant.targets.stacks import Stacks
 

@@ -14,8 +14,8 @@ import os
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
-from commutant.errors import RunError
-from commutant.mtrace.finding import LINE_BYTES, Finding, LineField
+from commutant.mtrace import LINE_BYTES, Finding, LineField
+from commutant.support import RunError
 
 _READ_BYTES = 1 << 20
 

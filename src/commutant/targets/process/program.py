@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commutant import _native
-from commutant.mtrace.finding import Finding
+from commutant.mtrace import Finding
 from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import ask
 from commutant.targets.stacks import Stacks

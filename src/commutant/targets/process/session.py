@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from commutant.errors import RunError
-from commutant.mtrace.finding import Finding
-from commutant.mtrace.trace import TracedWindow
+from commutant.mtrace import Finding, TracedWindow
+from commutant.support import RunError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
 from commutant.targets.process.program import Program

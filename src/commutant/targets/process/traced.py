@@ -22,9 +22,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from commutant.errors import RunError
-from commutant.mtrace.trace import TracedWindow, TraceReader
-from commutant.targets.closing import close_at_exit
+from commutant.mtrace import TracedWindow, TraceReader
+from commutant.support import RunError, close_at_exit
 from commutant.targets.process.objects import ObjectMap
 from commutant.targets.process.program import Program
 from commutant.targets.rules import tracer_arguments

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{create_exception, import_exception};
 
-import_exception!(commutant.errors, UsageError);
+import_exception!(commutant.support.errors, UsageError);
 create_exception!(
     _native,
     Infeasible,

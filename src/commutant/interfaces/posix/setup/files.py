@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from commutant.interfaces.posix.operations import Operations
-from commutant.interfaces.posix.state import (
-    Data,
-    Descriptor,
-    Directory,
-    Flag,
-    Inode,
-    Inum,
-    Name,
-    Number,
-    Page,
-)
+from commutant.interfaces.posix.state import Data, Descriptor, Directory, Flag, Inode, Inum, Name, Number, Page
 from commutant.lang import Invocation, Map, Process, invoke, now, setup_call, unused
 
 

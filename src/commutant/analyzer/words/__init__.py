@@ -1,0 +1,1 @@
+"""Conditions in words: the vocabulary of an interface, sentences, SMT-LIB."""

@@ -1,0 +1,18 @@
+"""What windows mean: the campaign that drives sessions, the verdict on a test, what a run adds up to."""
+
+from commutant.campaign.campaign import Campaign, Progress
+from commutant.campaign.collisions import ask_other_seeds
+from commutant.campaign.summary import Summary, Tally
+from commutant.campaign.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
+
+__all__ = [
+    "DEFAULT_REPEATS",
+    "Campaign",
+    "Outcome",
+    "Progress",
+    "Summary",
+    "Tally",
+    "Verdict",
+    "ask_other_seeds",
+    "skipped",
+]

@@ -1,0 +1,209 @@
+"""The verdict on one test: a small state machine over the records of its windows.
+
+A kernel's memory traffic is not the same in every run, so one window that shared a line proves little. The rule
+(docs/cli.md, "Verdicts"):
+
+    round 1   one window for each order; all clean -> conflict-free
+    round 2   for each order as many more as make `repeats` (three) in all
+    then      a finding stands if it was in a majority (two of three) of the windows of *any* order
+              one stands -> conflicting
+              none, and at most one window had any finding -> conflict-free; else -> unstable
+
+A window whose outcome was not acceptable makes the test `wrong_result`, whatever else was seen; one in which the
+implementation died makes it `crashed`; both end the test with the round in which they happened. A test with a call that
+the target does not know is `skipped` and has no window. Nothing in here runs anything or knows of time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from commutant.mtrace import NOTHING_IGNORED, Finding, Identity
+from commutant.support import plural
+from commutant.targets import WindowRecord
+
+if TYPE_CHECKING:
+    from commutant.corpus import TestCase
+
+DEFAULT_REPEATS = 3
+
+
+class Outcome(StrEnum):
+    """What a test can come to; every test of a campaign comes to exactly one."""
+
+    CONFLICT_FREE = "conflict_free"
+    CONFLICTING = "conflicting"
+    UNSTABLE = "unstable"
+    WRONG_RESULT = "wrong_result"
+    SKIPPED = "skipped"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a test came to.
+
+    `findings` are, of a conflicting test, those that stand; of an unstable one, all that were seen; of any other, none.
+    They are sorted by identity, each as it was first seen.
+    `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them. `detail` says what was
+    wrong, how the implementation died, or why the test was skipped; empty otherwise. `collision` says of a conflicting
+    test that it is conflict-free under another hash seed.
+    """
+
+    test_id: str
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    windows: int = 0
+    ignored: Mapping[str, int] = field(default_factory=lambda: NOTHING_IGNORED)
+    detail: str = ""
+    collision: bool = False
+
+    def to_json(self, numbers: Sequence[int]) -> dict[str, object]:
+        """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json); `numbers` are those of its
+        findings there."""
+        return {
+            "test": self.test_id,
+            "outcome": self.outcome.value,
+            "windows": self.windows,
+            "ignored": dict(self.ignored),
+            "detail": self.detail,
+            "findings": list(numbers),
+            **({"collision": True} if self.collision else {}),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any], known: Sequence[Finding]) -> Verdict:
+        """Reads what `to_json` wrote; `known` are the findings by number. Raises KeyError, TypeError or ValueError."""
+        test_id, windows, ignored, detail, findings = (
+            raw[key] for key in ("test", "windows", "ignored", "detail", "findings")
+        )
+        if type(test_id) is not str or type(detail) is not str or type(windows) is not int or windows < 0:
+            raise ValueError("test and detail are texts, windows is an integer from 0")
+        if type(ignored) is not dict or any(type(count) is not int or count < 0 for count in ignored.values()):
+            raise ValueError("ignored gives a count per rule")
+        if type(findings) is not list or any(type(number) is not int for number in findings):
+            raise ValueError("findings is a list of numbers")
+        if any(not 0 <= number < len(known) for number in findings):
+            raise ValueError(f"findings names one that does not stand before it: {findings!r}")
+        read = tuple(known[number] for number in findings)
+        outcome = Outcome(raw["outcome"])
+        if bool(read) != (outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE)):
+            raise ValueError(
+                f"{outcome} with {plural(len(read), 'finding')}: conflicting and unstable tests have some, no others"
+            )
+        collision = raw.get("collision", False)
+        if type(collision) is not bool or (collision and outcome is not Outcome.CONFLICTING):
+            raise ValueError("collision is a truth value, and true of conflicting tests alone")
+        return cls(test_id, outcome, read, windows, ignored or NOTHING_IGNORED, detail, collision)
+
+
+def skipped(test: TestCase, reason: str) -> Verdict:
+    """The verdict on a test that the target cannot run."""
+    return Verdict(test.id, Outcome.SKIPPED, detail=reason)
+
+
+class Judge:
+    """Judges one test: ask `due` which windows to run, `add` their records, until `verdict` is not None.
+
+    `repeats` is the number of windows per order that decide; with 1, the first window of each order decides alone.
+    Windows run in rounds of one per order: the first alone, the others, if any has findings, together.
+    """
+
+    __slots__ = (
+        "_crashed",
+        "_due_until",
+        "_first_seen",
+        "_ignored",
+        "_repeats",
+        "_seen",
+        "_verdict",
+        "_windows",
+        "_with_findings",
+        "_wrong",
+        "test",
+    )
+
+    def __init__(self, test: TestCase, repeats: int = DEFAULT_REPEATS) -> None:
+        if repeats < 1:
+            raise ValueError(f"repeats must be at least 1, got {repeats}")
+        self.test = test
+        self._repeats = repeats
+        self._windows = 0
+        self._due_until = len(test.orders)
+        # Most tests share nothing: what counts findings is made with the first one.
+        self._seen: Counter[tuple[int, Identity]] | None = None
+        self._first_seen: dict[Identity, Finding] | None = None
+        self._ignored: Counter[str] | None = None
+        self._with_findings = 0
+        self._wrong = ""
+        self._crashed = ""
+        self._verdict: Verdict | None = None
+
+    @property
+    def due(self) -> tuple[int, ...]:
+        """The order indices of the windows that this round still needs, in the order to run them; empty at the end."""
+        orders = len(self.test.orders)
+        return tuple([window % orders for window in range(self._windows, self._due_until)])
+
+    @property
+    def due_count(self) -> int:
+        """How many windows `due` holds."""
+        return self._due_until - self._windows
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict, once enough windows were seen."""
+        return self._verdict
+
+    def add(self, record: WindowRecord) -> None:
+        """Takes the record of the next window that was due."""
+        order_index = self._windows % len(self.test.orders)
+        if record.job.order_index != order_index or self._windows >= self._due_until:
+            raise ValueError(f"{self.test.id}: expected a window of order {order_index}, got {record.job.order_index}")
+        self._windows += 1
+        if record.ignored:
+            self._ignored = self._ignored or Counter()
+            self._ignored.update(record.ignored)
+        if record.crashed is not None:
+            self._crashed = self._crashed or record.crashed or "the implementation died"
+        elif record.wrong is not None:
+            self._wrong = self._wrong or record.wrong or "an outcome that is not acceptable"
+        elif record.findings:
+            self._with_findings += 1
+            if self._seen is None or self._first_seen is None:
+                self._seen, self._first_seen = Counter(), {}
+            here = {finding.identity: finding for finding in record.findings}
+            for identity, finding in here.items():
+                self._seen[order_index, identity] += 1
+                self._first_seen.setdefault(identity, finding)
+        if self._windows == self._due_until:
+            self._end_round()
+
+    def _end_round(self) -> None:
+        orders = len(self.test.orders)
+        if self._wrong:
+            self._decide(Outcome.WRONG_RESULT, detail=self._wrong)
+        elif self._crashed:
+            self._decide(Outcome.CRASHED, detail=self._crashed)
+        elif self._with_findings and self._windows < orders * self._repeats:
+            self._due_until = orders * self._repeats
+        else:
+            majority = self._repeats // 2 + 1
+            seen: Mapping[tuple[int, Identity], int] = self._seen or {}
+            standing = {identity for (_, identity), count in seen.items() if count >= majority}
+            if standing:
+                self._decide(Outcome.CONFLICTING, standing)
+            elif self._with_findings <= 1:
+                self._decide(Outcome.CONFLICT_FREE)
+            else:
+                self._decide(Outcome.UNSTABLE, self._first_seen or ())
+
+    def _decide(self, outcome: Outcome, identities: Iterable[Identity] = (), detail: str = "") -> None:
+        first_seen = self._first_seen or {}
+        findings = tuple([first_seen[identity] for identity in sorted(identities)])
+        ignored = NOTHING_IGNORED if self._ignored is None else dict(self._ignored)
+        self._verdict = Verdict(self.test.id, outcome, findings, self._windows, ignored, detail)

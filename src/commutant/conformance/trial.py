@@ -1,0 +1,60 @@
+"""One sequence on a target: made, judged, and what differs, if anything does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commutant.conformance.judge import Mismatch, judge
+from commutant.conformance.script import Script
+from commutant.corpus import Value
+from commutant.lang import Interface
+from commutant.support import RunError
+from commutant.targets import SequenceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a sequence on a target: a result that does not fit, or how the implementation died.
+
+    `came` are the results of all steps; empty if it died.
+    """
+
+    mismatch: Mismatch | None
+    crashed: str | None
+    came: tuple[Value, ...] = ()
+
+    def signature(self, script: Script) -> tuple[str, ...]:
+        """What faults with the same cause share: the call and the kind of its results, not their values."""
+        if self.mismatch is None:
+            return ("crashed",)
+        step = script.steps[self.mismatch.position]
+        part = "".join(character for character in self.mismatch.where if not character.isdigit())
+        kinds = sorted({_kind(value) for value in self.mismatch.acceptable})
+        return (step.call, part, *kinds, _kind(self.mismatch.came))
+
+
+def _kind(value: Value) -> str:
+    """An error or signal by its name, any other result by what it is."""
+    if isinstance(value, dict):
+        return str(value.get("errno") or value.get("signal") or next(iter(value)))
+    return type(value).__name__
+
+
+class Refused(RunError):
+    """The target's runner cannot make a call of the sequence."""
+
+
+def find_fault(interface: type[Interface], script: Script, record: SequenceRecord) -> Fault | None:
+    """What is wrong, or None. Raises Undecided, Refused, or ModelFault."""
+    if record.crashed is not None:
+        return Fault(None, record.crashed)
+    if record.came is None:
+        return None
+    came = json.loads(record.came)
+    if "refused" in came:
+        raise Refused(str(came["refused"]))
+    results: Sequence[Value] = (*came["results"], *came["observation"])
+    mismatch = judge(interface, script, results)
+    return None if mismatch is None else Fault(mismatch, None, tuple(results))

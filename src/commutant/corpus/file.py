@@ -1,0 +1,225 @@
+"""Corpus files: test cases on disk, written the same way every time and read with suspicion.
+
+A corpus is a gzip-compressed JSON-lines file, a header and one test per line (docs/ARCHITECTURE.md, "Test case";
+docs/schemas/corpus.schema.json). Corpora are passed around, so a file is taken as hostile: its size, packed and
+unpacked, line length and number of tests are bounded, every value is checked, and ids are computed again from the
+content. What is wrong is reported as one line with file and line number.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from commutant.corpus.checks import Malformed, read_header
+from commutant.corpus.packed import FiledTests, PackedTests, pack
+from commutant.corpus.reading import TestReader
+from commutant.corpus.testcase import TestCase, encode
+from commutant.support import RunError, UsageError, paused_collector, plural
+
+if TYPE_CHECKING:
+    from commutant.analyzer import Analysis
+
+SCHEMA_VERSION = 1
+MAX_LINE_BYTES = 1 << 20
+MAX_FILE_BYTES = 1 << 28
+MAX_TOTAL_BYTES = 1 << 31
+MAX_TESTS = 1_000_000
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Test cases of one interface at one level.
+
+    `model_hash` names the version of the model they come from. `without_setup` counts, per set of calls (names joined
+    by `-`), the classes for which no set-up could be found and which therefore have no test. `analysis` is what they
+    were generated from; None for a corpus read from a file.
+    """
+
+    interface: str
+    level: str
+    model_hash: str
+    tests: Sequence[TestCase]
+    without_setup: Mapping[str, int] = field(default_factory=dict)
+    analysis: Analysis | None = field(default=None, compare=False, repr=False)
+
+    def header(self) -> dict[str, object]:
+        """The first line of the corpus file."""
+        header: dict[str, object] = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "corpus",
+            "interface": self.interface,
+            "level": self.level,
+            "model": self.model_hash,
+            "tests": len(self.tests),
+        }
+        if self.without_setup:
+            header["without_setup"] = dict(sorted(self.without_setup.items()))
+        return header
+
+
+def tests_per_set(tests: Sequence[TestCase]) -> Counter[tuple[str, ...]]:
+    """The number of tests by the calls of a set."""
+    if isinstance(tests, PackedTests):
+        return tests.per_set
+    return Counter(tuple([call.call for call in test.calls]) for test in tests)
+
+
+def content_of(corpus: Corpus) -> bytes:
+    """The corpus as a file holds it; corpora that were generated alike give equal bytes."""
+    tests, header = corpus.tests, corpus.header()
+    if isinstance(tests, FiledTests) and tests.header == header:
+        return tests.content
+    if isinstance(tests, PackedTests):
+        members = [tests.members]
+    else:
+        members = [pack(encode(test.to_json()) for test in of_set) for _, of_set in groupby(tests, _set_name)]
+    return b"".join([pack([encode(header)]), *members])
+
+
+_set_name = attrgetter("set_name")
+
+
+def write_corpus(corpus: Corpus, path: Path) -> None:
+    """Writes the corpus to `path`, all of it or nothing.
+
+    Raises RunError if the file cannot be written (full disk, missing permission).
+    """
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content_of(corpus))
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise RunError(f"cannot write the corpus {path}: {error.strerror or error}") from error
+    except BaseException:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_corpus(path: Path) -> Corpus:
+    """Reads and checks a whole corpus file.
+
+    Raises UsageError, one line with file and line number, if there is no such file or anything in it is not as
+    docs/schemas/corpus.schema.json says.
+    """
+    with _Lines(path) as lines, paused_collector():
+        first = lines.next()
+        if first is None:
+            lines.fail("empty file: expected a corpus header")
+        reader = TestReader()
+        try:
+            header = reader.decode(first)
+            interface, level, model_hash, count, without_setup = read_header(header, SCHEMA_VERSION, MAX_TESTS)
+            tests: list[TestCase] = []
+            seen: set[str] = set()
+            while (line := lines.next()) is not None:
+                test = reader.read(line)
+                if test.id in seen:
+                    lines.fail(f"the test {test.id} stands in the corpus twice")
+                seen.add(test.id)
+                tests.append(test)
+                if len(tests) > count:
+                    lines.fail(f"more tests than the {count:,} that the header names")
+        except Malformed as error:
+            lines.fail(str(error))
+        except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError are ValueErrors
+            lines.fail(f"not JSON ({error.msg if isinstance(error, json.JSONDecodeError) else error})")
+        if len(tests) != count:
+            lines.fail(f"the file ends after {len(tests):,} of the {plural(count, 'test')} that the header names")
+    return Corpus(interface, level, model_hash, FiledTests(tests, header, lines.content), without_setup)
+
+
+def looks_like_corpus(path: Path) -> bool:
+    """Whether a command-line argument means a corpus file rather than an interface: by its name, or by its content."""
+    if path.name.endswith((".jsonl.gz", ".jsonl")):
+        return True
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
+        with path.open("rb") as file:
+            return file.read(2) == _GZIP_MAGIC
+    except (OSError, ValueError):
+        return False
+
+
+def select_tests(tests: Sequence[TestCase], calls: Sequence[str]) -> list[TestCase]:
+    """The tests that `--calls` means: those of exactly this set, or of any set made of a larger list of calls."""
+    wanted = sorted(calls)
+    among = set(calls)
+
+    def fits(test: TestCase) -> bool:
+        names = [call.call for call in test.calls]
+        return sorted(names) == wanted if len(names) == len(calls) else among.issuperset(names)
+
+    return [test for test in tests if fits(test)]
+
+
+class _Lines:
+    """The lines of a gzip file, one after the other, within the limits; knows the number of the line for messages."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number = 0
+        self._left_bytes = MAX_TOTAL_BYTES
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end, nor begin
+                raise UsageError(f"cannot read the corpus {path}: expected a regular file")
+            with path.open("rb") as file:
+                self.content = file.read(MAX_FILE_BYTES + 1)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot read the corpus {path}: {getattr(error, 'strerror', None) or error}") from error
+        if len(self.content) > MAX_FILE_BYTES:
+            raise UsageError(f"cannot read the corpus {path}: expected at most {MAX_FILE_BYTES} bytes")
+        self._file = gzip.GzipFile(fileobj=io.BytesIO(self.content))
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def next(self) -> bytes | None:
+        """The next line, None at the end of the file."""
+        self._number += 1
+        try:
+            line = self._file.readline(MAX_LINE_BYTES + 1)
+        except gzip.BadGzipFile as error:
+            self.fail("not a gzip file" if self._number == 1 else f"damaged ({error})")
+        except EOFError:
+            self.fail("the file is cut off")
+        except (zlib.error, OSError) as error:
+            self.fail(f"damaged ({error})")
+        if not line:
+            return None
+        if len(line) > MAX_LINE_BYTES:
+            self.fail(f"a line longer than {MAX_LINE_BYTES} bytes")
+        self._left_bytes -= len(line)
+        if self._left_bytes < 0:
+            self.fail(f"more than {MAX_TOTAL_BYTES} bytes when unpacked")
+        return line
+
+    def fail(self, problem: str) -> NoReturn:
+        raise UsageError(
+            f"{self._path}, line {self._number}: {problem}; expected a corpus as `commutant generate` writes it"
+        )

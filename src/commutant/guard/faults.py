@@ -1,0 +1,204 @@
+"""What is wrong with a model, in one line: which call, on which line of the model, and what was expected.
+
+A model is its author's program and may do anything. Whatever escapes from it while it is explored or run becomes one
+`ModelFault`; what it returns is checked; and a watch ends calls that do not end by themselves.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from commutant.lang import Errno, Interface, Map, OpaqueValue, Signal, Struct, TimeValue, struct_fields
+from commutant.support import UsageError
+from commutant.symbolic import BoolValue, Infeasible, IntValue, SortValue, SymbolicMap
+
+SECONDS_PER_PATH = 10.0
+"""How long one path may take before the model counts as looping."""
+
+_PACKAGE = Path(__file__).parents[1]
+_MODELS = _PACKAGE / "interfaces"
+
+
+class ModelFault(UsageError):
+    """A model cannot be analysed; says where it is wrong."""
+
+
+class ChoiceRefused(Exception):
+    """The value chosen in one order is not allowed in another, so no common choice exists on this path."""
+
+
+@contextmanager
+def faults_of(interface: type[Interface], what: str) -> Iterator[None]:
+    """Turns whatever escapes from the model in the `with` block into a ModelFault; `what` names the method."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise placed(error, interface, what) from None
+
+
+def placed(error: BaseException, interface: type[Interface], what: str) -> BaseException:
+    """What to raise for an exception that escaped from the model: the engine's own as it is, others as a ModelFault."""
+    if isinstance(error, ModelFault | Infeasible | ChoiceRefused):
+        return error
+    where = f"{_place(error) or _place_of(interface, what)}{interface.__name__}.{what}"
+    if isinstance(error, UsageError):
+        return ModelFault(f"{where}: {error}")
+    if isinstance(error, RecursionError):
+        return ModelFault(f"{where} recurses without bound: expected calls that end")
+    text = " ".join(str(error).split()) or "no message"
+    return ModelFault(f"{where} raised {type(error).__name__}: {text}{_hint(error)}")
+
+
+def _place(error: BaseException) -> str:
+    """`FILE:LINE: ` of the innermost line of the model that led to the error; empty if no line of the model did."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if _is_model(Path(frame.filename)):
+            return f"{frame.filename}:{frame.lineno}: "
+    return ""
+
+
+def _place_of(interface: type[Interface], method: str) -> str:
+    """`FILE:LINE: ` of the method itself."""
+    code = getattr(getattr(interface, method, None), "__code__", None)
+    if code is None or not _is_model(Path(code.co_filename)):
+        return ""
+    return f"{code.co_filename}:{code.co_firstlineno}: "
+
+
+def _is_model(file: Path) -> bool:
+    return _MODELS in file.parents or (_PACKAGE not in file.parents and file.name != "contextlib.py")
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, KeyError):
+        return " (test with `in` before reading, or declare the state @well_formed)"
+    if isinstance(error, AttributeError):
+        return " (annotate every attribute of the state in the class body)"
+    return ""
+
+
+class Kinds:
+    """The kinds of results that calls have returned so far: beside errors, each call returns one kind on every path."""
+
+    def __init__(self, interface: type[Interface]) -> None:
+        self._interface = interface
+        self._kinds: dict[str, str] = {}
+
+    def check(self, call: str, result: Any) -> None:
+        """ModelFault if no call can return this, or if the call has returned another kind before."""
+        kind = _kind(result)
+        if kind is None:
+            shown = "a map of the state" if isinstance(result, SymbolicMap | Map) else _shown(result)
+            raise self._fault(
+                call,
+                f"returned {shown}: expected an Errno, a number, a bool, a value of a sort, a Struct or a sequence of "
+                "these",
+            )
+        if kind == "error":
+            return
+        before = self._kinds.setdefault(call, kind)
+        if before == "an empty sequence" and kind.startswith("a sequence"):
+            self._kinds[call] = kind
+        elif before != kind and not (kind == "an empty sequence" and before.startswith("a sequence")):
+            raise self._fault(
+                call, f"returns {before} on one path and {kind} on another: expected one kind of result beside errors"
+            )
+
+    def _fault(self, call: str, text: str) -> ModelFault:
+        return ModelFault(f"{_place_of(self._interface, call)}{self._interface.__name__}.{call} {text}")
+
+
+_KINDS = {
+    Errno: "error",
+    Signal: "error",
+    type(None): "nothing",
+    bool: "a bool",
+    BoolValue: "a bool",
+    TimeValue: "a Time",
+    int: "an int",
+    IntValue: "an int",
+}
+
+
+def _kind(result: Any) -> str | None:
+    """The kind of a result in words; None for what no call can return."""
+    simple = _KINDS.get(result.__class__)
+    if simple is not None:
+        return simple
+    if isinstance(result, SortValue | OpaqueValue):
+        return f"a {result.sort}"
+    if isinstance(result, int):
+        return "an int"
+    if isinstance(result, Struct):
+        parts = [_kind(getattr(result, field)) for field in struct_fields(type(result))]
+        return None if None in parts else f"a {type(result).__name__}"
+    if isinstance(result, tuple):
+        items = [_kind(item) for item in result]
+        return None if None in items else f"({', '.join(map(str, items))})"
+    if isinstance(result, list):
+        kinds = {_kind(item) for item in result}
+        if None in kinds or len(kinds) > 1:
+            return None
+        return f"a sequence of {kinds.pop()}" if kinds else "an empty sequence"
+    return None
+
+
+def _shown(result: Any) -> str:
+    if isinstance(result, list):
+        return "a sequence of several kinds"
+    return f"{type(result).__name__} {' '.join(repr(result).split())[:80]}"
+
+
+def no_state(interface: type[Interface], calls: tuple[str, ...]) -> ModelFault:
+    """The fault of a model none of whose states is well-formed."""
+    return ModelFault(
+        f"{interface.__name__}: no initial state is well-formed for {', '.join(calls)}: "
+        "expected @well_formed conditions that some state satisfies"
+    )
+
+
+@contextmanager
+def time_limit(interface: type[Interface], calls: tuple[str, ...]) -> Iterator[None]:
+    """Ends calls that do not end by themselves: a watch bites when no path has been finished for SECONDS_PER_PATH.
+
+    Only a process's main thread can be interrupted so; elsewhere the limit on decisions per path has to do.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        if _begun.paths == watched.paths:
+            raise UsageError(
+                f"{', '.join(calls)} ran for {SECONDS_PER_PATH:g} s without returning: expected calls that end"
+            )
+        watched.paths = _begun.paths
+
+    watched = _Begun()
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_PATH, SECONDS_PER_PATH)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _Begun:
+    """How many paths were begun in this process."""
+
+    paths = 0
+
+
+_begun = _Begun()
+
+
+def begin_path() -> None:
+    """Tells the watch that another path begins."""
+    _begun.paths += 1

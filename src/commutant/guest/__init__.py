@@ -1,0 +1,47 @@
+"""A Linux that boots: kernels found and unpacked, virtual machines run and talked to, a booted guest kept.
+
+Used by the target `linux` and by the lock view. `prepare` and `kernel` (with `bzimage`, `elf`, `modules`) get a kernel,
+`file_systems` says what one needs and makes its disk, `cpio` packs all that with a first program, `emulator`,
+`machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once. `user_emulator` finds the
+emulator of programs.
+"""
+
+from commutant.guest.cpio import CpioWriter
+from commutant.guest.debian import binary_packages, source_archive
+from commutant.guest.emulator import Emulator, find_emulator
+from commutant.guest.file_systems import FILE_SYSTEMS, tool_version
+from commutant.guest.kernel import Kernel, default_kernel, kernel_of, unpack
+from commutant.guest.machine import CORE_LIMIT, GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
+from commutant.guest.qmp import Monitor
+from commutant.guest.region import BATCH_LIMIT_BYTES, LEAST_RAM_BYTES, SLOT_COUNT, Region
+from commutant.guest.snapshot import Guest, Snapshot, take_snapshot
+from commutant.guest.user_emulator import find_user_emulator
+
+__all__ = [
+    "BATCH_LIMIT_BYTES",
+    "CORE_LIMIT",
+    "FILE_SYSTEMS",
+    "LEAST_RAM_BYTES",
+    "SLOT_COUNT",
+    "CpioWriter",
+    "Emulator",
+    "Guest",
+    "GuestSilent",
+    "GuestStopped",
+    "Hardware",
+    "Kernel",
+    "Monitor",
+    "Region",
+    "Snapshot",
+    "Tracer",
+    "binary_packages",
+    "default_kernel",
+    "find_emulator",
+    "find_user_emulator",
+    "hardware_arguments",
+    "kernel_of",
+    "source_archive",
+    "take_snapshot",
+    "tool_version",
+    "unpack",
+]

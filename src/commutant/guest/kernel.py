@@ -1,0 +1,261 @@
+"""The kernel under test: found, unpacked, checked, and kept in the user's cache folder.
+
+The default is the one that Debian's `linux-image-amd64` depends on: downloaded as a package by `prepare` and unpacked,
+never installed. A kernel of one's own is given as a bzImage, a vmlinux or a Debian package. Either way a vmlinux with a
+description beside it is kept, under the SHA-256 of the file it came from, so that nothing is unpacked twice. Of a
+package's modules those are kept that file systems under test need (`file_systems.MODULES`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import platformdirs
+
+from commutant.guest.bzimage import VMLINUX_LIMIT_BYTES, extract_vmlinux
+from commutant.guest.elf import Elf
+from commutant.guest.file_systems import MODULES
+from commutant.guest.modules import SIZE_LIMIT_BYTES as MODULE_LIMIT_BYTES
+from commutant.guest.modules import load_order, plain_name, read_module
+from commutant.support import RunError, UsageError, replace_file
+
+_FORMAT = 2
+_DEFAULT = "default"
+_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}")
+_VERSION = re.compile(rb"Linux version ([!-~]{1,64}) ")
+_FILE_LIMIT_BYTES = 2 << 30
+_MODULES_LIMIT_BYTES = 1 << 30
+
+_MODULE_FILE = re.compile(
+    r"(?:\./)?(?:usr/)?lib/modules/[^/]+/kernel/(?:(?:fs|lib|crypto)/(?:.*/)?|drivers/block/)([^/]+)\.ko(?:\.\w+)?"
+)
+"""Where the kernel's source tree has file systems, what they share, checksums, and the RAM disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel that can be started: its release (`uname -r`), where it came from, and the checked vmlinux.
+
+    `load_orders` has, for each module that a file system needs, the modules to be loaded for it, itself last, and
+    `modules` the SHA-256 of each. What is not in there may be a part of the kernel.
+    """
+
+    release: str
+    source: str
+    vmlinux: Path
+    sha256: str
+    size_bytes: int
+    load_orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self) -> bytes:
+        """The vmlinux; raises RunError if the file has changed since it was unpacked."""
+        return self._checked(self.vmlinux, self.sha256)
+
+    def modules_for(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        """The modules to be loaded so that those are there that are wanted, in this order, and each once."""
+        return tuple(dict.fromkeys(name for module in wanted for name in self.load_orders.get(module, ())))
+
+    def read_module(self, name: str) -> bytes:
+        """A module's file, decompressed; raises RunError if it has changed since it was unpacked."""
+        return self._checked(_module_path(self.vmlinux.parent, name), self.modules[name])
+
+    def _checked(self, path: Path, sha256: str) -> bytes:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}; run `make setup` again") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            remedy = f"delete {path.parent} and run `make setup` again"
+            raise RunError(f"{path}: not what was unpacked there (its SHA-256 differs); {remedy}")
+        return data
+
+
+def kernels_folder() -> Path:
+    """Where unpacked kernels lie, each in a folder of its own."""
+    return platformdirs.user_cache_path("commutant") / "kernels"
+
+
+def default_kernel() -> Kernel:
+    """Debian's kernel as prepared by `make setup`; raises RunError if it is not there."""
+    kernel = prepared_kernel(_DEFAULT)
+    if kernel is None:
+        raise RunError(
+            f"no kernel is prepared: expected {_record(_DEFAULT)}; run `make setup` (downloads Debian's kernel "
+            "package), or give your own: linux:kernel=PATH"
+        )
+    return kernel
+
+
+def prepared_kernel(name: str) -> Kernel | None:
+    """The kernel that was prepared under a name, a package's; None if none was. Raises RunError if it is damaged."""
+    record = _record(name)
+    try:
+        return _load(kernels_folder() / Path(str(json.loads(record.read_text())["folder"])).name)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunError(f"{record}: damaged ({error}); delete it and run `make setup` again") from None
+
+
+def set_default(kernel: Kernel) -> None:
+    """Makes an unpacked kernel the one that `default_kernel` gives."""
+    set_prepared(_DEFAULT, kernel)
+
+
+def set_prepared(name: str, kernel: Kernel) -> None:
+    """Makes an unpacked kernel the one that `prepared_kernel` gives for a name."""
+    replace_file(_record(name), json.dumps({"folder": kernel.vmlinux.parent.name}).encode())
+
+
+def is_package_name(name: str) -> bool:
+    """Whether a Debian package may have this name (Debian Policy, section 5.6.1)."""
+    return _PACKAGE_NAME.fullmatch(name) is not None
+
+
+def _record(name: str) -> Path:
+    assert is_package_name(name), name
+    return kernels_folder() / f"{name}.json"
+
+
+def kernel_of(argument: str) -> Path | Kernel:
+    """What `kernel=ARGUMENT` means: a file, or a package that was prepared; raises UsageError if neither is there."""
+    path = Path(argument)
+    if path.is_file():
+        return path
+    kernel = prepared_kernel(argument) if is_package_name(argument) else None
+    if kernel is None:
+        raise UsageError(
+            f"no file {argument}; expected a kernel: a bzImage, a vmlinux, a Debian package, or the name of a package "
+            "that `python -m commutant.guest.prepare NAME` has prepared"
+        )
+    return kernel
+
+
+def unpack(path: Path, source: str | None = None) -> Kernel:
+    """The kernel in a bzImage, a vmlinux or a Debian package, unpacked into the cache folder if it is not there yet.
+
+    `source` says where the file came from, its path if not given. Raises UsageError if the file is missing or is none
+    of the three, cut off, damaged, or cannot be started directly.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_FILE_LIMIT_BYTES)
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {error.strerror}; expected a kernel (bzImage, vmlinux or a Debian package)"
+        ) from None
+    folder = kernels_folder() / hashlib.sha256(data).hexdigest()[:24]
+    try:
+        return _load(folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not there, or not whole: unpacked anew
+    packed: dict[str, bytes] = {}
+    if data.startswith(b"!<arch>\n"):
+        data, packed = _read_package(path)
+    vmlinux = data if data.startswith(b"\x7fELF") else extract_vmlinux(data, str(path))
+    elf = Elf(vmlinux, str(path))
+    version = _VERSION.search(vmlinux)
+    if version is None:
+        raise UsageError(f"{path}: an ELF file without the text 'Linux version'; expected a kernel")
+    if not elf.starts_by_pvh():
+        raise UsageError(f"{path}: Linux {version[1].decode()} without CONFIG_PVH; QEMU cannot start its vmlinux")
+    images, load_orders = _needed_modules(packed)
+    kernel = Kernel(
+        release=version[1].decode(),
+        source=source or str(path),
+        vmlinux=folder / "vmlinux",
+        sha256=hashlib.sha256(vmlinux).hexdigest(),
+        size_bytes=len(vmlinux),
+        load_orders=load_orders,
+        modules={name: hashlib.sha256(image).hexdigest() for name, image in images.items()},
+    )
+    replace_file(kernel.vmlinux, vmlinux)
+    for name, image in images.items():
+        replace_file(_module_path(folder, name), image)
+    description = {"format": _FORMAT, **asdict(kernel), "vmlinux": kernel.vmlinux.name}
+    replace_file(folder / "kernel.json", json.dumps(description, indent=1).encode())
+    return kernel
+
+
+def _module_path(folder: Path, name: str) -> Path:
+    return folder / "modules" / f"{name}.ko"
+
+
+def _needed_modules(packed: Mapping[str, bytes]) -> tuple[dict[str, bytes], dict[str, tuple[str, ...]]]:
+    """Of a package's modules those that file systems need, decompressed, and what to load for each of `MODULES`.
+
+    What the package does not have is left out: it may be a part of the kernel, which the guest knows.
+    """
+    modules = {name: read_module(name, data) for name, data in packed.items()}
+    orders = {wanted: load_order(wanted, modules) for wanted in MODULES if wanted in modules}
+    return {name: modules[name].image for order in orders.values() for name in order}, orders
+
+
+def _load(folder: Path) -> Kernel:
+    """An unpacked kernel by its description; OSError, ValueError, KeyError or TypeError if it is not whole."""
+    description = json.loads((folder / "kernel.json").read_text())
+    if description["format"] != _FORMAT:
+        raise ValueError("another version's description")
+    kernel = Kernel(
+        release=str(description["release"]),
+        source=str(description["source"]),
+        vmlinux=folder / "vmlinux",
+        sha256=str(description["sha256"]),
+        size_bytes=int(description["size_bytes"]),
+        load_orders={str(key): tuple(map(str, names)) for key, names in description["load_orders"].items()},
+        modules={str(name): str(digest) for name, digest in description["modules"].items()},
+    )
+    if any(plain_name(name) != name or not name.isidentifier() for name in kernel.modules):
+        raise ValueError("a module with an impossible name")
+    if not all(name in kernel.modules for order in kernel.load_orders.values() for name in order):
+        raise ValueError("a module is missing")
+    if os.stat(kernel.vmlinux).st_size != kernel.size_bytes:
+        raise ValueError(f"{kernel.vmlinux} is not whole")
+    return kernel
+
+
+def _read_package(path: Path) -> tuple[bytes, dict[str, bytes]]:
+    """The file boot/vmlinuz-* of a Debian package, and by name those modules that file systems may need, as they are
+    packed. The package is read as it is unpacked; nothing else is written anywhere."""
+    command = ["dpkg-deb", "--fsys-tarfile", str(path)]
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise UsageError(f"{path}: dpkg-deb does not run ({error.strerror}); give the bzImage inside instead") from None
+    image, modules, size_bytes = None, {}, 0
+    with process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+                for member in archive:
+                    is_image = member.name.removeprefix("./").startswith("boot/vmlinuz-")
+                    module = _MODULE_FILE.fullmatch(member.name)
+                    if not member.isfile() or not (is_image or module):
+                        continue
+                    size_bytes += member.size
+                    limit_bytes = VMLINUX_LIMIT_BYTES if is_image else MODULE_LIMIT_BYTES
+                    if member.size > limit_bytes or size_bytes > _MODULES_LIMIT_BYTES:
+                        raise UsageError(f"{path}: {member.name} is larger than any kernel or module")
+                    file = archive.extractfile(member)
+                    assert file is not None
+                    if module:
+                        modules[plain_name(module[1])] = file.read()
+                    else:
+                        image = file.read()
+        except (tarfile.TarError, EOFError):
+            reason = " ".join(process.stderr.read().decode(errors="replace").split())[-160:]
+            raise UsageError(f"{path}: cut off or damaged package ({reason}); get it again") from None
+        finally:
+            process.kill()
+    if image is None:
+        raise UsageError(f"{path}: a package without boot/vmlinuz-*; expected linux-image-VERSION-amd64")
+    return image, modules

@@ -1,0 +1,12 @@
+"""From a program or a kernel to a lock record."""
+
+from commutant.lock_view.recording.guest_image import read_workload
+from commutant.lock_view.recording.kernel import (
+    DEFAULT_TIMEOUT_SECONDS,
+    DEFAULT_WORKLOAD,
+    KernelRun,
+    KernelTarget,
+    record_kernel,
+)
+
+__all__ = ["DEFAULT_TIMEOUT_SECONDS", "DEFAULT_WORKLOAD", "KernelRun", "KernelTarget", "read_workload", "record_kernel"]

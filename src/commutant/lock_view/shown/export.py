@@ -1,0 +1,82 @@
+"""The study for other programs: Parquet with a row per class of locks, and folded stacks for flame graphs.
+
+In DuckDB, the locks that serialise independent work:
+
+    SELECT name, hold_total_instructions, independence_percent
+    FROM 'locks.parquet' WHERE independence_percent > 50 ORDER BY hold_total_instructions DESC;
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from commutant.lock_view.shown.table import study_json
+from commutant.lock_view.study.classes import LockClass, LockStudy
+from commutant.support import RunError, safe_text
+
+
+def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) -> None:
+    """Writes what `study_json` says of each class, a row each. Raises RunError if the file cannot be written."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    strings, numbers = pa.string(), pa.float64()
+    counts = pa.uint64()
+    predictions = pa.list_(
+        pa.struct([("change", strings), ("assumes", strings), ("gains", pa.map_(strings, numbers))]),
+    )
+    field = pa.struct([("name", strings), ("pairs", counts), ("pairs_on_it_alone", counts)])
+    caller = pa.struct(
+        [("name", strings), ("sections", counts), ("hold_instructions", counts), ("independence_percent", numbers)]
+    )
+    schema = pa.schema(
+        [
+            ("name", strings),
+            *((name, counts) for name in ("instances", "acquired", "contended")),
+            *((name, counts) for name in ("wait_total_nanoseconds", "hold_total_instructions")),
+            *((name, counts) for name in ("hold_total_nanoseconds", "never_released", "releases_without_acquire")),
+            *((name, numbers) for name in ("contended_conflicts_percent", "conflicting_acquires_percent")),
+            *((name, numbers) for name in ("mean_set_bytes", "mean_conflicting_bytes", "conflicting_bytes_percent")),
+            ("independence_percent", pa.map_(strings, numbers)),
+            ("speed_up", pa.map_(strings, numbers)),
+            ("fields", pa.list_(field)),
+            ("callers", pa.list_(caller)),
+            ("what_if", predictions),
+        ]
+    )
+    document = study_json(study, classes)["locks"]
+    assert isinstance(document, list)
+    rows = [_row(one) for one in document]
+    partial = path.with_name(path.name + ".partial")
+    try:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial, compression="zstd")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise RunError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _row(one: dict[str, object]) -> dict[str, object]:
+    def items(value: object) -> list[tuple[object, object]]:
+        assert isinstance(value, dict)
+        return list(value.items())
+
+    what_if = one["what_if"]
+    assert isinstance(what_if, list)
+    return one | {
+        "independence_percent": items(one["independence_percent"]),
+        "speed_up": items(one["speed_up"]),
+        "what_if": [prediction | {"gains": items(prediction["gains"])} for prediction in what_if],
+    }
+
+
+def folded_stacks(classes: Sequence[LockClass]) -> Iterator[str]:
+    """Lines `lock;caller instructions`: how long each caller held each lock, as flame graph tools read them."""
+    for one in classes:
+        for caller in one.callers:
+            yield f"{_frame(one.name)};{_frame(caller.name)} {caller.hold_instructions}\n"
+
+
+def _frame(name: str) -> str:
+    return safe_text(name).replace(";", ":")

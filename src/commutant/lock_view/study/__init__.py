@@ -1,0 +1,5 @@
+"""From a lock record to classes of locks, and what a change of one would gain."""
+
+from commutant.lock_view.study.kernel_names import KernelAddressNames
+
+__all__ = ["KernelAddressNames"]

@@ -1,0 +1,158 @@
+"""What another kind of lock would gain: each change with what is assumed of it, and how much faster threads get by it.
+
+A gain is the number of sections that so many threads finish in a time after the change, divided by the number before.
+It is found by simulating both with the recorded lengths, gaps and conflicts. ("The Limits of Optimistic Concurrency",
+section 5, stops at the number of processors that the sections could keep busy; what a program gains depends also on how
+much of its time it spends in them.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from commutant.lock_view.record import Record
+from commutant.lock_view.study.classes import ConflictField, LockClass
+from commutant.lock_view.study.simulation import Policy, Shares, throughput
+from commutant.lock_view.study.workload import SectionKind, Workload, workload_of
+
+THREADS = (2, 8, 32)
+"""For how many threads gains are predicted."""
+
+PARTS = 16
+"""Locks that one lock is split into by a hash of the datum."""
+
+_BYTES, _LINES = 0, 2  # places in GRANULARITIES_BYTES
+_NEGLIGIBLE_LOAD = 0.01
+"""Threads that spend less than this in sections, all together, hardly ever meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A change of a lock, what is assumed of it, and its gain by number of threads."""
+
+    change: str
+    assumes: str
+    gains: dict[int, float]
+
+
+def predictions(one: LockClass, record: Record, threads: Sequence[int] = THREADS) -> list[Prediction]:
+    """What each change would gain, the largest gain first; nothing where no two sections could be compared."""
+    workload = workload_of(one.locks, record)
+    if workload is None:
+        return []
+    before = {count: throughput(workload, Policy(_lock(workload)), count) for count in threads}
+
+    def prediction(change: str, assumes: str, policy: Policy) -> Prediction:
+        def gain(count: int) -> float:
+            if count * workload.hold_share < _NEGLIGIBLE_LOAD:
+                return 1.0
+            return throughput(workload, policy, count) / before[count]
+
+        return Prediction(change, assumes, {count: gain(count) for count in threads})
+
+    found = [prediction(*change) for change in _changes(workload, one)]
+    return sorted(found, key=lambda one: -max(one.gains.values()))
+
+
+def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]]:
+    changes = [
+        (
+            "optimistic execution",
+            "sections run at once (lock elision, transactions); of two that conflict on a line the later waits",
+            _optimistic(workload, _LINES),
+        ),
+        (
+            f"split by instance or hash ({PARTS} locks)",
+            f"each datum has one of {PARTS} locks; sections on different data meet with a chance of 1 in {PARTS}",
+            _optimistic(workload, _BYTES, otherwise=1 / PARTS),
+        ),
+    ]
+    if any(not kind.writes and not kind.shared for kind in workload.kinds):
+        changes += [
+            (
+                "reader-writer lock",
+                "sections that wrote nothing become readers, which run together",
+                Policy(_lock_if(workload, lambda i, j: float(_writes(workload, i) or _writes(workload, j)))),
+            ),
+            (
+                "sequence lock",
+                "sections that wrote nothing do not hold writers up; overtaken, they repeat",
+                _seqlock(workload),
+            ),
+        ]
+    groups = _groups(workload)
+    if len(set(groups)) > 1:
+        change = f"split by field group ({len(set(groups))} locks)"
+        assumes = "callers whose sections never met on a byte get locks of their own"
+        changes.append((change, assumes, Policy(_lock_if(workload, lambda i, j: float(groups[i] == groups[j])))))
+    for found in one.fields[:1]:
+        if found.pairs_on_it_alone:
+            changes.append(_without(workload, found, _share_of_conflicts(found, one)))
+    return changes
+
+
+def _share_of_conflicts(found: ConflictField, one: LockClass) -> float:
+    """Of the pairs that conflict, those that would not without the field; fields are known of some pairs only."""
+    alone = found.pairs_on_it_alone / one.total(lambda lock: lock.field_pairs)
+    conflicting = one.total(lambda lock: lock.conflicting_pairs[_BYTES])
+    return min(1.0, alone * one.total(lambda lock: lock.compared_pairs) / conflicting) if conflicting else 0.0
+
+
+def _without(workload: Workload, found: ConflictField, share: float) -> tuple[str, str, Policy]:
+    """Copies per core of a field, and then optimistic execution of what is left."""
+    assumes = "and optimistic execution of the rest; sums over cores are rare"
+    return f"per-core copies of {found.name}", assumes, _optimistic(workload, _BYTES, remains=1 - share)
+
+
+def _optimistic(workload: Workload, granularity: int, *, otherwise: float = 0.0, remains: float = 1.0) -> Policy:
+    """Sections that conflict wait; as many conflict at all as were seen to. `remains` of the conflicts are left."""
+    prone = workload.conflicting[granularity]
+
+    def chance(i: int, j: int) -> float:
+        both = prone[i] * prone[j]
+        conflict = min(1.0, remains * workload.conflicts[granularity][i][j] / both) if both else 0.0
+        return conflict + (1 - conflict) * otherwise
+
+    return Policy(_lock_if(workload, chance), prone=prone, otherwise=otherwise)
+
+
+def _lock(workload: Workload) -> Shares:
+    return _lock_if(workload, lambda i, j: 1.0)
+
+
+def _lock_if(workload: Workload, share: Callable[[int, int], float]) -> Shares:
+    """Sections that the lock lets run together already do so after any change."""
+    kinds = workload.kinds
+    return [
+        [0.0 if one.shared and other.shared else share(i, j) for j, other in enumerate(kinds)]
+        for i, one in enumerate(kinds)
+    ]
+
+
+def _writes(workload: Workload, place: int) -> bool:
+    return workload.kinds[place].writes
+
+
+def _seqlock(workload: Workload) -> Policy:
+    """A reader that arrives at a writer waits for it; a writer that arrives at a reader makes it start again."""
+    kinds = workload.kinds
+    waits = [[float(other.writes) for other in kinds] for _ in kinds]
+    restarts = [[float(one.writes and not other.writes) for other in kinds] for one in kinds]
+    return Policy(waits, restarts)
+
+
+def _groups(workload: Workload) -> list[int]:
+    """The group of each kind: callers whose sections ever conflicted are in one group."""
+    kinds: Sequence[SectionKind] = workload.kinds
+    groups = list(range(len(kinds)))
+
+    def join(one: int, other: int) -> None:
+        old, new = groups[one], groups[other]
+        groups[:] = [new if group == old else group for group in groups]
+
+    for i, one in enumerate(kinds):
+        for j, other in enumerate(kinds):
+            if one.caller == other.caller or workload.conflicts[_BYTES][i][j] > 0:
+                join(i, j)
+    return groups

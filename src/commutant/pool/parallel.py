@@ -1,0 +1,253 @@
+"""Independent pieces of work over a `concurrent.futures.Executor`, dear ones first, with progress; results in order.
+
+By default that is a pool of processes on this machine; little work stays in this process. The pool's workers are
+forked, so that models loaded from files need no second loading. They leave SIGINT to the parent, which ends them and
+lets the interrupt through. Any other executor gets the same pieces: a function of this package by name, and a model by
+where it was loaded from (`ModelReference`).
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from commutant.lang import Interface, load_interface
+from commutant.pool.neighbours import Neighbours
+from commutant.support import RunError, UsageError
+
+W = TypeVar("W")
+R = TypeVar("R")
+
+Progress = Callable[[int, int], None]
+"""Told how many pieces are done, of how many."""
+
+MakeExecutor = Callable[[int], Executor]
+"""Makes an executor for so many pieces at a time."""
+
+EXECUTORS = ("process", "thread", "serial")
+"""The executors that `executor_named` knows by name; others are `module:callable`."""
+
+FEW = 24
+"""With fewer pieces than this, starting processes costs more than it gains."""
+
+
+class Serial(Executor):
+    """Runs each piece when it is submitted, in this thread."""
+
+    def submit(self, function: Callable[..., R], /, *arguments: Any, **named: Any) -> Future[R]:
+        """The finished piece; an exception of the piece goes through."""
+        future: Future[R] = Future()
+        future.set_result(function(*arguments, **named))
+        return future
+
+
+def executor_named(name: str) -> MakeExecutor:
+    """What makes the executor of this name: one of EXECUTORS, or `module:callable`, which is called with the number of
+    pieces to run at a time and returns a `concurrent.futures.Executor`.
+
+    Raises UsageError if there is no such callable, and later if what it returns is no executor.
+    """
+    if name == "process":
+        return _processes
+    if name == "thread":
+        return ThreadPoolExecutor
+    if name == "serial":
+        return lambda jobs: Serial()
+    module_name, colon, attribute = name.partition(":")
+    expected = f"expected {', '.join(EXECUTORS)}, or module:callable that returns a concurrent.futures.Executor"
+    if not colon or not module_name or not attribute:
+        raise UsageError(f"unknown executor {name!r}: {expected}")
+    try:
+        make = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"executor {name!r}: {error}; {expected}") from None
+
+    def made(jobs: int) -> Executor:
+        try:
+            executor = make(jobs)
+        except Exception as error:  # a function of anybody's
+            raise UsageError(f"executor {name!r}: {type(error).__name__}: {error}; {expected}") from error
+        if not isinstance(executor, Executor):
+            raise UsageError(f"executor {name!r} returned {type(executor).__name__}: {expected}")
+        return executor
+
+    return made
+
+
+def map_in_processes(
+    function: Callable[[W], R],
+    pieces: Sequence[W],
+    jobs: int = 1,
+    progress: Progress | None = None,
+    *,
+    make_executor: MakeExecutor | None = None,
+    costs: Sequence[float] | None = None,
+    order: Sequence[int] | None = None,
+    name: Callable[[W], str] = str,
+) -> list[R]:
+    """`[function(piece) for piece in pieces]`; the first exception of a piece is raised.
+
+    `make_executor`: None is the pool of processes, if there is enough to do. `costs` estimates what the pieces take;
+    pieces that are near each other in `order` have much in common. `name` is what a piece is called if a process ends
+    at it, which is a RunError.
+    """
+    if make_executor is None:
+        make_executor = _processes if jobs > 1 and len(pieces) >= FEW else executor_named("serial")
+    others = set(multiprocessing.active_children())
+    workers_choose = make_executor is _processes
+    if workers_choose:
+        plan = Neighbours(order or range(len(pieces)), costs or [1.0] * len(pieces), jobs)
+        executor: Executor = _processes(jobs, _Offer(plan, pieces))
+    else:
+        executor = make_executor(jobs)
+    results: dict[int, R] = {}
+    try:
+        numbers: dict[Future[Any], int] = {}
+        for number in range(len(pieces)) if isinstance(executor, Serial) else _dear_first(costs, len(pieces)):
+            work = (_chosen, function) if workers_choose else (function, pieces[number])
+            future = _submitted(executor, *work)
+            if isinstance(executor, Serial):
+                results[number] = future.result()
+                _tell(progress, results, pieces)
+            else:
+                numbers[future] = number
+        workers = set(multiprocessing.active_children()) - others
+        for future in as_completed(numbers):
+            try:
+                number, result = future.result() if workers_choose else (numbers[future], future.result())
+            except (BrokenExecutor, CancelledError) as error:
+                if workers_choose:
+                    executor.shutdown()
+                    done = {future.result()[0] for future in numbers if not future.exception()}
+                    raise _ended(workers, [name(pieces[number]) for number in plan.taken - done]) from error
+                raise _failed(executor, "did not finish a piece of work", error) from error
+            results[number] = result
+            _tell(progress, results, pieces)
+    except BaseException:
+        # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        executor.shutdown(wait=True, cancel_futures=True)
+        raise
+    executor.shutdown()
+    return [results[number] for number in range(len(pieces))]
+
+
+def _dear_first(costs: Sequence[float] | None, count: int) -> Sequence[int]:
+    return range(count) if costs is None else sorted(range(count), key=lambda number: -costs[number])
+
+
+def _submitted(executor: Executor, function: Callable[[Any], Any], piece: Any) -> Future[Any]:
+    """The piece under way; UsageError for an executor, which may be anybody's, that does not take it."""
+    if isinstance(executor, Serial):
+        return executor.submit(function, piece)
+    try:
+        future = executor.submit(function, piece)
+    except Exception as error:
+        raise _failed(executor, "did not take a piece of work", error) from error
+    if not isinstance(future, Future):
+        raise _failed(executor, "did not take a piece of work", TypeError(f"submit returned {type(future).__name__}"))
+    return future
+
+
+def _failed(executor: Executor, what: str, error: Exception) -> UsageError:
+    kind = type(executor)
+    return UsageError(
+        f"executor {kind.__module__}:{kind.__qualname__} {what}: {type(error).__name__}: {error}; "
+        "expected a concurrent.futures.Executor that runs what it is given"
+    )
+
+
+def _ended(workers: Iterable[BaseProcess], under_way: Sequence[str]) -> RunError:
+    """A process of our own pool has ended; the pool has then ended the others, by SIGTERM."""
+    codes = [code for worker in workers if (code := worker.exitcode) not in (None, 0, -signal.SIGTERM)]
+    known = {-one.value: one.name for one in signal.Signals}
+    how = "".join(f" with {known.get(code, f'exit code {code}')}" for code in codes[:1])
+    return RunError(
+        f"a process that worked on {' or '.join(under_way)} ended{how}: the model ended it, or the system for want of "
+        "memory, of which fewer --jobs take less"
+    )
+
+
+def _tell(progress: Progress | None, results: dict[int, R], pieces: Sequence[W]) -> None:
+    if progress:
+        progress(len(results), len(pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReference:
+    """A model as a piece of work carries it: another process loads it anew from where it came from."""
+
+    model: type[Interface]
+
+    def __str__(self) -> str:
+        """The interface argument that names the model."""
+        module = sys.modules[self.model.__module__]
+        file = getattr(module, "__file__", None)
+        from_file = file is not None and module.__name__.startswith("commutant_model_")
+        return f"{Path(str(file)) if from_file else module.__name__}:{self.model.__name__}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reference, (str(self),)
+
+
+def name_of_set(work: tuple[ModelReference, tuple[str, ...], object]) -> str:
+    """What a piece of work on a set of calls is called."""
+    reference, calls, _ = work
+    return f"{', '.join(calls)} of {reference}"
+
+
+def _reference(argument: str) -> ModelReference:
+    return ModelReference(load_interface(argument))
+
+
+class _Offer(NamedTuple):
+    """What the workers of a pool choose from; they have it by being forked."""
+
+    plan: Neighbours
+    pieces: Sequence[Any]
+
+
+_offered: tuple[_Offer, int] | None = None
+"""In a worker that chooses: from what, and the number of the worker."""
+
+
+def _processes(jobs: int, offer: _Offer | None = None) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("fork")
+    return ProcessPoolExecutor(jobs, context, initializer=_begin_work, initargs=(offer,))
+
+
+def _begin_work(offer: _Offer | None) -> None:
+    """Leaves interrupts to the parent. What it has brought into being is no garbage, and pieces make little of it."""
+    global _offered
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if offer is not None:
+        _offered = offer, offer.plan.enter()
+
+
+def _chosen(function: Callable[[Any], R]) -> tuple[int, R]:
+    """Does the piece that this worker chooses: its number, and what came of it."""
+    assert _offered is not None
+    offer, worker = _offered
+    number = offer.plan.take(worker)
+    return number, function(offer.pieces[number])

@@ -1,0 +1,45 @@
+"""Run directories and the checks that fill them: `directory` on disk, `check` from start to end, `table` in Parquet,
+`content` as what a report shows.
+"""
+
+from commutant.runs import check
+from commutant.runs.check import Check
+from commutant.runs.content import report_of
+from commutant.runs.directory import (
+    CORPUS_FILE,
+    FINDINGS_FILE,
+    REPORT_FILE,
+    RUN_FILE,
+    Generated,
+    Run,
+    RunInfo,
+    hash_of_tests,
+    load_run,
+    load_run_info,
+    new_directory,
+    safe_folder_name,
+    write_atomically,
+    write_json,
+)
+from commutant.runs.table import write_findings
+
+__all__ = [
+    "CORPUS_FILE",
+    "FINDINGS_FILE",
+    "REPORT_FILE",
+    "RUN_FILE",
+    "Check",
+    "Generated",
+    "Run",
+    "RunInfo",
+    "check",
+    "hash_of_tests",
+    "load_run",
+    "load_run_info",
+    "new_directory",
+    "report_of",
+    "safe_folder_name",
+    "write_atomically",
+    "write_findings",
+    "write_json",
+]

@@ -1,0 +1,46 @@
+"""Where the compiled files lie that Commutant hands to the emulator: the tracer plugin and the runners.
+
+`make setup` builds them and puts them into `_artifacts` beside this module; the wheel carries them from there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commutant.support.errors import RunError
+
+_FOLDER = Path(__file__).resolve().parents[1] / "_artifacts"
+
+
+def plugin_path() -> Path:
+    """The QEMU plugin (a shared library for the plugin interface of QEMU 7.2). Raises RunError if it is missing."""
+    return _artifact("libcommutant_mtrace_plugin.so", "the tracer plugin")
+
+
+def runner_path() -> Path:
+    """The runner: a static x86-64 program that executes test cases. Raises RunError if it is missing."""
+    return _artifact("commutant-runner", "the runner")
+
+
+def scalefs_runner_path() -> Path:
+    """The runner of the target `scalefs`: a static x86-64 program. Raises RunError if it is missing."""
+    return _artifact("commutant-scalefs-runner", "the runner of the target scalefs")
+
+
+def locks_plugin_path() -> Path:
+    """The lock recorder, a QEMU plugin. Raises RunError if it is missing."""
+    return _artifact("libcommutant_locks_plugin.so", "the lock recorder")
+
+
+def lock_preload_path() -> Path:
+    """The library that stands in front of pthread's locks under the recorder. Raises RunError if it is missing."""
+    return _artifact("libcommutant_lock_preload.so", "the library in front of pthread's locks")
+
+
+def _artifact(name: str, meaning: str) -> Path:
+    path = _FOLDER / name
+    if not path.is_file():
+        raise RunError(
+            f"{meaning} is not built: expected {path}; run `make setup` in a clone, or install the wheel again"
+        )
+    return path

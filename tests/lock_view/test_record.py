@@ -1,0 +1,140 @@
+"""Lock records come from a file: whatever is in it, one line says what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commutant.lock_view import read_record, study
+from commutant.support.errors import UsageError
+
+SPANS = {
+    "total": {"instructions": 10, "nanoseconds": 20},
+    "longest": {"instructions": 5, "nanoseconds": 6},
+}
+
+
+def lock() -> dict[str, Any]:
+    counts = (
+        "address acquires shared_acquires contended contended_compared contended_conflicts sections set_bytes "
+        "written_bytes device_sections handed_over releases_without_acquire never_released compared_sections"
+    )
+    side = {"write": True, "addresses": [4096]}
+    return dict.fromkeys(counts.split(), 1) | {
+        "source": "annotated",
+        "class": None,
+        "instances": 1,
+        "generations": 1,
+        "first_stack": [4096, 8192],
+        "wait": SPANS,
+        "hold": SPANS,
+        "conflicting_sections": [1, 1, 1],
+        "pairs": {
+            "compared": 4,
+            "conflicting": [1, 1, 2],
+            "conflicting_without_per_cpu": [1, 1, 2],
+            "conflicting_bytes": 8,
+            "set_bytes": 16,
+        },
+        "windows": [
+            {"window_sections": 50, "pairs": 3, "conflicting_pairs": 1, "sections": 1, "conflicting_sections": 1}
+        ],
+        "outside_reads": 0,
+        "outside_writes": 0,
+        "speed_ups": [1.5, None, None],
+        "kinds": [
+            {
+                "caller": 4096,
+                "shared": False,
+                "writes": True,
+                "sections": 1,
+                "hold": SPANS,
+                "hold_squares": 100.0,
+                "compared": 1,
+                "conflicting": [1, 1, 1],
+            }
+        ],
+        "threads": [{"thread": 1, "sections": [1]}],
+        "kind_pairs": [{"kinds": [0, 0], "compared": 4, "conflicting": [1, 1, 2]}],
+        "gaps": {"count": 1, "instructions": 30, "squares": 900.0},
+        "fields": [
+            {
+                "kind": "beside_lock",
+                "name": None,
+                "address": 64,
+                "offset": 8,
+                "pairs": 1,
+                "pairs_on_it_alone": 1,
+                "stacks": [side] * 2,
+            }
+        ],
+        "field_pairs": 4,
+        "forgotten_field_pairs": 0,
+    }
+
+
+def record() -> dict[str, Any]:
+    return {
+        "schema_version": 4,
+        "kind": "lock-record",
+        "process_id": 1,
+        "threads": 2,
+        "instructions": 100,
+        "nanoseconds": 100,
+        "crowds": [8, 16, 32],
+        "mappings": [{"start": 4096, "end": 8192, "offset": 0, "path": "/nonexistent"}],
+        "locks": [lock(), lock() | {"address": 128}],
+        "kernel": None,
+    }
+
+
+def written(folder: Path, document: object) -> Path:
+    path = folder / "record.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_locks_of_one_kind_are_put_together(tmp_path: Path) -> None:
+    studied = study(read_record(written(tmp_path, record())))
+    (one,) = studied.classes
+    assert (len(one.locks), one.acquired, one.hold_instructions) == (2, 2, 20)
+    assert one.independence_percent() == 75 and one.independence_percent(2) == 50
+    assert one.speed_up(0) == 1.5 and one.speed_up(1) is None
+    assert (one.mean_conflicting_bytes, one.conflicting_bytes_percent) == (8, 50)
+    assert [(field.name, field.pairs) for field in one.fields] == [("lock+0x8", 2)]
+    assert studied.unreadable  # the mapped file is not there
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [(*path, key) for key, _ in items] + [found for key, item in items for found in paths(item, (*path, key))]
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_damaged_record_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    document = record()
+    path = data.draw(st.sampled_from(paths(document)))
+    bad: Any = data.draw(st.sampled_from([None, -1, 1 << 64, "x", [], {}, [None], True, 1.5, [[]], "<script>\n"]))
+    holder: Any = document
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = bad
+    file = written(tmp_path_factory.mktemp("record"), document)
+    try:
+        study(read_record(file))
+    except UsageError as error:
+        assert "\n" not in str(error) and str(file) in str(error)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 4, "kind": "lock-record"}', "\xff"])
+def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError, match=r"record\.json"):
+        read_record(path)
