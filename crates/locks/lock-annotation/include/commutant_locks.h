@@ -1,5 +1,12 @@
 /* Tells Commutant's lock recorder what a custom lock does; see the crate lock-annotation for when to tell what.
  *
+ *     COMMUTANT_LOCK_ATTEMPT(&lock);                    a thread is about to take it
+ *     while (take_ticket(&lock) != now_serving(&lock))
+ *         COMMUTANT_LOCK_WAIT(&lock);                   it has to wait
+ *     COMMUTANT_LOCK_ACQUIRE_EXCLUSIVE(&lock);          it got it; a reader: ..._SHARED
+ *     ...
+ *     COMMUTANT_LOCK_RELEASE(&lock);                    it is about to give it back
+ *
  * Each event is one load of the lock's first byte. Without the recorder nothing else happens. On processors other than
  * x86-64 the macros do nothing. */
 #ifndef COMMUTANT_LOCKS_H
@@ -24,5 +31,7 @@
 #define COMMUTANT_LOCK_RELEASE(lock) COMMUTANT_LOCK_EVENT(5, lock)
 #define COMMUTANT_LOCK_GIVE_UP(lock) COMMUTANT_LOCK_EVENT(6, lock)
 #define COMMUTANT_LOCK_DESTROY(lock) COMMUTANT_LOCK_EVENT(7, lock)
+#define COMMUTANT_LOCK_RELEASE_FOR_ANY(lock) COMMUTANT_LOCK_EVENT(8, lock)
+#define COMMUTANT_LOCK_NO_LOCK(lock) COMMUTANT_LOCK_EVENT(9, lock)
 
 #endif

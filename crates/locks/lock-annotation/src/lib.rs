@@ -51,10 +51,15 @@ pub enum Event {
     GiveUp = 6,
     /// The lock's memory is about to be used for something else.
     Destroy = 7,
+    /// The calling thread, or another in its place, is about to release it (a semaphore is posted by whoever likes). A
+    /// section that another thread ends is compared with none.
+    ReleaseForAny = 8,
+    /// What lies there keeps nobody out, whatever is told of it until `Destroy`: a semaphore that is no lock.
+    NoLock = 9,
 }
 
 impl Event {
-    const ALL: [Event; 7] = [
+    const ALL: [Event; 9] = [
         Event::Attempt,
         Event::Wait,
         Event::AcquireExclusive,
@@ -62,6 +67,8 @@ impl Event {
         Event::Release,
         Event::GiveUp,
         Event::Destroy,
+        Event::ReleaseForAny,
+        Event::NoLock,
     ];
 
     /// The event of that number.
@@ -120,7 +127,7 @@ mod tests {
             let instruction = [&[0x8a, 0x80], &bytes[..]].concat();
             assert_eq!(event_of_instruction(&instruction), Some((event, 40)));
         }
-        assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 8, 0x4c]), None);
+        assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 10, 0x4c]), None);
         assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 1, 0x4d]), None);
         assert_eq!(event_of_instruction(&[0x8a, 0x00]), None);
     }

@@ -42,7 +42,10 @@ impl Next {
 
 /// Calls the C library's function of the same name: `next!(pthread_mutex_lock(mutex: *mut pthread_mutex_t))`.
 macro_rules! next {
-    ($name:ident $(@ $version:literal)? ($($argument:ident: $type:ty),*)) => {{
+    ($name:ident $(@ $version:literal)? ($($argument:ident: $type:ty),*)) => {
+        $crate::next::next!($name $(@ $version)? ($($argument: $type),*) -> libc::c_int)
+    };
+    ($name:ident $(@ $version:literal)? ($($argument:ident: $type:ty),*) -> $result:ty) => {{
         const VERSION: Option<&std::ffi::CStr> = $crate::next::version!($($version)?);
         static NEXT: $crate::next::Next = $crate::next::Next::new(
             match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -51,9 +54,9 @@ macro_rules! next {
             },
             VERSION,
         );
-        // SAFETY: the C library's function of this name has these parameters and returns an int.
+        // SAFETY: the C library's function of this name has these parameters and this result.
         unsafe {
-            let function: unsafe extern "C" fn($($type),*) -> libc::c_int = std::mem::transmute(NEXT.address());
+            let function: unsafe extern "C" fn($($type),*) -> $result = std::mem::transmute(NEXT.address());
             function($($argument),*)
         }
     }};

@@ -76,6 +76,8 @@ struct Holder {
     /// Whether it waited before.
     has_waited: bool,
     touched_device: bool,
+    /// How often the thread took it again without having released it: a recursive mutex.
+    nested: u32,
     /// Handed to another thread while held: belongs to two threads, and is compared with none (section 3 of the paper).
     handed_over: bool,
     /// Sections that it waited for and that ended meanwhile.
@@ -245,9 +247,24 @@ impl Study {
             acquired_at: now,
             has_waited,
             touched_device,
+            nested: 0,
             handed_over,
             waited_for,
         });
+    }
+
+    /// A thread that may hold a lock alone takes it: whether it did hold it, so that no section begins (a recursive mutex).
+    pub fn nest(&mut self, id: LockId, thread: u32) -> bool {
+        let holders = &mut self.locks[id.0 as usize].holders;
+        let own = holders.iter_mut().find(|one| one.thread == thread && one.exclusion == Exclusion::Exclusive);
+        own.map(|holder| holder.nested += 1).is_some()
+    }
+
+    /// A thread releases a lock: whether it had taken it more than once, so that its section goes on.
+    pub fn leave_nested(&mut self, id: LockId, thread: u32) -> bool {
+        let holders = &mut self.locks[id.0 as usize].holders;
+        let own = holders.iter_mut().find(|one| one.thread == thread && one.nested > 0);
+        own.map(|holder| holder.nested -= 1).is_some()
     }
 
     /// A thread that was told to have got a lock did not: it waits, as from then on. Nothing happens if it holds none.

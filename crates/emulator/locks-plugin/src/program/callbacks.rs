@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use lock_annotation::Event;
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
-use super::instruction::{Kind, classify};
+use super::instruction::{Kind, classify, reads_what_it_found};
 use super::recorder::{Lock, Recorder, Teller};
 use super::thread::Thread;
 use super::thread_stacks::ThreadStacks;
@@ -186,10 +186,30 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
         abi::qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, abi::CALLBACK_NO_REGISTERS, data);
         for index in 0..count {
             let instruction = abi::qemu_plugin_tb_get_insn(block, index);
-            let kind = abi::with_instruction_bytes(instruction, classify);
+            let kind = match abi::with_instruction_bytes(instruction, classify) {
+                Kind::Swap if reads_what_it_found(&code_from(block, index)) => Kind::Exchange,
+                Kind::Swap => Kind::Plain,
+                kind => kind,
+            };
             instrument(instruction, kind, *settings);
         }
     }
+}
+
+/// The bytes of a block from one of its instructions on.
+///
+/// # Safety
+/// The block is being translated, and has more instructions than `first`.
+unsafe fn code_from(block: *mut TranslationBlock, first: usize) -> Vec<u8> {
+    let mut code = Vec::new();
+    // SAFETY: as this function demands; the bytes are copied while the block is valid.
+    unsafe {
+        for index in first..abi::qemu_plugin_tb_n_insns(block) {
+            let instruction = abi::qemu_plugin_tb_get_insn(block, index);
+            abi::with_instruction_bytes(instruction, |bytes| code.extend_from_slice(bytes));
+        }
+    }
+    code
 }
 
 /// Registers what one instruction needs.
@@ -208,7 +228,7 @@ unsafe fn instrument(instruction: *mut Instruction, kind: Kind, settings: Settin
         Kind::Return => (on_return, address),
         Kind::Exchange if settings.inlined => (on_exchange, address),
         Kind::Modify if settings.inlined => (on_modify, address),
-        Kind::Plain | Kind::Exchange | Kind::Modify => (on_access, address),
+        Kind::Plain | Kind::Exchange | Kind::Swap | Kind::Modify => (on_access, address),
     };
     // SAFETY: as this function demands; the data is a number.
     unsafe {

@@ -1,5 +1,6 @@
 //! Which instructions the recorder must know.
 
+use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
 use lock_annotation::{Event, event_of_instruction};
 
 /// What an instruction means to the recorder.
@@ -13,8 +14,11 @@ pub enum Kind {
     Return,
     /// Tells an event of a lock of so many bytes.
     Tell(Event, u16),
-    /// Changes a word at once, so that it may acquire a lock or release one: `cmpxchg`, `xchg`, `bts`.
+    /// Changes a word at once, so that it may acquire a lock or release one: `cmpxchg`, `bts`.
     Exchange,
+    /// An exchange without a condition (`xchg`): it may acquire a lock, if what it found is looked at afterwards; else it is
+    /// a store that waits for no other, as compilers make of `atomic_store`.
+    Swap,
     /// Changes a word at once, but is never used to acquire: `lock dec`, `lock sub`, `lock and`, `lock xadd`, ...
     Modify,
 }
@@ -42,11 +46,44 @@ pub fn classify(bytes: &[u8]) -> Kind {
         [0xe8, ..] => Kind::Call,
         [0xff, modrm, ..] if (modrm >> 3) & 7 == 2 => Kind::Call,
         [0xc3, ..] | [0xc2, ..] => Kind::Return,
-        [0x86 | 0x87, modrm, ..] if in_memory(modrm) => Kind::Exchange,
+        [0x86 | 0x87, modrm, ..] if in_memory(modrm) => Kind::Swap,
         [0x0f, 0xb0 | 0xb1 | 0xab, ..] | [0x0f, 0xba, ..] if locked => Kind::Exchange,
         _ if locked => Kind::Modify,
         _ => Kind::Plain,
     }
+}
+
+/// Whether what a swap found in memory is read by the instructions behind it, before it is written over.
+///
+/// `code` is the swap and what follows it in its block. Where the block ends without a jump (at the end of a page) that is
+/// not known, and taken for read; where it ends with one, nobody will read it: whoever tests a lock does so before he jumps.
+pub fn reads_what_it_found(code: &[u8]) -> bool {
+    let mut instructions = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+    let Some(found) = instructions.next().and_then(|swap| register_of(&swap)) else { return true };
+    let mut factory = InstructionInfoFactory::new();
+    let mut ends_with_jump = false;
+    for instruction in instructions {
+        let used = factory.info(&instruction).used_registers().iter();
+        let mut is_overwritten = false;
+        for register in used.filter(|used| used.register().full_register() == found) {
+            match register.access() {
+                OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite => return true,
+                OpAccess::Write => is_overwritten = register.register().size() >= 4,
+                OpAccess::None | OpAccess::CondWrite | OpAccess::NoMemAccess => {}
+            }
+        }
+        if is_overwritten {
+            return false;
+        }
+        ends_with_jump = instruction.flow_control() != iced_x86::FlowControl::Next;
+    }
+    !ends_with_jump
+}
+
+/// The register of an instruction that has one operand in memory and one in a register.
+fn register_of(instruction: &Instruction) -> Option<Register> {
+    let register = (0..2).find(|&operand| instruction.op_kind(operand) == OpKind::Register)?;
+    Some(instruction.op_register(register).full_register())
 }
 
 #[cfg(test)]
@@ -61,7 +98,7 @@ mod tests {
             (&[0xf3, 0xc3], Kind::Return),
             (&[0xf0, 0x0f, 0xb1, 0x17], Kind::Exchange), // lock cmpxchg %edx,(%rdi)
             (&[0xf0, 0x41, 0x0f, 0xb0, 0x10], Kind::Exchange), // lock cmpxchg %dl,(%r8)
-            (&[0x87, 0x07], Kind::Exchange),             // xchg %eax,(%rdi)
+            (&[0x87, 0x07], Kind::Swap),                 // xchg %eax,(%rdi)
             (&[0x87, 0xc3], Kind::Plain),                // xchg %eax,%ebx
             (&[0xf0, 0x48, 0x0f, 0xba, 0x2f, 0x00], Kind::Exchange), // lock bts $0,(%rdi)
             (&[0xf0, 0xff, 0x0f], Kind::Modify),         // lock decl (%rdi)
@@ -73,5 +110,21 @@ mod tests {
             assert_eq!(classify(bytes), kind, "{bytes:x?}");
         }
         assert_eq!(classify(&[]), Kind::Plain);
+    }
+
+    #[test]
+    fn a_swap_whose_result_nobody_reads_is_a_store() {
+        for (code, reads) in [
+            (&[0x87, 0x07, 0x85, 0xc0, 0x75, 0xf8][..], true), // xchg %eax,(%rdi); test %eax,%eax; jne
+            (&[0x86, 0x07, 0x89, 0xc3, 0xc3], true),           // xchg %al,(%rdi); mov %eax,%ebx; ret
+            (&[0x87, 0x0f, 0x88, 0x4c, 0x24, 0x07], true),     // xchg %ecx,(%rdi); mov %cl,7(%rsp)
+            (&[0x87, 0x07, 0xc3], false),                      // xchg %eax,(%rdi); ret
+            (&[0x87, 0x07, 0x31, 0xc0, 0x75, 0xf8], false),    // xchg %eax,(%rdi); xor %eax,%eax; jne
+            (&[0x87, 0x07, 0x89, 0xcb, 0xeb, 0xf8], false),    // xchg %eax,(%rdi); mov %ecx,%ebx; jmp
+            (&[0x87, 0x07, 0xb0, 0x01, 0x84, 0xc0], true),     // ...; mov $1,%al; test %al,%al: the upper bytes remain
+            (&[0x87, 0x07, 0x89, 0xcb], true),                 // the end of a page: not known
+        ] {
+            assert_eq!(reads_what_it_found(code), reads, "{code:x?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What all threads share: the study, and who is known to hold what. One lock guards it, taken by lock events only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use lock_study::{Exclusion, LockId, Moment, Options, Study};
 use super::addresses::{self, Mapping};
 use super::names::{FieldNames, Key};
 use super::thread::Thread;
-use super::words::{Change, Place, Step, Words};
+use super::words::{Change, Place, Step, Words, is_taken};
 use crate::arguments::Arguments;
 use crate::report::{FieldRecord, LockRecord, Record, Source, StackRecord};
 
@@ -48,6 +48,8 @@ struct Annotated {
     /// First address behind it.
     end: u64,
     teller: Teller,
+    /// False for what was told to keep nobody out: its events and its words mean nothing.
+    keeps_out: bool,
 }
 
 fn is_in(ranges: &[Range<u64>], address: u64) -> bool {
@@ -64,6 +66,9 @@ pub struct Recorder {
     annotated: BTreeMap<u64, Annotated>,
     /// How each lock was found.
     sources: Vec<Source>,
+    /// Inlined locks that have been given back as locks are, to nobody or to the next: a count that only grows, or a flag
+    /// that is set once, never is, and is not reported.
+    given_back: HashSet<LockId>,
     /// Code of the library in front of pthread's locks.
     preloaded: Vec<Range<u64>>,
     /// Code of that library and of those whose stores to a lock of pthread's are what pthread does with it.
@@ -91,6 +96,7 @@ impl Recorder {
             words: Words::default(),
             annotated: BTreeMap::new(),
             sources: Vec::new(),
+            given_back: HashSet::new(),
             preloaded: Vec::new(),
             plumbing: Vec::new(),
             void: HashMap::new(),
@@ -109,14 +115,17 @@ impl Recorder {
     pub fn tell(&mut self, thread: &mut Thread, event: Event, lock: Lock, instructions: u64) -> bool {
         let now = self.catch_up(thread, instructions);
         let Lock { address, teller, .. } = lock;
-        let is_news = self.annotate(lock);
-        if event == Event::Destroy {
-            self.study.renew(address);
-            self.annotated.remove(&address);
-            return false;
-        }
-        if event != Event::Attempt {
-            self.tell_of_use(thread, event, lock, now);
+        let is_news = self.annotate(lock, event != Event::NoLock);
+        let keeps_out = self.annotated.get(&address).is_some_and(|known| known.keeps_out);
+        match event {
+            Event::Destroy => {
+                self.study.renew(address);
+                self.annotated.remove(&address);
+                return false;
+            }
+            Event::Attempt | Event::NoLock => {}
+            _ if keeps_out => self.tell_of_use(thread, event, lock, now),
+            _ => {}
         }
         is_news && teller == Teller::Preloaded
     }
@@ -126,11 +135,20 @@ impl Recorder {
         let stack = thread.stack_number(self.names.stacks_mut());
         let id = self.lock(stack, address, size_bytes, Source::Annotated);
         match event {
-            Event::Attempt | Event::Destroy => {}
+            Event::Attempt | Event::Destroy | Event::NoLock => {}
             Event::Wait => self.study.wait(id, thread.number, now),
+            // A recursive mutex that is taken again begins no section.
+            Event::AcquireExclusive if self.study.nest(id, thread.number) => {}
             Event::AcquireExclusive => self.acquire(thread, id, stack, Exclusion::Exclusive, now),
             Event::AcquireShared => self.acquire(thread, id, stack, Exclusion::Shared, now),
-            Event::Release => self.release(thread, id, now),
+            Event::Release | Event::ReleaseForAny if self.study.leave_nested(id, thread.number) => {}
+            Event::ReleaseForAny if !self.study.is_held_by(id, thread.number) => {
+                if let Some(holder) = self.study.holder(id) {
+                    self.study.abandon(id, holder);
+                    self.forget_section(thread, holder, id);
+                }
+            }
+            Event::Release | Event::ReleaseForAny => self.release(thread, id, now),
             Event::GiveUp => self.study.stop_waiting(id, thread.number),
         }
     }
@@ -168,8 +186,16 @@ impl Recorder {
                     thread.begin(id.0);
                 }
                 Step::Wait => self.study.wait(id, thread.number, now),
-                Step::Release => self.release(thread, id, now),
-                Step::Miss => self.study.miss(id, thread.number, now),
+                Step::Release => {
+                    if value == 0 || is_taken(value) {
+                        self.given_back.insert(id);
+                    }
+                    self.release(thread, id, now);
+                }
+                Step::Miss => {
+                    self.given_back.insert(id);
+                    self.study.miss(id, thread.number, now);
+                }
                 Step::Retract(number) => {
                     self.study.retract(id, number);
                     self.forget_section(thread, number, id);
@@ -204,6 +230,7 @@ impl Recorder {
         self.process_id = std::process::id();
         self.study = Study::new(self.options);
         self.sources.clear();
+        self.given_back.clear();
         self.words = Words::default();
         self.void.clear();
         thread.abandon();
@@ -284,9 +311,11 @@ impl Recorder {
     }
 
     /// From now on only annotations tell of this lock. Whether they did not before.
-    fn annotate(&mut self, Lock { address, size_bytes, teller }: Lock) -> bool {
+    fn annotate(&mut self, Lock { address, size_bytes, teller }: Lock, keeps_out: bool) -> bool {
         let end = address.saturating_add(u64::from(size_bytes));
-        let lock = Annotated { end, teller };
+        let before = self.annotated.get(&address);
+        let keeps_out = keeps_out && before.is_none_or(|known| known.keeps_out);
+        let lock = Annotated { end, teller, keeps_out };
         if self.annotated.insert(address, lock) == Some(lock) {
             return false;
         }
@@ -320,8 +349,11 @@ impl Recorder {
 
     fn record(&self, instructions: u64, thread_count: u32) -> Record<'_> {
         let stacks = self.names.stacks();
-        let locks = self.study.reports().into_iter().zip(&self.sources).filter(|(report, _)| report.sections > 0);
-        let locks = locks.map(|(report, &source)| LockRecord {
+        let locks = self.study.reports().into_iter().zip(&self.sources).enumerate();
+        let is_lock =
+            |number: usize, source| source == Source::Annotated || self.given_back.contains(&LockId(number as u32));
+        let locks = locks.filter(|(number, (report, source))| report.sections > 0 && is_lock(*number, **source));
+        let locks = locks.map(|(_, (report, &source))| LockRecord {
             source,
             class: None,
             instances: 1,

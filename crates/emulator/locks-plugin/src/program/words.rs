@@ -2,7 +2,7 @@
 //!
 //! After each atomic instruction the word's value is looked at. A word that a thread leaves as a known mark of "taken" was
 //! acquired; what the holder does to it next releases it. This finds the locks of glibc's and Rust's kind (0 free, 1 taken,
-//! 2 taken with waiters), spin locks that are swapped to 1, and Rust's write locks; not readers beyond the first, which
+//! 2 taken with waiters), spin locks that are swapped to 1 if what was there is looked at, and Rust's write locks; not readers beyond the first, which
 //! change a count.
 //!
 //! Another thread may have changed the word between the instruction and the look, so a look alone says neither who took the
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 /// How a thread's instruction changed a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// By an instruction that acquires in some locks: `cmpxchg`, `xchg`, `bts`.
+    /// By an instruction that acquires in some locks: `cmpxchg`, `bts`, `xchg` whose result is looked at.
     Exchange,
     /// By another atomic instruction.
     Modify,
@@ -78,7 +78,7 @@ pub struct Words {
 }
 
 /// Values that mean "taken by one": those of glibc, Rust's mutexes and most spin locks, and of Rust's write lock.
-fn is_taken(value: u64) -> bool {
+pub fn is_taken(value: u64) -> bool {
     matches!(value, 1 | 2 | 0x3fff_ffff)
 }
 
