@@ -1,12 +1,51 @@
-"""Commutant: find the cache lines that commuting calls share without need.
+"""Commutant finds scalability bugs: cache lines that two calls contend for although their interface lets them commute.
 
-The way of the data is the list of packages: a model written with `lang` is explored by `symbolic`, `analyzer` turns the
-paths into commutativity conditions, `testgen` turns those into test cases, a target of `targets` runs them, `mtrace`
-judges what they shared, and `report` shows it.
+    import commutant as c
+
+    c.analyze("figure4")                      # when do calls commute?
+    c.check("names", target="linux")          # which of those cases share memory?
+    c.conform("names", target="scalefs")      # does the target do what the model says?
+    c.locks(["./program"])                    # which locks serialise independent work?
+
+Each answer prints well in a terminal and in a notebook (`commutant.api.answers`). Models are written with
+`commutant.lang`; `commutant.testing` has the same checks for pytest, `commutant.scalefs` a file system in memory.
 """
+
+from __future__ import annotations
 
 __version__ = "0.1.0"
 
+from typing import TYPE_CHECKING
+
 from commutant.support import CommutantError, RunError, UsageError
 
-__all__ = ["CommutantError", "RunError", "UsageError", "__version__"]
+if TYPE_CHECKING:
+    from commutant.api import analyze, check, conform, generate, locks
+
+_QUESTIONS = ("analyze", "check", "conform", "generate", "locks")
+
+__all__ = [
+    "CommutantError",
+    "RunError",
+    "UsageError",
+    "__version__",
+    "analyze",
+    "check",
+    "conform",
+    "generate",
+    "locks",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The questions, imported when one is asked for the first time: `import commutant` takes milliseconds."""
+    if name in _QUESTIONS:
+        from commutant import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'commutant' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What the package offers, those that are not imported yet included."""
+    return sorted(set(globals()) | set(__all__))

@@ -11,10 +11,10 @@ from typing import BinaryIO, Literal
 import pytest
 
 from commutant import _native
+from commutant.guest import user_emulator as emulator
 from commutant.mtrace.finding import Access, Finding
 from commutant.support import artifacts
 from commutant.support.errors import RunError
-from commutant.targets.process import emulator
 from commutant.targets.process.objects import ObjectMap
 from commutant.targets.process.program import Program, Region, load_program
 from commutant.targets.process.session import ProcessSession

@@ -25,7 +25,7 @@ from commutant.analyzer.words.vocabulary import Vocabulary
 from commutant.guard import no_state, time_limit
 from commutant.lang import Interface, Type, model_hash
 from commutant.pool import FEW, MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
-from commutant.support import ResultCache, UsageError, engine_hash
+from commutant.support import ResultCache, UsageError, engine_hash, plural
 from commutant.symbolic import explore
 
 SCHEMA_VERSION = 1
@@ -56,6 +56,13 @@ class SetAnalysis:
         """Between processes without the paths, and with the model as it was loaded."""
         counts = (self.paths, self.commutative_paths, self.unknown, self.known_conditions, self.known_smt2)
         return _set_analysis, (ModelReference(self.interface), self.calls, *counts)
+
+    @property
+    def counts_text(self) -> str:
+        """`55 paths, 24 of them commute`."""
+        commutative = plural(self.commutative_paths, "of them commutes", "of them commute")
+        text = f"{plural(self.paths, 'path')}, {commutative}"
+        return f"{text}, {self.unknown} unknown" if self.unknown else text
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -150,6 +157,12 @@ class Analysis:
             "seconds": round(self.seconds, 3),
             "sets": [one.to_json() for one in self.sets],
         }
+
+
+def conditions_fit_on_a_screen(calls: Sequence[str] | None, size: int) -> bool:
+    """Whether conditions are worth printing: of pairs, and of one set that is named; those of all larger sets fill
+    books."""
+    return size <= 2 or (calls is not None and len(calls) == size)
 
 
 def analyze(

@@ -5,10 +5,6 @@ from __future__ import annotations
 import click
 
 from commutant.cli import console, options
-from commutant.support import plural
-
-READABLE_SIZE = 2
-"""Conditions of all sets are printed up to this size: those of larger ones fill books."""
 
 
 @click.command(
@@ -49,13 +45,13 @@ def command(
     order of each set of calls is explored symbolically. `--format smt2` prints conditions for a solver of your own. Of
     sets of more than two calls, conditions are printed if --calls names one set.
     """
-    from commutant.analyzer import analyze, executor_named
+    from commutant.analyzer import analyze, conditions_fit_on_a_screen, executor_named
     from commutant.cli.cases import lines_of
     from commutant.lang import load_interface
     from commutant.support import ResultCache
 
     model = load_interface(interface)
-    readable = size <= READABLE_SIZE or (calls is not None and len(calls) == size)
+    readable = conditions_fit_on_a_screen(calls, size)
     with console.ProgressBar("analysing") as bar:
         analysis = analyze(
             model,
@@ -78,7 +74,7 @@ def command(
             continue
         if index and readable:
             console.write("\n")
-        console.write(f"{', '.join(one.calls)}: {_counts(one.paths, one.commutative_paths, one.unknown)}\n")
+        console.write(f"{', '.join(one.calls)}: {one.counts_text}\n")
         if not readable:
             continue
         lines = lines_of(one, why=why) if examples or why else (f"  - {condition}" for condition in one.conditions)
@@ -88,8 +84,3 @@ def command(
         example = ",".join(analysis.sets[0].calls)
         console.message(f"for the conditions of a set of {size}, name its calls: --calls {example}")
     return 0
-
-
-def _counts(paths: int, commutative: int, unknown: int) -> str:
-    text = f"{plural(paths, 'path')}, {plural(commutative, 'of them commutes', 'of them commute')}"
-    return f"{text}, {unknown} unknown" if unknown else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from commutant.cli import console
-from commutant.support import UsageError
+from commutant.support import UsageError, available_processors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,11 +31,6 @@ class ModelVerb(click.Command):
         """Runs the verb."""
         with console.results_alone():
             return super().invoke(ctx)
-
-
-def available_cpus() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def _interfaces(incomplete: str) -> list[CompletionItem]:
@@ -135,7 +129,7 @@ def jobs(function: F) -> F:
     return click.option(
         "--jobs",
         type=click.IntRange(1, 1024),
-        default=available_cpus,
+        default=available_processors,
         show_default="the processors",
         help="Processes for analysis; virtual machines (or processes) that run tests.",
     )(function)

@@ -1,11 +1,12 @@
 """What the author of a model imports: `from commutant.lang import Interface, Map, Sort, Struct, call, Errno`."""
 
 from commutant.lang.errno import Errno, Signal
-
-# What the engine asks of a model; authors need none of it.
 from commutant.lang.interface import CallSignature as CallSignature
 from commutant.lang.interface import Interface, Invocation, call, invoke, setup_call, well_formed
 from commutant.lang.load import SHIPPED, load_interface, model_hash
+
+# What the engine asks of a model; authors need none of it.
+from commutant.lang.load import is_hashed as is_hashed
 from commutant.lang.nondeterminism import answered_by as answered_by
 from commutant.lang.nondeterminism import choose, now, unused
 from commutant.lang.nondeterminism import finite_values as finite_values

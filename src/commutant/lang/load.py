@@ -63,6 +63,13 @@ def model_hash(interface: type[Interface]) -> str:
     return digest.hexdigest()
 
 
+def is_hashed(interface: type[Interface]) -> bool:
+    """Whether `model_hash` sees the model's own source: not that of a class made in a notebook or at a prompt."""
+    bases = (base for base in interface.__mro__ if base is not object and not base.__module__.startswith("commutant."))
+    files = (getattr(sys.modules.get(base.__module__), "__file__", None) for base in bases)
+    return all(file is not None and Path(file).is_file() for file in files)
+
+
 def _model_source(module: ModuleType) -> bytes | None:
     """The text of a module that belongs to a model; None if it does not."""
     file = getattr(module, "__file__", None)

@@ -9,6 +9,7 @@ from commutant.support.errors import CommutantError, RunError, UsageError
 from commutant.support.files import replace_file
 from commutant.support.once import Made, Once, each
 from commutant.support.plural import plural
+from commutant.support.processors import available_processors
 from commutant.support.regular import open_regular
 from commutant.support.text import LONGEST_TEXT, percent, safe_lines, safe_text
 
@@ -21,6 +22,7 @@ __all__ = [
     "RunError",
     "UsageError",
     "artifacts",
+    "available_processors",
     "close_at_exit",
     "each",
     "engine_hash",

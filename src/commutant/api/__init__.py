@@ -1,0 +1,21 @@
+"""The front door for Python programs and notebooks: one function per question, each with an answer that prints well.
+
+`commutant` itself offers all of these: `import commutant as c; c.check("names", target="scalefs")`.
+"""
+
+from commutant.api.answers import Answer, Checked, Conditions, Conformed, LocksSeen, Tests
+from commutant.api.questions import analyze, check, conform, generate, locks
+
+__all__ = [
+    "Answer",
+    "Checked",
+    "Conditions",
+    "Conformed",
+    "LocksSeen",
+    "Tests",
+    "analyze",
+    "check",
+    "conform",
+    "generate",
+    "locks",
+]
