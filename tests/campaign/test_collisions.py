@@ -79,7 +79,7 @@ def test_a_run_that_ends_while_other_seeds_are_asked_goes_on(target, tmp_path, m
 
     good = target.others
     target.others = [FakeTarget(die)]
-    with pytest.raises(RunError, match="--resume"):
+    with pytest.raises(RunError, match="commutant resume"):
         check(target, tmp_path / "run")
     run = load_run(tmp_path / "run")
     assert not run.complete and {verdict.test_id for verdict in run.verdicts()} == set(IDS[5:])

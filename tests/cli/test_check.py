@@ -142,7 +142,7 @@ def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
     file = Path("run/run.json")
     file.write_text(file.read_text().replace('"kernel": "none"', '"kernel": "other"'))
     before = Path("run/verdicts.jsonl").read_bytes()
-    answer = commutant("check", "--resume", "run")
+    answer = commutant("resume", "run")
     assert answer.returncode == 2
     assert "run was started with kernel 'other', this is 'none'; check its corpus anew" in one_line(answer)
     assert Path("run/verdicts.jsonl").read_bytes() == before
@@ -152,7 +152,7 @@ def test_a_run_is_repeated_from_its_run_json_alone(commutant, folder):
     arguments = ["--calls", "stat,stat", "--target", "fake:outcome=unstable", "--seed", "5", "--repeats", "2"]
     first = commutant("check", "names", *arguments, "-o", "first", "--format", "json")
     Path("run.json").write_bytes(Path("first/run.json").read_bytes())
-    again = commutant("check", "--repeat", "run.json", "-o", "again", "--format", "json")
+    again = commutant("repeat", "run.json", "-o", "again", "--format", "json")
     assert again.returncode == first.returncode == 0
     figures = [{**summary(answer), "seconds": 0, "start_seconds": 0} for answer in (first, again)]
     assert figures[0] == figures[1] and figures[0]["unstable"] > 0
@@ -172,11 +172,11 @@ def test_a_path_with_control_characters_is_one_harmless_line(commutant, folder):
 
 def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
     assert commutant(*CHECK, "fake", "-o", "first").returncode == 0
-    again = commutant("check", "--repeat", "first/run.json", "-o", "again", "--format", "json")
+    again = commutant("repeat", "first/run.json", "-o", "again", "--format", "json")
     assert again.returncode == 0 and summary(again)["tests"] == 10
     Path("alone.json").write_bytes(Path("first/run.json").read_bytes())
     Path("corpus.jsonl.gz").unlink()
-    alone = commutant("check", "--repeat", "alone.json")
+    alone = commutant("repeat", "alone.json")
     assert alone.returncode == 2 and "expected it as corpus.jsonl.gz beside run.json" in one_line(alone)
 
 
@@ -203,7 +203,7 @@ def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expe
     commutant("check", "names", "--calls", "stat,stat", "--target", "fake", "-o", "first")
     info = json.loads(Path("first/run.json").read_text())
     Path("run.json").write_text(json.dumps({**info, **changes}))
-    answer = commutant("check", "--repeat", "run.json", "-o", "again")
+    answer = commutant("repeat", "run.json", "-o", "again")
     assert answer.returncode == 2
     assert expected in one_line(answer)
     assert not Path("again").exists()
@@ -212,7 +212,7 @@ def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expe
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["check"], "expected an interface or a corpus, --resume RUN or --repeat RUN.JSON"),
+        (["check"], "Missing argument 'INTERFACE|CORPUS'"),
         (["check", "nope", "--target", "fake"], "unknown interface 'nope'"),
         (["check", "/", "--target", "fake"], "/ has no corpus.jsonl.gz; expected an interface, a corpus, or"),
         (["check", "missing.jsonl.gz", "--target", "fake"], "cannot read the corpus missing.jsonl.gz"),
@@ -225,14 +225,14 @@ def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expe
         ([*CHECK, "fake", "--calls", "a,,b"], "expected names of calls with a comma between them"),
         ([*CHECK, "fake", "--repeats", "0"], "0 is not in the range"),
         ([*CHECK, "fake", "--fail-on", "nope"], "'nope' is not one of 'findings', 'new'"),
-        (["check", "--resume", "missing"], "missing is not a directory"),
-        (["check", "--resume", ".", "--seed", "1"], "--resume takes everything from the run: --seed cannot be given"),
-        (["check", "names", "--resume", "."], "an interface or corpus cannot be given"),
-        (["check", "--repeat", "missing"], "cannot read missing: No such file"),
-        (["check", "--repeat", "."], "cannot read .: Is a directory"),
-        (["check", "--repeat", "corpus.jsonl.gz"], "corpus.jsonl.gz is damaged"),
-        (["check", "--repeat", "run.json", "--target", "fake"], "--repeat takes everything from the run: --target"),
-        (["check", "--repeat", "x", "--resume", "y"], "--repeat cannot be given"),
+        (["resume", "missing"], "missing is not a directory"),
+        (["resume", ".", "--seed", "1"], "No such option '--seed'"),
+        (["resume"], "Missing argument 'RUN'"),
+        (["repeat", "missing"], "cannot read missing: No such file"),
+        (["repeat", "."], "cannot read .: Is a directory"),
+        (["repeat", "corpus.jsonl.gz"], "corpus.jsonl.gz is damaged"),
+        (["repeat", "run.json", "--target", "fake"], "No such option '--target'"),
+        (["repeat", "x", "y"], "unexpected extra argument (y)"),
         (["check", "--nope"], "No such option"),
     ],
 )
@@ -299,7 +299,7 @@ def test_an_interrupt_keeps_what_was_judged(folder, commutant, number):
     run = "runs/names-fake-outcome-conflicting-1"
     assert message == (
         f"commutant: interrupted; 3 of 10 tests are judged and kept: `commutant report {run}` shows them, "
-        f"`commutant check --resume {run}` goes on"
+        f"`commutant resume {run}` goes on"
     )
     assert sorted(path.name for path in Path(run).iterdir()) == ["corpus.jsonl.gz", "run.json", "verdicts.jsonl"]
 
@@ -308,12 +308,12 @@ def test_an_interrupt_keeps_what_was_judged(folder, commutant, number):
     document = json.loads(shown.stdout)
     assert (document["complete"], document["tests"], document["conflicting"]) == (False, 3, 3)
 
-    resumed = commutant("check", "--resume", run, "--format", "json")
+    resumed = commutant("resume", run, "--format", "json")
     assert resumed.returncode == 0, resumed.stderr
     document = summary(resumed)
     assert (document["tests"], document["conflicting"], document["windows"]) == (10, 10, 20)
 
-    again = commutant("check", "--resume", run)
+    again = commutant("resume", run)
     assert again.returncode == 2
     assert "is complete, nothing is left to run" in one_line(again)
 
@@ -323,7 +323,7 @@ def test_a_session_that_dies_ends_the_campaign_and_says_how_to_go_on(commutant):
     assert answer.returncode == 3
     assert one_line(answer).startswith("commutant: the emulator was killed; 3 of 10 tests are judged and kept: ")
     assert answer.stdout == ""
-    assert commutant("check", "--resume", "runs/names-fake-1").returncode == 0
+    assert commutant("resume", "runs/names-fake-1").returncode == 0
 
 
 def test_a_full_disk_ends_the_campaign_and_it_can_go_on(folder):
@@ -342,7 +342,7 @@ def test_a_full_disk_ends_the_campaign_and_it_can_go_on(folder):
     kept = (folder / "run/verdicts.jsonl").read_bytes()
     assert kept.count(b"\n") >= 3
     resumed = subprocess.run(
-        [*COMMAND, "check", "--resume", "run", "--format", "json"],
+        [*COMMAND, "resume", "run", "--format", "json"],
         capture_output=True,
         text=True,
         env=environment(),

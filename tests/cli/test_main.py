@@ -62,7 +62,7 @@ def test_an_unknown_verb_is_one_line(process):
         ["diff", "{path}", "."],
         ["show", "x", "--from", "{path}"],
         ["check", "{path}", "--target", "scalefs"],
-        ["check", "--resume", "{path}"],
+        ["resume", "{path}"],
         ["generate", "figure4", "-o", "{path}"],
         ["locks", "--format", "html", "-o", "{path}", "--", "true"],
     ],
@@ -155,7 +155,7 @@ class TestCompletion:
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
     def test_verbs(self, commutant):
-        assert self.complete(commutant, "commutant", "re") == {"report"}
+        assert self.complete(commutant, "commutant", "re") == {"repeat", "report", "resume"}
 
     def test_interfaces(self, commutant):
         assert {"figure4", "names"} <= self.complete(commutant, "commutant", "analyze", "''")

@@ -213,7 +213,7 @@ def test_a_kernel_without_types_is_named_by_symbols_and_that_is_said(tmp_path: P
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["ext4", "xfs", "btrfs", "overlay"])
 def test_names_run_to_the_end_and_again_from_run_json_alone(name: str, tmp_path: Path) -> None:
-    """The whole interface, as `check names` runs it; then a part of it, as `check --repeat` does."""
+    """The whole interface, as `check names` runs it; then a part of it, as `repeat` does."""
     whole = generate(load_interface("names"), None, level="conflict")
     with Check.new(whole, load_target(f"linux:fs={name}"), jobs=2, directory=tmp_path / "whole") as check:
         check.start(lambda _doing: None)

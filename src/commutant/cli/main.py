@@ -32,7 +32,20 @@ COMPLETE_VARIABLE = "_COMMUTANT_COMPLETE"
 _CANNOT_BE_LOOKED_AT = (errno.EACCES, errno.ENAMETOOLONG)
 """Why `Path.exists` and its kin raise: the folder must not be searched, or no file system takes such a name."""
 
-VERBS = ("analyze", "generate", "check", "conform", "report", "diff", "show", "locks", "doctor", "completion")
+VERBS = (
+    "analyze",
+    "generate",
+    "check",
+    "resume",
+    "repeat",
+    "conform",
+    "report",
+    "diff",
+    "show",
+    "locks",
+    "doctor",
+    "completion",
+)
 """Each is a module of this package with a click command named `command`."""
 
 

@@ -301,7 +301,7 @@ class Check:
     def _so_far(self, judged: int, path: Path) -> str:
         return (
             f"; {judged:,} of {plural(len(self.corpus.tests), 'test is', 'tests are')} judged and kept: "
-            f"`commutant report {path}` shows them, `commutant check --resume {path}` goes on"
+            f"`commutant report {path}` shows them, `commutant resume {path}` goes on"
         )
 
 

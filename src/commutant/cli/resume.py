@@ -1,0 +1,37 @@
+"""`commutant resume RUN`: judge what an interrupted check left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from commutant.cli import options
+from commutant.cli.campaign import Gate, carry_out, gated
+
+
+@click.command(
+    "resume",
+    short_help="Go on with an interrupted check.",
+    epilog=options.examples("commutant resume runs/names-linux-1", "commutant resume runs/names-linux-1 --jobs 1"),
+)
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@options.jobs
+@gated
+@options.output_format("text", "json")
+def command(
+    run: Path,
+    jobs: int,
+    fail_on: str | None,
+    baseline: tuple[Path, ...],
+    suppress: Path | None,
+    format_: str,
+) -> int:
+    """Goes on with the check that left the run directory RUN, as it was started: its tests, target and order.
+
+    Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
+    """
+    from commutant.runs import Check
+
+    asked = Gate(fail_on, baseline, suppress)
+    return carry_out(Check.resume(run, jobs), asked, format_)
