@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 from commutant.report.data import SetCounts, read_sets, total_counts
-from commutant.report.heat import LEVELS, HeatMap, heat_map, level
+from commutant.report.heat import COLOUR_STEPS, HeatMap, heat_map, level
 from commutant.report.palette import LIGHT, text_colour
 from commutant.runs.directory import load_run
 from commutant.support.errors import CommutantError, UsageError
@@ -103,9 +103,9 @@ def _scale(top: int) -> Iterator[str]:
     """What the colours mean."""
     yield _text(0, top + 14, "not conflict-free:", "small")
     left = 110
-    for step in range(1, LEVELS):
+    for step in range(1, COLOUR_STEPS):
         yield f'<rect class="cell" x="{left}" y="{top}" width="18" height="18" fill="{LIGHT[step]}"/>'
-        yield _text(left + 24, top + 14, f"to {100 * step // (LEVELS - 1)} %", "small")
+        yield _text(left + 24, top + 14, f"to {100 * step // (COLOUR_STEPS - 1)} %", "small")
         left += 84
 
 

@@ -53,9 +53,11 @@ def test_a_target_that_has_no_locks_of_a_kernel_is_refused(argument: str) -> Non
         KernelTarget.parse(argument)
 
 
-def test_targets_are_read() -> None:
+def test_targets_are_read(tmp_path: Path) -> None:
+    kernel = tmp_path / "vmlinux"
+    kernel.touch()
     assert KernelTarget.parse("linux").cpu_count == 4
-    assert KernelTarget.parse("linux:cpus=8,kernel=/k") == KernelTarget(Path("/k"), 8)
+    assert KernelTarget.parse(f"linux:cpus=8,kernel={kernel}") == KernelTarget(kernel, 8)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from commutant.report.data import SetCounts, read_sets, total_counts
-from commutant.report.heat import LEVELS, heat_map, level, sorted_sets
+from commutant.report.heat import COLOUR_STEPS, heat_map, level, sorted_sets
 from commutant.report.palette import DARK, LIGHT, contrast, text_colour
 from commutant.support.errors import UsageError
 from tests.report.invented import NAMES, invented_run
@@ -73,7 +73,7 @@ def test_a_document_that_is_no_summary_is_refused_in_one_line(summary: dict[str,
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 def test_numbers_are_readable_on_every_level(palette: tuple[str, ...]) -> None:
-    assert len(palette) == LEVELS
+    assert len(palette) == COLOUR_STEPS
     for background in palette:
         assert contrast(text_colour(background), background) >= 4.5
 

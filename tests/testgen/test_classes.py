@@ -9,8 +9,9 @@ import pytest
 from commutant.analyzer import CallSet
 from commutant.analyzer.analysis import sets_of_calls
 from commutant.analyzer.condition import Cube, facts_of
+from commutant.corpus import LEVELS, Level
 from commutant.lang import Interface, load_interface
-from commutant.testgen.classes import LEVELS, Level, classes
+from commutant.testgen.classes import classes
 from commutant.testgen.materialize import Materializer, Valuation
 from tests.analyzer.brute_force import commutes
 from tests.analyzer.interpretation import World

@@ -10,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from commutant.cli import console
-from commutant.support import UsageError, available_processors
+from commutant.corpus import LEVELS
+from commutant.support import MAX_CALLS_PER_SET, UsageError, available_processors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:  # generic from click 8.3 on, and only for type checkers
     _Calls = click.ParamType[tuple[str, ...]]
 else:
     _Text = _Calls = click.ParamType
-
-LEVELS = ("path", "conflict", "full")
-MAX_SET_SIZE = 6
 
 
 class ModelVerb(click.Command):
@@ -109,7 +107,7 @@ def calls(function: F) -> F:
 def size(function: F) -> F:
     """`--size N`: calls per set."""
     return click.option(
-        "--size", type=click.IntRange(1, MAX_SET_SIZE), default=2, show_default=True, help="Calls per set."
+        "--size", type=click.IntRange(1, MAX_CALLS_PER_SET), default=2, show_default=True, help="Calls per set."
     )(function)
 
 

@@ -7,6 +7,8 @@ may have been written by anybody, `packed` keeps sets of tests as they stand in 
 from commutant.corpus.file import Corpus, looks_like_corpus, read_corpus, select_tests, tests_per_set, write_corpus
 from commutant.corpus.packed import PackedTests, pack
 from commutant.corpus.testcase import (
+    LEVELS,
+    Level,
     Order,
     Outcome,
     PlacedCall,
@@ -37,7 +39,9 @@ from commutant.corpus.words import (
 )
 
 __all__ = [
+    "LEVELS",
     "Corpus",
+    "Level",
     "Order",
     "Outcome",
     "PackedTests",

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
+from commutant.corpus.testcase import LEVELS, Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
+from commutant.support import MAX_CALLS_PER_SET
 
-LEVELS = ("path", "conflict", "full")
-MAX_CALLS = 6
 MAX_STEPS = 256
 MAX_OUTCOMES = 1024
 MAX_PROCESSES = 16
@@ -243,7 +242,7 @@ def check_description(level: Any, path: Any, equivalence_class: Any) -> tuple[st
 
 def _calls(value: Any) -> tuple[PlacedCall, ...]:
     calls: list[PlacedCall] = []
-    items = _list(value, 1, MAX_CALLS, "calls")
+    items = _list(value, 1, MAX_CALLS_PER_SET, "calls")
     try:
         for core, raw in enumerate(items):
             calls.append(check_call(raw, core))

@@ -19,7 +19,6 @@ from itertools import permutations
 from typing import Any, NoReturn, TypeVar
 
 from commutant.corpus.checks import (
-    MAX_CALLS,
     MAX_OUTCOMES,
     MAX_STEPS,
     Malformed,
@@ -32,6 +31,7 @@ from commutant.corpus.checks import (
 )
 from commutant.corpus.equal_objects import EqualObjects
 from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
+from commutant.support import MAX_CALLS_PER_SET
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class TestReader:
         self._decode = json.JSONDecoder(
             parse_float=_no_float, parse_constant=_no_float, object_pairs_hook=EqualObjects().one
         ).decode
-        self._call = [_Parts(self._decode, partial(check_call, core=core)) for core in range(MAX_CALLS)]
+        self._call = [_Parts(self._decode, partial(check_call, core=core)) for core in range(MAX_CALLS_PER_SET)]
         self._setup_step = _Parts(self._decode, check_setup_step)
         self._observe_step = _Parts(self._decode, check_observe_step)
         self._values = _Parts(self._decode, check_values)
@@ -120,14 +120,14 @@ class TestReader:
         return TestCase(test_id, *described, calls, setup, observe, orders)
 
     def _placed(self, texts: list[str]) -> tuple[PlacedCall, ...]:
-        if not 1 <= len(texts) <= MAX_CALLS:
+        if not 1 <= len(texts) <= MAX_CALLS_PER_SET:
             raise Malformed("expected calls")
         return tuple([parts[text] for parts, text in zip(self._call, texts, strict=False)])
 
     def _checked_orders(self, texts: list[tuple[str, str]]) -> tuple[Order, ...]:
         """All orders of some number of calls, whose outcomes have as many results and observations each."""
         calls = texts[0][0].count(",") + 1
-        expected = _orders_by_text(calls) if calls <= MAX_CALLS else {}
+        expected = _orders_by_text(calls) if calls <= MAX_CALLS_PER_SET else {}
         orders: dict[tuple[int, ...], Order] = {}
         known: str | None = None
         outcomes: tuple[Outcome, ...] = ()

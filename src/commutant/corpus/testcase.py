@@ -9,6 +9,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["path", "conflict", "full"]
+LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
+"""Coverage levels, from few classes to many (docs/models.md)."""
 
 Value = object
 """A JSON value of the table "Values" in docs/ARCHITECTURE.md."""

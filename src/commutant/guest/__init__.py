@@ -11,7 +11,7 @@ from commutant.guest.debian import binary_packages, source_archive
 from commutant.guest.emulator import Emulator, find_emulator
 from commutant.guest.file_systems import FILE_SYSTEMS, tool_version
 from commutant.guest.kernel import Kernel, default_kernel, kernel_of, unpack
-from commutant.guest.machine import CORE_LIMIT, GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
+from commutant.guest.machine import GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
 from commutant.guest.qmp import Monitor
 from commutant.guest.region import BATCH_LIMIT_BYTES, LEAST_RAM_BYTES, SLOT_COUNT, Region
 from commutant.guest.snapshot import Guest, Snapshot, take_snapshot
@@ -19,7 +19,6 @@ from commutant.guest.user_emulator import find_user_emulator
 
 __all__ = [
     "BATCH_LIMIT_BYTES",
-    "CORE_LIMIT",
     "FILE_SYSTEMS",
     "LEAST_RAM_BYTES",
     "SLOT_COUNT",

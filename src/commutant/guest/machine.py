@@ -23,9 +23,6 @@ from commutant.guest.qmp import Monitor
 from commutant.guest.region import Region
 from commutant.support import RunError
 
-CORE_LIMIT = 4
-"""The most calls that a test can have (crates/checker/runner/src/place.rs)."""
-
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _CONSOLE_TAIL_BYTES = 4000
 _MONITOR_SECONDS = 30.0

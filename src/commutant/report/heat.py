@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from commutant.report.data import SetCounts
 
-LEVELS = 6
+COLOUR_STEPS = 6
 """Level 0 is "all conflict-free"; 1 to 5 are fifths, so that a single conflict already leaves level 0."""
 
 
@@ -32,7 +32,7 @@ def level(counts: SetCounts) -> int:
     """The colour step of a cell: 0 for conflict-free, else which fifth its fraction falls into (1 to 5)."""
     if not counts.not_conflict_free:
         return 0
-    return min(int(counts.fraction * (LEVELS - 1)) + 1, LEVELS - 1)
+    return min(int(counts.fraction * (COLOUR_STEPS - 1)) + 1, COLOUR_STEPS - 1)
 
 
 def heat_map(sets: Sequence[SetCounts]) -> HeatMap | None:

@@ -7,7 +7,7 @@ a grey print. On a dark page the order of lightness is turned round, so that mor
 
 from __future__ import annotations
 
-from commutant.report.heat import LEVELS
+from commutant.report.heat import COLOUR_STEPS
 
 LIGHT = ("#ffffff", "#fff3c4", "#fed976", "#fd9a3c", "#d9480f", "#7f2704")
 """Backgrounds of the levels on a light page, and in terminals."""
@@ -15,7 +15,7 @@ LIGHT = ("#ffffff", "#fff3c4", "#fed976", "#fd9a3c", "#d9480f", "#7f2704")
 DARK = ("#16181d", "#3b2a12", "#6b3f0c", "#a8590a", "#ee8a2a", "#ffd58a")
 """Backgrounds of the levels on a dark page."""
 
-assert len(LIGHT) == len(DARK) == LEVELS
+assert len(LIGHT) == len(DARK) == COLOUR_STEPS
 
 
 def text_colour(background: str) -> str:

@@ -33,7 +33,7 @@ from typing import Any, NoReturn, TypeVar
 from commutant.campaign import Summary, Tally, Verdict
 from commutant.corpus import Corpus, TestCase, read_corpus, write_corpus
 from commutant.mtrace import Finding
-from commutant.support import CommutantError, Once, RunError, UsageError, open_regular
+from commutant.support import MAX_CALLS_PER_SET, CommutantError, Once, RunError, UsageError, open_regular
 
 SCHEMA_VERSION = 1
 RUN_FILE = "run.json"
@@ -69,7 +69,7 @@ class Generated:
     def from_json(cls, raw: Mapping[str, Any]) -> Generated:
         """Reads what `asdict` gives; raises KeyError, TypeError or ValueError for anything else."""
         interface, calls, size = raw["interface"], raw["calls"], raw["size"]
-        if type(interface) is not str or type(size) is not int or not 1 <= size <= 9:
+        if type(interface) is not str or type(size) is not int or not 1 <= size <= MAX_CALLS_PER_SET:
             raise ValueError(f"generated: expected an interface and a size, got {interface!r:.80} and {size!r:.20}")
         if calls is not None and (type(calls) is not list or not all(type(call) is str for call in calls)):
             raise ValueError("generated: expected names of calls")

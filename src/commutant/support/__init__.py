@@ -7,6 +7,7 @@ from commutant.support.closing import close_at_exit
 from commutant.support.collector import paused_collector
 from commutant.support.errors import CommutantError, RunError, UsageError
 from commutant.support.files import replace_file
+from commutant.support.limits import MAX_CALLS_PER_SET
 from commutant.support.once import Made, Once, each
 from commutant.support.plural import plural
 from commutant.support.processors import available_processors
@@ -15,6 +16,7 @@ from commutant.support.text import LONGEST_TEXT, percent, safe_lines, safe_text
 
 __all__ = [
     "LONGEST_TEXT",
+    "MAX_CALLS_PER_SET",
     "CommutantError",
     "Made",
     "Once",

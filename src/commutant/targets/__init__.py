@@ -1,6 +1,21 @@
 """Implementations under test: what the checker asks of one (`base`), which there are (`registry`), and those."""
 
 from commutant.targets.base import Job, SequenceRecord, Session, Target, WindowRecord
+from commutant.targets.options import CPUS_KEY, Option, cpus, number, read_options
 from commutant.targets.registry import TARGETS, load_target, parse_target
 
-__all__ = ["TARGETS", "Job", "SequenceRecord", "Session", "Target", "WindowRecord", "load_target", "parse_target"]
+__all__ = [
+    "CPUS_KEY",
+    "TARGETS",
+    "Job",
+    "Option",
+    "SequenceRecord",
+    "Session",
+    "Target",
+    "WindowRecord",
+    "cpus",
+    "load_target",
+    "number",
+    "parse_target",
+    "read_options",
+]

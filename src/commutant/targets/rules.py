@@ -12,6 +12,8 @@ from commutant import _native
 from commutant.support import UsageError
 
 _PREFIX = "ignore_"
+RULE_OPTION = f"{_PREFIX}RULE=off"
+"""The form of these options, for messages."""
 
 ALL_RULES: frozenset[str] = frozenset()
 """No rule is switched off."""

@@ -15,15 +15,13 @@ from functools import cached_property
 
 from commutant.corpus import Order, Outcome, PlacedCall, TestCase
 from commutant.guest import find_user_emulator
-from commutant.support import RunError, UsageError, artifacts
+from commutant.support import MAX_CALLS_PER_SET, RunError, UsageError, artifacts
 from commutant.targets.base import Job, Progress, Target
+from commutant.targets.options import number, read_options
 from commutant.targets.process.program import Program, load_program
 from commutant.targets.process.session import ProcessSession
-from commutant.targets.rules import ALL_RULES, take_rules_off
+from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
-
-CALL_LIMIT = 4
-"""The most calls that a test can have (crates/checker/runner/src/place.rs)."""
 
 _PLANTED_CONFLICT = "count_shared"
 _PLANTED_NON_CONFLICT = "count_per_core"
@@ -31,8 +29,8 @@ _SELF_TEST_CALLS = frozenset({_PLANTED_CONFLICT, _PLANTED_NON_CONFLICT})
 _PLANTED_NAME = "PLANTED_SHARED_COUNT"
 _SELF_TEST_WINDOWS = 4
 
-_CORES = range(2, 256)
-_SEEDS = range(1 << 64)
+_SEEDS = 1 << 64
+_KNOWN = {"cores": number(2, 255), "seed": number(0, _SEEDS - 1)}
 _OTHER_SEEDS = 2
 
 
@@ -47,21 +45,8 @@ class Options:
 
 def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
-    options, rules_off = take_rules_off(argument, options)
-    usual = Options()
-    parsed = {"cores": usual.cores, "seed": usual.seed}
-    allowed = {"cores": _CORES, "seed": _SEEDS}
-    for key, value in options.items():
-        if key not in allowed:
-            raise UsageError(
-                f"target {argument!r}: unknown option {key!r}; expected cores=N, seed=N or ignore_RULE=off"
-            )
-        numbers = allowed[key]
-        if not (value.isascii() and value.isdigit() and len(value) <= 20 and int(value) in numbers):
-            wanted = f"a number from {numbers.start} to {numbers.stop - 1}"
-            raise UsageError(f"target {argument!r}: {key}={value}: expected {wanted}")
-        parsed[key] = int(value)
-    return Options(parsed["cores"], parsed["seed"], rules_off)
+    given, rules_off = take_rules_off(argument, options)
+    return Options(rules_off=rules_off, **read_options(argument, given, _KNOWN, RULE_OPTION))
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
@@ -93,9 +78,9 @@ class ScaleFsTarget:
 
     def start(self, progress: Progress, core_count: int) -> None:
         """Finds QEMU and the runner, starts one program, and runs the self-test on it."""
-        if core_count > min(CALL_LIMIT, self.options.cores):
+        if core_count > min(MAX_CALLS_PER_SET, self.options.cores):
             raise UsageError(
-                f"a test has {core_count} calls: expected at most {min(CALL_LIMIT, self.options.cores)} "
+                f"a test has {core_count} calls: expected at most {min(MAX_CALLS_PER_SET, self.options.cores)} "
                 f"on the target {self.argument}"
             )
         emulator = find_user_emulator()
@@ -132,7 +117,7 @@ class ScaleFsTarget:
     def reseeded(self) -> Sequence[ScaleFsTarget]:
         """The same with the next two seeds."""
         return [
-            ScaleFsTarget(self.argument, replace(self.options, seed=(self.options.seed + step) % _SEEDS.stop))
+            ScaleFsTarget(self.argument, replace(self.options, seed=(self.options.seed + step) % _SEEDS))
             for step in range(1, _OTHER_SEEDS + 1)
         ]
 

@@ -25,9 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from commutant.analyzer import CallSet, Outcome
+from commutant.corpus import Level
 from commutant.lang import Interface, Struct, Time, struct_fields
 from commutant.symbolic import (
     BoolValue,
@@ -42,9 +43,6 @@ from commutant.symbolic import (
     explore,
 )
 from commutant.symbolic import Literal as Statement
-
-Level = Literal["path", "conflict", "full"]
-LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
 
 
 @dataclass(slots=True)

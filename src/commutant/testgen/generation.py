@@ -24,13 +24,13 @@ from commutant.analyzer import (
     sets_of_calls,
     to_kept,
 )
-from commutant.corpus import Corpus, PackedTests, pack
+from commutant.corpus import LEVELS, Corpus, Level, PackedTests, pack
 from commutant.guard import no_state, time_limit
 from commutant.lang import Interface, model_hash
 from commutant.pool import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
 from commutant.support import ResultCache, UsageError, engine_hash
 from commutant.symbolic import Context, Decision, Term
-from commutant.testgen.classes import LEVELS, Level, classes
+from commutant.testgen.classes import classes
 from commutant.testgen.materialize import Materializer
 from commutant.testgen.setups import NoSetup
 

@@ -1,10 +1,10 @@
 //! Who executes an operation: the home of a process, or its worker on one core.
 
 /// Most processes that a test can have.
-pub const PROCESS_LIMIT: usize = 4;
+pub const PROCESS_LIMIT: usize = 6;
 
 /// Most cores, and so calls under test, that a test can have.
-pub const CORE_LIMIT: usize = 4;
+pub const CORE_LIMIT: usize = 6;
 
 /// Number of actors: one home and `CORE_LIMIT` workers per process.
 pub const ACTOR_COUNT: usize = PROCESS_LIMIT * (1 + CORE_LIMIT);

@@ -10,19 +10,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from commutant.guest import Emulator, Guest, Hardware, Kernel, default_kernel, find_emulator, take_snapshot, unpack
+from commutant.guest import (
+    Emulator,
+    Guest,
+    Hardware,
+    Kernel,
+    default_kernel,
+    find_emulator,
+    kernel_of,
+    take_snapshot,
+    unpack,
+)
 from commutant.lock_view.record import Record, read_record
 from commutant.lock_view.recording.folder import recording_folder, require_room
 from commutant.lock_view.recording.guest_image import BEGUN, ENDED, Workload, build_image
 from commutant.support import RunError, UsageError, artifacts
-from commutant.targets import parse_target
+from commutant.targets import CPUS_KEY, Option, cpus, parse_target, read_options
 
 DEFAULT_WORKLOAD = Path(__file__).parent / "workloads" / "compile.sh"
 """A parallel compilation of libFLAC, as in section 4 of the paper."""
 
 DEFAULT_CPU_COUNT = 4
 DEFAULT_TIMEOUT_SECONDS = 900.0
-_CPU_LIMIT = 32
 _RAM_BYTES = 2 << 30
 _BOOT_SECONDS = 180.0
 _LOOK_SECONDS = 0.2
@@ -41,7 +50,7 @@ recorder knows them."""
 class KernelTarget:
     """What is booted: Debian's kernel or a given one, with so many virtual CPUs."""
 
-    kernel_path: Path | None = None
+    kernel: Path | Kernel | None = None
     cpu_count: int = DEFAULT_CPU_COUNT
 
     @classmethod
@@ -50,13 +59,8 @@ class KernelTarget:
         name, options = parse_target(argument)
         if name != "linux":
             raise UsageError(f"expected the target linux, got {name}: only its locks are those of a kernel")
-        unknown = sorted(set(options) - {"kernel", "cpus"})
-        if unknown:
-            raise UsageError(f"target {argument!r}: expected kernel=PATH or cpus=N, got {unknown[0]!r}")
-        cpus = options.get("cpus", str(DEFAULT_CPU_COUNT))
-        if not cpus.isascii() or not cpus.isdigit() or not 1 <= int(cpus) <= _CPU_LIMIT:
-            raise UsageError(f"target {argument!r}: expected cpus=1 to {_CPU_LIMIT}, got {cpus!r}")
-        return cls(Path(options["kernel"]) if "kernel" in options else None, int(cpus))
+        read = read_options(argument, options, {"kernel": Option("PATH", kernel_of), CPUS_KEY: cpus()})
+        return cls(read.get("kernel"), read.get(CPUS_KEY, DEFAULT_CPU_COUNT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,9 @@ def record_kernel(
     UsageError for a kernel that is none, RunError if the workload or the guest fails.
     """
     emulator = find_emulator()
-    kernel = unpack(target.kernel_path) if target.kernel_path else default_kernel()
+    kernel = target.kernel or default_kernel()
+    if isinstance(kernel, Path):
+        kernel = unpack(kernel)
     cpu_count = target.cpu_count
     snapshot = take_snapshot(emulator, Guest(kernel, artifacts.runner_path(), Hardware(2)), progress)
     progress(f"unpacking Debian packages for {workload.name}")

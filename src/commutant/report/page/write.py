@@ -20,7 +20,7 @@ from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
-from commutant.report.heat import LEVELS, HeatMap, heat_map, level, sorted_sets
+from commutant.report.heat import COLOUR_STEPS, HeatMap, heat_map, level, sorted_sets
 from commutant.report.page.bundle import page_template, script, style
 from commutant.report.page.pack import Pack, Row, unique_names
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
@@ -83,7 +83,7 @@ def render_html(run: RunReport, base: RunReport | None = None) -> str:
         set_key=_set_key,
         compact=any(view.pairs is not None and len(view.pairs.calls) >= _COMPACT_CALLS for view in views),
         level=level,
-        levels=range(1, LEVELS),
+        levels=range(1, COLOUR_STEPS),
         ranking=list(zip(unique_names([variable.name for variable in everything]), everything, strict=True)),
         before=before if base else None,
         gone=before.keys() - names,

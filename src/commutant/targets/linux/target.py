@@ -6,12 +6,11 @@ import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from commutant.guest import (
-    CORE_LIMIT,
     FILE_SYSTEMS,
     LEAST_RAM_BYTES,
     Emulator,
@@ -27,12 +26,13 @@ from commutant.guest import (
     tool_version,
     unpack,
 )
-from commutant.support import RunError, UsageError, artifacts
+from commutant.support import MAX_CALLS_PER_SET, RunError, UsageError, artifacts
 from commutant.targets.base import Progress
 from commutant.targets.linux import selftest
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
-from commutant.targets.rules import ALL_RULES, take_rules_off
+from commutant.targets.options import CPUS_KEY, Option, cpus, existing_file, number, one_of, read_options, text_of
+from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
 
 MEMORY_MIB = range(LEAST_RAM_BYTES >> 20, 3073)
@@ -46,8 +46,12 @@ _WITHOUT_TYPES = (
 _TEXT_LIMIT = 512
 """Characters; the kernel takes 2048 for the whole command line."""
 
-_WORDS = re.compile(r"[!-~]+(?: [!-~]+)*")
-_MOUNT_OPTIONS = re.compile(r"[!-~]+")
+_PART = rf"(?=.{{1,{_TEXT_LIMIT}}}\Z)(?!.*commutant\.)"
+"""What becomes a part of the kernel's command line must not take more than its part."""
+
+_WORDS = re.compile(_PART + r"[!-~]+(?: [!-~]+)*")
+_MOUNT_OPTIONS = re.compile(_PART + r"[!-~]+")
+_PRINTABLE = f"printable ASCII without 'commutant.', at most {_TEXT_LIMIT} characters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,8 @@ class Options:
     """What the target argument asks for.
 
     The file system and its mount options; a kernel of the user's own and further words for its command line; virtual
-    CPUs for calls and memory of a guest, where it is not to be as much as is needed; the kernel's vmlinux with debug
-    information, for stacks with inlined functions and lines; ignoring rules switched off.
+    CPUs that do work, and memory of a guest, where it is not to be as much as is needed; the kernel's vmlinux with
+    debug information, for stacks with inlined functions and lines; ignoring rules switched off.
     """
 
     file_system: str = "tmpfs"
@@ -69,58 +73,24 @@ class Options:
     rules_off: frozenset[str] = ALL_RULES
 
 
-_EXPECTED = (
-    f"fs={'|'.join(FILE_SYSTEMS)}, mount=OPTIONS, kernel=PATH, debug=PATH, append=WORDS, cpus=N, memory=MIB or "
-    "ignore_RULE=off"
-)
+_KNOWN = {
+    "fs": one_of(*FILE_SYSTEMS),
+    "mount": text_of(_MOUNT_OPTIONS, _PRINTABLE, "OPTIONS"),
+    "kernel": Option("PATH", kernel_of),
+    "debug": existing_file("a vmlinux with debug information"),
+    "append": text_of(_WORDS, _PRINTABLE, "WORDS"),
+    CPUS_KEY: cpus(least=2),
+    "memory": number(MEMORY_MIB.start, MEMORY_MIB.stop - 1),
+}
+_FIELDS = {"fs": "file_system", "memory": "memory_mib"}
+"""Fields of `Options` that have another name than their key."""
 
 
 def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
-    options, rules_off = take_rules_off(argument, options)
-    parsed = Options(rules_off=rules_off)
-    for key, value in options.items():
-        if key == "fs":
-            if value not in FILE_SYSTEMS:
-                expected = f"expected one of {', '.join(FILE_SYSTEMS)}"
-                raise UsageError(f"target {argument!r}: unknown file system {value!r}; {expected}")
-            parsed = replace(parsed, file_system=value)
-        elif key == "kernel":
-            parsed = replace(parsed, kernel=kernel_of(value))
-        elif key == "debug":
-            parsed = replace(parsed, debug=_file(argument, key, value))
-        elif key == "mount":
-            parsed = replace(parsed, mount=_text(argument, key, value, _MOUNT_OPTIONS))
-        elif key == "append":
-            parsed = replace(parsed, append=_text(argument, key, value, _WORDS))
-        elif key == "cpus":
-            parsed = replace(parsed, cpus=_number(argument, key, value, range(2, CORE_LIMIT + 1)))
-        elif key == "memory":
-            parsed = replace(parsed, memory_mib=_number(argument, key, value, MEMORY_MIB))
-        else:
-            raise UsageError(f"target {argument!r}: unknown option {key!r}; expected {_EXPECTED}")
-    return parsed
-
-
-def _file(argument: str, key: str, value: str) -> Path:
-    path = Path(value)
-    if not path.is_file():
-        raise UsageError(f"target {argument!r}: no file {value}; expected a vmlinux with debug information as {key}=")
-    return path
-
-
-def _number(argument: str, key: str, value: str, allowed: range) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) <= 20 and int(value) in allowed):
-        raise UsageError(f"target {argument!r}: {key}={value}: expected a number from {allowed[0]} to {allowed[-1]}")
-    return int(value)
-
-
-def _text(argument: str, key: str, value: str, allowed: re.Pattern[str]) -> str:
-    """An option that becomes a part of the kernel's command line, of which it must not take more than its part."""
-    if not allowed.fullmatch(value) or "commutant." in value or len(value) > _TEXT_LIMIT:
-        wanted = f"printable ASCII without 'commutant.', at most {_TEXT_LIMIT} characters"
-        raise UsageError(f"target {argument!r}: {key}={value!r}: expected {wanted}")
-    return value
+    given, rules_off = take_rules_off(argument, options)
+    read = read_options(argument, given, _KNOWN, RULE_OPTION)
+    return Options(rules_off=rules_off, **{_FIELDS.get(key, key): value for key, value in read.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +123,8 @@ class LinuxTarget:
 
     def start(self, progress: Progress, core_count: int) -> None:
         """Finds QEMU and kernel, boots once (or takes the snapshot of an earlier run), and runs the self-test."""
-        if core_count > CORE_LIMIT:
-            raise UsageError(f"a test has {core_count} calls: expected at most {CORE_LIMIT} on the target linux")
+        if core_count > MAX_CALLS_PER_SET:
+            raise UsageError(f"a test has {core_count} calls: expected at most {MAX_CALLS_PER_SET} on the target linux")
         if self.options.cpus is not None and self.options.cpus < core_count:
             raise UsageError(f"a test has {core_count} calls: expected cpus={core_count} or more in {self.argument}")
         emulator = find_emulator()
