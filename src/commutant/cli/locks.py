@@ -21,6 +21,26 @@ if TYPE_CHECKING:
 _DEFAULT_FIELDS = 3
 
 
+class _Interval(click.ParamType[tuple[float, float]]):
+    """Two numbers from 0, the smaller first, or one for both."""
+
+    name = "least,most"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """The two numbers; fails with one line."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = [float(text) for text in str(value).split(",")]
+        except ValueError:
+            numbers = []
+        if not 1 <= len(numbers) <= 2 or not 0 <= numbers[0] <= numbers[-1] < math.inf:
+            self.fail(
+                f"expected two numbers of instructions, the smaller first, such as 80,12000, got {value}", param, ctx
+            )
+        return numbers[0], numbers[-1]
+
+
 class _Seconds(click.FloatRange):
     """A time that ends: neither nan nor inf, which compare as if they were in range."""
 
@@ -91,6 +111,14 @@ class _Seconds(click.FloatRange):
     show_default=True,
     help="Also find locks by their instructions, not only pthread's.",
 )
+@click.option(
+    "--hand-over",
+    type=_Interval(),
+    default="80,12000",
+    show_default=True,
+    metavar="LEAST,MOST",
+    help="Instructions that could be executed while a lock goes from one thread to the next.",
+)
 @options.output_format("text", "json", "html", "parquet", "folded")
 @options.output_file
 def command(
@@ -104,6 +132,7 @@ def command(
     by: str,
     timeout: float | None,
     inlined: bool,
+    hand_over: tuple[float, float],
     format_: str,
     output: Path | None,
 ) -> int:
@@ -134,7 +163,7 @@ def command(
         if program:
             raise UsageError(f"expected a program or --target, got both: {program[0]} and {target}")
         results.refuse_existing(path)
-        _locks_of_kernel(target, workload, window, timeout, (sort, top, fields, by), format_, path)
+        _locks_of_kernel(target, workload, window, timeout, (sort, top, fields, by, hand_over), format_, path)
         return 0
     if workload is not None:
         raise UsageError("--workload is run in a kernel's guest: expected --target linux with it")
@@ -145,7 +174,7 @@ def command(
     messages = sys.__stderr__.fileno() if sys.__stderr__ is not None else subprocess.DEVNULL  # closed, as with `2>&-`
     stream = None if format_ == "text" and path is None else messages
     run = record_program(program, window_sections=window, inlined=inlined, timeout_seconds=timeout, output=stream)
-    studied = study(run.records[0], by=by)
+    studied = study(run.records[0], by=by, hand_overs=hand_over)
     classes = sorted_classes(studied, sort)[:top]
     _show(studied, classes, fields, format_, path, Path(program[0]).name)
     if children := run.records[1:]:
@@ -170,7 +199,7 @@ def _locks_of_kernel(
     workload: Path | None,
     window: int,
     timeout: float | None,
-    shown: tuple[str, int, int, str],
+    shown: tuple[str, int, int, str, tuple[float, float]],
     format_: str,
     path: Path | None,
 ) -> None:
@@ -185,12 +214,12 @@ def _locks_of_kernel(
     from commutant.lock_view.shown import sorted_classes
     from commutant.lock_view.study import KernelAddressNames
 
-    sort, top, fields, by = shown
+    sort, top, fields, by, hand_over = shown
     chosen = KernelTarget.parse(target)
     script = read_workload(workload or DEFAULT_WORKLOAD)
     seconds = timeout or DEFAULT_TIMEOUT_SECONDS
     run = record_kernel(script, chosen, window_sections=window, timeout_seconds=seconds, progress=console.message)
-    studied = study(run.record, KernelAddressNames(run.kallsyms), by=by)
+    studied = study(run.record, KernelAddressNames(run.kallsyms), by=by, hand_overs=hand_over)
     classes = sorted_classes(studied, sort)[:top]
     _show(studied, classes, fields, format_, path, f"Linux {run.release}: {run.workload}", run)
     if run.timed_out:

@@ -6,16 +6,22 @@ program ── crate locks-plugin ──► lock record ──► names ──�
 from commutant.lock_view.record import LockRecord, Record, read_record
 from commutant.lock_view.recording.program import record_program
 from commutant.lock_view.study.classes import LockClass, LockStudy, study
-from commutant.lock_view.study.what_if import Prediction, predictions
+from commutant.lock_view.study.simulation import HAND_OVERS
+from commutant.lock_view.study.verdict import Verdict, verdict
+from commutant.lock_view.study.what_if import Gain, Prediction, predictions
 
 __all__ = [
+    "HAND_OVERS",
+    "Gain",
     "LockClass",
     "LockRecord",
     "LockStudy",
     "Prediction",
     "Record",
+    "Verdict",
     "predictions",
     "read_record",
     "record_program",
     "study",
+    "verdict",
 ]

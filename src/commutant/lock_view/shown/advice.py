@@ -41,16 +41,23 @@ def print_predictions(study: LockStudy, classes: Sequence[LockClass], console: C
     """Prints what changes of each class would gain, with what is assumed of them."""
     explained = False
     for one in classes:
-        found = predictions(one, study.record)
-        if not any(gain > 1.05 for prediction in found for gain in prediction.gains.values()):
+        found = predictions(one, study.record, hand_overs=study.hand_overs)
+        advised = [prediction for prediction in found if prediction.is_advised]
+        if not advised:
             continue
         console.print()
-        shown = table(f"{one.name}: what if", *(f"x{count}" for count in THREADS))
+        shown = table(f"{one.name}: what surely helps", *(f"x{count}" for count in THREADS))
         shown.add_column("assumes")
-        for prediction in found:
-            gains = [f"{prediction.gains[count]:.2f}" for count in THREADS]
+        for prediction in advised:
+            gains = [str(prediction.gains[count]) for count in THREADS]
             shown.add_row(name_cell(prediction.change), *gains, name_cell(prediction.assumes))
         console.print(shown)
         explained = True
     if explained:
-        line(console, f"x{THREADS[0]}: times as many sections in the same time, with {THREADS[0]} threads.")
+        least, most = study.hand_overs
+        line(
+            console,
+            f"x{THREADS[0]}: how many times the work gets done with {THREADS[0]} threads, if handing a lock on costs "
+            f"what {least:,.0f} to {most:,.0f} instructions do (--hand-over). More than there are threads: what they "
+            "lose by handing it on is gained, too. A change that might lose is not shown.",
+        )

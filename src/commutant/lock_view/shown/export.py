@@ -23,8 +23,11 @@ def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) ->
 
     strings, numbers = pa.string(), pa.float64()
     counts = pa.uint64()
+    interval = pa.struct([("least", numbers), ("most", numbers)])
     predictions = pa.list_(
-        pa.struct([("change", strings), ("assumes", strings), ("gains", pa.map_(strings, numbers))]),
+        pa.struct(
+            [("change", strings), ("assumes", strings), ("advised", pa.bool_()), ("gains", pa.map_(strings, interval))]
+        ),
     )
     field = pa.struct([("name", strings), ("pairs", counts), ("pairs_on_it_alone", counts)])
     caller = pa.struct(

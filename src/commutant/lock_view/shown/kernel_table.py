@@ -11,6 +11,7 @@ from commutant.lock_view.recording.kernel import KernelRun
 from commutant.lock_view.shown.lines import line, name_cell, number_cell, share_cell, table
 from commutant.lock_view.shown.table import print_coverage, print_details, summary
 from commutant.lock_view.study.classes import LockClass, LockStudy
+from commutant.lock_view.study.verdict import verdict
 from commutant.support import plural
 
 FAMILIES = ("spinlock", "rwlock", "mutex", "rw_semaphore")
@@ -33,6 +34,7 @@ def print_kernel_study(
     """Prints what was recorded, the limit study (Table 3 of the paper), contention (Table 2), callers, and of the first
     classes what their sections conflict on."""
     record = study.record
+    line(console, verdict(study).text)
     line(
         console,
         f"Linux {run.release}, {plural(run.cpu_count, 'virtual CPU')}: {run.workload} in {run.workload_seconds:.0f} s; "

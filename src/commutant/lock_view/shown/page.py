@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from commutant.lock_view.shown.table import summary
 from commutant.lock_view.study.classes import LockClass, LockStudy
+from commutant.lock_view.study.verdict import verdict
 from commutant.lock_view.study.warning import ContentionWarning, warnings
 from commutant.lock_view.study.what_if import THREADS, Prediction, predictions
 from commutant.support import plural, safe_text
@@ -25,6 +26,7 @@ from commutant.support import plural, safe_text
 WIDTH, HEIGHT = 720, 360
 _LEFT, _TOP, _RIGHT, _BOTTOM = 56, 12, 16, 44
 _FIELDS_SHOWN, _FRAMES_SHOWN = 8, 8
+_LABEL_LETTERS, _LETTER_WIDTH, _LINE_HEIGHT = 36, 6.5, 14.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,18 @@ class Dot:
     y: float
     radius: float
     title: str
+    label: str
+    """What stands beside it: nothing where other names are in the way."""
+
+    @property
+    def anchor(self) -> str:
+        """The side of the label that lies at `label_x`: it stays within the picture."""
+        return "end" if self.x > WIDTH / 2 else "start"
+
+    @property
+    def label_x(self) -> float:
+        """Where the label begins or ends."""
+        return self.x + (self.radius if self.anchor == "end" else -self.radius)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,12 @@ def render_page(study: LockStudy, classes: Sequence[LockClass], title: str) -> s
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(safe_text=safe_text, plural=plural)
     shown = [
-        Shown(place, one, one.total(lambda lock: lock.field_pairs), predictions(one, study.record))
+        Shown(
+            place,
+            one,
+            one.total(lambda lock: lock.field_pairs),
+            predictions(one, study.record, hand_overs=study.hand_overs),
+        )
         for place, one in enumerate(classes)
     ]
     dots, ticks = _picture(classes)
@@ -86,6 +105,7 @@ def render_page(study: LockStudy, classes: Sequence[LockClass], title: str) -> s
         threads=THREADS,
         fields_shown=_FIELDS_SHOWN,
         frames_shown=_FRAMES_SHOWN,
+        verdict=verdict(study).text,
         summary=summary(study),
         style=Markup(style),
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
@@ -108,6 +128,7 @@ def _picture(classes: Sequence[LockClass]) -> tuple[list[Dot], list[Tick]]:
     def x(instructions: float) -> float:
         return _LEFT + (math.log10(instructions) - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
 
+    taken: list[tuple[float, float, float]] = []
     dots = [
         Dot(
             place,
@@ -117,10 +138,22 @@ def _picture(classes: Sequence[LockClass]) -> tuple[list[Dot], list[Tick]]:
             min(14.0, 3.0 + math.log10(one.acquired)),
             f"{safe_text(one.name)}: held for {plural(one.hold_instructions, 'instruction')}, "
             f"{share:.1f} % independent, {plural(one.acquired, 'acquire')}",
+            _label(one.name, x(one.hold_instructions), _y(share), taken),
         )
         for place, one, share in placed
     ]
     return dots, [Tick(x(10.0**power), _power(power)) for power in range(low, high + 1)]
+
+
+def _label(name: str, x: float, y: float, taken: list[tuple[float, float, float]]) -> str:
+    """The name, shortened, if no other stands there; `taken` are those that do, as left, right and height."""
+    label = name if len(name) <= _LABEL_LETTERS else name[: _LABEL_LETTERS - 1] + "…"
+    width = _LETTER_WIDTH * len(label)
+    left = x - width if x > WIDTH / 2 else x
+    if any(abs(y - height) < _LINE_HEIGHT and left < right and start < left + width for start, right, height in taken):
+        return ""
+    taken.append((left, left + width, y))
+    return label
 
 
 def _y(percent: float) -> float:

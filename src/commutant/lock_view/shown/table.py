@@ -6,28 +6,31 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from commutant.lock_view.record import GRANULARITIES_BYTES, WINDOWS_SECTIONS, Record
+from commutant.lock_view.record import GRANULARITIES_BYTES, WINDOWS_SECTIONS
 from commutant.lock_view.shown.advice import print_predictions, print_warnings
 from commutant.lock_view.shown.lines import line, name_cell, number_cell, share_cell, table
 from commutant.lock_view.study.classes import ConflictField, LockClass, LockStudy
+from commutant.lock_view.study.verdict import verdict
 from commutant.lock_view.study.warning import warnings
 from commutant.lock_view.study.what_if import predictions
 from commutant.support import UsageError, plural
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 SORT_KEYS: dict[str, Callable[[LockClass], float]] = {
     "acquired": lambda one: one.acquired,
     "contended": lambda one: one.contended,
     "avg_wait": lambda one: one.wait_nanoseconds / one.contended if one.contended else 0.0,
     "wait_total": lambda one: one.wait_nanoseconds,
-    "hold_total": lambda one: one.hold_instructions,
+    "hold_total": lambda one: one.ranked_hold,
     "independence": lambda one: one.independence_percent() or 0.0,
     "speedup": lambda one: one.speed_up(0) or 0.0,
 }
 """What the tables can be sorted by, as `perf lock` names it where it has the same; the largest comes first."""
 
 _STACK_FRAMES = 3
+_NO_CODE = "expected an ELF file"
+"""Data that a program maps names nothing, and nothing is missed."""
 
 
 def check_sort_key(key: str) -> None:
@@ -44,6 +47,7 @@ def sorted_classes(study: LockStudy, key: str) -> list[LockClass]:
 def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console, *, fields: int) -> None:
     """Prints the tables of contention and of the limit study, then what the first classes conflict on."""
     record = study.record
+    line(console, verdict(study).text)
     line(
         console,
         f"{summary(study)}; {plural(record.threads, 'thread')}, {plural(record.instructions, 'instruction')}",
@@ -65,8 +69,21 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
         console.print()
         _print_contended(contended, console)
     print_details(study, classes[:fields], console)
+    print_problems(study, classes, console)
+
+
+def print_problems(study: LockStudy, classes: Sequence[LockClass], console: Console) -> None:
+    """Prints what could not be named, and what would name it."""
     for problem in study.unreadable.values():
-        line(console, f"not named: {problem}")
+        if _NO_CODE not in problem:
+            line(console, f"not named: {problem}")
+    nameless = sorted({one.name.removeprefix("lock of ").partition("+0x")[0] for one in classes if one.is_nameless})
+    for name in nameless:
+        line(
+            console,
+            f"{name} has no symbols, so places in it stand for names: compile it with -g, or install its symbols "
+            f"(Debian: find-dbgsym-packages {name}, from the package debian-goodies).",
+        )
 
 
 def summary(study: LockStudy) -> str:
@@ -156,6 +173,15 @@ def _print_fields(one: LockClass, console: Console) -> None:
             line(console, f"    {'writes' if write else 'reads '} {path}")
 
 
+def _verdict_json(study: LockStudy) -> dict[str, object]:
+    judged = verdict(study)
+    return {
+        "text": judged.text,
+        "lock": judged.lock.name if judged.lock else None,
+        "change": judged.change.change if judged.change else None,
+    }
+
+
 def study_json(
     study: LockStudy, classes: Sequence[LockClass], kernel: dict[str, object] | None = None
 ) -> dict[str, object]:
@@ -166,11 +192,15 @@ def study_json(
         "kernel": kernel,
         "threads": record.threads,
         "instructions": record.instructions,
+        "waiting_instructions": study.waiting_instructions,
+        "held_percent": study.held_percent,
+        "verdict": _verdict_json(study),
+        "hand_over_instructions": list(study.hand_overs),
         "classes": len(study.classes),
         "hold_total_instructions": sum(one.hold_instructions for one in study.classes),
         "independence_percent": study.independence_percent,
         "speed_up": {str(crowd): study.speed_up(index) for index, crowd in enumerate(record.crowds)},
-        "locks": [_class_json(one, record) for one in classes],
+        "locks": [_class_json(one, study) for one in classes],
         "warnings": [
             {
                 "name": warning.lock.name,
@@ -184,7 +214,7 @@ def study_json(
     }
 
 
-def _class_json(one: LockClass, record: Record) -> dict[str, object]:
+def _class_json(one: LockClass, study: LockStudy) -> dict[str, object]:
     return {
         "name": one.name,
         "family": one.family,
@@ -207,7 +237,7 @@ def _class_json(one: LockClass, record: Record) -> dict[str, object]:
         "mean_set_bytes": one.mean_set_bytes,
         "mean_conflicting_bytes": one.mean_conflicting_bytes,
         "conflicting_bytes_percent": one.conflicting_bytes_percent,
-        "speed_up": {str(crowd): one.speed_up(index) for index, crowd in enumerate(record.crowds)},
+        "speed_up": {str(crowd): one.speed_up(index) for index, crowd in enumerate(study.record.crowds)},
         "device_sections": one.total(lambda lock: lock.device_sections),
         "handed_over": one.total(lambda lock: lock.handed_over),
         "outside_reads": one.total(lambda lock: lock.outside_reads),
@@ -229,9 +259,12 @@ def _class_json(one: LockClass, record: Record) -> dict[str, object]:
             {
                 "change": prediction.change,
                 "assumes": prediction.assumes,
-                "gains": {str(threads): gain for threads, gain in prediction.gains.items()},
+                "advised": prediction.is_advised,
+                "gains": {
+                    str(threads): {"least": gain.least, "most": gain.most} for threads, gain in prediction.gains.items()
+                },
             }
-            for prediction in predictions(one, record)
+            for prediction in predictions(one, study.record, hand_overs=study.hand_overs)
         ],
     }
 

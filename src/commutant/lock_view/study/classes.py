@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from commutant.lock_view.record import FieldRecord, LockRecord, Record
 from commutant.lock_view.study.kernel_names import KernelAddressNames
 from commutant.lock_view.study.names import PLUMBING, AddressNames, Frame
+from commutant.lock_view.study.simulation import HAND_OVERS
 
 Names = AddressNames | KernelAddressNames
 
@@ -67,6 +68,17 @@ class LockClass:
     def hold_instructions(self) -> int:
         """Instructions executed while the lock was held."""
         return self.total(lambda lock: lock.hold.total.instructions)
+
+    @property
+    def ranked_hold(self) -> int:
+        """The same, and nothing where half of the sections or more never ended: how long those are is not known, and
+        what began them may have been no lock."""
+        return 0 if 2 * self.total(lambda lock: lock.never_released) >= self.acquired else self.hold_instructions
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether its name is a place in a file without symbols."""
+        return "+0x" in self.name and self.name.startswith("lock of ")
 
     @property
     def hold_nanoseconds(self) -> int:
@@ -140,6 +152,29 @@ class LockStudy:
     record: Record
     classes: tuple[LockClass, ...]
     unreadable: dict[str, str]
+    hand_overs: tuple[float, float] = HAND_OVERS
+    """What a hand-over of a lock costs, in instructions: at least and at most."""
+
+    @property
+    def waiting_instructions(self) -> int:
+        """Instructions that threads executed while they waited for a lock: what spins is not work."""
+        waited = sum(one.total(lambda lock: lock.wait.total.instructions) for one in self.classes)
+        return min(waited, self.record.instructions)
+
+    @property
+    def work_instructions(self) -> int:
+        """All instructions but those of waiting."""
+        return self.record.instructions - self.waiting_instructions
+
+    @property
+    def held_percent(self) -> float | None:
+        """Of all work, what is executed with a lock held; with several held at once it counts for each."""
+        return _percent(sum(one.hold_instructions for one in self.classes), self.work_instructions)
+
+    def fullest_percent(self, one: LockClass) -> float:
+        """Of all work, what is executed with the one lock of a class held that is held most."""
+        longest = max(lock.hold.total.instructions / lock.instances for lock in one.locks)
+        return 100.0 * longest / self.work_instructions if self.work_instructions else 0.0
 
     @property
     def independence_percent(self) -> float | None:
@@ -158,7 +193,7 @@ class LockStudy:
     def of_family(self, family: str) -> LockStudy:
         """The classes of one family of locks ("spinlock", "mutex", ...)."""
         chosen = tuple(one for one in self.classes if one.family == family)
-        return LockStudy(self.record, chosen, self.unreadable)
+        return replace(self, classes=chosen)
 
     @property
     def named_percent(self) -> float | None:
@@ -172,10 +207,13 @@ class LockStudy:
         return sum(weight * value for weight, value in known) / total if total else None
 
 
-def study(record: Record, names: Names | None = None, *, by: str = "class") -> LockStudy:
+def study(
+    record: Record, names: Names | None = None, *, by: str = "class", hand_overs: tuple[float, float] = HAND_OVERS
+) -> LockStudy:
     """Names the locks of a record and puts those of one kind together, or, `by` "instance", tells each apart.
 
-    `names` are the kernel's for its record; a program's are found in the files that it had mapped.
+    `hand_overs` are the least and the most that a hand-over of a lock costs, for predictions. `names` are the kernel's
+    for its record; a program's are found in the files that it had mapped.
     """
     names = names or AddressNames(record)
     classes: dict[tuple[str, str], LockClass] = {}
@@ -187,8 +225,8 @@ def study(record: Record, names: Names | None = None, *, by: str = "class") -> L
     for one in classes.values():
         one.fields = _fields(one.locks, names)
         one.callers = _callers(one.locks, names)
-    ordered = sorted(classes.values(), key=lambda one: (-one.hold_instructions, one.name))
-    return LockStudy(record, tuple(ordered), names.unreadable)
+    ordered = sorted(classes.values(), key=lambda one: (-one.ranked_hold, one.name))
+    return LockStudy(record, tuple(ordered), names.unreadable, hand_overs)
 
 
 def _is_named(lock: LockRecord) -> bool:

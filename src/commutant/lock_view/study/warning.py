@@ -37,11 +37,10 @@ def warnings(study: LockStudy) -> list[ContentionWarning]:
 
 def _warning(one: LockClass, study: LockStudy) -> ContentionWarning | None:
     independence = one.independence_percent()
-    if independence is None or independence < LEAST_INDEPENDENCE_PERCENT or not study.record.instructions:
+    if independence is None or independence < LEAST_INDEPENDENCE_PERCENT:
         return None
     # Of several instances the one that is held longest is full first.
-    longest = max(lock.hold.total.instructions / lock.instances for lock in one.locks)
-    held = 100.0 * longest / study.record.instructions
+    held = study.fullest_percent(one)
     if held < LEAST_HELD_PERCENT:
         return None
     return ContentionWarning(one, held, independence, 100.0 * one.contended / one.acquired)

@@ -1,9 +1,11 @@
 """What another kind of lock would gain: each change with what is assumed of it, and how much faster threads get by it.
 
-A gain is the number of sections that so many threads finish in a time after the change, divided by the number before.
-It is found by simulating both with the recorded lengths, gaps and conflicts. ("The Limits of Optimistic Concurrency",
-section 5, stops at the number of processors that the sections could keep busy; what a program gains depends also on how
-much of its time it spends in them.)
+A gain is the work that so many threads get done in a time after the change, divided by that before. It is found by
+simulating both with the recorded lengths, gaps and conflicts. ("The Limits of Optimistic Concurrency", section 5, stops
+at the number of processors that the sections could keep busy; what a program gains depends also on how much of its time
+it spends in them.) What decides about short sections is how long a lock takes to come from one thread to the next,
+which no count of instructions tells; so it is a parameter, between two bounds, and a gain an interval. A gain may
+exceed the number of threads: by what they lose as it is by handing the lock on.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 
 from commutant.lock_view.record import Record
 from commutant.lock_view.study.classes import ConflictField, LockClass
-from commutant.lock_view.study.simulation import Policy, Shares, throughput
+from commutant.lock_view.study.simulation import HAND_OVERS, Policy, Shares, throughput
 from commutant.lock_view.study.workload import SectionKind, Workload, workload_of
 
 THREADS = (2, 8, 32)
@@ -22,9 +24,31 @@ THREADS = (2, 8, 32)
 PARTS = 16
 """Locks that one lock is split into by a hash of the datum."""
 
+_READER_WRITER_HAND_OVERS = (1.0, 4.0)
+"""What those of the C library's reader-writer lock cost, against the most of others: it sleeps, and belongs to who is
+woken from then on."""
+_READER_ENTRANCES = 2.5
+"""What readers pay for their count, in and out, against a hand-over between threads that spin."""
+_WORTH_COPIES = 0.05
+"""A field on which alone so few pairs conflict is not what sections wait for."""
+_LEAST_ADVISED = 1.05
+"""A gain that is worth a change, and more than the simulation's scatter."""
 _BYTES, _LINES = 0, 2  # places in GRANULARITIES_BYTES
 _NEGLIGIBLE_LOAD = 0.01
 """Threads that spend less than this in sections, all together, hardly ever meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """How many times the work gets done: at least and at most, by what a hand-over costs."""
+
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        """As `1.3 to 1.9`, or `1.3` where both are the same."""
+        least, most = f"{self.least:.1f}", f"{self.most:.1f}"
+        return least if least == most else f"{least} to {most}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +57,53 @@ class Prediction:
 
     change: str
     assumes: str
-    gains: dict[int, float]
+    gains: dict[int, Gain]
+
+    @property
+    def is_advised(self) -> bool:
+        """Whether it gains with some number of threads, and loses with none, whatever a hand-over costs."""
+        least = [gain.least for gain in self.gains.values()]
+        return max(least) >= _LEAST_ADVISED and min(least) > 2 - _LEAST_ADVISED
 
 
-def predictions(one: LockClass, record: Record, threads: Sequence[int] = THREADS) -> list[Prediction]:
-    """What each change would gain, the largest gain first; nothing where no two sections could be compared."""
+def predictions(
+    one: LockClass,
+    record: Record,
+    threads: Sequence[int] = THREADS,
+    hand_overs: tuple[float, float] = HAND_OVERS,
+) -> list[Prediction]:
+    """What each change would gain, the largest certain gain first; nothing where no two sections could be compared.
+
+    `hand_overs` are the least and the most that a hand-over costs, in instructions.
+    """
     workload = workload_of(one.locks, record)
     if workload is None:
         return []
-    before = {count: throughput(workload, Policy(_lock(workload)), count) for count in threads}
+    entrance = hand_overs[0]
+    lock = Policy(_lock(workload))
+    before = {
+        (count, cost): throughput(workload, lock, count, hand_over=cost) for count in threads for cost in hand_overs
+    }
 
     def prediction(change: str, assumes: str, policy: Policy) -> Prediction:
-        def gain(count: int) -> float:
+        def gain(count: int) -> Gain:
             if count * workload.hold_share < _NEGLIGIBLE_LOAD:
-                return 1.0
-            return throughput(workload, policy, count) / before[count]
+                return Gain(1.0, 1.0)
+            least, most = hand_overs
+            if policy.reserves:
+                least, most = (times * most for times in _READER_WRITER_HAND_OVERS)
+            after = {
+                cost: throughput(workload, policy, count, hand_over=cost, entrance=entrance) for cost in (least, most)
+            }
+            # Threads that wait for less may spin where they slept, or sleep in both.
+            pairs = [(hand_overs[0], most if policy.reserves else least), (hand_overs[1], least), (hand_overs[1], most)]
+            found = [after[new] / before[count, old] for old, new in pairs]
+            return Gain(min(found), max(found))
 
         return Prediction(change, assumes, {count: gain(count) for count in threads})
 
     found = [prediction(*change) for change in _changes(workload, one)]
-    return sorted(found, key=lambda one: -max(one.gains.values()))
+    return sorted(found, key=lambda one: (not one.is_advised, -max(gain.least for gain in one.gains.values())))
 
 
 def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]]:
@@ -73,7 +124,11 @@ def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]
             (
                 "reader-writer lock",
                 "sections that wrote nothing become readers, which run together",
-                Policy(_lock_if(workload, lambda i, j: float(_writes(workload, i) or _writes(workload, j)))),
+                Policy(
+                    _lock_if(workload, lambda i, j: float(_writes(workload, i) or _writes(workload, j))),
+                    entrances=_READER_ENTRANCES,
+                    reserves=True,
+                ),
             ),
             (
                 "sequence lock",
@@ -87,7 +142,7 @@ def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]
         assumes = "callers whose sections never met on a byte get locks of their own"
         changes.append((change, assumes, Policy(_lock_if(workload, lambda i, j: float(groups[i] == groups[j])))))
     for found in one.fields[:1]:
-        if found.pairs_on_it_alone:
+        if found.pairs_on_it_alone >= _WORTH_COPIES * one.total(lambda lock: lock.field_pairs):
             changes.append(_without(workload, found, _share_of_conflicts(found, one)))
     return changes
 

@@ -1,0 +1,71 @@
+"""What the lock view says first: whether any lock matters, and if so which, and what is to be done about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commutant.lock_view.study.classes import LockClass, LockStudy
+from commutant.lock_view.study.warning import LEAST_HELD_PERCENT, LEAST_INDEPENDENCE_PERCENT
+from commutant.lock_view.study.what_if import Prediction, predictions
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One sentence or two; the lock that matters most, None if none does; and the change that surely helps, if any."""
+
+    text: str
+    lock: LockClass | None
+    change: Prediction | None
+
+
+def verdict(study: LockStudy) -> Verdict:
+    """Judges by how much of all work is executed with one lock held: that bounds what all threads together get done."""
+    held = study.held_percent
+    if not study.classes or held is None:
+        return Verdict("No lock matters here: none was seen.", None, None)
+    known = [one for one in study.classes if one.ranked_hold]
+    fullest = max(known, key=study.fullest_percent, default=None)
+    share = study.fullest_percent(fullest) if fullest else 0.0
+    if fullest is None or share < LEAST_HELD_PERCENT:
+        full = f", and none would be held all the time by fewer than {100 / share:,.0f} threads" if share else ""
+        return Verdict(
+            f"No lock matters here: {_percent(held)} % of instructions are executed with one held{full}.", None, None
+        )
+    if fullest.independence_percent() is None:
+        return Verdict(
+            f"No lock is known to matter: {fullest.name} is held for {_percent(share)} % of all work, by one thread "
+            "alone.",
+            None,
+            None,
+        )
+    change = next(
+        (one for one in predictions(fullest, study.record, hand_overs=study.hand_overs) if one.is_advised), None
+    )
+    return Verdict(f"{_weight(fullest, share)} {_remedy(fullest, change)}", fullest, change)
+
+
+def _weight(one: LockClass, share: float) -> str:
+    return (
+        f"The lock to look at is {one.name}: it is held for {_percent(share)} % of all work, so that {100 / share:.1f} "
+        "threads like these would hold it all the time."
+    )
+
+
+def _remedy(one: LockClass, change: Prediction | None) -> str:
+    independence = one.independence_percent() or 0.0
+    gain = ""
+    if change is not None:
+        threads, most = max(change.gains.items(), key=lambda gain: gain[1].least)
+        gain = f" What surely helps: {change.change}, {most} times the work with {threads} threads."
+    if independence >= LEAST_INDEPENDENCE_PERCENT:
+        return (
+            f"Its sections touch disjoint data in {independence:.0f} % of pairs: it keeps apart what could run at once."
+            f"{gain}"
+        )
+    common = f", most of all on {one.fields[0].name}" if one.fields else ""
+    rest = gain or " Another kind of lock would not help; less work under it would, or other data."
+    return f"Its sections do conflict, in {100 - independence:.0f} % of pairs{common}.{rest}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}"
