@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import itertools
 import lzma
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +32,39 @@ def _zstd(data: bytes) -> bytes:
     return subprocess.run(["zstd", "--stdout"], input=data, capture_output=True, check=True).stdout
 
 
-COMPRESSIONS: list[Callable[[bytes], bytes]] = [lzma.compress, _lzma_alone, bz2.compress, gzip.compress]
+def _lz4(data: bytes) -> bytes:
+    """A legacy frame of blocks that find runs of one byte and nothing else, with the size behind it."""
+    frame = bytearray(b"\x02\x21\x4c\x18")
+    for start in range(0, max(1, len(data)), 8 << 20):
+        block = _lz4_block(data[start : start + (8 << 20)])
+        frame += struct.pack("<I", len(block)) + block
+    return bytes(frame) + struct.pack("<I", len(data))
+
+
+def _lz4_block(data: bytes) -> bytes:
+    block, literals = bytearray(), bytearray()
+    for byte, run in itertools.groupby(data):
+        length = len(list(run))
+        literals.append(byte)
+        if length < 20:
+            literals += bytes([byte]) * (length - 1)
+            continue
+        block += _lz4_token(len(literals), length - 1 - 4) + literals + struct.pack("<H", 1)
+        block += _lz4_rest(length - 1 - 4)
+        literals.clear()
+    # The last sequence is literals alone: a match cannot end a block.
+    return bytes(block + _lz4_token(len(literals), 0) + literals)
+
+
+def _lz4_token(literals: int, match: int) -> bytes:
+    return bytes([min(literals, 15) << 4 | min(match, 15)]) + _lz4_rest(literals)
+
+
+def _lz4_rest(length: int) -> bytes:
+    return b"" if length < 15 else b"\xff" * ((length - 15) // 255) + bytes([(length - 15) % 255])
+
+
+COMPRESSIONS: list[Callable[[bytes], bytes]] = [lzma.compress, _lzma_alone, bz2.compress, gzip.compress, _lz4]
 if shutil.which("zstd"):
     COMPRESSIONS.append(_zstd)
 
@@ -49,7 +83,7 @@ def test_every_compression_gives_the_vmlinux(compress: Callable[[bytes], bytes])
 
 
 @example(cut=518, compression=COMPRESSIONS[0])  # behind the magic number, before the protocol's
-@given(cut=st.integers(min_value=0), compression=st.sampled_from(COMPRESSIONS[:4]))
+@given(cut=st.integers(min_value=0), compression=st.sampled_from(COMPRESSIONS[:5]))
 def test_a_bzimage_cut_off_anywhere_is_refused(cut: int, compression: Callable[[bytes], bytes]) -> None:
     image = make_bzimage(compression(make_elf()))
     with pytest.raises(UsageError, match="image: "):
@@ -73,6 +107,8 @@ def test_a_bzimage_says_what_is_wrong_with_it() -> None:
     for image, expected in [
         (b"no kernel" * 200, "expected a kernel"),
         (make_bzimage(b"\x04\x22\x4d\x18lz4"), "compressed in an unknown way"),
+        (make_bzimage(b"\x02\x21\x4c\x18" + struct.pack("<I", 5) + b"\x0fabcd"), "damaged"),
+        (make_bzimage(_lz4(make_elf())[:-30]), "damaged"),
         (make_bzimage(lzma.compress(b"#!/bin/sh")), "no ELF file"),
         (make_bzimage(lzma.compress(make_elf()), protocol=0x0206), "boot protocol 0x0206"),
         (make_bzimage(lzma.compress(make_elf())[:-30]), "damaged"),

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import zlib
 
+from commutant.guest import lz4
 from commutant.support import UsageError
 
 _SETUP_SECTORS_OFFSET = 0x1F1
@@ -73,12 +74,15 @@ def _decompress(payload: bytes, name: str) -> bytes:
             gzip = zlib.decompressobj(wbits=31)
             data = gzip.decompress(payload, VMLINUX_LIMIT_BYTES)
             return _complete(data, gzip.eof, name)
-    except (lzma.LZMAError, zlib.error, OSError, EOFError) as error:
+        if payload.startswith(lz4.MAGIC):
+            return lz4.decompress(payload, VMLINUX_LIMIT_BYTES)
+    except (lzma.LZMAError, zlib.error, OSError, EOFError, ValueError) as error:
         raise UsageError(f"{name}: damaged ({error}); get it again") from None
     if payload.startswith(b"\x28\xb5\x2f\xfd"):
         return _zstd(payload, name)
     raise UsageError(
-        f"{name}: compressed in an unknown way ({payload[:4].hex()}); expected xz, lzma, bzip2, gzip or zstd"
+        f"{name}: compressed in an unknown way ({payload[:4].hex()}); expected xz, lzma, bzip2, gzip, lz4 or zstd; "
+        "the vmlinux inside does as well"
     )
 
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use kernel_naming::{KernelSymbols, KernelTypes, Namer};
 use mtrace::conflict::Sharing;
-use mtrace::findings::{ByteRange, LineExample, NamedAccess, NamedWindow, Touched, TraceAnalyzer};
+use mtrace::findings::{LineExample, NamedAccess, NamedWindow, TraceAnalyzer};
 use mtrace::kallsyms::layout_of_kernel;
 use mtrace::names::{NameSource, Names, Symbol};
+use mtrace::pictures::{ByteRange, Touched};
 use mtrace::rules::Rule;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyIndexError, PyOSError, PyValueError};
@@ -132,15 +133,19 @@ impl Read for InterruptibleFile {
 
 type Analyzer = TraceAnalyzer<BufReader<InterruptibleFile>>;
 
-/// What Python gets of a window: sequence, numbers of findings, ignored lines per rule, counted accesses per core, accesses
-/// that the tracer lost.
-type WindowParts = (u64, Vec<u32>, Vec<u32>, Vec<u64>, u64);
+/// What Python gets of a window: sequence, numbers of findings and of the pictures that show them, ignored lines per rule,
+/// counted accesses per core, accesses that the tracer lost.
+type WindowParts = (u64, Vec<(u32, u32)>, Vec<u32>, Vec<u64>, u64);
 /// What Python gets of an access: core, write, offset, size in bytes, function, stack.
 type AccessParts = (u8, bool, u8, u8, String, Vec<String>);
 /// What Python gets of a finding: object, field, "true" or "false", accesses, the line where it was met first.
 type FindingParts = (String, String, &'static str, AccessParts, AccessParts, LineParts);
 /// What Python gets of a line: address, fields as (first byte, bytes, name), per core (core, bytes read, bytes written).
-type LineParts = (u64, Vec<(u8, u8, String)>, Vec<(u8, Vec<ByteRange>, Vec<ByteRange>)>);
+type LineParts = (u64, Vec<(u8, u8, String)>, Vec<TouchedParts>);
+/// What Python gets of a core's part in a line: core, bytes read, bytes written.
+type TouchedParts = (u8, Vec<ByteRange>, Vec<ByteRange>);
+/// What Python gets of a picture: the object, and per line its offset in it, number of its fields, per core what it touched.
+type PictureParts = (String, Vec<(i64, u32, Vec<TouchedParts>)>);
 
 /// Reads one trace, batch by batch.
 #[pyclass]
@@ -194,6 +199,22 @@ impl TraceReader {
         let (first, second) = (access_parts(&finding.first), access_parts(&finding.second));
         Ok((object, field, sharing, first, second, line_parts(line)))
     }
+
+    /// A picture by the number that a window named it with: (object, lines), a line being (offset in the object, number of
+    /// its fields, per core (core, ranges read, ranges written)). Of a line in no object the offset is its address.
+    fn picture(&self, number: u32) -> PyResult<PictureParts> {
+        let picture = self.analyzer.as_ref().and_then(|analyzer| analyzer.findings().pictures().get(number));
+        let picture = picture.ok_or_else(|| PyIndexError::new_err(format!("no picture has the number {number}")))?;
+        let lines = picture.lines.iter().map(|line| (line.offset, line.fields, touched_parts(&line.touched)));
+        Ok((picture.holder.clone(), lines.collect()))
+    }
+
+    /// What the bytes of a line are called, by the number in a picture: (offset, size in bytes, name) each.
+    fn fields(&self, number: u32) -> PyResult<Vec<(u8, u8, String)>> {
+        let fields = self.analyzer.as_ref().and_then(|analyzer| analyzer.findings().pictures().fields(number));
+        let fields = fields.ok_or_else(|| PyIndexError::new_err(format!("no fields have the number {number}")))?;
+        Ok(field_parts(fields))
+    }
 }
 
 fn trace_error(error: impl ToString) -> PyErr {
@@ -207,9 +228,15 @@ fn window_parts(window: NamedWindow) -> WindowParts {
 
 fn line_parts(line: &LineExample) -> LineParts {
     let LineExample { address, fields, touched } = line;
-    let fields = fields.iter().map(|((start, size_bytes), name)| (*start, *size_bytes, name.clone())).collect();
-    let core = |Touched { core, read, written }: &Touched| (*core, read.clone(), written.clone());
-    (*address, fields, touched.iter().map(core).collect())
+    (*address, field_parts(fields), touched_parts(touched))
+}
+
+fn field_parts(fields: &[(ByteRange, String)]) -> Vec<(u8, u8, String)> {
+    fields.iter().map(|((start, size_bytes), name)| (*start, *size_bytes, name.clone())).collect()
+}
+
+fn touched_parts(touched: &[Touched]) -> Vec<TouchedParts> {
+    touched.iter().map(|Touched { core, read, written }| (*core, read.clone(), written.clone())).collect()
 }
 
 fn access_parts(access: &NamedAccess) -> AccessParts {

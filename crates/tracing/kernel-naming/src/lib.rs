@@ -26,5 +26,5 @@ pub use btf::{BtfError, KernelTypes};
 pub use capture::{CaptureError, CaptureKind, ObjectCapture, PageKind, WindowView, capture};
 pub use layout::{GuestLayout, LayoutError};
 pub use memory::GuestMemory;
-pub use names::{FunctionName, Namer, ObjectName, PairName, Sharing, Side};
+pub use names::{FunctionName, Holder, Namer, ObjectName, PairName, Sharing, Side};
 pub use symbols::{KernelSymbols, SymbolError};

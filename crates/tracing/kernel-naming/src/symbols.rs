@@ -142,7 +142,9 @@ impl KernelSymbols {
         let hexadecimal = (1..=16).contains(&address.len()) && address.bytes().all(|byte| byte.is_ascii_hexdigit());
         let value = if hexadecimal { u64::from_str_radix(address, 16).ok() } else { None };
         let value = value.ok_or_else(|| line_error(index, format!("found the address {:?}", shortened(address))))?;
-        if letter.len() != 1 || !letter.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        // `?` is what nm, and the kernel after it, say of a symbol whose section they know no letter for: in a kernel without
+        // hibernation `__nosave_begin` is one. It is data unless its neighbours say otherwise.
+        if letter.len() != 1 || !letter.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'?') {
             return Err(line_error(index, format!("found the type {:?}", shortened(letter))));
         }
         if name.is_empty() || name.len() > NAME_LIMIT_BYTES || name.contains(char::is_control) {

@@ -34,6 +34,14 @@ fn table() -> KernelSymbols {
     KernelSymbols::parse(TABLE.as_bytes()).expect("the table is whole")
 }
 
+/// `__nosave_begin` of a kernel without hibernation.
+#[test]
+fn takes_symbols_whose_section_nm_knows_no_letter_for() {
+    let symbols = KernelSymbols::parse(b"ffffffff82c00000 ? marked\nffffffff82c00040 d init_task\n").expect("a table");
+    assert_eq!(symbols.data_at(0xffff_ffff_82c0_0008).map(|symbol| symbol.name), Some("marked"));
+    assert!(KernelSymbols::parse(b"ffffffff82c00000 ! marked\n").is_err());
+}
+
 #[test]
 fn finds_functions() {
     let symbols = table();

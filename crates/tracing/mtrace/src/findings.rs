@@ -3,12 +3,13 @@
 //! Memory grows with the number of distinct findings, not with that of windows: a window's result is a list of numbers. A
 //! finding that was met before is recognised by numbers alone (places, instructions, stacks), without making its names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::Read;
 
 use crate::conflict::{Conflict, Places, Sharing, conflicts};
 use crate::decode::{TraceDecoder, TraceError};
 use crate::names::Names;
+use crate::pictures::{Fields, PictureStore, Touched, touched};
 use crate::record::{Access, Event, MAX_CORES, SharedLine, Window};
 use crate::rules::RULE_COUNT;
 
@@ -44,20 +45,6 @@ pub struct Finding {
     pub second: NamedAccess,
 }
 
-/// Bytes of a line: the first one, and how many.
-pub type ByteRange = (u8, u8);
-
-/// A core's part in a line: the bytes that it read, and those that it wrote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touched {
-    /// The core.
-    pub core: u8,
-    /// Bytes read, in ranges that do not touch each other, ascending.
-    pub read: Vec<ByteRange>,
-    /// Bytes written, likewise.
-    pub written: Vec<ByteRange>,
-}
-
 /// The line at which a finding was met first: an example of what its 64 bytes hold and who touched them. Another object of
 /// the same type has another address, so this is no part of what a finding is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +52,7 @@ pub struct LineExample {
     /// Its address.
     pub address: u64,
     /// What its bytes are called, ascending; bytes without a name are in no range.
-    pub fields: Vec<(ByteRange, String)>,
+    pub fields: Fields,
     /// What each core touched of it, by core.
     pub touched: Vec<Touched>,
 }
@@ -81,8 +68,8 @@ pub struct NamedWindow {
     pub counted_accesses: Vec<u64>,
     /// As [`Window::ignored_lines`].
     pub ignored_lines: [u32; RULE_COUNT],
-    /// The findings' numbers, each once, ascending.
-    pub findings: Vec<u32>,
+    /// The findings' numbers, each with that of the picture that shows it ([`PictureStore`]); each pair once, ascending.
+    pub findings: Vec<(u32, u32)>,
 }
 
 /// What recognises a finding without its names.
@@ -101,17 +88,29 @@ pub struct FindingStore {
     known: HashMap<FindingKey, u32>,
     numbers: HashMap<Finding, u32>,
     findings: Vec<(Finding, LineExample)>,
+    pictures: PictureStore,
 }
 
 impl FindingStore {
     /// An empty store.
     pub fn new(names: Names) -> Self {
-        Self { names, known: HashMap::new(), numbers: HashMap::new(), findings: Vec::new() }
+        Self {
+            names,
+            known: HashMap::new(),
+            numbers: HashMap::new(),
+            findings: Vec::new(),
+            pictures: PictureStore::default(),
+        }
     }
 
     /// The finding of a number, with the line at which it was met first.
     pub fn get(&self, number: u32) -> Option<&(Finding, LineExample)> {
         self.findings.get(number as usize)
+    }
+
+    /// The pictures of all windows so far.
+    pub fn pictures(&self) -> &PictureStore {
+        &self.pictures
     }
 
     /// Numbers given out so far.
@@ -126,12 +125,16 @@ impl FindingStore {
 
     /// Names what a window showed.
     pub fn window<R: Read>(&mut self, window: &Window, decoder: &TraceDecoder<R>) -> NamedWindow {
-        let mut findings = Vec::new();
+        let mut lines = Vec::new();
+        let mut found = Vec::new();
         for line in &window.lines {
-            for conflict in conflicts(line, &mut self.names) {
-                findings.push(self.number(line, &conflict, decoder));
-            }
+            let conflicts = conflicts(line, &mut self.names);
+            let Some(conflict) = conflicts.first() else { continue };
+            found.extend(conflicts.iter().map(|conflict| (self.number(line, conflict, decoder), lines.len())));
+            lines.push((line, line.accesses[conflict.first].offset));
         }
+        let pictures = self.pictures.of_window(&lines, &mut self.names);
+        let mut findings: Vec<(u32, u32)> = found.into_iter().map(|(number, line)| (number, pictures[line])).collect();
         findings.sort_unstable();
         findings.dedup();
         NamedWindow {
@@ -185,32 +188,6 @@ impl FindingStore {
             stack: sites.map(|site| self.names.frame(site)).collect(),
         }
     }
-}
-
-/// What each core touched of a line, by core.
-fn touched(line: &SharedLine) -> Vec<Touched> {
-    let mut masks: BTreeMap<u8, (u64, u64)> = BTreeMap::new();
-    for access in &line.accesses {
-        let (read, written) = masks.entry(access.core).or_default();
-        *(if access.write { written } else { read }) |= access.byte_mask();
-    }
-    let touched = |(core, (read, written))| Touched { core, read: ranges(read), written: ranges(written) };
-    masks.into_iter().map(touched).collect()
-}
-
-/// The ranges of set bits.
-fn ranges(mut mask: u64) -> Vec<ByteRange> {
-    let mut ranges = Vec::new();
-    let mut start = 0;
-    while mask != 0 {
-        let clear = mask.trailing_zeros();
-        mask >>= clear;
-        let set = mask.trailing_ones();
-        ranges.push(((start + clear) as u8, set as u8));
-        mask = mask.checked_shr(set).unwrap_or(0);
-        start += clear + set;
-    }
-    ranges
 }
 
 /// How a batch ended.
@@ -283,44 +260,5 @@ impl<R: Read> TraceAnalyzer<R> {
             }
         }
         Ok(None)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::names::{NameSource, Symbol};
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn ranges_are_the_set_bits_and_do_not_touch(mask: u64) {
-            let ranges = ranges(mask);
-            let bits = ranges.iter().flat_map(|&(start, size)| start..start + size).fold(0, |bits, bit| bits | 1u64 << bit);
-            prop_assert_eq!(bits, mask);
-            prop_assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0));
-        }
-    }
-
-    #[test]
-    fn a_line_is_drawn_core_by_core_and_symbol_by_symbol() {
-        let access =
-            |core, offset, size_bytes, write| Access { instruction: 0, stack: 0, core, offset, size_bytes, write };
-        let accesses =
-            vec![access(1, 0, 4, false), access(0, 0, 4, true), access(0, 2, 6, true), access(0, 63, 1, false)];
-        let line = SharedLine { address: 0x1000, physical: None, captures: Vec::new(), accesses };
-        assert_eq!(
-            touched(&line),
-            [
-                Touched { core: 0, read: vec![(63, 1)], written: vec![(0, 8)] },
-                Touched { core: 1, read: vec![(0, 4)], written: vec![] },
-            ]
-        );
-        let symbol = |start, end, name: &str| Symbol { start, end, name: name.to_owned() };
-        let symbols =
-            vec![symbol(0x0ff8, 0x1004, "before"), symbol(0x1010, 0x1014, "within"), symbol(0x103c, 0x1100, "last")];
-        let fields = Names::new(NameSource::Program(symbols)).fields(&line);
-        let expected = [((0, 4), "before"), ((16, 4), "within"), ((60, 4), "last")];
-        assert_eq!(fields, expected.map(|(range, name)| (range, name.to_owned())));
     }
 }

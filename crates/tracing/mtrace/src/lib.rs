@@ -8,7 +8,8 @@
 //! - [`layout`]: the text file that tells the tracer where functions and memory areas of the traced system lie;
 //! - [`record`], [`encode`], [`decode`]: the trace format (`docs/trace-format.md`);
 //! - [`conflict`]: from the accesses to one line to what is shared there;
-//! - [`names`], [`findings`]: its names, and windows as lists of numbered findings.
+//! - [`names`], [`findings`]: its names, and windows as lists of numbered findings;
+//! - [`pictures`]: the shared lines of one object, with all that each core touched of them.
 #![forbid(unsafe_code)]
 
 pub mod conflict;
@@ -18,6 +19,7 @@ pub mod findings;
 pub mod kallsyms;
 pub mod layout;
 pub mod names;
+pub mod pictures;
 pub mod record;
 pub mod rules;
 

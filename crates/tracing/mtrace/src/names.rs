@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kernel_naming::{CaptureKind, Namer, ObjectCapture, ObjectName, Side};
+use kernel_naming::{CaptureKind, Holder, Namer, ObjectCapture, ObjectName, Side};
 
 use crate::conflict::{Places, Sharing};
+use crate::pictures::Fields;
 use crate::record::{Access, SharedLine};
 
 /// A symbol of a program: code or data.
@@ -44,6 +45,9 @@ struct PlaceKey {
     size_bytes: u8,
 }
 
+/// What the names of a line's bytes depend on: each capture, where in the line it was taken, and the object's size.
+type FieldsKey = Vec<(PlaceKey, u64, u64)>;
+
 /// All names worked out so far.
 pub struct Names {
     source: NameSource,
@@ -52,6 +56,7 @@ pub struct Names {
     functions: HashMap<u64, u32>,
     function_numbers: HashMap<String, u32>,
     function_names: Vec<String>,
+    field_numbers: HashMap<FieldsKey, u32>,
 }
 
 const LINE_BYTES: u8 = 64;
@@ -72,6 +77,7 @@ impl Names {
             functions: HashMap::new(),
             function_numbers: HashMap::new(),
             function_names: Vec::new(),
+            field_numbers: HashMap::new(),
         }
     }
 
@@ -128,9 +134,45 @@ impl Names {
         }
     }
 
+    /// The object that the byte at an offset of a line lies in; `None` where it is none, and of programs, whose objects
+    /// are not known here.
+    pub fn holder(&self, line: &SharedLine, offset: u8) -> Option<Holder> {
+        let NameSource::Kernel(namer) = &self.source else { return None };
+        let address = line.address + u64::from(offset);
+        namer.holder(&capture_at(namer, line, address), address)
+    }
+
+    /// A number for what the bytes of a line are called: `number` gives that of [`Names::fields`], and is asked once.
+    pub fn fields_once(&mut self, line: &SharedLine, number: impl FnOnce(Fields) -> u32) -> u32 {
+        let key = self.fields_key(line);
+        if let Some(&number) = self.field_numbers.get(&key) {
+            return number;
+        }
+        let number = number(self.fields(line));
+        self.field_numbers.insert(key, number);
+        number
+    }
+
+    fn fields_key(&self, line: &SharedLine) -> FieldsKey {
+        let captures = line.captures.iter().filter_map(|bytes| {
+            let bytes: &CaptureBytes = bytes.as_slice().try_into().ok()?;
+            ObjectCapture::from_bytes(bytes).ok()
+        });
+        let key = |capture: ObjectCapture| {
+            let at = capture.address.wrapping_sub(line.address);
+            (place_key(&capture, line.address, 1), at, capture.object_size)
+        };
+        let mut key: FieldsKey = captures.map(key).collect();
+        if key.is_empty() {
+            // Symbols alone speak for the line.
+            key.push((place_key(&ObjectCapture::unknown(line.address), line.address, 1), line.address, 0));
+        }
+        key
+    }
+
     /// What the bytes of a line are called, in ranges of one name each; bytes without a name are in none.
-    pub fn fields(&self, line: &SharedLine) -> Vec<((u8, u8), String)> {
-        let mut fields: Vec<((u8, u8), String)> = Vec::new();
+    pub fn fields(&self, line: &SharedLine) -> Fields {
+        let mut fields = Fields::new();
         for offset in 0..LINE_BYTES {
             let Some(name) = self.byte_name(line, line.address + u64::from(offset)) else { continue };
             match fields.last_mut() {

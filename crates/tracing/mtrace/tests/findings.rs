@@ -2,8 +2,9 @@
 
 use mtrace::conflict::Sharing;
 use mtrace::encode;
-use mtrace::findings::{AnalysisError, BatchEnd, Finding, LineExample, NamedWindow, Touched, TraceAnalyzer};
+use mtrace::findings::{AnalysisError, BatchEnd, Finding, LineExample, NamedWindow, TraceAnalyzer};
 use mtrace::names::{NameSource, Names, Symbol};
+use mtrace::pictures::Touched;
 use mtrace::record::{Access, Header, Mode, SharedLine, StackNode, Window};
 
 fn names() -> Names {
@@ -72,9 +73,9 @@ fn repeated_findings_have_one_number_even_over_a_reset_of_stacks() {
     encode::end(&mut bytes, 3);
 
     let (batches, findings) = analyze(&bytes).expect("a correct trace");
-    let numbers: Vec<Vec<&[u32]>> =
+    let numbers: Vec<Vec<&[(u32, u32)]>> =
         batches.iter().map(|batch| batch.iter().map(|window| &window.findings[..]).collect()).collect();
-    assert_eq!(numbers, [vec![&[0u32, 1][..]], vec![&[0, 1]], vec![&[]]]);
+    assert_eq!(numbers, [vec![&[(0, 0), (1, 1)][..]], vec![&[(0, 0), (1, 1)]], vec![&[]]]);
     assert_eq!(batches[0][0].counted_accesses, [5, 6]);
     assert_eq!(batches[0][0].ignored_lines, [0, 1, 0, 0, 0, 0]);
 

@@ -18,10 +18,12 @@
 //! Nothing in a name depends on an address, so it survives another boot, and mostly another build.
 
 mod function;
+mod holder;
 mod pair;
 mod tables;
 
 pub use function::FunctionName;
+pub use holder::Holder;
 pub use pair::{PairName, Sharing, Side};
 
 use crate::btf::{FieldStep, KernelTypes, TypeId, UnionUse};
