@@ -74,7 +74,9 @@ class ProgramNames:
 
 _Access = tuple[int, bool, int, int, str, list[str]]
 _ByteRanges = list[tuple[int, int]]
-_Line = tuple[int, list[tuple[int, int, str]], list[tuple[int, _ByteRanges, _ByteRanges]]]
+_Fields = list[tuple[int, int, str]]
+_TouchedParts = list[tuple[int, _ByteRanges, _ByteRanges]]
+_Line = tuple[int, _Fields, _TouchedParts]
 
 class TraceReader:
     """Reads one trace, batch by batch."""
@@ -82,10 +84,11 @@ class TraceReader:
     def __init__(self, fd: int, names: KernelNames | ProgramNames) -> None:
         """Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if neither."""
 
-    def read_batch(self) -> list[tuple[int, list[int], list[int], list[int], int]] | None:
+    def read_batch(self) -> list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] | None:
         """The windows up to the end of the next batch, or None behind the end of the trace; blocks without the GIL.
 
-        A window is (sequence, numbers of findings, ignored lines per rule, counted accesses per core, lost accesses).
+        A window is (sequence, numbers of findings and of the pictures that show them, ignored lines per rule, counted
+        accesses per core, lost accesses).
         TraceError if the trace is damaged or ends too early.
         """
 
@@ -95,6 +98,13 @@ class TraceReader:
         An access is (core, write, offset, size in bytes, function, stack). The line, where the finding was met first,
         is (address, fields as (offset, size in bytes, name), per core (core, ranges read, ranges written)).
         """
+
+    def picture(self, number: int) -> tuple[str, list[tuple[int, int, _TouchedParts]]]:
+        """A picture by its number: (object, lines), a line being (offset in the object, number of its fields, per core
+        (core, ranges read, ranges written)). Of a line in no object the offset is its address."""
+
+    def fields(self, number: int) -> _Fields:
+        """What the bytes of a line are called, by the number in a picture: (offset, size in bytes, name) each."""
 
 class ProgramFile:
     """An ELF program or library with its symbols and debug information. Belongs to the thread that made it."""

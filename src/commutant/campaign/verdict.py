@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from commutant.mtrace import NOTHING_IGNORED, Finding, Identity
+from commutant.mtrace import NOTHING_IGNORED, Finding, Identity, Picture
 from commutant.support import plural
 from commutant.targets import WindowRecord
 
@@ -48,7 +48,8 @@ class Verdict:
     """What a test came to.
 
     `findings` are, of a conflicting test, those that stand; of an unstable one, all that were seen; of any other, none.
-    They are sorted by identity, each as it was first seen.
+    They are sorted by identity, each as it was first seen. Beside each stand in `pictures` the objects that showed it,
+    in the first window of each order that had it; none of targets that draw none, and of runs of earlier versions.
     `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them. `detail` says what was
     wrong, how the implementation died, or why the test was skipped; empty otherwise. `collision` says of a conflicting
     test that it is conflict-free under another hash seed.
@@ -61,10 +62,11 @@ class Verdict:
     ignored: Mapping[str, int] = field(default_factory=lambda: NOTHING_IGNORED)
     detail: str = ""
     collision: bool = False
+    pictures: tuple[tuple[Picture, ...], ...] = ()
 
-    def to_json(self, numbers: Sequence[int]) -> dict[str, object]:
+    def to_json(self, numbers: Sequence[int], pictures: Sequence[Sequence[int]] = ()) -> dict[str, object]:
         """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json); `numbers` are those of its
-        findings there."""
+        findings there, `pictures` those of its pictures."""
         return {
             "test": self.test_id,
             "outcome": self.outcome.value,
@@ -72,12 +74,16 @@ class Verdict:
             "ignored": dict(self.ignored),
             "detail": self.detail,
             "findings": list(numbers),
+            **({"pictures": list(map(list, pictures))} if pictures else {}),
             **({"collision": True} if self.collision else {}),
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any], known: Sequence[Finding]) -> Verdict:
-        """Reads what `to_json` wrote; `known` are the findings by number. Raises KeyError, TypeError or ValueError."""
+    def from_json(cls, raw: Mapping[str, Any], known: Sequence[Finding], drawn: Sequence[Picture] = ()) -> Verdict:
+        """Reads what `to_json` wrote; `known` are the findings by number, `drawn` the pictures.
+
+        Raises KeyError, TypeError or ValueError.
+        """
         test_id, windows, ignored, detail, findings = (
             raw[key] for key in ("test", "windows", "ignored", "detail", "findings")
         )
@@ -98,7 +104,16 @@ class Verdict:
         collision = raw.get("collision", False)
         if type(collision) is not bool or (collision and outcome is not Outcome.CONFLICTING):
             raise ValueError("collision is a truth value, and true of conflicting tests alone")
-        return cls(test_id, outcome, read, windows, ignored or NOTHING_IGNORED, detail, collision)
+        pictures = _pictures(raw["pictures"], read, drawn) if "pictures" in raw else ()
+        return cls(test_id, outcome, read, windows, ignored or NOTHING_IGNORED, detail, collision, pictures)
+
+
+def _pictures(raw: Any, findings: Sequence[Finding], drawn: Sequence[Picture]) -> tuple[tuple[Picture, ...], ...]:
+    if type(raw) is not list or len(raw) != len(findings) or any(type(one) is not list or not one for one in raw):
+        raise ValueError("pictures is a list of numbers for each finding")
+    if any(type(number) is not int or not 0 <= number < len(drawn) for one in raw for number in one):
+        raise ValueError(f"pictures names one that does not stand before it: {raw!r:.80}")
+    return tuple(tuple(drawn[number] for number in one) for one in raw)
 
 
 def skipped(test: TestCase, reason: str) -> Verdict:
@@ -118,6 +133,7 @@ class Judge:
         "_due_until",
         "_first_seen",
         "_ignored",
+        "_pictures",
         "_repeats",
         "_seen",
         "_verdict",
@@ -137,6 +153,8 @@ class Judge:
         # Most tests share nothing: what counts findings is made with the first one.
         self._seen: Counter[tuple[int, Identity]] | None = None
         self._first_seen: dict[Identity, Finding] | None = None
+        # By identity, which is quicker than comparing: a session gives one object for equal pictures.
+        self._pictures: dict[Identity, dict[int, Picture]] = {}
         self._ignored: Counter[str] | None = None
         self._with_findings = 0
         self._wrong = ""
@@ -180,6 +198,10 @@ class Judge:
             for identity, finding in here.items():
                 self._seen[order_index, identity] += 1
                 self._first_seen.setdefault(identity, finding)
+            if record.pictures:
+                for finding, picture in zip(record.findings, record.pictures, strict=True):
+                    if self._seen[order_index, finding.identity] == 1:
+                        self._pictures.setdefault(finding.identity, {})[id(picture)] = picture
         if self._windows == self._due_until:
             self._end_round()
 
@@ -204,6 +226,8 @@ class Judge:
 
     def _decide(self, outcome: Outcome, identities: Iterable[Identity] = (), detail: str = "") -> None:
         first_seen = self._first_seen or {}
-        findings = tuple([first_seen[identity] for identity in sorted(identities)])
+        ordered = sorted(identities)
+        findings = tuple([first_seen[identity] for identity in ordered])
+        pictures = tuple([tuple(self._pictures[identity].values()) for identity in ordered]) if self._pictures else ()
         ignored = NOTHING_IGNORED if self._ignored is None else dict(self._ignored)
-        self._verdict = Verdict(self.test.id, outcome, findings, self._windows, ignored, detail)
+        self._verdict = Verdict(self.test.id, outcome, findings, self._windows, ignored, detail, pictures=pictures)

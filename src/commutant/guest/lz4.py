@@ -1,7 +1,7 @@
 """Reads what the kernel's build compresses with LZ4: the legacy frame, a magic number and then blocks of known size.
 
-Source: the LZ4 block format and legacy frame (lz4_Block_format.md, lz4_Frame_format.md), `lib/decompress_unlz4.c` of Linux.
-Python's library has no LZ4, and programs that read it are seldom installed. A kernel takes some seconds, once.
+Source: the LZ4 block format and legacy frame (lz4_Block_format.md, lz4_Frame_format.md), lib/decompress_unlz4.c of
+Linux. Python's library has no LZ4, and programs that read it are seldom installed. A kernel takes some seconds, once.
 """
 
 from __future__ import annotations

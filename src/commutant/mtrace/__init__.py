@@ -1,7 +1,20 @@
 """Drives the tracer, judges what tests share, and counts what a campaign found."""
 
-from commutant.mtrace.finding import LINE_BYTES, NOTHING_IGNORED, Access, Finding, Identity, LineField
+from commutant.mtrace.finding import (
+    LINE_BYTES,
+    NOTHING_IGNORED,
+    Access,
+    ByteRange,
+    Finding,
+    Identity,
+    LineField,
+    Touched,
+    read_list,
+    read_range,
+    read_text,
+)
 from commutant.mtrace.fingerprint import DIGEST_CHARACTERS, Fingerprint, fingerprint
+from commutant.mtrace.picture import Picture, PictureLine
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
 
 __all__ = [
@@ -9,13 +22,20 @@ __all__ = [
     "LINE_BYTES",
     "NOTHING_IGNORED",
     "Access",
+    "ByteRange",
     "Finding",
     "Fingerprint",
     "Identity",
     "LineField",
+    "Picture",
+    "PictureLine",
+    "Touched",
     "TraceReader",
     "TracedWindow",
     "fingerprint",
     "kernel_layout",
     "kernel_names",
+    "read_list",
+    "read_range",
+    "read_text",
 ]

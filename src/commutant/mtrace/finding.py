@@ -139,8 +139,8 @@ class Finding:
         if type(raw["object"]) is not str or type(raw["field"]) is not str or sharing not in ("true", "false"):
             raise ValueError("object and field are texts, sharing is 'true' or 'false'")
         first, second = Access.from_json(raw["first"]), Access.from_json(raw["second"])
-        fields = tuple(LineField(*_range(entry[:2]), _text(entry[2])) for entry in _list(raw["fields"]))
-        touched = tuple(map(_touched, _list(raw["touched"])))
+        fields = tuple(LineField(*read_range(entry[:2]), read_text(entry[2])) for entry in read_list(raw["fields"]))
+        touched = tuple(map(_touched, read_list(raw["touched"])))
         return cls(line, raw["object"], raw["field"], sharing, first, second, fields, touched)
 
 
@@ -148,24 +148,27 @@ def _touched(raw: Mapping[str, Any]) -> Touched:
     core = raw["core"]
     if type(core) is not int or core < 0:
         raise ValueError(f"core is an integer from 0, got {core!r}")
-    read, written = (tuple(map(_range, _list(raw[key]))) for key in ("read", "written"))
+    read, written = (tuple(map(read_range, read_list(raw[key]))) for key in ("read", "written"))
     return Touched(core, read, written)
 
 
-def _range(raw: Any) -> ByteRange:
+def read_range(raw: Any) -> ByteRange:
+    """Bytes of a line, from a JSON value; raises ValueError or TypeError if it is none."""
     offset, size_bytes = raw
     if type(offset) is not int or type(size_bytes) is not int or not 0 <= offset < offset + size_bytes <= LINE_BYTES:
         raise ValueError(f"a range of bytes is an offset and a size within a line of {LINE_BYTES}, got {raw!r}")
     return offset, size_bytes
 
 
-def _list(raw: Any) -> list[Any]:
+def read_list(raw: Any) -> list[Any]:
+    """A JSON value that is a list; raises ValueError if it is none."""
     if type(raw) is not list:
         raise ValueError(f"expected a list, got {type(raw).__name__}")
     return raw
 
 
-def _text(raw: Any) -> str:
+def read_text(raw: Any) -> str:
+    """A JSON value that is a text; raises ValueError if it is none."""
     if type(raw) is not str:
         raise ValueError(f"expected a text, got {type(raw).__name__}")
     return raw

@@ -7,12 +7,13 @@ once per number. The format of the trace is described in docs/trace-format.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from commutant import _native
-from commutant.mtrace.finding import NOTHING_IGNORED, Access, Finding, LineField, Touched
+from commutant.mtrace.finding import NOTHING_IGNORED, Access, ByteRange, Finding, LineField, Touched
+from commutant.mtrace.picture import Picture, PictureLine
 from commutant.support import RunError
 
 
@@ -20,15 +21,17 @@ from commutant.support import RunError
 class TracedWindow:
     """What the tracer saw in one window.
 
-    `sequence` counts windows from 0 since the tracer was attached. `ignored` holds, per rule that removed any, the
-    number of conflicting lines that it removed. `counted_accesses` is the number of recorded accesses per core that no
-    rule ignores; a core beyond its end recorded nothing.
+    `sequence` counts windows from 0 since the tracer was attached. Beside each finding stands in `pictures` the object
+    that shows it; a finding that several objects show comes several times. `ignored` holds, per rule that removed any,
+    the number of conflicting lines that it removed. `counted_accesses` is the number of recorded accesses per core that
+    no rule ignores; a core beyond its end recorded nothing.
     """
 
     sequence: int
     findings: tuple[Finding, ...]
     ignored: Mapping[str, int]
     counted_accesses: tuple[int, ...]
+    pictures: tuple[Picture, ...] = ()
 
 
 def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> str:
@@ -68,6 +71,8 @@ class TraceReader:
         self._reader = _native.TraceReader(fd, names)
         self._expanded = expanded
         self._findings: dict[int, Finding] = {}
+        self._pictures: dict[int, Picture] = {}
+        self._fields: dict[int, tuple[LineField, ...]] = {}
 
     def read_batch(self) -> list[TracedWindow] | None:
         """The windows up to the end of the next batch, or None behind the end of the trace.
@@ -82,7 +87,7 @@ class TraceReader:
         return None if windows is None else [self._window(*window) for window in windows]
 
     def _window(
-        self, sequence: int, findings: list[int], ignored: list[int], counted: list[int], lost: int
+        self, sequence: int, findings: list[tuple[int, int]], ignored: list[int], counted: list[int], lost: int
     ) -> TracedWindow:
         if lost:
             raise RunError(
@@ -91,7 +96,8 @@ class TraceReader:
             )
         return TracedWindow(
             sequence=sequence,
-            findings=tuple(self._finding(number) for number in findings),
+            findings=tuple([self._finding(number) for number, _ in findings]),
+            pictures=tuple([self._picture(number) for _, number in findings]),
             ignored=_counts(ignored) if any(ignored) else NOTHING_IGNORED,
             counted_accesses=tuple(counted),
         )
@@ -109,12 +115,30 @@ class TraceReader:
                 first=_access(*first),
                 second=_access(*second),
                 fields=tuple(LineField(*one) for one in fields),
-                touched=tuple(Touched(core, tuple(read), tuple(written)) for core, read, written in touched),
+                touched=_touched(touched),
             )
             if self._expanded is not None:
                 finding = self._expanded(finding)
             self._findings[number] = finding
         return finding
+
+    def _picture(self, number: int) -> Picture:
+        picture = self._pictures.get(number)
+        if picture is None:
+            holder, lines = self._reader.picture(number)
+            drawn = (PictureLine(offset, self._named(fields), _touched(touched)) for offset, fields, touched in lines)
+            picture = self._pictures[number] = Picture(holder, tuple(drawn))
+        return picture
+
+    def _named(self, number: int) -> tuple[LineField, ...]:
+        fields = self._fields.get(number)
+        if fields is None:
+            fields = self._fields[number] = tuple(LineField(*one) for one in self._reader.fields(number))
+        return fields
+
+
+def _touched(parts: Iterable[tuple[int, list[ByteRange], list[ByteRange]]]) -> tuple[Touched, ...]:
+    return tuple(Touched(core, tuple(read), tuple(written)) for core, read, written in parts)
 
 
 def _counts(ignored: list[int]) -> Mapping[str, int]:

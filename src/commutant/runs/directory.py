@@ -9,7 +9,7 @@
 
 Tests share the same few findings, each with two stacks: a finding stands in `verdicts.jsonl` once, numbered from 0 in
 the order of the lines, before the first test that has it; tests refer to it by number. So the file, and the memory of
-whoever reads it, grow with the number of distinct findings.
+whoever reads it, grow with the number of distinct findings. So it is with pictures (`commutant.runs.pictures`).
 
 Lines are appended in one write per test, so an interrupted campaign leaves at most one partial line at the end, which
 reading skips and resuming cuts off. All other files appear under their name only when complete.
@@ -33,6 +33,7 @@ from typing import Any, NoReturn, TypeVar
 from commutant.campaign import Summary, Tally, Verdict
 from commutant.corpus import Corpus, TestCase, read_corpus, write_corpus
 from commutant.mtrace import Finding
+from commutant.runs.pictures import PictureNumbers, PicturesRead
 from commutant.support import MAX_CALLS_PER_SET, CommutantError, Once, RunError, UsageError, open_regular
 
 SCHEMA_VERSION = 1
@@ -206,6 +207,7 @@ class RunWriter:
         self._numbers: dict[Finding, int] = {}
         self._first: list[Finding] = []  # by number
         self._number = Once(self._new_number, MAX_KNOWN_FINDINGS)
+        self._pictures = PictureNumbers()
         try:
             self._descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -229,8 +231,11 @@ class RunWriter:
         writer = cls(run.path)
         try:
             writer._cut_partial_line()
-            for finding in run.findings():
-                writer._number(finding)
+            drawn = PicturesRead()
+            for record in run._records(drawn):
+                if isinstance(record, Finding):
+                    writer._number(record)
+            writer._pictures = PictureNumbers(drawn.pictures, drawn.fields)
         except BaseException:
             writer.close()
             raise
@@ -260,11 +265,13 @@ class RunWriter:
         """
         known = len(self._first)
         numbers = list(map(self._number, verdict.findings))
+        pictures = self._pictures.of(verdict.pictures)
         documents: list[dict[str, object]] = [
             {"finding": finding.to_json(), "number": number}
             for number, finding in enumerate(self._first[known:], known)
         ]
-        documents.append({**verdict.to_json(numbers), "seconds": round(seconds, 3)})
+        documents += self._pictures.take_new()
+        documents.append({**verdict.to_json(numbers, pictures), "seconds": round(seconds, 3)})
         lines = "".join(f"{_encode(document)}\n" for document in documents).encode()
         try:
             written = os.write(self._descriptor, lines)
@@ -355,12 +362,13 @@ class Run:
         """The distinct findings by number; raises UsageError at a damaged line."""
         return (record for record in self._records() if isinstance(record, Finding))
 
-    def _records(self) -> Iterator[Finding | TimedVerdict]:
-        """What the lines of the verdicts' file hold, in their order."""
+    def _records(self, drawn: PicturesRead | None = None) -> Iterator[Finding | TimedVerdict]:
+        """What the lines of the verdicts' file hold, in their order; pictures go into `drawn`."""
         path = self.path / VERDICTS_FILE
         number = 0
         seen: set[str] = set()
         findings: list[Finding] = []
+        drawn = PicturesRead() if drawn is None else drawn
         try:
             with open(path, "rb", opener=open_regular) as file:
                 while line := file.readline(MAX_VERDICT_LINE_BYTES):
@@ -376,7 +384,9 @@ class Run:
                         findings.append(Finding.from_json(raw["finding"]))
                         yield findings[-1]
                         continue
-                    verdict, seconds = Verdict.from_json(raw, findings), raw["seconds"]
+                    if drawn.take(raw):
+                        continue
+                    verdict, seconds = Verdict.from_json(raw, findings, drawn.pictures), raw["seconds"]
                     if type(seconds) not in (int, float) or not seconds >= 0:
                         raise ValueError(f"seconds is a number from 0, got {seconds!r}")
                     if verdict.test_id not in self.tests or verdict.test_id in seen:

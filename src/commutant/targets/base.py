@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from commutant.mtrace import Finding
+from commutant.mtrace import Finding, Picture
 
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
@@ -32,7 +32,8 @@ class Job:
 class WindowRecord:
     """What one window showed.
 
-    `findings` are the conflicts that stay after the ignoring rules, one per identity; `ignored` counts, per rule, the
+    `findings` are the conflicts that stay after the ignoring rules, beside each in `pictures` the object that shows it
+    (no pictures where the target draws none); `ignored` counts, per rule, the
     conflicting lines that were dropped. `wrong` is None if the outcome was acceptable, else a text that says which call
     or observation returned what, and what was acceptable. `crashed` tells that the implementation died in this window:
     then the other fields are empty and the session has restarted itself.
@@ -43,6 +44,7 @@ class WindowRecord:
     ignored: Mapping[str, int] = field(default_factory=dict)
     wrong: str | None = None
     crashed: str | None = None
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class WindowBatch:
         """As `Batch.records`."""
         wrong = self._book.native.judge(self._windows, results)
         return [
-            WindowRecord(job, window.findings, window.ignored, text)
+            WindowRecord(job, window.findings, window.ignored, text, pictures=window.pictures)
             for job, window, text in zip(self._jobs, traced, wrong, strict=True)
         ]
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from commutant.mtrace import LINE_BYTES, Finding, LineField
+from commutant.mtrace import LINE_BYTES, Finding, LineField, Picture, PictureLine
 from commutant.support import RunError
 
 _READ_BYTES = 1 << 20
@@ -73,6 +74,20 @@ class ObjectMap:
         names = dict.fromkeys(kind.field_at((start + place) % kind.stride_bytes) for place in places)
         fields = () if kind.stride_bytes < LINE_BYTES else kind.line(start)
         return replace(finding, object=kind.name, field=" | ".join(sorted(names)), fields=fields)
+
+    def place(self, address: int) -> tuple[str, int] | None:
+        """Type and first address of the object that lies there; None if the list does not tell."""
+        kind = self._find(address)
+        return None if kind is None else (kind.name, address - address % kind.stride_bytes)
+
+    def drawn(self, holder: str, start: int, lines: Sequence[PictureLine]) -> Picture:
+        """The picture of an object that `place` told of, from its lines by address."""
+        kind = self._find(start)
+        assert kind is not None
+        named = not kind.stride_bytes < LINE_BYTES
+        offsets = ((line, line.offset - start) for line in sorted(lines, key=lambda line: line.offset))
+        drawn = (PictureLine(at, kind.line(at) if named else (), line.touched) for line, at in offsets)
+        return Picture(holder, tuple(drawn))
 
     def _find(self, address: int) -> Kind | None:
         return self._lookup(address) or (self._lookup(address) if self._read_on() else None)

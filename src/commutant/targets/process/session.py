@@ -17,6 +17,7 @@ from commutant.mtrace import Finding, TracedWindow
 from commutant.support import RunError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
+from commutant.targets.process.drawings import Drawings
 from commutant.targets.process.program import Program
 from commutant.targets.process.traced import ProgramDied, TracedProgram
 
@@ -38,6 +39,7 @@ class ProcessSession:
         self._traced = self._start()
         self._book = Book()
         self._named: dict[int, tuple[Finding, Finding]] = {}
+        self._drawings = Drawings()
         self._pending: deque[Batch[Any]] = deque()
         self._closed = False
         self._waiting = threading.Lock()  # held while a thread waits for the program: it must not be freed meanwhile
@@ -100,6 +102,7 @@ class ProcessSession:
             self._traced.close()
             self._pending.clear()
             self._named.clear()
+            self._drawings = Drawings()
             self._traced = self._start()
         if self._closed:  # closed while the program came up
             self.close()
@@ -129,22 +132,32 @@ class ProcessSession:
                 raise
         if len(traced) != len(work):
             raise self._traced.failure(f"a trace of {len(traced)} windows, expected {len(work)}")
-        named = [dataclasses.replace(window, findings=self._name(window)) for window in traced]
+        named = [self._name(window) for window in traced]
         try:
             return list(zip(work.records(results, named), traced, strict=True))
         except ValueError as error:
             raise self._traced.failure(f"its results cannot be read: {error}") from None
 
-    def _name(self, window: TracedWindow) -> tuple[Finding, ...]:
-        """The window's findings, named after the objects or else the regions that they lie in, one per identity."""
+    def _name(self, window: TracedWindow) -> TracedWindow:
+        """The window with findings and pictures named after the objects or else the regions that they lie in."""
         if not window.findings:
-            return ()
-        unique: dict[tuple[str, str, str], Finding] = {}
+            return window
+        named: list[Finding] = []
         for finding in window.findings:
             # Findings of a trace are kept by the reader, so that an identity number stays one finding's.
             known = self._named.get(id(finding))
             if known is None:
-                named = self._traced.objects.named(finding) or self._program.named(finding)
-                known = self._named[id(finding)] = (finding, self._program.stacks.expanded(named))
-            unique.setdefault(known[1].identity, known[1])
-        return tuple(unique.values())
+                name = self._traced.objects.named(finding) or self._program.named(finding)
+                known = self._named[id(finding)] = (finding, self._program.stacks.expanded(name))
+            named.append(known[1])
+        pictures = self._drawings.of(window, self._traced.objects)
+        unique: dict[tuple[str, str, str], Finding] = {}
+        shown = dict.fromkeys(
+            (unique.setdefault(finding.identity, finding).identity, picture)
+            for finding, picture in zip(named, pictures, strict=True)
+        )
+        return dataclasses.replace(
+            window,
+            findings=tuple([unique[identity] for identity, _ in shown]),
+            pictures=tuple([picture for _, picture in shown]),
+        )

@@ -1,0 +1,37 @@
+"""Pictures: the shared lines of one object in one window, with all that each core touched of them.
+
+A finding is one pair of accesses, and the same in many tests. What else the calls touched on that line, and on the
+lines beside it in the same object, differs from test to test; who asks what a change of the object's layout would free
+needs that of each test. Addresses are no part of a picture, so a run has few distinct ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commutant.mtrace.finding import LineField, Touched
+
+
+@dataclass(frozen=True, slots=True)
+class PictureLine:
+    """One shared line of an object.
+
+    `offset` is where the line begins, in bytes from the object's start: below 0 where the object begins within the
+    line. `fields` are what the line's bytes are called, `touched` is what each core touched of it.
+    """
+
+    offset: int
+    fields: tuple[LineField, ...]
+    touched: tuple[Touched, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The shared lines of one object in one window.
+
+    `holder` is the object's type as it was allocated (`struct shmem_inode_info`), or the variable; empty where the line
+    lies in no object that is known.
+    """
+
+    holder: str
+    lines: tuple[PictureLine, ...]
