@@ -101,7 +101,7 @@ class TraceReader:
 
     def picture(self, number: int) -> tuple[str, list[tuple[int, int, _TouchedParts]]]:
         """A picture by its number: (object, lines), a line being (offset in the object, number of its fields, per core
-        (core, ranges read, ranges written)). Of a line in no object the offset is its address."""
+        (core, ranges read, ranges written)). Of a program the offset is the address of the line."""
 
     def fields(self, number: int) -> _Fields:
         """What the bytes of a line are called, by the number in a picture: (offset, size in bytes, name) each."""

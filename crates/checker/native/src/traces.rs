@@ -201,7 +201,7 @@ impl TraceReader {
     }
 
     /// A picture by the number that a window named it with: (object, lines), a line being (offset in the object, number of
-    /// its fields, per core (core, ranges read, ranges written)). Of a line in no object the offset is its address.
+    /// its fields, per core (core, ranges read, ranges written)). Of a program the offset is the address of the line.
     fn picture(&self, number: u32) -> PyResult<PictureParts> {
         let picture = self.analyzer.as_ref().and_then(|analyzer| analyzer.findings().pictures().get(number));
         let picture = picture.ok_or_else(|| PyIndexError::new_err(format!("no picture has the number {number}")))?;

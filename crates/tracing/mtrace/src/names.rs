@@ -134,12 +134,16 @@ impl Names {
         }
     }
 
-    /// The object that the byte at an offset of a line lies in; `None` where it is none, and of programs, whose objects
-    /// are not known here.
-    pub fn holder(&self, line: &SharedLine, offset: u8) -> Option<Holder> {
-        let NameSource::Kernel(namer) = &self.source else { return None };
+    /// The object that the byte at an offset of a line lies in, and a number that tells it from others of the window. A
+    /// line in no object is one without name. The objects of programs are not known here: one holds all, from address 0.
+    pub fn holder(&self, line: &SharedLine, offset: u8) -> (Holder, u64) {
+        let nameless = |start| Holder { name: String::new(), start };
+        let NameSource::Kernel(namer) = &self.source else { return (nameless(0), line.address) };
         let address = line.address + u64::from(offset);
-        namer.holder(&capture_at(namer, line, address), address)
+        match namer.holder(&capture_at(namer, line, address), address) {
+            Some(holder) => (holder, 0),
+            None => (nameless(line.address), 0),
+        }
     }
 
     /// A number for what the bytes of a line are called: `number` gives that of [`Names::fields`], and is asked once.

@@ -31,8 +31,8 @@ pub struct Touched {
 /// One shared line of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PictureLine {
-    /// Where the line begins, in bytes from the object's start: below 0 where the object begins within the line. The line's
-    /// address where it lies in no object.
+    /// Where the line begins, in bytes from the object's start: below 0 where the object begins within the line. 0 where it
+    /// lies in no object; of programs, whose objects are not known here, the line's address.
     pub offset: i64,
     /// Number of what its bytes are called ([`PictureStore::fields`]).
     pub fields: u32,
@@ -71,18 +71,15 @@ impl PictureStore {
 
     /// For each of a window's lines, with an offset that is touched in it, the number of its object's picture.
     pub fn of_window(&mut self, lines: &[(&SharedLine, u8)], names: &mut Names) -> Vec<u32> {
-        let mut objects: BTreeMap<Holder, Vec<usize>> = BTreeMap::new();
+        let mut objects: BTreeMap<(Holder, u64), Vec<usize>> = BTreeMap::new();
         for (index, (line, offset)) in lines.iter().enumerate() {
-            // A line in no object is alone: its address tells it from others.
-            let alone = || Holder { name: String::new(), start: line.address };
-            objects.entry(names.holder(line, *offset).unwrap_or_else(alone)).or_default().push(index);
+            objects.entry(names.holder(line, *offset)).or_default().push(index);
         }
         let mut numbers = vec![0; lines.len()];
-        for (Holder { name, start }, members) in objects {
-            let origin = if name.is_empty() { 0 } else { start };
+        for ((Holder { name, start }, _), members) in objects {
             let drawn = |&index: &usize| {
                 let line = lines[index].0;
-                let offset = line.address.wrapping_sub(origin).cast_signed();
+                let offset = line.address.wrapping_sub(start).cast_signed();
                 let field_numbers = &mut self.field_numbers;
                 let fields = names.fields_once(line, |fields| {
                     let next = self.fields.len() as u32;
