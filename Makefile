@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-long bench wheel lock clean
+.PHONY: help setup demo check test test-long bench wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -13,6 +13,9 @@ setup: ## install, build and download all that is needed; quick if nothing has c
 
 demo: setup ## check the file-name calls on Linux: prints the heat map and the path of the HTML page
 	@$(BIN)/commutant check names --target linux
+
+check: setup ## within 90 seconds: linters, and the tests of what changed
+	@$(BIN)/python scripts/quick.py
 
 test: setup ## linters, type checks and all tests that take seconds
 	@$(BIN)/python scripts/verify.py

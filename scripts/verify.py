@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rust import Toolchain
@@ -43,11 +43,12 @@ class Linter:
     remedy: str = "each line above says where"
 
 
-def linters(cargo: str) -> list[Linter]:
-    """All linters, the quick ones first."""
+def linters(cargo: str, crates: Sequence[str] | None = None) -> list[Linter]:
+    """All linters, the quick ones first; clippy over all crates, or over the given ones alone."""
     ruff = ["--quiet", *PYTHON_FOLDERS]
-    clippy = [cargo, "clippy", "--quiet", "--keep-going", *RUST, "--all-targets", "--", "--deny", "warnings"]
-    return [
+    which = RUST if crates is None else [*(f"--package={crate}" for crate in crates), *RUST[1:]]
+    clippy = [cargo, "clippy", "--quiet", "--keep-going", *which, "--all-targets", "--", "--deny", "warnings"]
+    found = [
         Linter("ruff", "no finding", ["ruff", "check", "--output-format", "concise", *ruff]),
         Linter(
             "ruff format",
@@ -62,14 +63,14 @@ def linters(cargo: str) -> list[Linter]:
             "`cargo fmt --all` mends the files above",
         ),
         Linter("mypy", "no error", ["mypy", "--no-error-summary"]),
-        Linter("clippy", "no warning", clippy),
     ]
+    return found if crates == [] else [*found, Linter("clippy", "no warning", clippy)]
 
 
-def lint(cargo: str) -> list[str]:
+def lint(cargo: str, crates: Sequence[str] | None = None) -> list[str]:
     """Runs all linters and returns the names of those that found something; what they found has been printed."""
     failed = []
-    for linter in linters(cargo):
+    for linter in linters(cargo, crates):
         try:
             with timed(linter.name, linter.passed):
                 run(linter.command)

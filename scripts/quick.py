@@ -1,0 +1,106 @@
+"""`make check`: what one looks at between two thoughts, within 90 seconds, and what it leaves out.
+
+It runs the quick linters over everything, clippy and the tests of the crates that changed, and those files of Python
+tests that import what changed. Changed is what differs from the last commit; without any difference, what that commit
+changed. Files of tests whose turn would end behind the budget are named and left to `make test`, as are crates that
+depend on the changed ones, sanitizers and histories. How long a file takes is known from earlier runs (`DURATIONS`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rust import Toolchain
+from steps import ROOT, VENV, StepFailed, run, say, stream
+from verify import NO_TESTS, PYTHON, PYTHON_SEED, RUST, RUST_SEED, lint
+
+BUDGET_SECONDS = 90.0
+DURATIONS = ROOT / "target" / "test-seconds.json"
+"""Seconds of each file of Python tests, as its latest whole run took; written by tests/conftest.py."""
+
+UNKNOWN_SECONDS = 5.0
+ALWAYS = ("tests/repository/test_rooms.py", "tests/repository/test_docs.py")
+"""What is quick and concerns every change: the order of rooms, and links and commands of the pages."""
+
+
+def changed_files() -> list[str]:
+    """Paths of what differs from the last commit, new files included; else of what the last commit changed."""
+    now = run(["git", "diff", "--name-only", "HEAD"]) + run(["git", "ls-files", "--others", "--exclude-standard"])
+    return (now or run(["git", "diff", "--name-only", "HEAD~1", "HEAD"])).split()
+
+
+def changed_crates(changed: Iterable[str]) -> list[str]:
+    """The packages whose folder has a changed file."""
+    found = {match[1] for path in changed if (match := re.match(r"crates/[^/]+/([^/]+)/", path))}
+    return sorted(name for name in found if any(ROOT.glob(f"crates/*/{name}/Cargo.toml")))
+
+
+def concerned_tests(changed: Sequence[str]) -> list[str]:
+    """The files of Python tests that changed, that import a changed module, or a room one of whose modules changed."""
+    rooms = {match[1] for path in changed if (match := re.match(r"src/commutant/(\w+?)(?:\.py|/)", path))}
+    mentions = re.compile(rf"\bcommutant\.(?:{'|'.join(sorted(rooms)) or '(?!)'})\b")
+    found = {path for path in changed if re.fullmatch(r"tests/.*test_\w+\.py", path) and (ROOT / path).is_file()}
+    for file in ROOT.glob("tests/**/test_*.py"):
+        if mentions.search(file.read_text(encoding="utf-8")):
+            found.add(str(file.relative_to(ROOT)))
+    return sorted(found | set(ALWAYS))
+
+
+def chosen(tests: Iterable[str], seconds_left: float, durations: dict[str, float]) -> tuple[list[str], list[str]]:
+    """The quickest of the tests as far as time allows, and the rest."""
+    taken: list[str] = []
+    left: list[str] = []
+    for name in sorted(tests, key=lambda name: (durations.get(name, UNKNOWN_SECONDS), name)):
+        seconds_left -= durations.get(name, UNKNOWN_SECONDS)
+        (taken if seconds_left >= 0 else left).append(name)
+    return sorted(taken), sorted(left)
+
+
+def recorded() -> dict[str, float]:
+    """What `DURATIONS` holds; nothing if it is not there or damaged."""
+    try:
+        found = json.loads(DURATIONS.read_text(encoding="utf-8"))
+        return {str(name): float(seconds) for name, seconds in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def main() -> int:
+    """Checks what changed; returns the exit code."""
+    started = time.monotonic()
+    try:
+        cargo = Toolchain.find().cargo
+        changed = changed_files()
+        crates = changed_crates(changed)
+        if failed := lint(cargo, crates):
+            print(f"make check failed in: {', '.join(failed)}", file=sys.stderr)
+            return 1
+        if crates:
+            packages = [f"--package={crate}" for crate in crates]
+            stream([*RUST_SEED, cargo, "test", "--quiet", *packages, *RUST[1:]], without=NO_TESTS)
+        left_seconds = BUDGET_SECONDS - (time.monotonic() - started)
+        tests, left = chosen(concerned_tests(changed), left_seconds, recorded())
+        if tests:
+            stream([PYTHON, "-m", "pytest", "--quiet", PYTHON_SEED, *tests])
+    except StepFailed as failure:
+        print(f"{failure}\nmake check failed", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+    every = {str(file.relative_to(ROOT)) for file in ROOT.glob("tests/**/test_*.py")}
+    say("left to make test", f"{len(every) - len(tests)} of {len(every)} files of Python tests, crates without changes")
+    for name in left:
+        say("", f"{name}: would take {recorded().get(name, UNKNOWN_SECONDS):.0f} s more")
+    say("make check", f"passed: {time.monotonic() - started:.0f} s; {len(crates)} crates, {len(tests)} files of tests")
+    return 0
+
+
+if __name__ == "__main__":
+    assert Path(PYTHON).parent.parent == VENV
+    sys.exit(main())
