@@ -162,6 +162,18 @@ def test_a_process_that_ends_is_told_with_what_it_worked_on() -> None:
     assert not multiprocessing.active_children()
 
 
+def end_at_once(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_process_may_end_while_work_is_still_handed_out() -> None:
+    """The pool, broken by then, refused the next piece, and was called an executor that does not do what it should."""
+    with pytest.raises(RunError, match=r"^a process that worked on .*\bended with SIGKILL: the model"):
+        map_in_processes(end_at_once, range(30_000), 2)
+    assert not multiprocessing.active_children()
+
+
 def test_a_set_of_calls_has_a_name(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     path.write_text(MODEL)

@@ -118,24 +118,36 @@ def map_in_processes(
     else:
         executor = make_executor(jobs)
     results: dict[int, R] = {}
+    workers: set[BaseProcess] = set()
     try:
         numbers: dict[Future[Any], int] = {}
+        future: Future[Any]
         for number in range(len(pieces)) if isinstance(executor, Serial) else _dear_first(costs, len(pieces)):
-            work = (_chosen, function) if workers_choose else (function, pieces[number])
-            future = _submitted(executor, *work)
+            if workers_choose:
+                try:
+                    future = executor.submit(_chosen, function)
+                except BrokenExecutor:
+                    if not numbers:
+                        raise
+                    break  # a process has ended already: those that are under way say so
+                if len(workers) < jobs:  # now, since one that has ended is not among the children later
+                    workers |= set(multiprocessing.active_children()) - others
+            else:
+                future = _submitted(executor, function, pieces[number])
             if isinstance(executor, Serial):
                 results[number] = future.result()
                 _tell(progress, results, pieces)
             else:
                 numbers[future] = number
-        workers = set(multiprocessing.active_children()) - others
         for future in as_completed(numbers):
             try:
                 number, result = future.result() if workers_choose else (numbers[future], future.result())
             except (BrokenExecutor, CancelledError) as error:
                 if workers_choose:
                     executor.shutdown()
-                    done = {future.result()[0] for future in numbers if not future.exception()}
+                    # A piece that was handed out at that moment may never be answered: none is waited for.
+                    ended = (future for future in numbers if future.done() and not future.cancelled())
+                    done = {future.result()[0] for future in ended if future.exception() is None}
                     raise _ended(workers, [name(pieces[number]) for number in plan.taken - done]) from error
                 raise _failed(executor, "did not finish a piece of work", error) from error
             results[number] = result
