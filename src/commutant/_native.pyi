@@ -275,6 +275,10 @@ class Context:
     def int_solution(self) -> dict[int, int]:
         """Small values for all integer unknowns that satisfy every decision."""
 
+    def int_values_apart(self, held: Sequence[int]) -> dict[int, int]:
+        """Values for all integer unknowns that satisfy every decision and differ where those leave it open; `held` ones
+        are as small as in `int_solution`."""
+
     def constrained_ints(self) -> set[int]:
         """The integer unknowns that some decision or restriction (bounds apart) mentions."""
 

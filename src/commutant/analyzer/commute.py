@@ -11,6 +11,7 @@ from commutant.analyzer.cube import NO_DIFFERENCE, Cube, Difference
 from commutant.analyzer.oracle import IN_USE, NOW, Answers, SymbolicOracle
 from commutant.guard import ChoiceRefused, Kinds, begin_path, check_source, placed
 from commutant.lang import (
+    WHOLE_STATE,
     CallSignature,
     Errno,
     Interface,
@@ -55,6 +56,12 @@ class Outcome:
     initial: Interface
     arguments: tuple[dict[str, Any], ...]
     choices: tuple[tuple[str, Type], ...]
+    cube: Cube
+
+    @property
+    def ends(self) -> list[Interface]:
+        """The states that single calls left, of those that have run."""
+        return self.cube.first_ends()
 
     @property
     def commutes(self) -> bool:
@@ -96,6 +103,7 @@ class CallSet:
         self._runs_to_verify = 2
         self._make_world = partial(self._world, None)
         self._hooks = interface.well_formedness()
+        self._of_whole_state = self._hooks.pop(WHOLE_STATE, [])
         self._inner_hooks: dict[str, list[str]] = {}
         for name in self._hooks:
             attribute, _, field = name.partition(".")
@@ -148,8 +156,10 @@ class CallSet:
             difference = None if found is None or found is NO_DIFFERENCE else self._shown(*found)
         except ChoiceRefused:
             difference = "no choice is allowed in every order"
+        if self._of_whole_state:
+            self._require_well_formed(world.initial)  # again: calls have touched more of it
         choices = tuple([(name, type_) for name, (type_, _) in world.answers.items() if name != NOW])
-        outcome = Outcome(difference, context.trail_length, world.initial, world.arguments, choices)
+        outcome = Outcome(difference, context.trail_length, world.initial, world.arguments, choices, world.cube)
         return outcome, [_fingerprint(result) for result in world.cube.first_results()] if self._runs_to_verify else []
 
     def _world(self, confirm: Callable[[Any, Any], None] | None) -> _World:
@@ -164,13 +174,29 @@ class CallSet:
             return self._perform(index, state, given, answers)
 
         cube = Cube(initial, len(self.calls), perform, same_result, self._equivalent, confirm)
+        first = [partial(self._require_well_formed, initial)] if self._of_whole_state else []
         touches = [partial(self._touch, initial, given) for given in arguments]
-        return _World(initial, arguments, answers, cube, [*touches, *cube.steps()])
+        return _World(initial, arguments, answers, cube, [*first, *touches, *cube.steps()])
 
     def _shown(self, index: int | None, subset: tuple[int, ...]) -> str:
         if index is not None:
             return f"result of {self.calls[index]}.{index}"
         return "state after " + " and ".join(f"{self.calls[i]}.{i}" for i in subset)
+
+    def _require_well_formed(self, initial: Interface) -> None:
+        """Infeasible where the state as a whole is not well-formed, as far as it has been looked at."""
+        context = current()
+        before, context.in_restriction = context.in_restriction, True
+        try:
+            for method in self._of_whole_state:
+                try:
+                    holds = bool(method(clone(initial)))
+                except (Exception, SystemExit) as error:
+                    raise placed(error, self.interface, method.__name__) from None
+                if not holds:
+                    raise Infeasible
+        finally:
+            context.in_restriction = before
 
     def _touch(self, initial: Interface, arguments: dict[str, Any]) -> None:
         try:

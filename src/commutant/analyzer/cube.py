@@ -128,6 +128,10 @@ class Cube:
         """What the calls have returned that have run from the initial state."""
         return [run.result for (start, _), run in self._runs.items() if not start]
 
+    def first_ends(self) -> list[Interface]:
+        """The states that single calls left, of those that have run from the initial state."""
+        return [run.state for (start, _), run in self._runs.items() if not start]
+
     def _begin(self, index: int) -> None:
         """Runs a call from the initial state. Of calls that have nothing to do with each other this is noted at once:
         it holds whatever those behind them decide."""

@@ -65,8 +65,11 @@ def command(
         return 0
     for calls_of_set, count in tests.items():
         console.write(f"{', '.join(calls_of_set):40} {count:6} test{'' if count == 1 else 's'}\n")
-    for name, count in corpus.without_setup.items():
-        console.message(f"{name}: no calls build the state of {plural(count, 'class', 'classes')}; no test for it")
+    for name, untested in corpus.untested.items():
+        for one in untested:
+            console.message(f"{name}: {one}")
+    if corpus.has_searched:
+        console.message(f"{corpus.interface} has no setup(): set-ups were found by a search over its calls")
     made = f"{plural(len(corpus.tests), 'test')} of {corpus.interface}, level {corpus.level}"
     console.write(f"{made}: {console.one_line(str(path))}\n")
     return 0
@@ -114,6 +117,7 @@ def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, p
         "level": corpus.level,
         "corpus": str(path),
         "tests": len(corpus.tests),
-        "without_setup": dict(corpus.without_setup),
+        "without_setup": corpus.without_setup,
+        "untested": {name: [one.to_json() for one in of_set] for name, of_set in corpus.untested.items()},
         "sets": [{**one, "tests": tests.get(tuple(one["calls"]), 0)} for one in sets],
     }

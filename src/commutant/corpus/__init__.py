@@ -23,6 +23,7 @@ from commutant.corpus.testcase import (
     orders_json,
     setup_json,
 )
+from commutant.corpus.untested import Untested, UntestedClasses
 from commutant.corpus.words import (
     arguments_text,
     call_text,
@@ -48,6 +49,8 @@ __all__ = [
     "PlacedCall",
     "Step",
     "TestCase",
+    "Untested",
+    "UntestedClasses",
     "Value",
     "arguments_text",
     "call_json",

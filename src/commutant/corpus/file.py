@@ -27,6 +27,7 @@ from commutant.corpus.checks import Malformed, read_header
 from commutant.corpus.packed import FiledTests, PackedTests, pack
 from commutant.corpus.reading import TestReader
 from commutant.corpus.testcase import TestCase, encode
+from commutant.corpus.untested import Untested
 from commutant.support import RunError, UsageError, paused_collector, plural
 
 if TYPE_CHECKING:
@@ -45,17 +46,23 @@ _GZIP_MAGIC = b"\x1f\x8b"
 class Corpus:
     """Test cases of one interface at one level.
 
-    `model_hash` names the version of the model they come from. `without_setup` counts, per set of calls (names joined
-    by `-`), the classes for which no set-up could be found and which therefore have no test. `analysis` is what they
-    were generated from; None for a corpus read from a file.
+    `model_hash` names the version of the model they come from. `untested` tells, per set of calls (names joined by
+    `-`), of the classes without a test and why; `analysis` is what they were generated from, and `has_searched` says
+    that set-ups were found by search. None of this is known of a corpus read from a file but the number of classes.
     """
 
     interface: str
     level: str
     model_hash: str
     tests: Sequence[TestCase]
-    without_setup: Mapping[str, int] = field(default_factory=dict)
+    untested: Mapping[str, Sequence[Untested]] = field(default_factory=dict)
     analysis: Analysis | None = field(default=None, compare=False, repr=False)
+    has_searched: bool = field(default=False, compare=False)
+
+    @property
+    def without_setup(self) -> dict[str, int]:
+        """Per set of calls, how many classes have no test, mostly since no calls build their states."""
+        return {name: sum(one.classes for one in of_set) for name, of_set in self.untested.items()}
 
     def header(self) -> dict[str, object]:
         """The first line of the corpus file."""
@@ -147,7 +154,8 @@ def read_corpus(path: Path) -> Corpus:
             lines.fail(f"not JSON ({error.msg if isinstance(error, json.JSONDecodeError) else error})")
         if len(tests) != count:
             lines.fail(f"the file ends after {len(tests):,} of the {plural(count, 'test')} that the header names")
-    return Corpus(interface, level, model_hash, FiledTests(tests, header, lines.content), without_setup)
+    untested = {name: (Untested("", classes, ""),) for name, classes in without_setup.items()}
+    return Corpus(interface, level, model_hash, FiledTests(tests, header, lines.content), untested)
 
 
 def looks_like_corpus(path: Path) -> bool:

@@ -1,10 +1,21 @@
 """Models kept within bounds: their faults told by place, their time limited, their sources checked."""
 
-from commutant.guard.faults import ChoiceRefused, Kinds, ModelFault, begin_path, faults_of, no_state, placed, time_limit
+from commutant.guard.faults import (
+    ChoiceRefused,
+    Endless,
+    Kinds,
+    ModelFault,
+    begin_path,
+    faults_of,
+    no_state,
+    placed,
+    time_limit,
+)
 from commutant.guard.source_checks import check_source
 
 __all__ = [
     "ChoiceRefused",
+    "Endless",
     "Kinds",
     "ModelFault",
     "begin_path",

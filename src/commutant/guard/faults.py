@@ -28,6 +28,13 @@ _MODELS = _PACKAGE / "interfaces"
 class ModelFault(UsageError):
     """A model cannot be analysed; says where it is wrong."""
 
+    is_placed = True
+    """Whether it says where."""
+
+
+class Endless(ModelFault):
+    """A model runs on and on; whatever else is asked of it would, too."""
+
 
 class ChoiceRefused(Exception):
     """The value chosen in one order is not allowed in another, so no common choice exists on this path."""
@@ -44,11 +51,11 @@ def faults_of(interface: type[Interface], what: str) -> Iterator[None]:
 
 def placed(error: BaseException, interface: type[Interface], what: str) -> BaseException:
     """What to raise for an exception that escaped from the model: the engine's own as it is, others as a ModelFault."""
-    if isinstance(error, ModelFault | Infeasible | ChoiceRefused):
+    if isinstance(error, Infeasible | ChoiceRefused) or (isinstance(error, ModelFault) and error.is_placed):
         return error
     where = f"{_place(error) or _place_of(interface, what)}{interface.__name__}.{what}"
     if isinstance(error, UsageError):
-        return ModelFault(f"{where}: {error}")
+        return (Endless if isinstance(error, Endless) else ModelFault)(f"{where}: {error}")
     if isinstance(error, RecursionError):
         return ModelFault(f"{where} recurses without bound: expected calls that end")
     text = " ".join(str(error).split()) or "no message"
@@ -175,9 +182,11 @@ def time_limit(interface: type[Interface], calls: tuple[str, ...]) -> Iterator[N
 
     def ring(*_: object) -> None:
         if _begun.paths == watched.paths:
-            raise UsageError(
+            endless = Endless(
                 f"{', '.join(calls)} ran for {SECONDS_PER_PATH:g} s without returning: expected calls that end"
             )
+            endless.is_placed = False
+            raise endless
         watched.paths = _begun.paths
 
     watched = _Begun()

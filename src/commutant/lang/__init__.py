@@ -1,8 +1,9 @@
 """What the author of a model imports: `from commutant.lang import Interface, Map, Sort, Struct, call, Errno`."""
 
 from commutant.lang.errno import Errno, Signal
+from commutant.lang.interface import WHOLE_STATE as WHOLE_STATE
 from commutant.lang.interface import CallSignature as CallSignature
-from commutant.lang.interface import Interface, Invocation, call, invoke, setup_call, well_formed
+from commutant.lang.interface import Interface, Invocation, StepResult, call, invoke, setup_call, well_formed
 from commutant.lang.load import SHIPPED, load_interface, model_hash
 
 # What the engine asks of a model; authors need none of it.
@@ -38,6 +39,7 @@ __all__ = [
     "Seq",
     "Signal",
     "Sort",
+    "StepResult",
     "Struct",
     "Time",
     "Usually",

@@ -11,8 +11,9 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, overload
 
+from commutant.lang.errno import Errno
 from commutant.lang.types import Process, Record, SortType, Type, check_type, describe_type, resolve_hints
 from commutant.support import UsageError
 
@@ -31,18 +32,32 @@ def setup_call(function: F) -> F:
     return function
 
 
-def well_formed(attribute: str) -> Callable[[F], F]:
-    """Marks a method that must hold for each entry (key, value) of a map attribute in every initial state.
+@overload
+def well_formed(about: str) -> Callable[[F], F]: ...
 
-    It is asked for the entries that calls touch, with `self` being the initial state. A map that is a field of such
-    values is named too, `"inodes.pages"`: then the method takes (key, value, key in that map, value in that map).
+
+@overload
+def well_formed(about: F) -> F: ...
+
+
+def well_formed(about: Any) -> Any:
+    """Marks a method that must hold in every initial state: `@well_formed` for the state as a whole, without arguments,
+    or `@well_formed("attribute")` for each entry (key, value) of a map.
+
+    The latter is asked for the entries that calls touch, with `self` being the initial state. A map that is a field of
+    such values is named too, `"inodes.pages"`: then the method takes (key, value, key in that map, value in that map).
+    The former sees of maps what `touched()` tells.
     """
 
     def mark(function: F) -> F:
-        function._commutant_well_formed = attribute  # type: ignore[attr-defined]
+        function._commutant_well_formed = WHOLE_STATE if function is about else about  # type: ignore[attr-defined]
         return function
 
-    return mark
+    return mark(about) if callable(about) else mark
+
+
+WHOLE_STATE = ""
+"""What a `@well_formed` method is about that is about no single map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +71,43 @@ class Invocation:
 def invoke(call_name: str, **arguments: Any) -> Invocation:
     """An invocation, to be yielded by `setup` and `observe`: `invoke("link", old=first, new=name)`."""
     return Invocation(call_name, arguments)
+
+
+class StepResult:
+    """What a step of a set-up will have returned, to be an argument of a later one: `block = yield invoke("alloc")`.
+
+    Parts of it are had like those of the result itself: `block.address`, `pair[0]`.
+    """
+
+    __slots__ = ("_path", "_step")
+
+    def __init__(self, step: int, path: tuple[int | str, ...] = ()) -> None:
+        self._step = step
+        self._path = path
+
+    def __getitem__(self, position: int) -> StepResult:
+        return StepResult(self._step, (*self._path, position))
+
+    def __getattr__(self, field: str) -> StepResult:
+        if field.startswith("_"):
+            raise AttributeError(field)
+        return StepResult(self._step, (*self._path, field))
+
+    def __repr__(self) -> str:
+        parts = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self._path)
+        return f"<result of step {self._step}{parts}>"
+
+    def _of(self, results: Sequence[Any]) -> Any:
+        """The value, given what the steps before have returned; UsageError if there is none."""
+        value: Any = results[self._step] if self._step < len(results) else None
+        if isinstance(value, Errno):
+            raise UsageError(f"{self!r} was used, and that step failed with {value!r}: expected a step that succeeds")
+        try:
+            for part in self._path:
+                value = value[part] if isinstance(part, int) else getattr(value, part)
+        except (TypeError, LookupError, AttributeError):
+            raise UsageError(f"{self!r} was used, and that step returned {results[self._step]!r}") from None
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +191,11 @@ class Interface(Record):
         )
 
     @classmethod
+    def signatures(cls) -> Iterable[CallSignature]:
+        """Of all calls, those of set-ups behind the others."""
+        return (*cls._signatures("call"), *cls._signatures("setup"))
+
+    @classmethod
     def _signatures(cls, role: str) -> Sequence[CallSignature]:
         cache: dict[str, tuple[CallSignature, ...]] = cls.__dict__.get("_commutant_signatures") or {}
         if role not in cache:
@@ -157,7 +214,8 @@ class Interface(Record):
 
     @classmethod
     def well_formedness(cls) -> dict[str, list[Callable[..., Any]]]:
-        """The `@well_formed` methods by the map that they are about, to be called as `method(initial_state, ...)`."""
+        """The `@well_formed` methods by the map that they are about (or `WHOLE_STATE`), to be called as
+        `method(initial_state, ...)`."""
         functions = {name: function for base in reversed(cls.__mro__) for name, function in base.__dict__.items()}
         methods: dict[str, list[Callable[..., Any]]] = {}
         for function in functions.values():
@@ -183,7 +241,11 @@ class Interface(Record):
         """
 
     def setup(self) -> Iterable[Invocation] | None:
-        """The calls that build this (concrete) state from the empty one, or None if they cannot build it."""
+        """The calls that build this (concrete) state from the empty one, or None if they cannot build it.
+
+        A generator is sent what stands for each call's result (`StepResult`): `block = yield invoke("alloc")`. Where a
+        model has no `setup`, a search over its calls looks for one.
+        """
         return None
 
     def begin(self, values: Mapping[type, Sequence[Any]]) -> Iterable[Invocation]:

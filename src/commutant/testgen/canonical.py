@@ -6,11 +6,12 @@ states agree if a bijection between their opaque values makes them equal.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from commutant.corpus import Value
-from commutant.lang import Errno, Interface, MapType, OpaqueValue, Signal, Struct, TimeValue, struct_fields
+from commutant.lang import Errno, Interface, MapType, OpaqueValue, Record, Signal, Struct, TimeValue, struct_fields
 
 
 class Anything(int):
@@ -109,17 +110,62 @@ class Canonical:
         return value
 
 
-def agree(wanted: Interface, reached: Interface) -> bool:
-    """Whether a state is the one that was asked for: what can be reached is equal up to a bijection between the opaque
-    values, `Anything` standing for any integer."""
-    return _Agreement().of_states(wanted, reached)
+def agree(wanted: Interface, reached: Interface) -> Mapping[OpaqueValue, OpaqueValue] | None:
+    """If a state is the one that was asked for, which of its opaque values are which of that one's; else None.
+
+    It is if what can be reached is equal up to a bijection between the opaque values, `Anything` standing for any
+    integer, or if the model itself takes the two for `equivalent` then.
+    """
+    agreement = _Agreement()
+    if agreement.of_states(wanted, reached):
+        return agreement.there
+    if type(wanted).equivalent is Interface.equivalent:
+        return None
+    renamed = {there: back for back, there in agreement.there.items()}
+    there = _renamed(reached, renamed)
+    return agreement.there if _without_anything(wanted, there).equivalent(there) else None
+
+
+def _renamed(value: Any, names: Mapping[OpaqueValue, OpaqueValue]) -> Any:
+    """A copy of a value or state with opaque values under other names."""
+    if isinstance(value, OpaqueValue):
+        return names.get(value, value)
+    if isinstance(value, Record):
+        copied = copy.copy(value)
+        for name, part in vars(value).items():
+            setattr(copied, name, _renamed(part, names))
+        return copied
+    if isinstance(value, dict):
+        return type(value)((_renamed(key, names), _renamed(item, names)) for key, item in value.items())
+    if isinstance(value, tuple | list):
+        return type(value)([_renamed(item, names) for item in value])
+    return value
+
+
+def _without_anything(wanted: Any, reached: Any) -> Any:
+    """What was asked for with what stands there in the other for each integer that may be anything."""
+    if isinstance(wanted, Anything):
+        return reached if isinstance(reached, int) else int(wanted)
+    if isinstance(wanted, Record) and isinstance(reached, Record):
+        copied = copy.copy(wanted)
+        for name, part in vars(wanted).items():
+            setattr(copied, name, _without_anything(part, getattr(reached, name, None)))
+        return copied
+    if isinstance(wanted, dict):
+        others = reached if isinstance(reached, dict) else {}
+        return type(wanted)((key, _without_anything(item, others.get(key))) for key, item in wanted.items())
+    if isinstance(wanted, tuple | list):
+        items = [*reached] if isinstance(reached, tuple | list) else []
+        items += [None] * (len(wanted) - len(items))
+        return type(wanted)([_without_anything(*both) for both in zip(wanted, items, strict=False)])
+    return wanted
 
 
 class _Agreement:
     """A bijection under construction. Entries under keys that it does not cover yet wait until it does."""
 
     def __init__(self) -> None:
-        self._there: dict[OpaqueValue, OpaqueValue] = {}
+        self.there: dict[OpaqueValue, OpaqueValue] = {}
         self._back: dict[OpaqueValue, OpaqueValue] = {}
         self._maps: list[tuple[Mapping[Any, Any], Mapping[Any, Any], set[Any]]] = []
 
@@ -133,7 +179,7 @@ class _Agreement:
             progress = False
             for wanted, reached, done in self._maps:  # grows while read: values hold maps too
                 for key, value in wanted.items():
-                    if key not in done and (image := _image(key, self._there)) is not None:
+                    if key not in done and (image := _image(key, self.there)) is not None:
                         done.add(key)
                         progress = True
                         if image not in reached or not self._same(value, reached[image]):
@@ -151,9 +197,9 @@ class _Agreement:
         if kind in _PLAIN or kind is TimeValue:
             return bool(wanted == reached)
         if kind is OpaqueValue:
-            if wanted not in self._there and reached not in self._back:
-                self._there[wanted], self._back[reached] = reached, wanted
-            return bool(self._there.get(wanted) == reached)
+            if wanted not in self.there and reached not in self._back:
+                self.there[wanted], self._back[reached] = reached, wanted
+            return bool(self.there.get(wanted) == reached)
         if isinstance(wanted, Struct):
             return all(self._same(getattr(wanted, name), getattr(reached, name)) for name in wanted.relevant())
         if isinstance(wanted, dict):

@@ -12,11 +12,13 @@ What a path has *touched*:
 
 The levels, each including the one before:
 
-- `path`: nothing more is decided; one test per path. What the path leaves open is taken to be different.
+- `path`: one test per path. What the path leaves open is taken to be different, and what calls write from what stood
+  there.
 - `conflict`: which touched values of a sort are equal (names, inodes, pipes, processes, addresses); how touched
   integers stand to each other that belong together (descriptors of a process, offsets and length of a file): equal or
   not, and which is less where a call asked for order; and the variant of each record that a call read or removed (a
-  descriptor of a file, of either end of a pipe). Contents and times are not compared.
+  descriptor of a file, of either end of a pipe); and whether a call changes what it writes (`changes`). Contents and
+  times are not compared.
 - `full`: also which contents are equal, and each flag that the path leaves open (of arguments, of the records that it
   looked at) once on its unusual side.
 """
@@ -43,6 +45,7 @@ from commutant.symbolic import (
     explore,
 )
 from commutant.symbolic import Literal as Statement
+from commutant.testgen.changes import changes
 
 
 @dataclass(slots=True)
@@ -123,7 +126,7 @@ def classes(call_set: CallSet, level: Level) -> Iterator[Class]:
             if not outcome.commutes:
                 yield Class(found.context, outcome, path)
                 continue
-            for _ in _refinements(found.context, touched, level):
+            for _ in _refinements(found.context, outcome, touched, level):
                 yield Class(found.context, outcome, path)
 
 
@@ -156,18 +159,23 @@ def _literals(context: Context, *kinds: str) -> Iterator[Statement]:
             yield decision.literal
 
 
-def _refinements(context: Context, touched: Touched, level: Level) -> Iterator[None]:
+def _refinements(context: Context, outcome: Outcome, touched: Touched, level: Level) -> Iterator[None]:
     """Brings the context into each state in which it has decided what the level asks for, beside what the leaf has
     decided.
 
     The calls do not run again: what is open here is about unknowns alone. The search is depth-first, and going on to
     the next state takes back what came behind the decision whose other side is next.
     """
+    changed = [statement for end in outcome.ends for statement in changes(end, context)]
     if level == "path":
+        for statement in changed:
+            if context.implied(statement) is None:
+                context.assume(statement, False)
         yield
         return
     statements = [*_equalities(context, touched, level), *_orders(context, touched)]
     statements += [Statement("bool", flag, None) for flag in touched.variants]
+    statements += changed
     open_sides: list[tuple[Mark, int]] = []
     start = 0
     while True:

@@ -22,6 +22,7 @@ from commutant.lang import (
     Invocation,
     OpaqueValue,
     SortType,
+    StepResult,
     Struct,
     TimeValue,
     Type,
@@ -156,6 +157,7 @@ class Start:
 
     state: Interface
     reached: Reached
+    invocations: tuple[Invocation, ...]
     results: tuple[Value, ...]
     numbered: Numbered
 
@@ -213,27 +215,33 @@ class ConcreteModel:
 
     def start(self, state: Interface) -> Start:
         """A state that is there."""
-        return Start(state, self._state(state, _frozen(state)), (), self._numbering(()))
+        return Start(state, self._state(state, _frozen(state)), (), (), self._numbering(()))
 
     def replay(self, invocations: Sequence[Invocation]) -> Start:
-        """Where a set-up leads from the empty state."""
+        """Where a set-up leads from the empty state; in `Start.invocations` results of its steps are themselves."""
         try:
             state = self.interface()
         except (Exception, SystemExit) as error:
             raise placed(error, self.interface, "__init__") from None
         oracle, canonical = ReplayedOracle(), Canonical()
+        made: list[Invocation] = []
+        told: list[Any] = []
         results = []
         with answered_by(oracle):
-            for number, invocation in enumerate(invocations):
+            for number, given in enumerate(invocations):
                 oracle.begin(f"setup.{number}", 1 + number)
+                invocation = _with_results(given, told)
                 try:
-                    results.append(canonical.json(self.perform(state, invocation.call, invocation.arguments)))
+                    result = self.perform(state, invocation.call, invocation.arguments)
                 except ChoiceRefused:
                     raise ModelFault(
                         f"{self.interface.__name__}.{invocation.call}: choose() allows no value here"
                     ) from None
+                made.append(invocation)
+                told.append(_own(result))
+                results.append(canonical.json(result))
         reached = self._state(state, _frozen(state))
-        return Start(state, reached, tuple(results), self._numbering(canonical.numbered))
+        return Start(state, reached, tuple(made), tuple(results), self._numbering(canonical.numbered))
 
     def outcomes(self, start: Start, calls: Sequence[Asked], order: Sequence[int], observe: Observation) -> list[str]:
         """Every acceptable outcome of the calls in this order, as JSON: results in the order of `calls`, and the
@@ -312,6 +320,16 @@ class ConcreteModel:
             known = state.observed[key] = _by_every_choice(observation)
             self.kept += 1
         return known
+
+
+def _with_results(invocation: Invocation, told: Sequence[Any]) -> Invocation:
+    """The invocation with what the steps before it returned in the place of what stands for that."""
+    if not any(value.__class__ is StepResult for value in invocation.arguments.values()):
+        return invocation
+    return Invocation(
+        invocation.call,
+        {name: v._of(told) if v.__class__ is StepResult else v for name, v in invocation.arguments.items()},
+    )
 
 
 def _by_every_choice(run: Callable[[ReplayedOracle], T]) -> tuple[T, ...]:

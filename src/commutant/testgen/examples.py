@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any
@@ -14,16 +14,13 @@ from commutant.lang import (
     BoolType,
     CallSignature,
     Interface,
-    OpaqueValue,
     Process,
     Sort,
     SortType,
-    Struct,
-    struct_fields,
 )
-from commutant.testgen.canonical import Anything
 from commutant.testgen.classes import classes
 from commutant.testgen.concrete import ConcreteModel, Start
+from commutant.testgen.state_text import shown, state_text
 from commutant.testgen.valuation import Valuation, sorts_of
 
 
@@ -144,7 +141,7 @@ def _differing(first: Any, second: Any, names: Sequence[str], observe: Sequence[
             return f"{name} returns {value_text(one)}", f"{name} returns {value_text(other)}"
     for invocation, one, other in zip(observe, first["observation"], second["observation"], strict=True):
         if one != other:
-            given = ", ".join(map(_value_text, invocation.arguments.values()))
+            given = ", ".join(map(shown, invocation.arguments.values()))
             where, one, other = _innermost(one, other)
             where = f"{invocation.call}({given}) then tells {where}"
             return f"{where}{value_text(one)}", f"{where}{value_text(other)}"
@@ -167,56 +164,15 @@ def _told_apart(calls: Sequence[str]) -> list[str]:
     return [f"{call}.{index}" if calls.count(call) > 1 else call for index, call in enumerate(calls)]
 
 
-def state_text(state: Interface) -> str:
-    """What a state holds, attribute by attribute; what is empty, or may be anything, is left out."""
-    parts = []
-    for name, type_ in type(state).state_types().items():
-        value = getattr(state, name)
-        if isinstance(type_, SortType) and type_.constant is not None:
-            continue
-        if isinstance(value, dict):
-            if value:
-                parts.append(f"{name} {_value_text(value)}")
-        elif not isinstance(value, Anything) and _value_text(value):
-            parts.append(f"{name} {_value_text(value)}")
-    return "; ".join(parts)
-
-
 def _call_text(signature: CallSignature, given: Mapping[str, Any], with_process: bool) -> str:
-    shown, process = [], ""
+    texts, process = [], ""
     for name, type_ in signature.parameters.items():
         value = given[name]
         if name == signature.process_parameter:
             process = f" in process {value}" if with_process else ""
         elif isinstance(type_, BoolType):
             if value != type_.usual:
-                shown.append(name if value else f"not {name}")
+                texts.append(name if value else f"not {name}")
         else:
-            shown.append(_value_text(value) if isinstance(type_, SortType) else f"{name} {_value_text(value)}")
-    return f"{signature.name}({', '.join(shown)}){process}"
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, OpaqueValue):
-        return value.sort[0].lower() + value.label.removeprefix("initial.")
-    if isinstance(value, Struct):
-        return ", ".join(_fields(value))
-    if isinstance(value, dict):
-        shown = ((_value_text(key), _value_text(item)) for key, item in value.items())
-        return f"{{{', '.join(f'{key}: {item}' if item else key for key, item in shown)}}}"
-    if isinstance(value, tuple | list):
-        return f"({', '.join(map(_value_text, value))})"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def _fields(record: Struct) -> Iterator[str]:
-    types = struct_fields(type(record))
-    for name in record.relevant():
-        value = getattr(record, name)
-        if isinstance(value, bool):
-            if value != getattr(types[name], "usual", False):
-                yield name if value else f"not {name}"
-        elif value and not isinstance(value, Anything):
-            yield f"{name} {_value_text(value)}"
+            texts.append(shown(value) if isinstance(type_, SortType) else f"{name} {shown(value)}")
+    return f"{signature.name}({', '.join(texts)}){process}"

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from commutant.analyzer import (
@@ -24,15 +24,15 @@ from commutant.analyzer import (
     sets_of_calls,
     to_kept,
 )
-from commutant.corpus import LEVELS, Corpus, Level, PackedTests, pack
-from commutant.guard import no_state, time_limit
+from commutant.corpus import LEVELS, Corpus, Level, PackedTests, Untested, UntestedClasses, pack
+from commutant.guard import begin_path, no_state, time_limit
 from commutant.lang import Interface, model_hash
 from commutant.pool import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
-from commutant.support import ResultCache, UsageError, engine_hash
+from commutant.support import ResultCache, UsageError, engine_hash, plural
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import classes
 from commutant.testgen.materialize import Materializer
-from commutant.testgen.setups import NoSetup
+from commutant.testgen.setups import Untestable
 
 MAX_PHRASES = 1 << 14
 """So many facts in words are kept; then that begins anew."""
@@ -80,25 +80,46 @@ def generate(
     )
     per_set = {one: generated.tests for one, generated in zip(chosen, found, strict=True) if generated.tests}
     tests = PackedTests(b"".join([generated.packed for generated in found]), per_set)
-    without_setup = {
-        "-".join(one): generated.without_setup
-        for one, generated in zip(chosen, found, strict=True)
-        if generated.without_setup
+    untested = {
+        "-".join(one): generated.untested for one, generated in zip(chosen, found, strict=True) if generated.untested
     }
+    if untested and not per_set:
+        raise _no_tests(interface, untested)
+    searched = any(generated.has_searched for generated in found)
     sets = tuple(
         SetAnalysis(interface, one, generated.paths, generated.commutative_paths)
         for one, generated in zip(chosen, found, strict=True)
     )
     analysis = Analysis(interface, size, time.perf_counter() - started, sets)
-    corpus = Corpus(interface.interface_name, level, model, tests, without_setup, analysis)
+    corpus = Corpus(interface.interface_name, level, model, tests, untested, analysis, searched)
     if cache is not None:
         cache.put("corpus", key, _to_kept(corpus, analysis, tests))
     return corpus
 
 
+def _no_tests(interface: type[Interface], untested: Mapping[str, Sequence[Untested]]) -> UsageError:
+    """The error of a model for which not one test can be made: says what to write."""
+    every = [one for of_set in untested.values() for one in of_set]
+    most = max(every, key=lambda one: one.classes)
+    count = sum(one.classes for one in every)
+    advice = (
+        "write `setup(self)`, which yields the calls that build this state (docs/models.md)"
+        if interface.setup is Interface.setup
+        else "expected a setup() that builds such states (docs/models.md)"
+    )
+    return UsageError(
+        f"no test of {interface.interface_name} can be made ({plural(count, 'class', 'classes')}); most often: "
+        f"{most.reason}{f', wanted: {most.example}' if most.example else ''}; {advice}"
+    )
+
+
 def _to_kept(corpus: Corpus, analysis: Analysis, tests: PackedTests) -> bytes:
     """The corpus as it is kept in the cache: a line of counts, a line of the analysis, and the packed tests."""
-    counts = {"tests": [[*key, count] for key, count in tests.per_set.items()], "without_setup": corpus.without_setup}
+    counts = {
+        "tests": [[*key, count] for key, count in tests.per_set.items()],
+        "untested": {name: [one.to_json() for one in of_set] for name, of_set in corpus.untested.items()},
+        "searched": corpus.has_searched,
+    }
     return json.dumps(counts).encode() + b"\n" + to_kept(analysis) + b"\n" + tests.members
 
 
@@ -110,26 +131,30 @@ def _from_kept(
         first, second, members = kept.split(b"\n", 2)
         counts = json.loads(first)
         per_set = {tuple(map(str, key)): int(count) for *key, count in counts["tests"]}
-        without_setup = {str(name): int(count) for name, count in counts["without_setup"].items()}
+        untested = {
+            str(name): tuple([Untested.from_json(one) for one in of_set]) for name, of_set in counts["untested"].items()
+        }
+        searched = bool(counts["searched"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     analysis = from_kept(interface, size, chosen, second)
     if analysis is None:
         return None
     tests = PackedTests(members, per_set)
-    return Corpus(interface.interface_name, level, model, tests, without_setup, analysis)
+    return Corpus(interface.interface_name, level, model, tests, untested, analysis, searched)
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSet:
-    """The tests of one set as a member of a corpus file, how many they are, and how many of its classes have no
-    set-up."""
+    """The tests of one set as a member of a corpus file, how many they are, and which of its classes have none;
+    `has_searched`: the calls of a set-up were found by search."""
 
     packed: bytes
     tests: int
     paths: int
     commutative_paths: int
-    without_setup: int
+    untested: tuple[Untested, ...]
+    has_searched: bool
 
 
 def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> GeneratedSet:
@@ -139,7 +164,8 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     materializer = Materializer(interface, calls, level)
     words = _Words(Vocabulary(interface, call_set.signatures))
     lines: dict[str, str] = {}
-    paths = commutative = without_setup = 0
+    paths = commutative = 0
+    untested = UntestedClasses()
     path: tuple[Decision, ...] | None = None
     outcome: Outcome | None = None
     on_path = ""
@@ -156,15 +182,16 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
                 on_path = words.of_path(found.context, path, found.context.restricted)
             beside = words.sentence(found.context, found.beyond_path) if found.beyond_path else ""
             description = "; ".join(filter(None, (on_path, beside)))
+            begin_path()
             try:
                 for test_id, line in materializer.lines(found.context, outcome, commutative - 1, description):
                     lines.setdefault(test_id, line)
-            except NoSetup:
-                without_setup += 1
+            except Untestable as untestable:
+                untested.add(untestable.reason, untestable.example)
     if not paths:
         raise no_state(interface, calls)
     packed = pack(lines.values()) if lines else b""
-    return GeneratedSet(packed, len(lines), paths, commutative, without_setup)
+    return GeneratedSet(packed, len(lines), paths, commutative, untested.found, materializer.has_searched)
 
 
 @contextlib.contextmanager

@@ -12,13 +12,14 @@ from itertools import permutations
 
 from commutant.analyzer import Outcome
 from commutant.corpus import PlacedCall, Value, call_json, encode, id_of
-from commutant.lang import CallSignature, Interface
-from commutant.support import UsageError
+from commutant.guard import Endless, ModelFault
+from commutant.lang import CallSignature, Interface, OpaqueValue
 from commutant.symbolic import Context
 from commutant.testgen.canonical import Canonical
 from commutant.testgen.concrete import Asked, Observation, Start
 from commutant.testgen.frozen import Frozen, thaw
-from commutant.testgen.setups import setups_of
+from commutant.testgen.setups import Untestable, setups_of
+from commutant.testgen.state_text import state_text
 from commutant.testgen.valuation import Valuation, sorts_of
 
 
@@ -36,58 +37,100 @@ class Materializer:
         self._process_parameters = [signature.process_parameter for signature in self.signatures]
         self._orders = [(order, encode(order)) for order in permutations(indices)]
         self._symmetries = [o for o, _ in self._orders if all(calls[o[i]] == calls[i] for i in indices)]
+        self._process_positions = [
+            None
+            if signature.process_parameter is None
+            else list(signature.parameters).index(signature.process_parameter)
+            for signature in self.signatures
+        ]
         self._seen: set[str] = set()
+        self.has_searched = False
         self._setups = setups_of(interface)  # type: ignore[arg-type]  # a class can be hashed, though its instances cannot
         self._shared_calls: dict[Frozen, _Call] = {}
 
-    def lines(self, context: Context, outcome: Outcome, path: int, description: str) -> Iterator[tuple[str, str]]:
-        """The tests for a class by id, as lines of a corpus, one per placement in processes; NoSetup if there is
-        none."""
+    def lines(self, context: Context, outcome: Outcome, path: int, description: str) -> list[tuple[str, str]]:
+        """The tests for a class by id, as lines of a corpus, one per placement in processes; Untestable if there is
+        none.
+
+        Where a state that stands for the class cannot be built, one of smaller numbers is tried.
+        """
         valuation = Valuation(context, self.sorts)
         arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
-        wanted = valuation.frozen_state(outcome.initial)
-        calls = [self._call(core, given) for core, given in enumerate(arguments)]
         placements = [
             processes
-            for processes in self._placements(calls)
-            if not self._is_mirror_image(context, outcome, processes, arguments, wanted)
+            for processes in self._placements(arguments)
+            if not self._is_mirror_image(context, outcome, processes)
         ]
         if not placements:
-            return
-        built = self._setups.of(wanted)
-        observe = built.observation(valuation)
-        orders = ",".join(self._outcomes(built.start, [call.asked for call in calls], observe))
+            return []
+        about = f'","level":"{self.level}","path":{path},"class":{encode(description)},'
+        try:
+            return self._lines(valuation, outcome, arguments, placements, about)
+        except Untestable as untestable:
+            valuation = Valuation(context, self.sorts, apart=False)
+            arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
+            try:
+                return self._lines(valuation, outcome, arguments, placements, about)
+            except Untestable:
+                raise untestable from None
+
+    def _lines(
+        self,
+        valuation: Valuation,
+        outcome: Outcome,
+        arguments: Sequence[Sequence[Frozen]],
+        placements: Sequence[tuple[int, ...]],
+        about: str,
+    ) -> list[tuple[str, str]]:
+        built, names = self._setups.of(valuation.frozen_state(outcome.initial))
+        self.has_searched = self.has_searched or built.is_found
+        calls = [self._call(core, given, built.start, names) for core, given in enumerate(arguments)]
+        try:
+            observe = built.observation(valuation, names)
+            orders = ",".join(self._outcomes(built.start, [call.asked for call in calls], observe))
+        except Endless:
+            raise
+        except ModelFault as fault:
+            raise Untestable(str(fault), state_text(built.start.state)) from None
         rest = f'"setup":{built.text},"observe":{observe.text},"orders":[{orders}]}}'
-        before = f'","level":"{self.level}","path":{path},"class":{encode(description)},'
+        lines = []
         for processes in placements:
             content = f'"calls":[{",".join(self._place(calls, processes))}],{rest}'
             test_id = id_of(self._set_name, f"{{{content}".encode())
-            yield test_id, f'{{"id":"{test_id}{before}{content}'
+            lines.append((test_id, f'{{"id":"{test_id}{about}{content}'))
+        return lines
 
-    def _call(self, core: int, given: Sequence[Frozen]) -> _Call:
-        """The call of this core with its arguments."""
-        key = (core, *given)
+    def _call(
+        self, core: int, given: Sequence[Frozen], start: Start, names: Mapping[OpaqueValue, OpaqueValue]
+    ) -> _Call:
+        """The call of this core with its arguments, as the state has them that was reached."""
+        key: Frozen = (core, *given)
+        numbered: Sequence[OpaqueValue] = ()
+        if self._setups.takes_handles:
+            given, numbered = [_renamed(value, names) for value in given], start.numbered.values
+            key = (core, start.numbered, *given)
         call = self._shared_calls.get(key)
         if call is None:
             signature = self.signatures[core]
             arguments = dict(zip(signature.parameters, map(thaw, given), strict=True))
-            shown = self._setups.arguments(signature, self._process_parameters[core], arguments)
+            shown = self._setups.arguments(signature, self._process_parameters[core], arguments, numbered)
             asked = self._setups.model.asked(core, signature.name, arguments)
             call = self._shared_calls[key] = _Call(asked, shown)
         return call
 
-    def _is_mirror_image(
-        self, context: Context, outcome: Outcome, processes: Sequence[int], arguments: Frozen, wanted: Frozen
-    ) -> bool:
-        """Whether exchanging calls of the same name gives a class that has been seen (values renamed in its order)."""
+    def _is_mirror_image(self, context: Context, outcome: Outcome, processes: tuple[int, ...]) -> bool:
+        """Whether exchanging calls of the same name gives a class that has been seen.
+
+        Values are renamed in the order of the calls, integers as small as can be: what else they were would depend on
+        which call comes first.
+        """
         if len(self._symmetries) == 1:
             return False
         keys: set[str] = set()
         for order in self._symmetries:
-            if keys:  # else this is the order in which the class was valued
-                valuation = Valuation(context, self.sorts)
-                arguments = [list(map(valuation.frozen, outcome.arguments[index].values())) for index in order]
-                wanted = valuation.frozen_state(outcome.initial)
+            valuation = Valuation(context, self.sorts, apart=False)
+            arguments = [list(map(valuation.frozen, outcome.arguments[index].values())) for index in order]
+            wanted = valuation.frozen_state(outcome.initial)
             renamed: dict[int, int] = {}
             places = [renamed.setdefault(processes[index], len(renamed)) for index in order]
             key = repr((arguments, places, Canonical().state(thaw(wanted))))
@@ -108,19 +151,19 @@ class Materializer:
             shown = ", ".join(
                 f"{one.call}({', '.join(f'{k}={v!r}' for k, v in one.arguments.items())})" for one in calls
             )
-            raise UsageError(
-                f"{self.interface.__name__}: {shown} was found to commute, but concrete runs of the model differ by "
-                "order: does a call depend on something outside the state, or does `equivalent` hide what `observe` "
-                "shows?"
+            raise Untestable(
+                f"{self.interface.__name__}: {self._set_name} was found to commute, but concrete runs of the model "
+                "differ by order: does a call depend on something outside the state, or does `equivalent` hide what "
+                "`observe` shows?",
+                f"{state_text(start.state)}: {shown}",
             )
 
-    def _placements(self, calls: Sequence[_Call]) -> list[tuple[int, ...]]:
+    def _placements(self, given: Sequence[Sequence[Frozen]]) -> list[tuple[int, ...]]:
         """The process of each call: what the model says, or else every way to share processes."""
-        parameters = self._process_parameters
-        if all(parameter is None for parameter in parameters):
-            return _growth_strings(len(calls))
-        given = [call.asked.arguments for call in calls]
-        return [tuple([int(a[p]) if p else 0 for a, p in zip(given, parameters, strict=True)])]
+        positions = self._process_positions
+        if all(position is None for position in positions):
+            return _growth_strings(len(given))
+        return [tuple([0 if p is None else int(a[p]) for a, p in zip(given, positions, strict=True)])]
 
     def _place(self, calls: Sequence[_Call], processes: Sequence[int]) -> Iterator[str]:
         """The calls under test, each in its process, as JSON."""
@@ -130,6 +173,13 @@ class Materializer:
             if text is None:
                 text = call.texts[place] = encode(call_json(PlacedCall(call.asked.call, call.shown, *place, core)))
             yield text
+
+
+def _renamed(value: Frozen, names: Mapping[OpaqueValue, OpaqueValue]) -> Frozen:
+    """A frozen value with opaque values under other names."""
+    if isinstance(value, OpaqueValue):
+        return names.get(value, value)
+    return tuple([_renamed(part, names) for part in value]) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)

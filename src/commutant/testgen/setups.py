@@ -6,48 +6,82 @@ once, and with it stands how a test tells of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 from commutant.corpus import Value, encode
-from commutant.guard import faults_of
-from commutant.lang import CallSignature, Interface, Invocation, OpaqueValue, Struct, struct_fields
+from commutant.guard import Endless, ModelFault, faults_of
+from commutant.lang import (
+    WHOLE_STATE,
+    CallSignature,
+    Interface,
+    Invocation,
+    OpaqueValue,
+    Sort,
+    SortType,
+    StepResult,
+    Struct,
+    struct_fields,
+    types_within,
+)
 from commutant.support import UsageError
-from commutant.testgen.canonical import Anything, agree
+from commutant.testgen.canonical import Anything, Canonical, agree
 from commutant.testgen.concrete import ConcreteModel, Observation, Start
 from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
+from commutant.testgen.search import SetupSearch
+from commutant.testgen.state_text import state_text
 from commutant.testgen.valuation import Valuation
 
 MAX_STATES = 1 << 13
 MAX_KEPT = 1 << 16
 """So many states, and so much that calls and observations do in states, are kept; then that begins anew."""
 
+MAX_STEPS = 10_000
+"""A set-up of more calls is taken to have no end."""
 
-class NoSetup(Exception):
-    """The model has no set-up for this state."""
+
+class Untestable(Exception):
+    """A class for which no test can be made: why, and the state that was wanted, in words."""
+
+    def __init__(self, reason: str, example: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.example = example
 
 
 class Built:
-    """A state that a set-up has reached, and the set-up's steps as JSON."""
+    """A state that a set-up has reached, and the set-up's steps as JSON. `is_found`: by search, not by the model."""
 
-    def __init__(self, setups: Setups, start: Start, text: str) -> None:
+    def __init__(self, setups: Setups, start: Start, text: str, *, is_found: bool) -> None:
         self.start = start
         self.text = text
+        self.is_found = is_found
         self._setups = setups
         self._observations: dict[tuple[tuple[Any, ...], ...], Observation] = {}
 
-    def observation(self, valuation: Valuation) -> Observation:
-        """The calls that read the state back, where a test uses these values."""
-        key = valuation.handed_out()
+    def observation(self, valuation: Valuation, names: Mapping[OpaqueValue, OpaqueValue]) -> Observation:
+        """The calls that read the state back, where a test uses these values; `names` tells of opaque values of the
+        state that was wanted which they are here."""
+        with_handles = self._setups.takes_handles
+        values = valuation.of_sorts()
+        if with_handles:
+            values = {sort: _here(of_sort, names) for sort, of_sort in values.items()}
+        key = tuple(map(tuple, values.values())) if with_handles else valuation.handed_out()
         known = self._observations.get(key)
         if known is None:
             with faults_of(self._setups.model.interface, "observe"):
-                invocations = _invocations(self.start.state.observe(valuation.of_sorts()))
-            texts = [self._setups.step(invocation).text for invocation in invocations]
-            known = self._observations[key] = self._setups.model.observation(invocations, f"[{','.join(texts)}]")
+                invocations = invocations_of(self.start.state.observe(values))
+            steps = [self._setups.step(invocation, self.start.numbered.values) for invocation in invocations]
+            text = f"[{','.join([step.text for step in steps])}]"
+            known = self._observations[key] = self._setups.model.observation(invocations, text)
         return known
+
+
+def _here(values: Iterable[Any], names: Mapping[OpaqueValue, OpaqueValue]) -> list[Any]:
+    """Values of a sort as they are called in the state that was reached; opaque ones that it has not are left out."""
+    return [names.get(v, v) for v in values if not isinstance(v, OpaqueValue) or v in names]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,14 +95,22 @@ class StepText:
         return f'{self.text[:-1]},"result":{"null" if result is None else encode(result)}}}'
 
 
+Found = tuple[Built, Mapping[OpaqueValue, OpaqueValue]]
+"""What builds a state, and which opaque values of the wanted state are which of the one that was reached."""
+
+
 class Setups:
     """The states of one model that have been asked for, and those that were reached."""
 
     def __init__(self, interface: type[Interface]) -> None:
         self.model = ConcreteModel(interface)
-        self._built: dict[Frozen, Built | None] = {}
-        self._reached: dict[tuple[StepText, ...], Built] = {}
+        self.takes_handles = takes_handles(interface)
+        self._found: dict[Frozen, Found | Untestable] = {}
+        self._reached: dict[tuple[Any, ...], Built] = {}
         self._steps: dict[Frozen, StepText] = {}
+        self._has_setup = interface.setup is not Interface.setup
+        self._of_whole_state = interface.well_formedness().get(WHOLE_STATE, [])
+        self._search = None if self._has_setup else SetupSearch(self.model)
 
         @cache
         def signature(call: str) -> tuple[CallSignature, str | None]:
@@ -77,74 +119,121 @@ class Setups:
 
         self._signature = signature
 
-    def of(self, wanted: Frozen) -> Built:
-        """What builds a state; NoSetup if nothing does."""
-        known = self._built.get(wanted)
-        if known is None and wanted not in self._built:
-            if len(self._built) >= MAX_STATES or self.model.kept >= MAX_KEPT:
-                self._built.clear()
+    def of(self, wanted: Frozen) -> Found:
+        """What builds a state; Untestable if nothing does."""
+        known = self._found.get(wanted)
+        if known is None:
+            if len(self._found) >= MAX_STATES or self.model.kept >= MAX_KEPT:
+                self._found.clear()
                 self._reached.clear()
                 self._steps.clear()
                 self.model.forget()
-            known = self._built[wanted] = self._build(thaw(wanted))
-        if known is None:
-            raise NoSetup
+            try:
+                known = self._build(thaw(wanted))
+            except Endless:
+                raise
+            except ModelFault as fault:
+                known = Untestable(str(fault), state_text(thaw(wanted)))
+            except Untestable as untestable:
+                known = untestable
+            self._found[wanted] = known
+        if isinstance(known, Untestable):
+            raise known
         return known
 
-    def _build(self, wanted: Interface) -> Built | None:
-        """None where there is no set-up, or one that leads elsewhere, up to the values an implementation picks."""
+    def _build(self, wanted: Interface) -> Found:
+        """Untestable where there is no set-up, or one that leads elsewhere but for values an implementation picks."""
         interface = self.model.interface
         with faults_of(interface, "complete"):
             wanted.complete()
-        with faults_of(interface, "setup"):
-            given = wanted.setup()
-            invocations = None if given is None else [_with_plain_integers(i) for i in _invocations(given)]
-        if invocations is None:
-            return None
-        built = self._replay(invocations)
-        return built if agree(wanted, built.start.state) else None
+        self._check_well_formed(wanted)
+        if self._search is not None:
+            found = self._search.of(wanted)
+            if found is None:
+                raise Untestable(
+                    f"{interface.__name__} has no setup(), and no calls were found that build the state",
+                    state_text(wanted),
+                )
+            built = self._replay(found, is_found=True)
+        else:
+            with faults_of(interface, "setup"):
+                given = wanted.setup()
+                invocations = None if given is None else [_with_plain_integers(i) for i in invocations_of(given)]
+            if invocations is None:
+                raise Untestable("setup() returned None: no calls build the state", state_text(wanted))
+            built = self._replay(invocations, is_found=False)
+        with faults_of(interface, "equivalent"):
+            names = agree(wanted, built.start.state)
+        if names is None:
+            reached = state_text(built.start.state) or "the empty state"
+            raise Untestable("the calls of setup() lead to another state", f"{state_text(wanted)}; reached: {reached}")
+        return built, names
 
-    def _replay(self, invocations: Sequence[Invocation]) -> Built:
+    def _check_well_formed(self, wanted: Interface) -> None:
+        """Untestable where what nobody asked for makes the state ill-formed."""
+        if not self._of_whole_state:
+            return
+        before = _frozen(wanted)
+        for method in self._of_whole_state:
+            with faults_of(self.model.interface, method.__name__):
+                holds = method(wanted)
+                if _frozen(wanted) != before:
+                    raise UsageError("it changes the state: expected a condition that only looks")
+            if not holds:
+                raise Untestable(
+                    f"the state that stands for the class is not well-formed: {method.__name__}()", state_text(wanted)
+                )
+
+    def _replay(self, invocations: Sequence[Invocation], *, is_found: bool) -> Built:
         """What the calls build; states that differ in what no call looks at are built by the same ones."""
-        steps = tuple([self.step(invocation) for invocation in invocations])
-        known = self._reached.get(steps)
+        key: tuple[Any, ...] = tuple([self._key(invocation) for invocation in invocations])
+        known = self._reached.get(key)
         if known is None:
             start = self.model.replay(invocations)
+            steps = [self.step(invocation, start.numbered.values) for invocation in start.invocations]
             texts = [step.with_result(result) for step, result in zip(steps, start.results, strict=True)]
-            known = self._reached[steps] = Built(self, start, f"[{','.join(texts)}]")
+            known = self._reached[key] = Built(self, start, f"[{','.join(texts)}]", is_found=is_found)
         return known
 
-    def step(self, invocation: Invocation) -> StepText:
-        """A call of a set-up or an observation as it stands in a test."""
+    def _key(self, invocation: Invocation) -> object:
+        """Something that is equal for equal invocations."""
+        return self.step(invocation) if not self.takes_handles else repr(invocation)
+
+    def step(self, invocation: Invocation, numbered: Sequence[OpaqueValue] = ()) -> StepText:
+        """A call of a set-up or an observation as it stands in a test. `numbered`: the opaque values that the set-up's
+        results tell, by which an argument names one."""
         names, values = tuple(invocation.arguments), tuple(invocation.arguments.values())
         try:
-            key = (invocation.call, names, freeze(values))
+            key = (invocation.call, names, freeze(values), tuple(numbered) if self.takes_handles else ())
         except (NotFrozen, RecursionError):
-            return self._new_step(invocation)
+            return self._new_step(invocation, numbered)
         known = self._steps.get(key)
         if known is None:
-            known = self._steps[key] = self._new_step(invocation)
+            known = self._steps[key] = self._new_step(invocation, numbered)
         return known
 
-    def _new_step(self, invocation: Invocation) -> StepText:
+    def _new_step(self, invocation: Invocation, numbered: Sequence[OpaqueValue]) -> StepText:
         signature, parameter = self._signature(invocation.call)
         process = int(invocation.arguments[parameter]) if parameter else 0
-        arguments = self.arguments(signature, parameter, invocation.arguments)
+        arguments = self.arguments(signature, parameter, invocation.arguments, numbered)
         return StepText(encode({"call": invocation.call, "args": arguments, "process": process}))
 
     def arguments(
-        self, signature: CallSignature, process_parameter: str | None, given: Mapping[str, Any]
+        self,
+        signature: CallSignature,
+        process_parameter: str | None,
+        given: Mapping[str, Any],
+        numbered: Sequence[OpaqueValue] = (),
     ) -> dict[str, Value]:
-        """Arguments as JSON values; UsageError for one that only the implementation knows."""
+        """Arguments as JSON values; Untestable for one that only the implementation knows."""
+        canonical = Canonical(numbered) if self.takes_handles else None
         plain = {}
         for name, value in given.items():
             if name != process_parameter:
-                plain[name] = argument = _json_argument(value)
+                plain[name] = argument = _json_argument(value, canonical)
                 if argument is _OPAQUE:
-                    raise UsageError(
-                        f"{self.model.interface.__name__}: {signature.name} was given a value of the state as "
-                        f"{name!r} that the implementation picks: expected calls, set-up and observation to use "
-                        "values that the test picks"
+                    raise Untestable(
+                        f"{signature.name} needs a {_opaque_sort(value)} as {name!r} that no step of the set-up returns"
                     )
         return plain
 
@@ -155,13 +244,36 @@ def setups_of(interface: type[Interface]) -> Setups:
     return Setups(interface)
 
 
-def _invocations(given: Iterable[Any]) -> list[Invocation]:
-    """UsageError for what is no invocation."""
-    invocations = list(given)
-    for item in invocations:
+def takes_handles(interface: type[Interface]) -> bool:
+    """Whether a call takes values that the implementation picks."""
+    return any(
+        isinstance(part, SortType) and part.sort.opaque
+        for signature in interface.signatures()
+        for type_ in signature.parameters.values()
+        for part in types_within(type_)
+    )
+
+
+def invocations_of(given: Iterable[Any]) -> list[Invocation]:
+    """The invocations that a set-up or an observation consists of; UsageError for what is none, and for no end.
+
+    A generator is sent what stands for the result of each.
+    """
+    invocations: list[Invocation] = []
+    items = iter(given)
+    while True:
+        try:
+            if isinstance(items, Generator) and invocations:
+                item = items.send(StepResult(len(invocations) - 1))
+            else:
+                item = next(items)
+        except StopIteration:
+            return invocations
         if not isinstance(item, Invocation):
             raise UsageError(f"expected invoke(...) of calls, got {type(item).__name__} {item!r}")
-    return invocations
+        if len(invocations) >= MAX_STEPS:
+            raise UsageError(f"more than {MAX_STEPS:,} calls: expected a list that ends")
+        invocations.append(item)
 
 
 def _with_plain_integers(invocation: Invocation) -> Invocation:
@@ -170,17 +282,29 @@ def _with_plain_integers(invocation: Invocation) -> Invocation:
     return Invocation(invocation.call, arguments)
 
 
+def _frozen(state: Interface) -> Frozen | None:
+    try:
+        return freeze(state)
+    except (NotFrozen, RecursionError):
+        return None
+
+
 _OPAQUE = object()
 
 
-def _json_argument(value: Any) -> Value:
+def _json_argument(value: Any, canonical: Canonical | None) -> Value:
     """An argument as the JSON value of docs/ARCHITECTURE.md ("Values"); `_OPAQUE` if a part of it has none."""
     if isinstance(value, OpaqueValue):
-        return _OPAQUE
+        return canonical.json(value) if canonical is not None and canonical.knows(value) else _OPAQUE
     if isinstance(value, Struct):
-        fields = {name: _json_argument(getattr(value, name)) for name in struct_fields(type(value))}
+        fields = {name: _json_argument(getattr(value, name), canonical) for name in struct_fields(type(value))}
         return _OPAQUE if _OPAQUE in fields.values() else {"struct": fields}
     if isinstance(value, tuple | list):
-        items = [_json_argument(item) for item in value]
+        items = [_json_argument(item, canonical) for item in value]
         return _OPAQUE if _OPAQUE in items else {"seq": items}
     return value
+
+
+def _opaque_sort(value: Any) -> str:
+    """The sort of the first opaque value in an argument."""
+    return value.sort if isinstance(value, OpaqueValue) else Sort.__name__

@@ -36,12 +36,13 @@ from commutant.testgen.frozen import FALSE, TRUE, Frozen, freeze, thaw
 
 
 class Valuation:
-    """The values of one class. `sorts` are those of the model, by name."""
+    """The values of one class. `sorts` are those of the model, by name. With `apart`, integers differ where the class
+    leaves that open; else each is as small as can be."""
 
-    def __init__(self, context: Context, sorts: Mapping[str, type[Sort]]) -> None:
+    def __init__(self, context: Context, sorts: Mapping[str, type[Sort]], *, apart: bool = True) -> None:
         self._context = context
         self._sorts = sorts
-        self._ints = context.int_solution()
+        self._ints = context.int_values_apart(_counted(context)) if apart else context.int_solution()
         self._constrained = context.constrained_ints()
         self._by_root: dict[int, Any] = {}
         self._by_sort: dict[str, list[Any]] = {name: [] for name in sorts}
@@ -160,6 +161,11 @@ class Valuation:
     def of_sorts(self) -> dict[type[Sort], list[Any]]:
         """The values handed out so far, per sort, in the order of their first use."""
         return {sort: self._by_sort[name] for name, sort in self._sorts.items()}
+
+
+def _counted(context: Context) -> list[int]:
+    """The integers that say how many keys there are below: the larger, the more a set-up has to make."""
+    return [index for index, term in enumerate(context.int_terms) if term[0] == "apply" and term[1].endswith("_free")]
 
 
 @cache

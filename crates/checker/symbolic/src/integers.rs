@@ -97,6 +97,49 @@ impl Integers {
         Ok(solver.solve(connected)?.is_none().then_some(shown))
     }
 
+    /// Values for all unknowns that satisfy all constraints and differ from each other where constraints leave that open:
+    /// each in turn takes the lowest number from 0 that none before it has. Unknowns that are `held`, and those that
+    /// constraints connect with them, stay as [`Self::solution`] has them.
+    pub fn spread<S: Solve>(&self, held: &[Variable], solver: &mut S) -> Result<Vec<i64>, S::Error> {
+        let small = self.solution(solver)?;
+        let mut stays = vec![false; small.len()];
+        for &variable in held {
+            stays[variable as usize] = true;
+            for constraint in self.connected(&Linear::unknown(variable, 1, 0)) {
+                constraint.linear.terms().iter().for_each(|term| stays[term.0 as usize] = true);
+            }
+        }
+        // That one unknown is not another that comes later can be left to the later one, mostly.
+        let mut attempts = [false, true].into_iter().map(|is_strict| self.moved_apart(&small, &stays, is_strict));
+        let fitting = attempts.find(|values| self.constraints.iter().all(|one| one.holds(values)));
+        Ok(fitting.unwrap_or(small))
+    }
+
+    fn moved_apart(&self, small: &[i64], stays: &[bool], is_strict: bool) -> Vec<i64> {
+        let mut values = small.to_vec();
+        let mut taken: Vec<i64> = vec![];
+        let reach = i64::try_from(small.len()).unwrap_or(i64::MAX);
+        for variable in 0..values.len() {
+            let start = values[variable];
+            if !stays[variable] {
+                let (above, below) = (start..=start.saturating_add(reach), start.saturating_sub(reach)..start);
+                let free = (0..=reach).chain(above).chain(below.rev()).filter(|value| !taken.contains(value)).find(|value| {
+                    values[variable] = *value;
+                    self.constraints_of[variable].iter().all(|&number| {
+                        let constraint = &self.constraints[number as usize];
+                        let is_left = !is_strict
+                            && constraint.relation == Relation::NotEqual
+                            && constraint.linear.terms().iter().any(|term| term.0 as usize > variable);
+                        is_left || constraint.holds(&values)
+                    })
+                });
+                values[variable] = free.unwrap_or(start);
+            }
+            taken.push(values[variable]);
+        }
+        values
+    }
+
     /// Small values for all unknowns that satisfy all constraints.
     pub fn solution<S: Solve>(&self, solver: &mut S) -> Result<Vec<i64>, S::Error> {
         let mut values: Vec<Option<i64>> = vec![None; self.constraints_of.len()];
@@ -129,5 +172,57 @@ impl Comparison {
             (Self::Equal, true) => Constraint { relation: Relation::Equal, linear: linear.clone() },
             (Self::Equal, false) => Constraint { relation: Relation::NotEqual, linear: linear.clone() },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::solve::Solver;
+
+    fn constraints() -> impl Strategy<Value = Vec<Constraint>> {
+        let relation = prop_oneof![Just(Relation::NotEqual), Just(Relation::AtMost), Just(Relation::Equal)];
+        let linear = (proptest::collection::vec((0..4_u32, -1..2_i64), 0..4), -3..4_i64)
+            .prop_map(|(terms, constant)| Linear::sum(terms, constant).expect("small"));
+        proptest::collection::vec((relation, linear).prop_map(|(relation, linear)| Constraint { relation, linear }), 0..6)
+    }
+
+    fn of(constraints: Vec<Constraint>) -> Integers {
+        let mut integers = Integers::default();
+        (0..4).for_each(|_| _ = integers.make());
+        constraints.into_iter().for_each(|constraint| integers.constrain(constraint));
+        integers
+    }
+
+    proptest! {
+        /// Values that are moved apart satisfy what the small ones do; those that are held stay.
+        #[test]
+        fn what_is_spread_satisfies_the_constraints(constraints in constraints(), held in 0..4_u32) {
+            let integers = of(constraints.clone());
+            let mut solver = Solver::default();
+            if let Ok(Some(_)) = solver.solve(constraints.clone(), &mut |_| Err(())) {
+                let small = integers.solution(&mut solver).expect("exact");
+                let spread = integers.spread(&[held], &mut solver).expect("exact");
+                prop_assert_eq!(spread[held as usize], small[held as usize]);
+                prop_assert!(constraints.iter().all(|one| one.holds(&spread)), "{:?}", spread);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_open_differs() {
+        let mut solver = Solver::default();
+        assert_eq!(of(vec![]).spread(&[], &mut solver), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(of(vec![]).spread(&[2], &mut solver), Ok(vec![0, 1, 0, 2]));
+        let at_most = |variable, high: i64| Constraint {
+            relation: Relation::AtMost,
+            linear: Linear::unknown(variable, 1, -high),
+        };
+        assert_eq!(of(vec![at_most(1, -1)]).spread(&[], &mut solver), Ok(vec![0, -1, 1, 2]));
+        let differ = Linear::sum([(0, 1), (3, -1)], 0).expect("small");
+        let differ = Constraint { relation: Relation::NotEqual, linear: differ };
+        assert_eq!(of(vec![differ]).spread(&[], &mut solver), Ok(vec![0, 1, 2, 3]));
     }
 }

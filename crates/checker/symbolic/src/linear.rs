@@ -139,6 +139,17 @@ pub struct Constraint {
     pub linear: Linear,
 }
 
+impl Constraint {
+    /// Whether the values satisfy it; a sum that leaves 64 bits does not.
+    pub fn holds(&self, values: &[i64]) -> bool {
+        self.linear.value(|variable| values[variable as usize]).is_ok_and(|value| match self.relation {
+            Relation::NotEqual => value != 0,
+            Relation::AtMost => value <= 0,
+            Relation::Equal => value == 0,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

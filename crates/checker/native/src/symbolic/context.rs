@@ -369,6 +369,13 @@ impl Context {
         solution_dict(py, (0..).zip(values))
     }
 
+    /// Values for all integer unknowns that satisfy every decision and differ where those leave it open; `held` ones are
+    /// as small as in `int_solution`.
+    fn int_values_apart<'py>(&self, py: Python<'py>, held: Vec<u32>) -> PyResult<Bound<'py, PyDict>> {
+        let values = self.path.integers().spread(&held, &mut ThreadSolver(py))?;
+        solution_dict(py, (0..).zip(values))
+    }
+
     /// The integer unknowns that some decision or restriction (bounds apart) mentions.
     fn constrained_ints<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
         let found = PySet::empty(py)?;

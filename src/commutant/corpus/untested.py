@@ -1,0 +1,57 @@
+"""Classes for which no test can be made: how many, why, and a state for which it was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from commutant.support import plural
+
+MAX_REASONS = 8
+"""So many reasons are told of one set of calls; what is beyond is counted with the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untested:
+    """Classes of one set without a test for the same reason; `example` is the state that was wanted for the first."""
+
+    reason: str
+    classes: int
+    example: str
+
+    def to_json(self) -> dict[str, object]:
+        """The entry in the JSON document of `generate`."""
+        return {"reason": self.reason, "classes": self.classes, "example": self.example}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, object]) -> Untested:
+        """What `to_json` wrote; KeyError or TypeError for anything else."""
+        classes = raw["classes"]
+        if not isinstance(classes, int):
+            raise TypeError("classes is no number")
+        return cls(str(raw["reason"]), classes, str(raw["example"]))
+
+    def __str__(self) -> str:
+        """`2 classes without a test: setup() returned None (wanted: names {n0: i0})`."""
+        wanted = f" (wanted: {self.example})" if self.example else ""
+        return f"{plural(self.classes, 'class', 'classes')} without a test: {self.reason}{wanted}"
+
+
+class UntestedClasses:
+    """The classes of one set without a test, counted by reason."""
+
+    def __init__(self) -> None:
+        self._by_reason: dict[str, Untested] = {}
+
+    def add(self, reason: str, example: str) -> None:
+        """One more class."""
+        if reason not in self._by_reason and len(self._by_reason) >= MAX_REASONS:
+            reason = next(reversed(self._by_reason))
+        before = self._by_reason.get(reason)
+        one = Untested(reason, 1, example) if before is None else Untested(reason, before.classes + 1, before.example)
+        self._by_reason[reason] = one
+
+    @property
+    def found(self) -> tuple[Untested, ...]:
+        """All of them, by reason."""
+        return tuple(self._by_reason.values())
