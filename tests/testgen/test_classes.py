@@ -32,7 +32,7 @@ def states_of(
         state = interface.__new__(interface)
         for attribute in interface.state_types():
             setattr(state, attribute, valuation(getattr(found.outcome.initial, attribute)))
-        facts = facts_of(found.context, found.context.trail)
+        facts = facts_of(found.context, found.path if level == "path" else found.context.trail)
         states.append((facts, found.outcome.commutes, state, list(zip(calls, arguments, strict=True))))
     return states
 

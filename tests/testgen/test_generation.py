@@ -321,9 +321,25 @@ def test_states_that_the_set_up_does_not_reach_are_counted() -> None:
 
 
 def test_a_model_without_a_set_up_has_no_tests() -> None:
+    """But those that begin in the empty state."""
     corpus = generate(load_interface("figure4"))
-    assert not corpus.tests
-    assert sum(corpus.without_setup.values()) >= 24
+    assert {test.setup for test in corpus.tests} == {()}
+    assert sum(corpus.without_setup.values()) >= 18
+    (untested,) = corpus.untested["rename-rename"]
+    assert untested.reason == "Figure4 has no setup(), and no calls were found that build the state"
+    assert untested.example.startswith("names {")
+
+
+def test_a_model_of_which_no_class_can_be_tested_says_what_to_write() -> None:
+    class Unreachable(Interface):
+        cells: Map[Key, bool]
+
+        @call
+        def flip(self, key: Key) -> None:
+            self.cells[key] = not self.cells[key]
+
+    with pytest.raises(UsageError, match=r"no test of unreachable can be made \(.* write `setup\(self\)`"):
+        generate(Unreachable)
 
 
 def broken(**methods: Any) -> type[Interface]:
@@ -366,7 +382,7 @@ def test_an_observation_cannot_name_what_the_implementation_picks() -> None:
         def observe(self, values: Mapping[type, Any]) -> Any:
             return [invoke("has", number=number) for number in values[Number]]
 
-    with pytest.raises(UsageError, match=r"Peeking: has was given a value of the state as 'number' that the implem"):
+    with pytest.raises(UsageError, match=r"no calls were found .* and return a Number that it has no more"):
         generate(Peeking)
 
 

@@ -110,15 +110,22 @@ class Canonical:
         return value
 
 
-def agree(wanted: Interface, reached: Interface) -> Mapping[OpaqueValue, OpaqueValue] | None:
+def agree(
+    wanted: Interface, reached: Interface, *, with_handles: bool = False
+) -> Mapping[OpaqueValue, OpaqueValue] | None:
     """If a state is the one that was asked for, which of its opaque values are which of that one's; else None.
 
     It is if what can be reached is equal up to a bijection between the opaque values, `Anything` standing for any
-    integer, or if the model itself takes the two for `equivalent` then.
+    integer, or if the model itself takes the two for `equivalent` then. Where calls take opaque values
+    (`with_handles`), whatever is under one can be reached.
     """
     agreement = _Agreement()
     if agreement.of_states(wanted, reached):
-        return agreement.there
+        if not with_handles:
+            return agreement.there
+        agreement = agreement.with_handles() or agreement
+        if agreement.covers_all():
+            return agreement.there
     if type(wanted).equivalent is Interface.equivalent:
         return None
     renamed = {there: back for back, there in agreement.there.items()}
@@ -172,6 +179,27 @@ class _Agreement:
     def of_states(self, wanted: Interface, reached: Interface) -> bool:
         names = type(wanted).state_types()
         return all(self._same(getattr(wanted, name), getattr(reached, name)) for name in names) and self._entries()
+
+    def with_handles(self) -> _Agreement | None:
+        """This one, made to cover every key of the maps; None if it cannot be."""
+        for number, (wanted, reached, done) in enumerate(self._maps):
+            key = next((key for key in wanted if key not in done), None)
+            if key is None:
+                continue
+            for other in reached:
+                trial = _Agreement()
+                trial.there, trial._back = dict(self.there), dict(self._back)
+                trial._maps = [(mine, theirs, set(known)) for mine, theirs, known in self._maps]
+                if trial._same(key, other) and trial._entries() and key in trial._maps[number][2]:
+                    found = trial.with_handles()
+                    if found is not None:
+                        return found
+            return None
+        return self if self.covers_all() else None
+
+    def covers_all(self) -> bool:
+        """Whether no map holds a key that the other's does not."""
+        return all(len(done) == len(wanted) == len(reached) for wanted, reached, done in self._maps)
 
     def _entries(self) -> bool:
         progress = True

@@ -54,7 +54,7 @@ class Materializer:
 
         Where a state that stands for the class cannot be built, one of smaller numbers is tried.
         """
-        valuation = Valuation(context, self.sorts)
+        valuation = Valuation(context, self.sorts, outcome.arguments)
         arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
         placements = [
             processes
@@ -67,7 +67,7 @@ class Materializer:
         try:
             return self._lines(valuation, outcome, arguments, placements, about)
         except Untestable as untestable:
-            valuation = Valuation(context, self.sorts, apart=False)
+            valuation = Valuation(context, self.sorts)
             arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
             try:
                 return self._lines(valuation, outcome, arguments, placements, about)
@@ -82,7 +82,8 @@ class Materializer:
         placements: Sequence[tuple[int, ...]],
         about: str,
     ) -> list[tuple[str, str]]:
-        built, names = self._setups.of(valuation.frozen_state(outcome.initial))
+        wanted = valuation.frozen_state(outcome.initial)
+        built, names = self._setups.of(wanted, self._gone(wanted, arguments))
         self.has_searched = self.has_searched or built.is_found
         calls = [self._call(core, given, built.start, names) for core, given in enumerate(arguments)]
         try:
@@ -99,6 +100,13 @@ class Materializer:
             test_id = id_of(self._set_name, f"{{{content}".encode())
             lines.append((test_id, f'{{"id":"{test_id}{about}{content}'))
         return lines
+
+    def _gone(self, wanted: Frozen, arguments: Sequence[Sequence[Frozen]]) -> tuple[OpaqueValue, ...]:
+        """The values that only an implementation can have picked, of which arguments speak and the state does not."""
+        if not self._setups.takes_handles:
+            return ()
+        here = set(_opaque_values(wanted))
+        return tuple(dict.fromkeys(v for given in arguments for v in _opaque_values(tuple(given)) if v not in here))
 
     def _call(
         self, core: int, given: Sequence[Frozen], start: Start, names: Mapping[OpaqueValue, OpaqueValue]
@@ -128,12 +136,13 @@ class Materializer:
             return False
         keys: set[str] = set()
         for order in self._symmetries:
-            valuation = Valuation(context, self.sorts, apart=False)
+            valuation = Valuation(context, self.sorts)
             arguments = [list(map(valuation.frozen, outcome.arguments[index].values())) for index in order]
             wanted = valuation.frozen_state(outcome.initial)
             renamed: dict[int, int] = {}
             places = [renamed.setdefault(processes[index], len(renamed)) for index in order]
-            key = repr((arguments, places, Canonical().state(thaw(wanted))))
+            canonical = Canonical(_opaque_values(tuple(map(tuple, arguments))) if self._setups.takes_handles else ())
+            key = repr((arguments, places, canonical.state(thaw(wanted))))
             if key in self._seen:
                 return True
             keys.add(key)
@@ -173,6 +182,15 @@ class Materializer:
             if text is None:
                 text = call.texts[place] = encode(call_json(PlacedCall(call.asked.call, call.shown, *place, core)))
             yield text
+
+
+def _opaque_values(value: Frozen) -> Iterator[OpaqueValue]:
+    """The opaque values in a frozen value, in order."""
+    if isinstance(value, OpaqueValue):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _opaque_values(part)
 
 
 def _renamed(value: Frozen, names: Mapping[OpaqueValue, OpaqueValue]) -> Frozen:

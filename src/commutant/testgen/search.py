@@ -102,24 +102,30 @@ class _Values:
 class SetupSearch:
     """Looks for the calls that build states of one model."""
 
-    def __init__(self, model: ConcreteModel) -> None:
+    def __init__(self, model: ConcreteModel, *, with_handles: bool) -> None:
         self._model = model
+        self._with_handles = with_handles
         self._signatures = list(model.interface.signatures())
 
-    def of(self, wanted: Interface) -> list[Invocation] | None:
-        """Calls that lead from the empty state to this one; None if none were found."""
+    def of(
+        self, wanted: Interface, gone: Sequence[OpaqueValue] = (), first: Sequence[Invocation] = ()
+    ) -> list[Invocation] | None:
+        """Calls that lead from the empty state to this one, `first` these; None if none were found.
+
+        `gone`: beside, calls shall have returned so many values that the state has not, such as closed handles.
+        """
         values = _Values(wanted)
-        start = self._model.replay([]).state
+        start = self._model.replay(first)
         try:
-            first = freeze(start)
+            frozen = freeze(start.state)
         except (NotFrozen, RecursionError):
             return None
+        calls, told = start.invocations, start.numbered.values
+        if self._has_reached(wanted, gone, start.state, told):
+            return list(calls)
         order = itertools.count()
-        pending: list[tuple[int, int, int, Frozen, tuple[Invocation, ...], tuple[OpaqueValue, ...]]] = []
-        seen = {first}
-        if agree(wanted, start) is not None:
-            return []
-        heapq.heappush(pending, (_distance(wanted, start), 0, next(order), first, (), ()))
+        pending = [(_distance(wanted, start.state), len(calls), next(order), frozen, calls, told)]
+        seen = {self._place(frozen, gone, told)}
         moves = 0
         while pending:
             _, _, _, frozen, calls, told = heapq.heappop(pending)
@@ -129,15 +135,25 @@ class SetupSearch:
                     return None
                 state: Interface = thaw(frozen)
                 result, reached = self._after(state, invocation, len(calls))
-                if reached is None or reached in seen:
-                    continue
-                seen.add(reached)
-                path = (*calls, invocation)
-                if agree(wanted, state) is not None:
-                    return list(path)
                 more = (*told, *(value for value in _opaque(result) if value not in told))
+                if reached is None or (place := self._place(reached, gone, more)) in seen:
+                    continue
+                seen.add(place)
+                path = (*calls, invocation)
+                if self._has_reached(wanted, gone, state, more):
+                    return list(path)
                 heapq.heappush(pending, (_distance(wanted, state), len(path), next(order), reached, path, more))
         return None
+
+    def _place(self, state: Frozen, gone: Sequence[OpaqueValue], told: Sequence[OpaqueValue]) -> tuple[Frozen, int]:
+        """What tells a state from others: itself, and how many values were told, if that matters."""
+        return state, len(told) if gone else 0
+
+    def _has_reached(
+        self, wanted: Interface, gone: Sequence[OpaqueValue], state: Interface, told: Sequence[OpaqueValue]
+    ) -> bool:
+        names = agree(wanted, state, with_handles=self._with_handles)
+        return names is not None and values_gone(gone, names, told) is not None
 
     def _calls(self, values: _Values, told: Sequence[OpaqueValue]) -> Iterator[Invocation]:
         for signature in self._signatures:
@@ -155,6 +171,22 @@ class SetupSearch:
             return result, None if isinstance(result, Errno) else freeze(state)
         except (ChoiceRefused, NotFrozen, RecursionError):
             return None, None
+
+
+def values_gone(
+    gone: Sequence[OpaqueValue], names: Mapping[OpaqueValue, OpaqueValue], told: Sequence[OpaqueValue]
+) -> dict[OpaqueValue, OpaqueValue] | None:
+    """For each value that a state shall not have one that was told and that it has not; None if there are too few."""
+    here = set(names.values())
+    found: dict[OpaqueValue, OpaqueValue] = {}
+    for value in gone:
+        spare = (one for one in told if one.sort == value.sort and one not in here)
+        one = next(spare, None)
+        if one is None:
+            return None
+        found[value] = one
+        here.add(one)
+    return found
 
 
 def _opaque(value: Any) -> Iterator[OpaqueValue]:

@@ -30,7 +30,7 @@ from commutant.support import UsageError
 from commutant.testgen.canonical import Anything, Canonical, agree
 from commutant.testgen.concrete import ConcreteModel, Observation, Start
 from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
-from commutant.testgen.search import SetupSearch
+from commutant.testgen.search import SetupSearch, values_gone
 from commutant.testgen.state_text import state_text
 from commutant.testgen.valuation import Valuation
 
@@ -110,7 +110,7 @@ class Setups:
         self._steps: dict[Frozen, StepText] = {}
         self._has_setup = interface.setup is not Interface.setup
         self._of_whole_state = interface.well_formedness().get(WHOLE_STATE, [])
-        self._search = None if self._has_setup else SetupSearch(self.model)
+        self._search = SetupSearch(self.model, with_handles=self.takes_handles)
 
         @cache
         def signature(call: str) -> tuple[CallSignature, str | None]:
@@ -119,9 +119,11 @@ class Setups:
 
         self._signature = signature
 
-    def of(self, wanted: Frozen) -> Found:
-        """What builds a state; Untestable if nothing does."""
-        known = self._found.get(wanted)
+    def of(self, wanted: Frozen, gone: tuple[OpaqueValue, ...] = ()) -> Found:
+        """What builds a state; Untestable if nothing does. `gone`: opaque values that calls shall have returned and
+        that the state has no more."""
+        key = (wanted, gone) if gone else wanted
+        known = self._found.get(key)
         if known is None:
             if len(self._found) >= MAX_STATES or self.model.kept >= MAX_KEPT:
                 self._found.clear()
@@ -129,31 +131,29 @@ class Setups:
                 self._steps.clear()
                 self.model.forget()
             try:
-                known = self._build(thaw(wanted))
+                known = self._build(thaw(wanted), gone)
             except Endless:
                 raise
             except ModelFault as fault:
                 known = Untestable(str(fault), state_text(thaw(wanted)))
             except Untestable as untestable:
                 known = untestable
-            self._found[wanted] = known
+            self._found[key] = known
         if isinstance(known, Untestable):
             raise known
         return known
 
-    def _build(self, wanted: Interface) -> Found:
+    def _build(self, wanted: Interface, gone: tuple[OpaqueValue, ...]) -> Found:
         """Untestable where there is no set-up, or one that leads elsewhere but for values an implementation picks."""
         interface = self.model.interface
         with faults_of(interface, "complete"):
             wanted.complete()
         self._check_well_formed(wanted)
-        if self._search is not None:
-            found = self._search.of(wanted)
+        if not self._has_setup:
+            found = self._search.of(wanted, gone)
             if found is None:
-                raise Untestable(
-                    f"{interface.__name__} has no setup(), and no calls were found that build the state",
-                    state_text(wanted),
-                )
+                why = f"{interface.__name__} has no setup(), and no calls were found that build the state"
+                raise Untestable(why + _with_gone(gone), state_text(wanted))
             built = self._replay(found, is_found=True)
         else:
             with faults_of(interface, "setup"):
@@ -162,12 +162,17 @@ class Setups:
             if invocations is None:
                 raise Untestable("setup() returned None: no calls build the state", state_text(wanted))
             built = self._replay(invocations, is_found=False)
+            if gone:
+                found = self._search.of(wanted, gone, built.start.invocations)
+                if found is None:
+                    raise Untestable(f"no calls were found that build the state{_with_gone(gone)}", state_text(wanted))
+                built = self._replay(found, is_found=False)
         with faults_of(interface, "equivalent"):
-            names = agree(wanted, built.start.state)
+            names = agree(wanted, built.start.state, with_handles=self.takes_handles)
         if names is None:
             reached = state_text(built.start.state) or "the empty state"
             raise Untestable("the calls of setup() lead to another state", f"{state_text(wanted)}; reached: {reached}")
-        return built, names
+        return built, {**names, **(values_gone(gone, names, built.start.numbered.values) or {})}
 
     def _check_well_formed(self, wanted: Interface) -> None:
         """Untestable where what nobody asked for makes the state ill-formed."""
@@ -287,6 +292,11 @@ def _frozen(state: Interface) -> Frozen | None:
         return freeze(state)
     except (NotFrozen, RecursionError):
         return None
+
+
+def _with_gone(gone: Sequence[OpaqueValue]) -> str:
+    """What is asked for beside a state, in words."""
+    return f", and return a {gone[0].sort} that it has no more" if gone else ""
 
 
 _OPAQUE = object()

@@ -6,7 +6,7 @@ type. Values are numbered in the order in which they are asked for, so that equa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -36,14 +36,22 @@ from commutant.testgen.frozen import FALSE, TRUE, Frozen, freeze, thaw
 
 
 class Valuation:
-    """The values of one class. `sorts` are those of the model, by name. With `apart`, integers differ where the class
-    leaves that open; else each is as small as can be."""
+    """The values of one class. `sorts` are those of the model, by name.
 
-    def __init__(self, context: Context, sorts: Mapping[str, type[Sort]], *, apart: bool = True) -> None:
+    Each integer is as small as can be. Given the `arguments` of the calls, these and what calls have compared differ
+    from each other where the class leaves that open.
+    """
+
+    def __init__(
+        self, context: Context, sorts: Mapping[str, type[Sort]], arguments: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
         self._context = context
         self._sorts = sorts
-        self._ints = context.int_values_apart(_counted(context)) if apart else context.int_solution()
         self._constrained = context.constrained_ints()
+        if arguments is None:
+            self._ints = context.int_solution()
+        else:
+            self._ints = context.int_values_apart(_held(context, self._constrained, arguments))
         self._by_root: dict[int, Any] = {}
         self._by_sort: dict[str, list[Any]] = {name: [] for name in sorts}
         for index, constant in context.constants.items():
@@ -163,9 +171,27 @@ class Valuation:
         return {sort: self._by_sort[name] for name, sort in self._sorts.items()}
 
 
-def _counted(context: Context) -> list[int]:
-    """The integers that say how many keys there are below: the larger, the more a set-up has to make."""
-    return [index for index, term in enumerate(context.int_terms) if term[0] == "apply" and term[1].endswith("_free")]
+def _held(context: Context, constrained: set[int], arguments: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The integers that had better be small: those that say how many keys there are below, since the larger, the more a
+    set-up has to make; and those of the state that nobody looked at."""
+    given = {v for values in arguments for value in values.values() for v in _variables(value)}
+    return [
+        index
+        for index, term in enumerate(context.int_terms)
+        if (term[1].endswith("_free") if index in constrained else index not in given)
+    ]
+
+
+def _variables(value: Any) -> Iterator[int]:
+    """The integer unknowns in an argument."""
+    if value.__class__ is IntValue:
+        yield from (variable for variable, _ in value.linear[0])
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _variables(item)
+    elif isinstance(value, Struct):
+        for item in vars(value).values():
+            yield from _variables(item)
 
 
 @cache

@@ -98,46 +98,65 @@ impl Integers {
     }
 
     /// Values for all unknowns that satisfy all constraints and differ from each other where constraints leave that open:
-    /// each in turn takes the lowest number from 0 that none before it has. Unknowns that are `held`, and those that
-    /// constraints connect with them, stay as [`Self::solution`] has them.
+    /// each in turn takes the lowest number from 0 that none before it has and that leaves the others a solution. Unknowns
+    /// that are `held`, and those that constraints connect with them, stay as [`Self::solution`] has them. More
+    /// constraints, if the values satisfy them, change nothing.
     pub fn spread<S: Solve>(&self, held: &[Variable], solver: &mut S) -> Result<Vec<i64>, S::Error> {
-        let small = self.solution(solver)?;
-        let mut stays = vec![false; small.len()];
+        let mut values = self.solution(solver)?;
+        let mut is_settled = vec![false; values.len()];
         for &variable in held {
-            stays[variable as usize] = true;
+            is_settled[variable as usize] = true;
             for constraint in self.connected(&Linear::unknown(variable, 1, 0)) {
-                constraint.linear.terms().iter().for_each(|term| stays[term.0 as usize] = true);
+                constraint.linear.terms().iter().for_each(|term| is_settled[term.0 as usize] = true);
             }
         }
-        // That one unknown is not another that comes later can be left to the later one, mostly.
-        let mut attempts = [false, true].into_iter().map(|is_strict| self.moved_apart(&small, &stays, is_strict));
-        let fitting = attempts.find(|values| self.constraints.iter().all(|one| one.holds(values)));
-        Ok(fitting.unwrap_or(small))
+        let mut taken: Vec<i64> = vec![];
+        let reach = i64::try_from(values.len()).unwrap_or(i64::MAX);
+        for place in 0..values.len() {
+            if !is_settled[place] {
+                for value in 0..=reach {
+                    if !taken.contains(&value) && self.can_take(place, value, &mut values, &is_settled, solver)? {
+                        break;
+                    }
+                }
+                is_settled[place] = true;
+            }
+            taken.push(values[place]);
+        }
+        Ok(values)
     }
 
-    fn moved_apart(&self, small: &[i64], stays: &[bool], is_strict: bool) -> Vec<i64> {
-        let mut values = small.to_vec();
-        let mut taken: Vec<i64> = vec![];
-        let reach = i64::try_from(small.len()).unwrap_or(i64::MAX);
-        for variable in 0..values.len() {
-            let start = values[variable];
-            if !stays[variable] {
-                let (above, below) = (start..=start.saturating_add(reach), start.saturating_sub(reach)..start);
-                let free = (0..=reach).chain(above).chain(below.rev()).filter(|value| !taken.contains(value)).find(|value| {
-                    values[variable] = *value;
-                    self.constraints_of[variable].iter().all(|&number| {
-                        let constraint = &self.constraints[number as usize];
-                        let is_left = !is_strict
-                            && constraint.relation == Relation::NotEqual
-                            && constraint.linear.terms().iter().any(|term| term.0 as usize > variable);
-                        is_left || constraint.holds(&values)
-                    })
-                });
-                values[variable] = free.unwrap_or(start);
-            }
-            taken.push(values[variable]);
+    /// Whether an unknown can have a value, beside the settled ones; if so it has, and others are moved where they must.
+    fn can_take<S: Solve>(
+        &self,
+        place: usize,
+        value: i64,
+        values: &mut [i64],
+        is_settled: &[bool],
+        solver: &mut S,
+    ) -> Result<bool, S::Error> {
+        let before = std::mem::replace(&mut values[place], value);
+        if self.constraints_of[place].iter().all(|&number| self.constraints[number as usize].holds(values)) {
+            return Ok(true);
         }
-        values
+        values[place] = before;
+        let variable = Variable::try_from(place).expect("made by `make`");
+        let mut asked = self.connected(&Linear::unknown(variable, 1, 0));
+        let mut known = vec![(variable, value)];
+        for constraint in &asked {
+            for &(other, _) in constraint.linear.terms() {
+                if is_settled[other as usize] && !known.contains(&(other, values[other as usize])) {
+                    known.push((other, values[other as usize]));
+                }
+            }
+        }
+        let Some(known) = known.into_iter().map(|(other, value)| is(other, value)).collect::<Option<Vec<_>>>() else {
+            return Ok(false);
+        };
+        asked.extend(known);
+        let Some(found) = solver.solve(asked)? else { return Ok(false) };
+        found.iter().for_each(|(other, value)| values[other as usize] = value);
+        Ok(true)
     }
 
     /// Small values for all unknowns that satisfy all constraints.
@@ -153,6 +172,11 @@ impl Integers {
         }
         Ok(values.into_iter().map(Option::unwrap_or_default).collect())
     }
+}
+
+/// That an unknown has a value.
+fn is(variable: Variable, value: i64) -> Option<Constraint> {
+    Some(Constraint { relation: Relation::Equal, linear: Linear::unknown(variable, 1, value.checked_neg()?) })
 }
 
 impl Comparison {
@@ -180,13 +204,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::solve::Solver;
+    use crate::solve::{Solution, Solver};
+
+    /// Solves what elimination is exact for.
+    #[derive(Default)]
+    struct Exact(Solver);
+
+    impl Solve for Exact {
+        type Error = ();
+
+        fn solve(&mut self, constraints: Vec<Constraint>) -> Result<Option<Solution>, ()> {
+            self.0.solve(constraints, &mut |_| Err(()))
+        }
+    }
 
     fn constraints() -> impl Strategy<Value = Vec<Constraint>> {
         let relation = prop_oneof![Just(Relation::NotEqual), Just(Relation::AtMost), Just(Relation::Equal)];
         let linear = (proptest::collection::vec((0..4_u32, -1..2_i64), 0..4), -3..4_i64)
             .prop_map(|(terms, constant)| Linear::sum(terms, constant).expect("small"));
-        proptest::collection::vec((relation, linear).prop_map(|(relation, linear)| Constraint { relation, linear }), 0..6)
+        proptest::collection::vec(
+            (relation, linear).prop_map(|(relation, linear)| Constraint { relation, linear }),
+            0..6,
+        )
     }
 
     fn of(constraints: Vec<Constraint>) -> Integers {
@@ -200,20 +239,34 @@ mod tests {
         /// Values that are moved apart satisfy what the small ones do; those that are held stay.
         #[test]
         fn what_is_spread_satisfies_the_constraints(constraints in constraints(), held in 0..4_u32) {
-            let integers = of(constraints.clone());
-            let mut solver = Solver::default();
-            if let Ok(Some(_)) = solver.solve(constraints.clone(), &mut |_| Err(())) {
-                let small = integers.solution(&mut solver).expect("exact");
-                let spread = integers.spread(&[held], &mut solver).expect("exact");
+            let (integers, mut solver) = (of(constraints.clone()), Exact::default());
+            if let Ok(Some(_)) = solver.solve(constraints.clone())
+                && let (Ok(small), Ok(spread)) = (integers.solution(&mut solver), integers.spread(&[held], &mut solver))
+            {
                 prop_assert_eq!(spread[held as usize], small[held as usize]);
                 prop_assert!(constraints.iter().all(|one| one.holds(&spread)), "{:?}", spread);
+            }
+        }
+
+        /// Constraints that the values satisfy anyway leave them as they are.
+        #[test]
+        fn what_is_spread_stays_under_more_constraints(constraints in constraints(), more in constraints()) {
+            let mut solver = Exact::default();
+            if let Ok(Some(_)) = solver.solve(constraints.clone())
+                && let Ok(spread) = of(constraints.clone()).spread(&[], &mut solver)
+                && (0..4).all(|place| (0..=4).contains(&spread[place]) && !spread[..place].contains(&spread[place]))
+            {
+                let satisfied = more.into_iter().filter(|one| one.holds(&spread));
+                if let Ok(again) = of(constraints.into_iter().chain(satisfied).collect()).spread(&[], &mut solver) {
+                    prop_assert_eq!(again, spread);
+                }
             }
         }
     }
 
     #[test]
     fn what_is_open_differs() {
-        let mut solver = Solver::default();
+        let mut solver = Exact::default();
         assert_eq!(of(vec![]).spread(&[], &mut solver), Ok(vec![0, 1, 2, 3]));
         assert_eq!(of(vec![]).spread(&[2], &mut solver), Ok(vec![0, 1, 0, 2]));
         let at_most = |variable, high: i64| Constraint {

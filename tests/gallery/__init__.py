@@ -1,0 +1,1 @@
+"""Interfaces of many kinds, each compared with brute force."""
