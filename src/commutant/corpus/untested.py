@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from commutant.support import plural
-
 MAX_REASONS = 8
 """So many reasons are told of one set of calls; what is beyond is counted with the last."""
 
@@ -34,7 +32,7 @@ class Untested:
     def __str__(self) -> str:
         """`2 classes without a test: setup() returned None (wanted: names {n0: i0})`."""
         wanted = f" (wanted: {self.example})" if self.example else ""
-        return f"{plural(self.classes, 'class', 'classes')} without a test: {self.reason}{wanted}"
+        return f"{self.classes:,} {'class' if self.classes == 1 else 'classes'} without a test: {self.reason}{wanted}"
 
 
 class UntestedClasses:
