@@ -2,10 +2,14 @@
 
 use scalefs::attributes::{self, Access};
 use scalefs::data::{self, DescriptorOptions, Whence};
+use scalefs::memory;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Attributes, Errno, Fields, Follow, InProcess, Node, OpenFlags, Start, StatusFlags};
+use scalefs::{
+    Attributes, Errno, Fault, Fields, Follow, InProcess, MemoryVerbs, Node, OpenFlags, Protection, Start, StatusFlags,
+};
 
 use crate::instance::{Actor, Clock};
+use crate::memory::Map;
 
 /// Bytes of a page, in which the interfaces count.
 pub const PAGE_BYTES: usize = 4096;
@@ -118,6 +122,38 @@ pub fn pread(actor: &Actor, process: usize, fd: u32, bytes: &mut [u8], offset: i
 #[inline(never)]
 pub fn pwrite(actor: &Actor, process: usize, fd: u32, bytes: &[u8], offset: i64) -> Result<usize, Errno> {
     data::write_at(&enter(actor, process), fd, bytes, offset)
+}
+
+/// See [`memory::map`]: one page.
+#[inline(never)]
+pub fn mmap(actor: &Actor, process: usize, map: Map) -> Result<u64, Errno> {
+    memory::map(&enter(actor, process), map.address, PAGE_BYTES as u64, map.protection, map.object)
+}
+
+/// See [`memory::unmap`]: one page.
+#[inline(never)]
+pub fn munmap(actor: &Actor, process: usize, address: u64) -> Result<(), Errno> {
+    memory::unmap(&enter(actor, process), address, PAGE_BYTES as u64)
+}
+
+/// See [`memory::protect`]: one page.
+#[inline(never)]
+pub fn mprotect(actor: &Actor, process: usize, address: u64, protection: Protection) -> Result<(), Errno> {
+    memory::protect(&enter(actor, process), address, PAGE_BYTES as u64, protection)
+}
+
+/// The byte at an address of the process.
+#[inline(never)]
+pub fn memread(actor: &Actor, process: usize, address: u64) -> Result<u8, Fault> {
+    let mut byte = [0];
+    enter(actor, process).load(address, &mut byte)?;
+    Ok(byte[0])
+}
+
+/// Stores bytes at an address of the process.
+#[inline(never)]
+pub fn memwrite(actor: &Actor, process: usize, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+    enter(actor, process).store(address, bytes)
 }
 
 /// What is done between windows.

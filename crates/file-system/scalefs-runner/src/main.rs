@@ -14,6 +14,7 @@
 
 mod calls;
 mod instance;
+mod memory;
 mod objects;
 mod operation;
 mod options;

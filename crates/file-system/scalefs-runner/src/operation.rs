@@ -2,11 +2,12 @@
 
 use program_runner::planted;
 use scalefs::data::{DescriptorOptions, Whence};
-use scalefs::{Attributes, Errno, Fields, Node, OpenFlags};
+use scalefs::{Attributes, Errno, Fields, Node, OpenFlags, Protection};
 use wire::value::Value;
 
 use crate::calls::{self, PAGE_BYTES};
 use crate::instance::Actor;
+use crate::memory::{self, Map};
 use crate::outside;
 
 const LONGEST_PATH_BYTES: usize = 511;
@@ -85,6 +86,14 @@ pub enum Work {
         fd: u32,
         offset: i64,
     },
+    Map(Map),
+    Unmap(u64),
+    Protect {
+        address: u64,
+        protection: Protection,
+    },
+    Load(u64),
+    Store(u64),
     CountShared,
     CountPerCore,
     // Set-up and observation.
@@ -122,15 +131,25 @@ pub enum Work {
         pipe: u32,
         kept: [bool; 2],
     },
+    MapFile {
+        map: Map,
+        may_write: bool,
+    },
     PeekDirectory {
         times: bool,
     },
     PeekDescriptors {
         times: bool,
     },
+    PeekMemory,
+    ProbeMemory {
+        first: u8,
+    },
     // Between windows.
     CloseNode(Node),
     CloseAll,
+    UnmapAll,
+    TouchAll,
     Maintain {
         idle_cores_too: bool,
     },
@@ -146,6 +165,8 @@ pub enum Outcome {
     Opened(Node),
     Ends(u32, u32),
     Status(Attributes),
+    /// The signal that an access raised.
+    Raised(u8),
     /// Of a call that is never recorded.
     Outside(Value<'static>),
 }
@@ -164,6 +185,8 @@ pub struct Operation {
     pub outcome: Outcome,
     /// Descriptors that the implementation chose, with what they are called.
     pub handles: Vec<(u32, Value<'static>)>,
+    /// Addresses that the implementation chose, in the order of the calls.
+    pub chosen: Vec<u64>,
 }
 
 impl Default for Operation {
@@ -176,6 +199,7 @@ impl Default for Operation {
             page: [0; PAGE_BYTES],
             outcome: Outcome::Success,
             handles: Vec::new(),
+            chosen: Vec::new(),
         }
     }
 }
@@ -215,6 +239,17 @@ impl Operation {
             Work::Write { fd } => calls::write(actor, process, fd, &self.page).map(count),
             Work::Pread { fd, offset } => calls::pread(actor, process, fd, &mut self.page, offset).map(count),
             Work::Pwrite { fd, offset } => calls::pwrite(actor, process, fd, &self.page, offset).map(count),
+            Work::Map(map) => calls::mmap(actor, process, map).map(Outcome::Number),
+            Work::Unmap(address) => calls::munmap(actor, process, address).map(done),
+            Work::Protect { address, protection } => calls::mprotect(actor, process, address, protection).map(done),
+            Work::Load(address) => Ok(match calls::memread(actor, process, address) {
+                Ok(byte) => Outcome::Number(byte.into()),
+                Err(fault) => Outcome::Raised(memory::signal(fault)),
+            }),
+            Work::Store(address) => Ok(match calls::memwrite(actor, process, address, &self.page) {
+                Ok(()) => Outcome::Success,
+                Err(fault) => Outcome::Raised(memory::signal(fault)),
+            }),
             Work::CountShared => {
                 planted::count_shared();
                 Ok(Outcome::Success)
@@ -253,6 +288,11 @@ impl Operation {
             Work::FillPipe { pipe, byte } => outside::fill_pipe(actor, pipe, byte),
             Work::OpenPipe { fd, pipe, write_end } => outside::open_pipe(actor, process, fd, pipe, write_end),
             Work::ForgetPipe { pipe, kept } => outside::forget_pipe(actor, pipe, kept),
+            Work::MapFile { map, may_write } => memory::map_file(actor, process, path, map, may_write),
+            Work::PeekMemory => memory::peek(actor, process, &self.chosen),
+            Work::ProbeMemory { first } => memory::probe(actor, process, &self.chosen, first),
+            Work::UnmapAll => memory::unmap_all(actor, process),
+            Work::TouchAll => memory::touch_all(actor, process),
             Work::PeekDirectory { times } => outside::peek_directory(actor, path, self.suffix.bytes(), times),
             Work::PeekDescriptors { times } => outside::peek_descriptors(actor, process, times, |fd| {
                 let chosen = self.handles.iter().find(|handle| handle.0 == fd).map(|handle| handle.1.clone());

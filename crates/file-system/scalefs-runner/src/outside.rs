@@ -22,10 +22,11 @@ const TEST_DESCRIPTORS: u32 = 512;
 const FILES: u32 = TEST_DESCRIPTORS;
 const PIPES: u32 = 2 * TEST_DESCRIPTORS;
 /// Where a descriptor stands until it gets its number.
-const PASSING: NumberChoice = NumberChoice::LowestFrom(4 * TEST_DESCRIPTORS);
+pub const PASSING: NumberChoice = NumberChoice::LowestFrom(4 * TEST_DESCRIPTORS);
 const MOST_PIPE_BYTES: usize = 17 * PAGE_BYTES;
 
-type Outcome = Result<Value<'static>, Errno>;
+/// What a set-up step or an observation gives.
+pub type Outcome = Result<Value<'static>, Errno>;
 
 fn offset(pages: i64) -> Result<i64, Errno> {
     pages.checked_mul(PAGE_BYTES as i64).ok_or(Errno::EFBIG)
@@ -228,7 +229,8 @@ fn contents<D: DataVerbs>(verbs: &D, node: scalefs::NodeOf<D>, size_bytes: u64) 
     )
 }
 
-fn page(bytes: &[u8]) -> Value<'static> {
+/// The byte that a whole page consists of; -1 for anything else.
+pub fn page(bytes: &[u8]) -> Value<'static> {
     let whole = bytes.len() == PAGE_BYTES;
     Value::Int(uniform(bytes).filter(|_| whole).map_or(-1, i64::from))
 }

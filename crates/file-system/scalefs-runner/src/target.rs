@@ -11,12 +11,14 @@ use runner::marker;
 use runner::place::{PROCESS_LIMIT, Place};
 use runner::target::{Agents, Marks, Signature, Target};
 use scalefs::data::{DescriptorOptions, Whence};
+use scalefs::memory::{Address, MappedObject};
 use scalefs::{Fields, NumberChoice, OpenFlags};
 use wire::results::ResultsWriter;
 use wire::value::Value;
 
 use crate::calls::PAGE_BYTES;
 use crate::instance::{SETUP_PROCESS, actor};
+use crate::memory::{self, Map};
 use crate::operation::{Operation, Outcome, Work, uniform};
 use crate::outside::{self, CONSTRUCTION};
 
@@ -44,6 +46,11 @@ pub const SIGNATURES: &[Signature] = &[
     call("write", &["fd", "data"]),
     call("pread", &["fd", "page"]),
     call("pwrite", &["fd", "page", "data"]),
+    call("mmap", &["fixed", "address", "anonymous", "shared", "writable", "fd", "page"]),
+    call("munmap", &["address"]),
+    call("mprotect", &["address", "writable"]),
+    call("memread", &["address"]),
+    call("memwrite", &["address", "data"]),
     call("make_file", &["file", "length"]),
     call("fill_page", &["file", "page", "data"]),
     call("name_file", &["file", "directory", "name"]),
@@ -54,8 +61,11 @@ pub const SIGNATURES: &[Signature] = &[
     call("fill_pipe", &["pipe", "data"]),
     call("open_pipe", &["fd", "pipe", "write_end"]),
     call("forget_pipe", &["pipe", "other_readers", "other_writers"]),
+    call("map_file", &["address", "file", "page", "shared", "writable", "may_write"]),
     call("peek_directory", &["directory", "times"]),
     call("peek_descriptors", &["times"]),
+    call("peek_memory", &[]),
+    call("probe_memory", &["first"]),
     planted::SIGNATURES[0],
     planted::SIGNATURES[1],
 ];
@@ -77,7 +87,9 @@ pub struct ScaleFsTarget {
     working: [Option<String>; PROCESS_LIMIT],
     /// Per process, descriptors that the implementation chose, in the order of the calls that returned them.
     handles: [Vec<u32>; PROCESS_LIMIT],
-    /// Processes that may have descriptors.
+    /// Per process, addresses that the implementation chose, in the order of the calls that returned them.
+    chosen: [Vec<u64>; PROCESS_LIMIT],
+    /// Processes that may have descriptors or memory.
     touched: [bool; PROCESS_LIMIT],
 }
 
@@ -92,6 +104,7 @@ impl ScaleFsTarget {
             directories: Vec::new(),
             working: Default::default(),
             handles: Default::default(),
+            chosen: Default::default(),
             touched: [false; PROCESS_LIMIT],
         }
     }
@@ -160,7 +173,10 @@ impl ScaleFsTarget {
         Ok(match std::mem::take(&mut operation.outcome) {
             Outcome::Success if SIGNATURES[call].name == "name_file" => Value::Null,
             Outcome::Success => Value::Int(0),
+            Outcome::Raised(signal) => Value::Signal(signal),
             Outcome::Number(number) => match work {
+                Work::Map(_) => self.address(process, number),
+                Work::Load(_) => Value::Int(number.cast_signed()),
                 Work::Open { options: ANY, .. } => self.handle(process, number as u32),
                 Work::Open { .. } => Value::Int(number.cast_signed()),
                 Work::Read { .. } | Work::Pread { .. } => {
@@ -200,6 +216,17 @@ impl ScaleFsTarget {
             }
             Outcome::Outside(value) => value,
         })
+    }
+
+    /// The value for an address that `mmap` returned.
+    fn address(&mut self, process: usize, address: u64) -> Value<'static> {
+        memory::page_of(address).map_or_else(
+            || {
+                self.chosen[process].push(address);
+                memory::chosen(process, address)
+            },
+            Value::Int,
+        )
     }
 
     /// The value for a descriptor that the implementation chose.
@@ -273,10 +300,20 @@ impl Target for ScaleFsTarget {
     fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents, _: impl Iterator<Item = usize>) -> Result<(), String> {
         if self.window == 0 {
             self.directory(&CONSTRUCTION[1..])?;
+            for process in 0..PROCESS_LIMIT {
+                for core in 0..self.workers {
+                    let place = Place::Worker { process: 0, core };
+                    let operation = crew.operation(place);
+                    operation.work = Work::TouchAll;
+                    operation.process = process;
+                    crew.run(place, Marks::None);
+                }
+            }
         }
         self.window += 1;
         self.paths.clear();
         self.handles.iter_mut().for_each(Vec::clear);
+        self.chosen.iter_mut().for_each(Vec::clear);
         let idle_cores_too = self.window % IDLE_CORES_PERIOD == 1;
         run(crew, 0, Work::Maintain { idle_cores_too });
         for core in 0..self.workers {
@@ -366,6 +403,40 @@ impl Target for ScaleFsTarget {
                 operation.page.fill(byte(arguments, 2)?);
                 Work::Pwrite { fd: small(arguments, 0)?, offset: offset(arguments, 1)? }
             }
+            ("mmap", _) => {
+                let address = if arguments.flag(0)? {
+                    Address::Fixed(memory::address(process, arguments, 1)?)
+                } else {
+                    Address::Any
+                };
+                let object = if arguments.flag(2)? {
+                    MappedObject::Anonymous
+                } else {
+                    let sharing = memory::sharing(arguments.flag(3)?);
+                    let offset = offset(arguments, 6)?.cast_unsigned();
+                    MappedObject::File { fd: small(arguments, 5)?, offset, sharing }
+                };
+                Work::Map(Map { address, protection: memory::protection(arguments.flag(4)?), object })
+            }
+            ("munmap", _) => Work::Unmap(memory::address(process, arguments, 0)?),
+            ("mprotect", _) => {
+                let protection = memory::protection(arguments.flag(1)?);
+                Work::Protect { address: memory::address(process, arguments, 0)?, protection }
+            }
+            ("memread", _) => Work::Load(memory::address(process, arguments, 0)?),
+            ("memwrite", _) => {
+                operation.page.fill(byte(arguments, 1)?);
+                Work::Store(memory::address(process, arguments, 0)?)
+            }
+            ("map_file", _) => {
+                paths[0] = Some(self.construction(small(arguments, 1)?)?);
+                let sharing = memory::sharing(arguments.flag(3)?);
+                let offset = offset(arguments, 2)?.cast_unsigned();
+                let object = MappedObject::File { fd: 0, offset, sharing };
+                let address = Address::Fixed(memory::address(process, arguments, 0)?);
+                let map = Map { address, protection: memory::protection(arguments.flag(4)?), object };
+                Work::MapFile { map, may_write: arguments.flag(5)? }
+            }
             ("make_file", _) => {
                 let file = small(arguments, 0)?;
                 paths[0] = Some(self.construction(file)?);
@@ -413,6 +484,14 @@ impl Target for ScaleFsTarget {
                 operation.handles = self.handles[process].iter().map(|&fd| (fd, handle(process, fd))).collect();
                 Work::PeekDescriptors { times: arguments.flag(0)? }
             }
+            ("peek_memory", _) => {
+                operation.chosen.clone_from(&self.chosen[process]);
+                Work::PeekMemory
+            }
+            ("probe_memory", _) => {
+                operation.chosen.clone_from(&self.chosen[process]);
+                Work::ProbeMemory { first: byte(arguments, 0)? }
+            }
             ("count_shared", _) => Work::CountShared,
             ("count_per_core", _) => Work::CountPerCore,
             (other, _) => return Err(format!("{other} is listed but not made")),
@@ -451,6 +530,7 @@ impl Target for ScaleFsTarget {
         for (process, touched) in self.touched.iter_mut().enumerate() {
             if std::mem::take(touched) {
                 run(crew, process, Work::CloseAll);
+                run(crew, process, Work::UnmapAll);
             }
             if self.working[process].take().is_some() {
                 crew.operation(COORDINATOR).paths[0].set("/")?;

@@ -44,8 +44,14 @@ impl ScaleFs {
 
 impl<'c, H: Host> InProcess<'c, H> {
     #[inline]
-    fn access(&self) -> Access<'_, H> {
+    pub(crate) fn access(&self) -> Access<'_, H> {
         Access { fs: self.fs, guard: &self.guard, wait: self.host }
+    }
+
+    /// The process.
+    #[inline]
+    pub(crate) fn process(&self) -> &'c Process {
+        self.process
     }
 
     /// Puts a description into the table, or gives all up.

@@ -24,6 +24,8 @@ pub enum Errno {
     EBUSY = 16,
     /// File exists.
     EEXIST = 17,
+    /// Not something that can be mapped.
+    ENODEV = 19,
     /// Not a directory.
     ENOTDIR = 20,
     /// Is a directory.
@@ -50,6 +52,8 @@ pub enum Errno {
     ENOTEMPTY = 39,
     /// Too many symbolic links.
     ELOOP = 40,
+    /// A number is too large for its type.
+    EOVERFLOW = 75,
     /// Operation not supported.
     EOPNOTSUPP = 95,
 }

@@ -34,6 +34,9 @@
 //! page of a longer file, the array does not reach the end: [`File::repair_taken_over`] puts a hole there, and unlocks.
 #![allow(unsafe_code)]
 
+mod cuts;
+mod mapped;
+
 use epoch::Guard;
 use maxima::Maximum;
 use pages::{PAGE_BYTES, PageNumber};
@@ -43,9 +46,10 @@ use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
+use crate::file::cuts::Cuts;
 use crate::inode::Inode;
 use crate::instance::ScaleFs;
-use crate::shared_bytes;
+use pages::shared_bytes;
 
 /// Rank of the lock of appends: before the locks of pages and of sizes.
 const RANK_APPEND: LockRank = LockRank(200);
@@ -61,6 +65,7 @@ pub(crate) struct File {
     pages: CacheLine<RadixArray>,
     /// Held by appends; on a line of its own.
     appending: CacheLine<CoreLock>,
+    cuts: CacheLine<Cuts>,
 }
 
 /// What tools call a file's parts.
@@ -72,6 +77,7 @@ pub(crate) const FILE: ObjectKind = object_kind!(6, File as "file" {
     "size" = size,
     "root of the pages" = pages,
     "lock of appends" = appending,
+    "cuts" = cuts,
 });
 
 /// What a slot of the array holds.
@@ -111,6 +117,15 @@ enum Look {
     BelowEnd,
     /// It does, and holds the bytes already: a write would change nothing.
     Same,
+}
+
+/// What came of reading a part of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PageRead {
+    /// Bytes of the part that are below the end.
+    count: usize,
+    /// Whether any byte of the page is.
+    is_there: bool,
 }
 
 /// What a writer of a page has seen before.
@@ -157,6 +172,7 @@ impl File {
             // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
             pages: CacheLine(unsafe { RadixArray::new() }),
             appending: CacheLine(CoreLock::new()),
+            cuts: CacheLine(Cuts::new()),
         }
     }
 
@@ -189,7 +205,7 @@ impl File {
 
     /// Whether a read at this offset finds the end of the file. Writes nothing.
     pub(crate) fn ends_at<W: Wait>(&self, access: Access<'_, W>, offset: u64) -> bool {
-        self.read_page(access, offset / PAGE, (offset % PAGE) as usize, &mut [0]) == 0
+        self.read_page(access, offset / PAGE, (offset % PAGE) as usize, &mut [0]).count == 0
     }
 
     /// Whether the file has fewer bytes than this. Writes nothing, and looks at no page if the file is known to be longer.
@@ -205,7 +221,7 @@ impl File {
             let position = offset + done as u64;
             let start = (position % PAGE) as usize;
             let length = (PAGE_BYTES - start).min(bytes.len() - done);
-            let read = self.read_page(access, position / PAGE, start, &mut bytes[done..done + length]);
+            let read = self.read_page(access, position / PAGE, start, &mut bytes[done..done + length]).count;
             done += read;
             if read < length {
                 break;
@@ -214,8 +230,8 @@ impl File {
         done
     }
 
-    /// Reads a part of one page; returns how many bytes there are.
-    fn read_page<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &mut [u8]) -> usize {
+    /// Reads a part of one page.
+    fn read_page<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &mut [u8]) -> PageRead {
         let Access { fs, guard, wait } = access;
         let mut round = 0;
         loop {
@@ -235,10 +251,10 @@ impl File {
                     },
                     None => target[..count].fill(0),
                 }
-                Some(count)
+                Some(PageRead { count, is_there: end > 0 })
             });
-            if let Some(count) = read {
-                return count;
+            if let Some(read) = read {
+                return read;
             }
             // No page: a hole if the file goes on behind it, else the end. The floor is asked first, since it shares nothing
             // with those who extend the file.
@@ -252,7 +268,7 @@ impl File {
             if is_same || planted("scalefs: a page without a value is looked at once") {
                 let count = if goes_on { bytes.len() } else { 0 };
                 bytes[..count].fill(0);
-                return count;
+                return PageRead { count, is_there: goes_on };
             }
             wait.wait(WaitReason::Operation, round);
             round = round.saturating_add(1);
@@ -457,6 +473,7 @@ impl File {
         };
         let Some(last) = last else {
             empty_rest();
+            self.cuts.note(0);
             reset.finish([size]);
             return Ok(true);
         };
@@ -474,6 +491,7 @@ impl File {
             }
             Some(Entry { page, may_end: end < PAGE_BYTES }.encode())
         });
+        self.cuts.note(size.div_ceil(PAGE));
         reset.finish([size]);
         Ok(true)
     }

@@ -5,6 +5,7 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
+use address_space::{KIND_MAPPING, MAPPING_CLASS, Mapping};
 use commit::{Decisions, Tag};
 use epoch::Epochs;
 use hashdir::{ENTRY_CLASS, HashDir};
@@ -404,7 +405,7 @@ impl ScaleFs {
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
     /// counts, and moves some buckets of directories that grow.
     pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
-        for class in [FILE_CLASS, ENTRY_CLASS, DESCRIPTION_CLASS, radix::LEAF_CLASS] {
+        for class in [FILE_CLASS, ENTRY_CLASS, DESCRIPTION_CLASS, MAPPING_CLASS, radix::LEAF_CLASS] {
             core.will_allocate(class);
         }
         core.arena().maintain(core);
@@ -439,6 +440,12 @@ impl ScaleFs {
                         let node = description.get().opened.node;
                         self.counts().change(core, &node.inode().references, -1);
                         description.free(core);
+                    }
+                    KIND_MAPPING => {
+                        let mapping = Mapping::of_count(counted);
+                        let node = Node::from_bits(mapping.as_ref().file().0);
+                        self.counts().change(core, &node.inode().references, -1);
+                        core.free(mapping.cast(), MAPPING_CLASS);
                     }
                     other => debug_assert!(false, "{other:?} is no kind of ours"),
                 }

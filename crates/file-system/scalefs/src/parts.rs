@@ -11,7 +11,7 @@ use crate::instance::ScaleFs;
 use crate::{description, file, inode, pipe};
 
 /// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 8] = [
+pub const OBJECT_KINDS: [&ObjectKind; 10] = [
     &hashdir::ENTRY,
     &hashdir::BUCKET,
     &radix::SLOT,
@@ -20,6 +20,8 @@ pub const OBJECT_KINDS: [&ObjectKind; 8] = [
     &file::FILE,
     &pipe::PIPE,
     &inode::DIRECTORY,
+    &address_space::MAPPING,
+    &address_space::TABLE,
 ];
 
 /// Memory that holds objects of one kind, one after the other.

@@ -33,7 +33,7 @@ use sync::mutant::planted;
 use crate::errno::Errno;
 use crate::inode::Inode;
 use crate::instance::ScaleFs;
-use crate::shared_bytes;
+use pages::shared_bytes;
 
 const RANK_SIDE: LockRank = LockRank(210);
 const SLOT_COUNT: usize = 16;

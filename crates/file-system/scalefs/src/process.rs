@@ -26,6 +26,7 @@
 
 use core::cell::Cell;
 
+use address_space::AddressSpace;
 use epoch::Guard;
 use percpu::{CacheLine, Core, OutOfMemory};
 use radix::{LockedSlot, RadixArray};
@@ -65,6 +66,7 @@ pub struct Process {
     context: Context,
     descriptors: CacheLine<RadixArray>,
     marks: CacheLine<RadixArray>,
+    pub(crate) memory: AddressSpace,
 }
 
 /// What a number may be open for; its marks' places.
@@ -142,7 +144,9 @@ impl Process {
     fn with(context: Context) -> Process {
         // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
         let array = || CacheLine(unsafe { RadixArray::new() });
-        Process { context, descriptors: array(), marks: array() }
+        // SAFETY: as above; used with the instance's pages and counts, whose maintenance gives mappings back.
+        let memory = unsafe { AddressSpace::new() };
+        Process { context, descriptors: array(), marks: array(), memory }
     }
 
     /// What calls on names want to know.
@@ -192,8 +196,9 @@ impl Process {
     /// follows.
     pub fn exit(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
         self.close_all(fs, core, wait, |_| true);
-        // SAFETY: the table is empty, and no call uses it or its marks.
+        // SAFETY: the table is empty, and no call uses it, its marks, or the memory.
         unsafe {
+            self.release_memory(fs, core, wait);
             self.descriptors.destroy(core);
             self.marks.destroy(core);
         }
@@ -221,6 +226,7 @@ impl Process {
         unsafe {
             self.descriptors.unlock_taken_over(&guard);
             self.marks.unlock_taken_over(&guard);
+            self.memory.repair_taken_over(&guard);
         }
     }
 

@@ -19,6 +19,9 @@
 //! **No ABA.** Only its core pushes to a stack or pops one page; others take the whole of it. A head that the core has
 //! read can therefore vanish but never come back before it pushes again.
 //!
+//! **Notes.** Whoever has a page may keep two words about it in its descriptor ([`PagePool::notes`]): a line that nobody else
+//! touches meanwhile.
+//!
 //! **Deferred release.** A page that lock-free readers may still copy from is retired (crate `epoch`) by its descriptor,
 //! and freed in maintenance to the core that retired it. Space that a truncation gives up is thus free after the next
 //! maintenance of its core, or of whoever maintains for it.
@@ -31,13 +34,15 @@
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p pages --release --test loom`.
 #![cfg_attr(not(loom), no_std)]
 
+pub mod shared_bytes;
+
 use core::alloc::Layout;
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use epoch::{Guard, Retired, RetiredKind};
 use percpu::{Arena, CacheLine, Core, CoreIndex, OutOfMemory, PerCore};
-use sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
@@ -72,6 +77,8 @@ struct Descriptor {
     /// Atomic: the next free page below this one in its stack, plus one.
     next: AtomicU32,
     retired: Retired,
+    /// Atomic: the words of whoever has the page.
+    notes: [AtomicU64; 2],
 }
 
 /// The free pages of one core.
@@ -114,7 +121,13 @@ impl PagePool {
         let descriptors = arena.allocate_permanent(layout)?.cast::<Descriptor>();
         for number in 0..page_count as usize {
             // SAFETY: in bounds of the fresh array.
-            unsafe { descriptors.add(number).write(Descriptor { next: AtomicU32::new(END), retired: Retired::new() }) };
+            unsafe {
+                descriptors.add(number).write(Descriptor {
+                    next: AtomicU32::new(END),
+                    retired: Retired::new(),
+                    notes: [const { AtomicU64::new(0) }; 2],
+                });
+            }
         }
         let budgets = PerCore::create(arena, |_| Budget {
             head: AtomicU32::new(END),
@@ -137,6 +150,12 @@ impl PagePool {
         assert!(page.0 < self.page_count);
         // SAFETY: within the pool.
         unsafe { self.base.add(page.0 as usize * PAGE_BYTES) }
+    }
+
+    /// Two words for whoever has the page, which hold what the last one left.
+    #[inline]
+    pub fn notes(&self, page: PageNumber) -> &[AtomicU64; 2] {
+        &self.descriptor(page.0).notes
     }
 
     /// Pages in all.

@@ -8,7 +8,7 @@ use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::node::{Content, INDEX_BITS, Node, Word};
-use crate::range::{Extent, LockedRange};
+use crate::range::{Extent, LockedRange, places};
 use crate::slot::{End, LockedSlot};
 
 /// An array of 2^52 slots, all empty at first; see the crate's head.
@@ -87,11 +87,16 @@ impl RadixArray {
     }
 
     /// Calls `each` for every value with the range of indices that hold it, in order; weakly consistent if others write.
-    pub fn for_each(&self, _guard: &Guard<'_>, mut each: impl FnMut(Range<u64>, u64)) {
+    pub fn for_each(&self, guard: &Guard<'_>, mut each: impl FnMut(Range<u64>, u64)) {
+        self.for_each_in(guard, 0..1 << INDEX_BITS, &mut each);
+    }
+
+    /// [`RadixArray::for_each`] within a range: values reach no further than that, and slots beyond are not looked at.
+    pub fn for_each_in(&self, _guard: &Guard<'_>, range: Range<u64>, mut each: impl FnMut(Range<u64>, u64)) {
         let content = Word(self.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
         // SAFETY: nodes are retired, so they live as long as the guard.
-        unsafe { visit(content, 0, bits, &mut each) };
+        unsafe { visit(content, (0, bits), &range, &mut each) };
     }
 
     /// Clears the locks that a dead process held, and ends the changes in whose middle it died: readers of those indices
@@ -116,18 +121,25 @@ impl RadixArray {
 
 /// # Safety
 /// The nodes below live during the call.
-unsafe fn visit(content: Content, base: u64, bits: u32, each: &mut impl FnMut(Range<u64>, u64)) {
+unsafe fn visit(
+    content: Content,
+    (base, bits): (u64, u32),
+    range: &Range<u64>,
+    each: &mut impl FnMut(Range<u64>, u64),
+) {
     match content {
-        Content::Uniform(Some(value)) => each(base..base + (1 << bits), value),
+        Content::Uniform(Some(value)) => {
+            let part = base.max(range.start)..(base + (1 << bits)).min(range.end);
+            if !part.is_empty() {
+                each(part, value);
+            }
+        }
         Content::Uniform(None) | Content::Dead => {}
         Content::Child(node) => {
-            let bits = node.slot_bits;
-            for index in 0..node.slot_count() {
+            for place in places(node, base, range) {
+                let below = Word(place.slot.load(Ordering::Acquire)).content();
                 // SAFETY: the caller's promise.
-                unsafe {
-                    let below = Word(node.slot(index).load(Ordering::Acquire)).content();
-                    visit(below, base + ((index as u64) << bits), bits, each);
-                }
+                unsafe { visit(below, (place.base, place.bits), range, each) };
             }
         }
     }

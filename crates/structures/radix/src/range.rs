@@ -46,10 +46,10 @@ enum Stop {
 
 /// A slot with the range that it covers.
 #[derive(Clone, Copy)]
-struct Place<'g> {
-    slot: &'g AtomicU64,
-    base: u64,
-    bits: u32,
+pub(crate) struct Place<'g> {
+    pub(crate) slot: &'g AtomicU64,
+    pub(crate) base: u64,
+    pub(crate) bits: u32,
 }
 
 impl Place<'_> {
@@ -67,7 +67,7 @@ impl Place<'_> {
 }
 
 /// The places of a node's slots that meet a range.
-fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item = Place<'g>> + use<'g> {
+pub(crate) fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item = Place<'g>> + use<'g> {
     let bits = node.slot_bits;
     let range = range.clone();
     (0..node.slot_count())

@@ -4,7 +4,6 @@
 //! Rust such a copy must not be an ordinary one: a data race is undefined even if its result is dropped. On x86-64 the
 //! copy is in assembler, which the language does not look into and which copies what is there, each byte once; elsewhere it is
 //! one atomic access per byte. Order with the version comes from the fences around it.
-#![allow(unsafe_code)]
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -21,7 +20,7 @@ const PIECE_BYTES: usize = 256;
 /// # Safety
 /// `source` is valid for reads of as many bytes as `target` has. Other accesses are by this module only.
 #[inline]
-pub(crate) unsafe fn load(target: &mut [u8], source: *const u8) {
+pub unsafe fn load(target: &mut [u8], source: *const u8) {
     // SAFETY: both are valid, and they do not overlap, since `target` is borrowed alone.
     unsafe { copy(target.as_mut_ptr(), source, target.len()) };
 }
@@ -31,7 +30,7 @@ pub(crate) unsafe fn load(target: &mut [u8], source: *const u8) {
 /// # Safety
 /// `target` is valid for writes of as many bytes as `source` has. Other accesses are by this module only.
 #[inline]
-pub(crate) unsafe fn store(target: *mut u8, source: &[u8]) {
+pub unsafe fn store(target: *mut u8, source: &[u8]) {
     // SAFETY: both are valid, and they do not overlap, since `source` is borrowed.
     unsafe { copy(target, source.as_ptr(), source.len()) };
 }
@@ -41,7 +40,7 @@ pub(crate) unsafe fn store(target: *mut u8, source: &[u8]) {
 /// # Safety
 /// As for [`load`].
 #[inline]
-pub(crate) unsafe fn equals(source: *const u8, bytes: &[u8]) -> bool {
+pub unsafe fn equals(source: *const u8, bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     // SAFETY: the caller's promise.
     unsafe {
@@ -85,7 +84,7 @@ unsafe fn load_word(source: *const u8) -> [u8; 8] {
 /// # Safety
 /// As for [`store`], with `length` bytes.
 #[inline]
-pub(crate) unsafe fn clear(target: *mut u8, length: usize) {
+pub unsafe fn clear(target: *mut u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the caller's promise; the direction flag is clear by the calling convention.
     unsafe {

@@ -1,0 +1,264 @@
+//! Loads, stores and faults.
+
+use core::slice;
+
+use pages::{PAGE_BYTES, shared_bytes};
+use percpu::OutOfMemory;
+use sync::Wait;
+use sync::atomic::{Ordering, fence};
+use sync::mutant::planted;
+
+use crate::content::{Content, note_copy};
+use crate::files::Files;
+use crate::mapping::{MappingRef, Sharing};
+use crate::marks::Mark;
+use crate::mmu::{Access, Mmu, Revoked, Translation};
+use crate::space::{AddressSpace, Memory};
+
+/// Why an access ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is mapped there, or it must not be accessed so (SIGSEGV).
+    Segment,
+    /// The page lies behind the end of its file, or there is no page for it (SIGBUS).
+    Bus,
+    /// No memory for a page or for a node.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for Fault {
+    fn from(_: OutOfMemory) -> Fault {
+        Fault::OutOfMemory
+    }
+}
+
+/// The pieces of an access that lie within one page each: page, first byte in it, bytes of the access.
+fn pieces(address: u64, length: usize) -> impl Iterator<Item = (u64, usize, core::ops::Range<usize>)> {
+    let mut done = 0;
+    core::iter::from_fn(move || {
+        if done == length {
+            return None;
+        }
+        // Addresses that overflow lead to pages that no space has.
+        let position = address.saturating_add(done as u64);
+        let start = (position % PAGE_BYTES as u64) as usize;
+        let end = (done + PAGE_BYTES - start).min(length);
+        let piece = (position / PAGE_BYTES as u64, start, done..end);
+        done = end;
+        Some(piece)
+    })
+}
+
+impl<M: Mmu> AddressSpace<M> {
+    /// Loads bytes, page by page; what comes before a fault has been loaded.
+    pub fn load<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        address: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), Fault> {
+        pieces(address, bytes.len())
+            .try_for_each(|(page, start, part)| self.load_within(memory, page, start, &mut bytes[part]))
+    }
+
+    /// Stores bytes, page by page; what comes before a fault has been stored.
+    pub fn store<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        pieces(address, bytes.len())
+            .try_for_each(|(page, start, part)| self.store_within(memory, page, start, &bytes[part]))
+    }
+
+    fn load_within<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        page: u64,
+        start: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), Fault> {
+        let translation = loop {
+            if let Some(translation) = self.mmu.find(memory.guard, page, Access::Load) {
+                break translation;
+            }
+            self.fault_load(memory, page)?;
+        };
+        let content = match translation {
+            Translation::Zeros => Content::Anonymous,
+            Translation::Page(own) => Content::Own(own),
+            Translation::File(mapping) => Content::File(mapping),
+            Translation::Content => {
+                let value = self.content.get(memory.guard, page).ok_or(Fault::Segment)?;
+                Content::decode(value).present(page, memory.pages, memory.files)
+            }
+        };
+        match content {
+            Content::Anonymous => bytes.fill(0),
+            // SAFETY: the page is in use, at least until the guard ends.
+            Content::Own(own) => unsafe {
+                shared_bytes::load(bytes, memory.pages.address(own).as_ptr().add(start));
+            },
+            Content::File(mapping) => {
+                let mapping = mapping.get();
+                if !memory.files.load(mapping.file, mapping.page_of_file(page), start, bytes) {
+                    return Err(Fault::Bus);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn store_within<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        page: u64,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        loop {
+            self.mmu.begin_store(memory.guard, page, memory.wait)?;
+            let stored = self.store_found(memory, page, start, bytes);
+            self.mmu.end_store(memory.guard);
+            if stored? {
+                return Ok(());
+            }
+            self.fault_store(memory, page)?;
+        }
+    }
+
+    /// Stores to a page that the table has; false if it has not.
+    fn store_found<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        page: u64,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<bool, Fault> {
+        let found = match self.mmu.find(memory.guard, page, Access::Store) {
+            None | Some(Translation::Zeros) => None,
+            Some(Translation::Page(own)) => Some(Content::Own(own)),
+            Some(Translation::File(mapping)) => Some(Content::File(mapping)),
+            Some(Translation::Content) => {
+                let content = self.content.get(memory.guard, page).map(Content::decode);
+                content.map(|content| content.present(page, memory.pages, memory.files))
+            }
+        };
+        match found {
+            Some(Content::Own(own)) => {
+                // SAFETY: the page is in use, at least until the guard ends.
+                unsafe { shared_bytes::store(memory.pages.address(own).as_ptr().add(start), bytes) };
+                Ok(true)
+            }
+            Some(Content::File(mapping)) if mapping.get().sharing == Sharing::Shared => {
+                let mapping = mapping.get();
+                let is_there = memory.files.store(mapping.file, mapping.page_of_file(page), start, bytes);
+                // Linux: a file system without space raises SIGBUS (`filemap_fault`, `vmf_error`).
+                if is_there == Ok(true) { Ok(true) } else { Err(Fault::Bus) }
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Puts a page into the core's table, for loads.
+    #[cold]
+    fn fault_load<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> Result<(), Fault> {
+        let Memory { guard, wait, .. } = *memory;
+        let rests_on = || {
+            let is_hidden = self.marks.has(guard, page, Mark::Hidden);
+            self.content.get(guard, page).filter(|_| !is_hidden)
+        };
+        let value = rests_on().ok_or(Fault::Segment)?;
+        let translation = match Content::decode(value) {
+            content if content.is_looked_at(memory.pages) => Translation::Content,
+            Content::Anonymous => Translation::Zeros,
+            Content::Own(own) => Translation::Page(own),
+            Content::File(mapping) => Translation::File(mapping),
+        };
+        self.install(memory, (page, Access::Load), translation, || rests_on() == Some(value), wait)
+    }
+
+    fn install<F, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        (page, access): (u64, Access),
+        translation: Translation,
+        is_still_so: impl Fn() -> bool,
+        wait: &W,
+    ) -> Result<(), Fault> {
+        self.mmu.install(memory.guard, page, access, translation, wait)?;
+        // Pairs with the fence in `Mmu::revoke`: either we see the change, or they see the entry.
+        fence(Ordering::SeqCst);
+        if !is_still_so() && !planted("address-space: what an entry rests on is not looked at again") {
+            self.mmu.withdraw(memory.guard, page, access, wait);
+        }
+        Ok(())
+    }
+
+    /// Puts a page into the core's table, for stores, or gives the address space a page of its own there.
+    #[cold]
+    fn fault_store<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> Result<(), Fault> {
+        let Memory { guard, wait, .. } = *memory;
+        let is_writable = || self.marks.of(Mark::Writable).read(guard, page, wait, |mark| mark.is_some());
+        if !is_writable() {
+            return Err(Fault::Segment);
+        }
+        let value = self.content.get(guard, page).ok_or(Fault::Segment)?;
+        let content = Content::decode(value);
+        let translation = match content.present(page, memory.pages, memory.files) {
+            Content::Anonymous => return self.make_own(memory, page, value, None),
+            Content::File(mapping) if mapping.get().sharing == Sharing::Private => {
+                return self.make_own(memory, page, value, Some(mapping));
+            }
+            Content::File(mapping) => Translation::File(mapping),
+            Content::Own(_) if content.is_looked_at(memory.pages) => Translation::Content,
+            Content::Own(own) => Translation::Page(own),
+        };
+        let is_still_so = || is_writable() && self.content.get(guard, page) == Some(value);
+        self.install(memory, (page, Access::Store), translation, is_still_so, wait)
+    }
+
+    /// Gives the address space a page of its own where it has none: zeros, or what the file has there. Nothing if the slot holds
+    /// another value by now.
+    fn make_own<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        page: u64,
+        value: u64,
+        original: Option<MappingRef>,
+    ) -> Result<(), Fault> {
+        let Memory { guard, pages, files, wait, .. } = *memory;
+        let slot = self.content.lock_slot(guard, page, wait)?;
+        if slot.value() != Some(value) {
+            return Ok(());
+        }
+        let own = pages.allocate(guard.core())?;
+        let is_there = match original {
+            None => {
+                // SAFETY: the page is ours alone.
+                unsafe { shared_bytes::clear(pages.address(own).as_ptr(), PAGE_BYTES) };
+                note_copy(pages, own, None);
+                true
+            }
+            Some(reference) => {
+                let mapping = reference.get();
+                // Before the copy: one that was taken after a cut is good, and one from before does not count.
+                let cuts = files.cuts(mapping.file);
+                note_copy(pages, own, Some((reference, cuts)));
+                // SAFETY: nobody else has the page before it is in the slot.
+                let bytes = unsafe { slice::from_raw_parts_mut(pages.address(own).as_ptr(), PAGE_BYTES) };
+                files.load(mapping.file, mapping.page_of_file(page), 0, bytes)
+            }
+        };
+        if !is_there {
+            // SAFETY: allocated just now.
+            unsafe { pages.free(guard.core(), own) };
+            return Err(Fault::Bus);
+        }
+        slot.change(|| Some(Content::Own(own).encode()));
+        match Content::decode(value) {
+            Content::Anonymous => self.mmu.revoke(guard, page..page + 1, Revoked::Loads, wait),
+            // Loads of private pages of files look at the content each time.
+            Content::File(_) => {}
+            // A copy that was cut off. SAFETY: it was in this slot only, and no table leads to it.
+            Content::Own(old) => unsafe { pages.retire(guard, old) },
+        }
+        Ok(())
+    }
+}

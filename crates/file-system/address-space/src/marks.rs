@@ -1,0 +1,187 @@
+//! Marks of pages, each on a line of its own, and how several change as one.
+//!
+//! "Writable" is the lock of "hidden" and "sealed" too: whoever changes one of the three holds it. "Mapped" changes under the
+//! lock of the content. In this order they are locked.
+
+use core::ops::Range;
+
+use epoch::Guard;
+use percpu::{CacheLine, Core, OutOfMemory};
+use radix::{LockedRange, LockedSlot, RadixArray};
+use sync::Wait;
+
+/// What may be said of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// It may be stored to.
+    Writable = 0,
+    /// It may not be loaded from (PROT_NONE).
+    Hidden = 1,
+    /// It cannot be made writable: a shared page of a file that was not open for writing.
+    Sealed = 2,
+    /// It leads somewhere.
+    Mapped = 3,
+}
+
+const MARKS: [Mark; 4] = [Mark::Writable, Mark::Hidden, Mark::Sealed, Mark::Mapped];
+
+/// The marks of an address space.
+pub(crate) struct Marks([CacheLine<RadixArray>; 4]);
+
+/// What marks are to be: per mark, set or not, or as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted([Option<bool>; 4]);
+
+/// Locks of the marks that change.
+pub(crate) enum Locked<'g> {
+    Page([Option<LockedSlot<'g>>; 4]),
+    Range([Option<LockedRange<'g>>; 4]),
+}
+
+impl Wanted {
+    pub(crate) const AS_IT_IS: Wanted = Wanted([None; 4]);
+
+    pub(crate) fn with(mut self, mark: Mark, set: bool) -> Wanted {
+        self.0[mark as usize] = Some(set);
+        self
+    }
+
+    fn get(self, mark: Mark) -> Option<bool> {
+        self.0[mark as usize]
+    }
+}
+
+impl Marks {
+    /// # Safety
+    /// As for [`RadixArray::new`].
+    pub(crate) unsafe fn new() -> Marks {
+        // SAFETY: the caller's promise.
+        Marks(core::array::from_fn(|_| CacheLine(unsafe { RadixArray::new() })))
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, mark: Mark) -> &RadixArray {
+        &self.0[mark as usize]
+    }
+
+    /// Whether a page has a mark.
+    #[inline]
+    pub(crate) fn has(&self, guard: &Guard<'_>, page: u64, mark: Mark) -> bool {
+        self.of(mark).get(guard, page).is_some()
+    }
+
+    /// The end of the pages from the start of a range on that all have the mark.
+    pub(crate) fn prefix(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark) -> u64 {
+        let mut end = range.start;
+        self.of(mark).for_each_in(guard, range.clone(), |part, _| {
+            if part.start == end {
+                end = part.end;
+            }
+        });
+        end
+    }
+
+    /// The first page of a range that has the mark, or the end.
+    pub(crate) fn first(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark) -> u64 {
+        let mut first = range.end;
+        self.of(mark).for_each_in(guard, range.clone(), |part, _| first = first.min(part.start));
+        first
+    }
+
+    fn is_so(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark, set: bool) -> bool {
+        match set {
+            true => self.prefix(guard, range, mark) == range.end,
+            false => self.first(guard, range, mark) == range.end,
+        }
+    }
+
+    /// Whether nothing would change.
+    pub(crate) fn are(&self, guard: &Guard<'_>, range: &Range<u64>, wanted: Wanted) -> bool {
+        MARKS.into_iter().all(|mark| wanted.get(mark).is_none_or(|set| self.is_so(guard, range, mark, set)))
+    }
+
+    /// Locks the marks that are to change; fails without memory, and then holds nothing.
+    pub(crate) fn lock<'g>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        range: &Range<u64>,
+        wanted: Wanted,
+        wait: &impl Wait,
+    ) -> Result<Locked<'g>, OutOfMemory> {
+        let changes = |mark: Mark| wanted.get(mark).is_some_and(|set| !self.is_so(guard, range, mark, set));
+        let guarded = [Mark::Hidden, Mark::Sealed].into_iter().any(changes);
+        let is_locked = |mark: &Mark| changes(*mark) || (*mark == Mark::Writable && guarded);
+        if range.end - range.start == 1 {
+            let mut locked = [const { None }; 4];
+            for mark in MARKS.into_iter().filter(is_locked) {
+                locked[mark as usize] = Some(self.of(mark).lock_slot(guard, range.start, wait)?);
+            }
+            return Ok(Locked::Page(locked));
+        }
+        let mut locked = [const { None }; 4];
+        for mark in MARKS.into_iter().filter(is_locked) {
+            locked[mark as usize] = Some(self.of(mark).lock(guard, range.clone(), wait)?);
+        }
+        Ok(Locked::Range(locked))
+    }
+
+    /// # Safety
+    /// `guard` pins a core that was taken over from a dead owner.
+    pub(crate) unsafe fn unlock_taken_over(&self, guard: &Guard<'_>) {
+        // SAFETY: the caller's promise.
+        self.0.iter().for_each(|array| unsafe { array.unlock_taken_over(guard) });
+    }
+
+    /// # Safety
+    /// Nobody uses them any more.
+    pub(crate) unsafe fn destroy(&self, core: &Core<'_>) {
+        // SAFETY: the caller's promise.
+        self.0.iter().for_each(|array| unsafe { array.destroy(core) });
+    }
+}
+
+impl Locked<'_> {
+    /// Makes the marks what is wanted, and `change` in their middle: of one page all as one; of several pages rights that go,
+    /// go before, rights that come, come after, and "mapped" follows the content.
+    pub(crate) fn change(&self, wanted: Wanted, change: impl FnOnce()) {
+        match self {
+            Locked::Page(slots) => nested(slots, wanted, change),
+            Locked::Range(ranges) => {
+                let fill = |mark: Mark, set: bool| {
+                    if let (Some(range), true) = (&ranges[mark as usize], wanted.get(mark) == Some(set)) {
+                        range.fill(set.then_some(0), |_, _| ());
+                    }
+                };
+                fill(Mark::Writable, false);
+                fill(Mark::Hidden, true);
+                fill(Mark::Sealed, true);
+                change();
+                fill(Mark::Mapped, true);
+                fill(Mark::Mapped, false);
+                fill(Mark::Sealed, false);
+                fill(Mark::Hidden, false);
+                fill(Mark::Writable, true);
+            }
+        }
+    }
+}
+
+/// Readers of any of the slots wait until all are changed.
+fn nested(slots: &[Option<LockedSlot<'_>>], wanted: Wanted, change: impl FnOnce()) {
+    let [writable, hidden, sealed, mapped] = slots else { unreachable!("a slot for each mark") };
+    within(writable, wanted.get(Mark::Writable), || {
+        within(hidden, wanted.get(Mark::Hidden), || {
+            within(sealed, wanted.get(Mark::Sealed), || within(mapped, wanted.get(Mark::Mapped), change));
+        });
+    });
+}
+
+fn within(slot: &Option<LockedSlot<'_>>, set: Option<bool>, change: impl FnOnce()) {
+    match slot {
+        None => change(),
+        Some(slot) => slot.change(|| {
+            change();
+            set.map_or(slot.value(), |set| set.then_some(0))
+        }),
+    }
+}

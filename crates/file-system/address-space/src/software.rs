@@ -1,0 +1,217 @@
+//! The hardware in software: a table per core, a line per page that the core has touched and kind of access.
+//!
+//! Walk and shoot-down are ordinary accesses to memory, which a tracer sees and a model checker interleaves.
+//!
+//! ```text
+//! table of core i:   loads: page → translation │ stores: page → translation │ the page that it stores to, plus one
+//! store:   storing = page + 1;  fence;  entry? → the bytes;  storing = 0
+//! revoke:  fence;  per core: entry? → take it out;  fence;  wait while storing = page + 1
+//! ```
+//! Either the store does not find its entry, or the one who revokes waits for it.
+
+use core::ops::Range;
+use core::ptr::NonNull;
+
+use epoch::Guard;
+use pages::PageNumber;
+use percpu::{CacheLine, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use radix::RadixArray;
+use sync::atomic::{AtomicU64, Ordering, fence};
+use sync::mutant::planted;
+use sync::{Wait, WaitReason};
+
+use crate::mapping::MappingRef;
+use crate::mmu::{Access, Mmu, Revoked, Translation};
+
+/// What a core has touched.
+#[repr(C)]
+struct Table {
+    loads: CacheLine<RadixArray>,
+    stores: CacheLine<RadixArray>,
+    /// Atomic: the page that the core stores to, plus one; or zero.
+    storing: CacheLine<AtomicU64>,
+}
+
+/// What tools call a table's parts.
+pub const TABLE: ObjectKind = object_kind!(10, Table as "translation table" {
+    "root of the loads" = loads,
+    "root of the stores" = stores,
+    "page that it stores to" = storing,
+});
+const TABLE_CLASS: SizeClass = SizeClass::of_type::<Table>().of_kind(&TABLE);
+
+/// Tables in memory; see the module's head.
+pub struct SoftwareMmu {
+    /// Core → address of its table.
+    tables: CacheLine<RadixArray>,
+}
+
+impl Translation {
+    fn encode(self) -> u64 {
+        match self {
+            Translation::Zeros => 0,
+            Translation::Content => 1,
+            Translation::File(mapping) => mapping.address() | 2,
+            Translation::Page(page) => u64::from(page.get()) << 2 | 3,
+        }
+    }
+
+    #[inline]
+    fn decode(value: u64) -> Translation {
+        match value & 3 {
+            0 => Translation::Zeros,
+            1 => Translation::Content,
+            2 => Translation::File(MappingRef::from_address(value & !3).expect("a mapping has an address")),
+            _ => Translation::Page(PageNumber::new((value >> 2) as u32)),
+        }
+    }
+}
+
+impl Table {
+    #[inline]
+    fn of(&self, access: Access) -> &RadixArray {
+        match access {
+            Access::Load => &self.loads,
+            Access::Store => &self.stores,
+        }
+    }
+
+    fn remove(&self, guard: &Guard<'_>, page: u64, access: Access, wait: &impl Wait) {
+        // The slot is there if the page has an entry.
+        if let Ok(slot) = self.of(access).lock_slot(guard, page, wait) {
+            slot.change(|| None);
+        }
+    }
+}
+
+impl SoftwareMmu {
+    /// No core has touched anything.
+    ///
+    /// # Safety
+    /// As for [`RadixArray::new`].
+    pub unsafe fn new() -> SoftwareMmu {
+        // SAFETY: the caller's promise.
+        SoftwareMmu { tables: CacheLine(unsafe { RadixArray::new() }) }
+    }
+
+    #[inline]
+    fn table<'g>(&'g self, guard: &'g Guard<'_>, core: usize) -> Option<&'g Table> {
+        let address = self.tables.get(guard, core as u64)?;
+        // SAFETY: tables live as long as the address space.
+        NonNull::new(address as usize as *mut Table).map(|table| unsafe { table.as_ref() })
+    }
+
+    fn own_table<'g>(&'g self, guard: &'g Guard<'_>, wait: &impl Wait) -> Result<&'g Table, OutOfMemory> {
+        let core = guard.core();
+        if let Some(table) = self.table(guard, core.index().get()) {
+            return Ok(table);
+        }
+        let slot = self.tables.lock_slot(guard, core.index().get() as u64, wait)?;
+        // SAFETY: made as the arrays of the space are, for the same instance.
+        let array = || CacheLine(unsafe { RadixArray::new() });
+        let table = Table { loads: array(), stores: array(), storing: CacheLine(AtomicU64::new(0)) };
+        let table = core.allocate_in(TABLE_CLASS, table)?;
+        slot.change(|| Some(table.as_ptr() as usize as u64));
+        // SAFETY: as in `table`.
+        Ok(unsafe { table.as_ref() })
+    }
+}
+
+impl Mmu for SoftwareMmu {
+    #[inline]
+    fn find(&self, guard: &Guard<'_>, page: u64, access: Access) -> Option<Translation> {
+        let table = self.table(guard, guard.core().index().get())?;
+        table.of(access).get(guard, page).map(Translation::decode)
+    }
+
+    fn install(
+        &self,
+        guard: &Guard<'_>,
+        page: u64,
+        access: Access,
+        translation: Translation,
+        wait: &impl Wait,
+    ) -> Result<(), OutOfMemory> {
+        let table = self.own_table(guard, wait)?;
+        table.of(access).lock_slot(guard, page, wait)?.change(|| Some(translation.encode()));
+        Ok(())
+    }
+
+    fn withdraw(&self, guard: &Guard<'_>, page: u64, access: Access, wait: &impl Wait) {
+        if let Some(table) = self.table(guard, guard.core().index().get()) {
+            table.remove(guard, page, access, wait);
+        }
+    }
+
+    fn revoke(&self, guard: &Guard<'_>, pages: Range<u64>, which: Revoked, wait: &impl Wait) {
+        // The limit comes with a fence: a core that is not seen to have an entry sees what was changed before.
+        for core in 0..guard.core().arena().core_limit() {
+            let Some(table) = self.table(guard, core) else { continue };
+            for access in [Access::Load, Access::Store].into_iter().filter(|access| which.contains(*access)) {
+                table.of(access).for_each_in(guard, pages.clone(), |entries, _| {
+                    for page in entries {
+                        table.remove(guard, page, access, wait);
+                        if access == Access::Load || core == guard.core().index().get() {
+                            continue;
+                        }
+                        // Pairs with the fence in `begin_store`.
+                        fence(Ordering::SeqCst);
+                        let mut round = 0;
+                        while table.storing.load(Ordering::Acquire) == page + 1
+                            && !planted("address-space: stores under way are not waited for")
+                        {
+                            wait.wait(WaitReason::Operation, round);
+                            round = round.saturating_add(1);
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    #[inline]
+    fn begin_store(&self, guard: &Guard<'_>, page: u64, wait: &impl Wait) -> Result<(), OutOfMemory> {
+        self.own_table(guard, wait)?.storing.store(page + 1, Ordering::Relaxed);
+        // Pairs with the fence in `revoke`.
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    #[inline]
+    fn end_store(&self, guard: &Guard<'_>) {
+        if let Some(table) = self.table(guard, guard.core().index().get()) {
+            // Release pairs with the acquire in `revoke`: what was stored is there.
+            table.storing.store(0, Ordering::Release);
+        }
+    }
+
+    unsafe fn unlock_taken_over(&self, guard: &Guard<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.tables.unlock_taken_over(guard) };
+        self.tables.for_each(guard, |_, address| {
+            // SAFETY: tables live as long as the address space.
+            let table = unsafe { &*(address as usize as *const Table) };
+            // SAFETY: the caller's promise.
+            unsafe {
+                table.loads.unlock_taken_over(guard);
+                table.stores.unlock_taken_over(guard);
+            }
+        });
+        self.end_store(guard);
+    }
+
+    unsafe fn destroy(&self, guard: &Guard<'_>) {
+        let core = guard.core();
+        self.tables.for_each(guard, |_, address| {
+            let Some(table) = NonNull::new(address as usize as *mut Table) else { return };
+            // SAFETY: the caller's promise.
+            unsafe {
+                table.as_ref().loads.destroy(core);
+                table.as_ref().stores.destroy(core);
+                core.free(table.cast(), TABLE_CLASS);
+            }
+        });
+        // SAFETY: the caller's promise.
+        unsafe { self.tables.destroy(core) };
+    }
+}

@@ -1,0 +1,419 @@
+//! An address space: mapping, unmapping, protecting.
+
+use core::ops::Range;
+
+use epoch::Guard;
+use pages::PagePool;
+use percpu::{CacheLine, OutOfMemory};
+use radix::{LockedRange, RadixArray};
+use refcache::{Counted, RefCache};
+use sync::Wait;
+
+use crate::content::Content;
+use crate::files::{FileId, Files};
+use crate::mapping::{KIND_MAPPING, MAPPING_CLASS, Mapping, MappingRef, Sharing};
+use crate::marks::{Mark, Marks, Wanted};
+use crate::mmu::{Mmu, Revoked};
+use crate::software::SoftwareMmu;
+
+/// Pages of an address space: 2^47 bytes, as on x86-64.
+pub const SPACE_PAGES: u64 = 1 << 35;
+/// Where the cores' own parts begin, and how long each is: so long that the nodes of two share no line.
+const FIRST_PART: u64 = 1 << 33;
+const PART_PAGES: u64 = 1 << 25;
+/// Ranges of at least so many pages begin at multiples of their length, up to the second number: then they need few nodes.
+const ALIGNED_FROM_PAGES: u64 = 16;
+const LARGEST_ALIGNMENT_PAGES: u64 = 1 << 18;
+
+/// What calls on memory have in common: the pinned core, and where pages, counts and files are.
+pub struct Memory<'a, F, W> {
+    /// The core, pinned.
+    pub guard: &'a Guard<'a>,
+    /// Pages of memory.
+    pub pages: &'a PagePool,
+    /// Counts of mappings.
+    pub counts: &'a RefCache,
+    /// What is mapped.
+    pub files: &'a F,
+    /// How the core waits.
+    pub wait: &'a W,
+}
+
+/// Where a mapping goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Anywhere in the calling core's own part.
+    Anywhere,
+    /// To the pages from this one on, whatever is there.
+    Fixed(u64),
+    /// There, if nothing is.
+    FixedNoReplace(u64),
+}
+
+/// What may be done with pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing.
+    None,
+    /// Loads.
+    Read,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+/// What is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// Memory that is zero at first, and the address space's own.
+    Anonymous,
+    /// A file from a page on.
+    File {
+        /// The file.
+        file: FileId,
+        /// Its page that lies at the first one of the mapping.
+        page: u64,
+        /// Who sees what is stored.
+        sharing: Sharing,
+        /// Whether the mapping may ever be stored to.
+        may_write: bool,
+    },
+}
+
+/// What was mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The first page.
+    pub page: u64,
+    /// Whether the mapping is a new one, which has taken over the caller's reference to the file. If not, there was the same
+    /// already, and the reference stays the caller's.
+    pub is_new: bool,
+}
+
+/// Why nothing was mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapError {
+    /// No memory for nodes, or no room in the address space.
+    OutOfMemory,
+    /// Something is mapped there already.
+    Exists,
+}
+
+/// Why `protect` changed only the pages before the first that it could not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtectError {
+    /// Nothing is mapped there.
+    NotMapped,
+    /// It is a shared mapping of a file that was not open for writing.
+    Denied,
+    /// No memory for nodes.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for MapError {
+    fn from(_: OutOfMemory) -> MapError {
+        MapError::OutOfMemory
+    }
+}
+
+impl From<OutOfMemory> for ProtectError {
+    fn from(_: OutOfMemory) -> ProtectError {
+        ProtectError::OutOfMemory
+    }
+}
+
+/// The memory of a process; see the crate's head.
+pub struct AddressSpace<M = SoftwareMmu> {
+    pub(crate) content: CacheLine<RadixArray>,
+    pub(crate) marks: Marks,
+    /// Core → the page at which it last found room.
+    hints: CacheLine<RadixArray>,
+    pub(crate) mmu: M,
+}
+
+impl AddressSpace<SoftwareMmu> {
+    /// An empty address space whose hardware is software.
+    ///
+    /// # Safety
+    /// As for [`RadixArray::new`]; used with one pool and one [`RefCache`] only, whose maintenance gives mappings back.
+    pub unsafe fn new() -> AddressSpace<SoftwareMmu> {
+        // SAFETY: the caller's promise.
+        unsafe { AddressSpace::with_mmu(SoftwareMmu::new()) }
+    }
+}
+
+impl<M: Mmu> AddressSpace<M> {
+    /// An empty address space.
+    ///
+    /// # Safety
+    /// As for [`AddressSpace::new`].
+    pub unsafe fn with_mmu(mmu: M) -> AddressSpace<M> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let array = || CacheLine(RadixArray::new());
+            AddressSpace { content: array(), marks: Marks::new(), hints: array(), mmu }
+        }
+    }
+
+    /// The hardware.
+    pub fn mmu(&self) -> &M {
+        &self.mmu
+    }
+
+    /// Maps so many pages, at least one. A file comes with a reference, which the mapping takes over if it is new.
+    ///
+    /// # Panics
+    /// If the pages do not lie within the address space.
+    pub fn map<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        place: Place,
+        pages: u64,
+        protection: Protection,
+        backing: Backing,
+    ) -> Result<Mapped, MapError> {
+        let Memory { guard, wait, .. } = *memory;
+        let may_write = !matches!(backing, Backing::File { sharing: Sharing::Shared, may_write: false, .. });
+        let wanted = rights(protection).with(Mark::Sealed, !may_write).with(Mark::Mapped, true);
+        let (range, content) = match place {
+            Place::Anywhere => self.choose(memory, pages)?,
+            Place::Fixed(page) | Place::FixedNoReplace(page) => {
+                let range = page..page + pages;
+                assert!(range.end <= SPACE_PAGES, "pages of the address space");
+                if place == Place::Fixed(page) && pages == 1 && self.is_same(memory, page, backing, wanted) {
+                    return Ok(Mapped { page, is_new: false });
+                }
+                if place != Place::Fixed(page) && self.marks.first(guard, &range, Mark::Mapped) != range.end {
+                    return Err(MapError::Exists);
+                }
+                let content = self.content.lock(guard, range.clone(), wait)?;
+                if place != Place::Fixed(page) && !is_empty(&self.content, guard, &range) {
+                    return Err(MapError::Exists);
+                }
+                (range, content)
+            }
+        };
+        let (value, mapping) = match backing {
+            Backing::Anonymous => (Content::Anonymous, None),
+            Backing::File { file, page, sharing, .. } => {
+                let count = CacheLine(Counted::new(pages as i64, KIND_MAPPING));
+                let mapping = Mapping { file, first: range.start, file_page: page, sharing, pages: count };
+                let mapping = guard.core().allocate_in(MAPPING_CLASS, mapping)?;
+                (Content::File(MappingRef::new(mapping)), Some(mapping))
+            }
+        };
+        let marks = self.marks.lock(guard, &range, wanted, wait).inspect_err(|_| {
+            if let Some(mapping) = mapping {
+                // SAFETY: made just now; nobody has seen it.
+                unsafe { guard.core().free(mapping.cast(), MAPPING_CLASS) };
+            }
+        })?;
+        let mut replaces = false;
+        marks.change(wanted, || {
+            content.fill(Some(value.encode()), |part, old| {
+                replaces = true;
+                self.give_up(memory, &part, old);
+            });
+        });
+        if replaces {
+            self.mmu.revoke(guard, range.clone(), Revoked::All, wait);
+        }
+        Ok(Mapped { page: range.start, is_new: true })
+    }
+
+    /// Lets pages of a range lead nowhere; those that do not lead anywhere stay so.
+    ///
+    /// # Panics
+    /// If the pages do not lie within the address space.
+    pub fn unmap<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, range: Range<u64>) -> Result<(), OutOfMemory> {
+        assert!(range.end <= SPACE_PAGES, "pages of the address space");
+        let Memory { guard, wait, .. } = *memory;
+        let is_mapped = match range.end - range.start {
+            1 => self.is_mapped(memory, range.start),
+            _ => self.marks.first(guard, &range, Mark::Mapped) != range.end,
+        };
+        if !is_mapped {
+            return Ok(());
+        }
+        let wanted = rights(Protection::Read).with(Mark::Sealed, false).with(Mark::Mapped, false);
+        let content = self.content.lock(guard, range.clone(), wait)?;
+        let marks = self.marks.lock(guard, &range, wanted, wait)?;
+        marks.change(wanted, || content.fill(None, |part, old| self.give_up(memory, &part, old)));
+        self.mmu.revoke(guard, range, Revoked::All, wait);
+        Ok(())
+    }
+
+    /// Changes what may be done with the pages of a range: all those before the first for which it cannot be.
+    ///
+    /// # Panics
+    /// If the pages do not lie within the address space.
+    pub fn protect<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        range: Range<u64>,
+        protection: Protection,
+    ) -> Result<(), ProtectError> {
+        assert!(range.end <= SPACE_PAGES, "pages of the address space");
+        let Memory { guard, wait, .. } = *memory;
+        let wanted = rights(protection);
+        // The pages for which it can be, and what the next one says.
+        let possible = || {
+            let mapped_end = match range.end - range.start {
+                1 => range.start + u64::from(self.is_mapped(memory, range.start)),
+                _ => self.marks.prefix(guard, &range, Mark::Mapped),
+            };
+            let part = range.start..mapped_end;
+            let sealed = match protection {
+                Protection::ReadWrite => self.marks.first(guard, &part, Mark::Sealed),
+                _ => part.end,
+            };
+            let error = if sealed < part.end { ProtectError::Denied } else { ProtectError::NotMapped };
+            (part.start..sealed, if sealed < range.end { Err(error) } else { Ok(()) })
+        };
+        loop {
+            let (part, outcome) = possible();
+            if part.is_empty() || self.marks.are(guard, &part, wanted) {
+                return outcome;
+            }
+            let marks = self.marks.lock(guard, &part, wanted, wait)?;
+            // Who makes a page one that cannot be written holds the lock that we have now.
+            if possible().0 != part {
+                continue;
+            }
+            marks.change(wanted, || ());
+            let revoked = match protection {
+                Protection::None => Revoked::All,
+                Protection::Read => Revoked::Stores,
+                Protection::ReadWrite => return outcome,
+            };
+            self.mmu.revoke(guard, part, revoked, wait);
+            return outcome;
+        }
+    }
+
+    /// Calls `each` for all ranges that are mapped, in order; weakly consistent if others change them.
+    pub fn for_each_mapped(&self, guard: &Guard<'_>, mut each: impl FnMut(Range<u64>)) {
+        self.marks.of(Mark::Mapped).for_each(guard, |range, _| each(range));
+    }
+
+    /// Gives everything back.
+    ///
+    /// # Safety
+    /// Nobody uses the address space any more, or will.
+    pub unsafe fn destroy<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>) {
+        self.content.for_each(memory.guard, |part, old| self.give_up(memory, &part, old));
+        let core = memory.guard.core();
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.content.destroy(core);
+            self.marks.destroy(core);
+            self.hints.destroy(core);
+            self.mmu.destroy(memory.guard);
+        }
+    }
+
+    /// Unlocks what a dead thread of the process was changing.
+    ///
+    /// # Safety
+    /// `guard` pins a core that was taken over from a dead owner.
+    pub unsafe fn repair_taken_over(&self, guard: &Guard<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.content.unlock_taken_over(guard);
+            self.marks.unlock_taken_over(guard);
+            self.hints.unlock_taken_over(guard);
+            self.mmu.unlock_taken_over(guard);
+        }
+    }
+
+    /// Whether a page is mapped, as of a moment at which nobody is changing that.
+    fn is_mapped<F, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> bool {
+        self.marks.of(Mark::Mapped).read(memory.guard, page, memory.wait, |mark| mark.is_some())
+    }
+
+    /// Whether the page leads where a mapping of it would let it lead, with the same rights.
+    fn is_same<F, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64, backing: Backing, wanted: Wanted) -> bool {
+        let Memory { guard, wait, .. } = *memory;
+        self.content.read(guard, page, wait, |value| {
+            let is_same = match (value.map(Content::decode), backing) {
+                (Some(Content::Anonymous), Backing::Anonymous) => true,
+                (Some(Content::File(mapping)), Backing::File { file, page: page_of_file, sharing, .. }) => {
+                    let mapping = mapping.get();
+                    mapping.file == file && mapping.sharing == sharing && mapping.page_of_file(page) == page_of_file
+                }
+                _ => false,
+            };
+            is_same && self.marks.are(guard, &(page..page + 1), wanted)
+        })
+    }
+
+    /// The pages of a range do not lead there any more.
+    fn give_up<F, W>(&self, memory: &Memory<'_, F, W>, range: &Range<u64>, value: u64) {
+        let content = Content::decode(value);
+        if let Some(mapping) = content.mapping(memory.pages) {
+            // SAFETY: the pages that lead to it no longer were counted.
+            unsafe {
+                memory.counts.change(memory.guard.core(), &mapping.get().pages, range.start as i64 - range.end as i64);
+            }
+        }
+        if let Content::Own(page) = content {
+            // SAFETY: it was in this slot only. Tables may lead to it until the caller, who is pinned, has revoked that.
+            unsafe { memory.pages.retire(memory.guard, page) };
+        }
+    }
+
+    /// Locks so many pages of the core's own part that lead nowhere.
+    fn choose<'g, F, W: Wait>(
+        &'g self,
+        memory: &Memory<'g, F, W>,
+        pages: u64,
+    ) -> Result<(Range<u64>, LockedRange<'g>), MapError> {
+        let Memory { guard, wait, .. } = *memory;
+        let core = guard.core().index().get() as u64;
+        let part = FIRST_PART + core * PART_PAGES..FIRST_PART + (core + 1) * PART_PAGES;
+        if pages > PART_PAGES {
+            return Err(MapError::OutOfMemory);
+        }
+        let alignment = match pages {
+            ALIGNED_FROM_PAGES.. => pages.next_power_of_two().min(LARGEST_ALIGNMENT_PAGES),
+            _ => 1,
+        };
+        let hint = self.hints.get(guard, core).unwrap_or(part.start);
+        // From the hint to the end of the part, and then from its beginning.
+        for mut start in [hint, part.start] {
+            loop {
+                start = start.next_multiple_of(alignment);
+                let range = start..start + pages;
+                if range.end > part.end {
+                    break;
+                }
+                let mut taken_end = start;
+                self.content.for_each_in(guard, range.clone(), |taken, _| taken_end = taken.end);
+                if taken_end == start {
+                    let locked = self.content.lock(guard, range.clone(), wait)?;
+                    if is_empty(&self.content, guard, &range) {
+                        if hint != start {
+                            self.hints.lock_slot(guard, core, wait)?.change(|| Some(start));
+                        }
+                        return Ok((range, locked));
+                    }
+                    continue;
+                }
+                start = taken_end;
+            }
+        }
+        Err(MapError::OutOfMemory)
+    }
+}
+
+fn is_empty(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> bool {
+    let mut is_empty = true;
+    array.for_each_in(guard, range.clone(), |_, _| is_empty = false);
+    is_empty
+}
+
+/// The marks of a protection.
+fn rights(protection: Protection) -> Wanted {
+    Wanted::AS_IT_IS
+        .with(Mark::Writable, protection == Protection::ReadWrite)
+        .with(Mark::Hidden, protection == Protection::None)
+}

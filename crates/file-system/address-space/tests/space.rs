@@ -1,0 +1,362 @@
+//! The address space against a plain map of pages: all calls on two cores, files that grow and are cut, memory that runs out.
+#![cfg(not(any(loom, shuttle)))]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use address_space::{Backing, Fault, FileId, MapError, Place, ProtectError, Protection, SPACE_PAGES, Sharing};
+use pages::PAGE_BYTES;
+use percpu::{Core, OutOfMemory};
+use proptest::prelude::*;
+use support::{Instance, TestFile, owner, part_of, with_instance};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+const FILES: usize = 2;
+const NAMED_PAGES: u64 = 40;
+
+/// What a page of the model leads to.
+#[derive(Clone, Debug)]
+enum Kind {
+    Own(Vec<u8>),
+    File { file: usize, page: u64, sharing: Sharing, may_write: bool, copy: Option<(Vec<u8>, usize)> },
+}
+
+#[derive(Clone, Debug)]
+struct Page {
+    protection: Protection,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Call {
+    Map {
+        place: Option<u64>,
+        may_replace: bool,
+        pages: u64,
+        protection: Protection,
+        backing: Option<(usize, u64, Sharing, bool)>,
+    },
+    Unmap {
+        range: Range<u64>,
+    },
+    Protect {
+        range: Range<u64>,
+        protection: Protection,
+    },
+    Load {
+        address: u64,
+        length: usize,
+    },
+    Store {
+        address: u64,
+        length: usize,
+        byte: u8,
+    },
+    Resize {
+        file: usize,
+        length: usize,
+    },
+    Maintain,
+}
+
+fn protection() -> impl Strategy<Value = Protection> {
+    prop_oneof![1 => Just(Protection::None), 1 => Just(Protection::Read), 3 => Just(Protection::ReadWrite)]
+}
+
+fn range() -> impl Strategy<Value = Range<u64>> {
+    (0..NAMED_PAGES, 1..20_u64).prop_map(|(start, length)| start..(start + length).min(NAMED_PAGES))
+}
+
+fn address() -> impl Strategy<Value = u64> {
+    (0..NAMED_PAGES, prop_oneof![Just(0), Just(PAGE - 3), 0..PAGE]).prop_map(|(page, byte)| page * PAGE + byte)
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let sharing = prop_oneof![Just(Sharing::Shared), Just(Sharing::Private)];
+    let backing = proptest::option::of((0..FILES, 0..4_u64, sharing, any::<bool>()));
+    let place = proptest::option::weighted(0.9, 0..NAMED_PAGES);
+    prop_oneof![
+        3 => (place, any::<bool>(), 1..20_u64, protection(), backing).prop_map(
+            |(place, may_replace, pages, protection, backing)| Call::Map { place, may_replace, pages, protection, backing }
+        ),
+        2 => range().prop_map(|range| Call::Unmap { range }),
+        2 => (range(), protection()).prop_map(|(range, protection)| Call::Protect { range, protection }),
+        4 => (address(), 1..20_usize).prop_map(|(address, length)| Call::Load { address, length }),
+        6 => (address(), 1..20_usize, 1..255_u8)
+            .prop_map(|(address, length, byte)| Call::Store { address, length, byte }),
+        2 => (0..FILES, prop_oneof![0..5 * PAGE_BYTES, (0..6_usize).prop_map(|pages| pages * PAGE_BYTES)])
+            .prop_map(|(file, length)| Call::Resize { file, length }),
+        1 => Just(Call::Maintain),
+    ]
+}
+
+/// The plain address space.
+#[derive(Default)]
+struct Model {
+    pages: BTreeMap<u64, Page>,
+    files: Vec<TestFile>,
+}
+
+impl Model {
+    fn map(&mut self, first: u64, pages: u64, protection: Protection, backing: Option<(usize, u64, Sharing, bool)>) {
+        for page in 0..pages {
+            let kind = match backing {
+                None => Kind::Own(vec![0; PAGE_BYTES]),
+                Some((file, start, sharing, may_write)) => {
+                    Kind::File { file, page: start + page, sharing, may_write, copy: None }
+                }
+            };
+            self.pages.insert(first + page, Page { protection, kind });
+        }
+    }
+
+    fn protect(&mut self, range: Range<u64>, protection: Protection) -> Result<(), ProtectError> {
+        for page in range {
+            let page = self.pages.get_mut(&page).ok_or(ProtectError::NotMapped)?;
+            let is_sealed = matches!(page.kind, Kind::File { sharing: Sharing::Shared, may_write: false, .. });
+            if protection == Protection::ReadWrite && is_sealed {
+                return Err(ProtectError::Denied);
+            }
+            page.protection = protection;
+        }
+        Ok(())
+    }
+
+    fn is_cut(files: &[TestFile], file: usize, page: u64, seen: usize) -> bool {
+        files[file].cuts[seen..].iter().any(|first| *first <= page)
+    }
+
+    fn load(&self, page: u64, start: usize, bytes: &mut [u8]) -> Result<(), Fault> {
+        let found = self.pages.get(&page).filter(|page| page.protection != Protection::None).ok_or(Fault::Segment)?;
+        match &found.kind {
+            Kind::Own(own) => bytes.copy_from_slice(&own[start..start + bytes.len()]),
+            Kind::File { file, page, copy: Some((copy, seen)), .. }
+                if !Self::is_cut(&self.files, *file, *page, *seen) =>
+            {
+                bytes.copy_from_slice(&copy[start..start + bytes.len()]);
+            }
+            Kind::File { file, page, .. } => {
+                let data = &self.files[*file].bytes;
+                let part = part_of(data.len(), *page, start, bytes.len()).ok_or(Fault::Bus)?;
+                bytes.fill(0);
+                bytes[..part.len()].copy_from_slice(&data[part]);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, page: u64, start: usize, bytes: &[u8]) -> Result<(), Fault> {
+        let mut whole = vec![0; PAGE_BYTES];
+        let may_load = self.load(page, 0, &mut whole);
+        let found = self.pages.get_mut(&page).ok_or(Fault::Segment)?;
+        if found.protection != Protection::ReadWrite {
+            return Err(Fault::Segment);
+        }
+        match &mut found.kind {
+            Kind::Own(own) => own[start..start + bytes.len()].copy_from_slice(bytes),
+            Kind::File { file, page, sharing: Sharing::Shared, .. } => {
+                let data = &mut self.files[*file].bytes;
+                let part = part_of(data.len(), *page, start, bytes.len()).ok_or(Fault::Bus)?;
+                let there = part.len();
+                data[part].copy_from_slice(&bytes[..there]);
+            }
+            Kind::File { file, copy, .. } => {
+                may_load?;
+                whole[start..start + bytes.len()].copy_from_slice(bytes);
+                // A copy that lives on keeps the cuts that it has seen: none of them took it.
+                *copy = Some((whole, self.files[*file].cuts.len()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pieces(address: u64, length: usize) -> Vec<(u64, usize, Range<usize>)> {
+    let first = (PAGE - address % PAGE) as usize;
+    let (page, start) = (address / PAGE, (address % PAGE) as usize);
+    match length.checked_sub(first) {
+        None | Some(0) => vec![(page, start, 0..length)],
+        Some(_) => vec![(page, start, 0..first), (page + 1, 0, first..length)],
+    }
+}
+
+/// Makes a call on both, and compares. A call that found no memory has changed nothing.
+fn step(instance: &Instance<'_>, space: &address_space::AddressSpace, core: &Core<'_>, model: &mut Model, call: &Call) {
+    match *call {
+        Call::Map { place, may_replace, pages, protection, backing } => {
+            let place = match place {
+                None => Place::Anywhere,
+                Some(page) if may_replace => Place::Fixed(page),
+                Some(page) => Place::FixedNoReplace(page),
+            };
+            // The calls above let nobody make a page writable that is not to be.
+            let protection = match backing {
+                Some((_, _, Sharing::Shared, false)) if protection == Protection::ReadWrite => Protection::Read,
+                _ => protection,
+            };
+            let made = match backing {
+                None => Backing::Anonymous,
+                Some((file, page, sharing, may_write)) => {
+                    instance.files.change_references(FileId(file as u64), 1);
+                    Backing::File { file: FileId(file as u64), page, sharing, may_write }
+                }
+            };
+            let mapped = instance.call(core, |memory| space.map(memory, place, pages, protection, made));
+            if let (Backing::File { file, .. }, false) = (made, mapped.is_ok_and(|mapped| mapped.is_new)) {
+                instance.files.change_references(file, -1);
+            }
+            match mapped {
+                Ok(mapped) => {
+                    let range = mapped.page..mapped.page + pages;
+                    let is_free = model.pages.range(range).next().is_none();
+                    match place {
+                        Place::Fixed(page) => assert_eq!(mapped.page, page),
+                        Place::FixedNoReplace(page) => assert!(mapped.page == page && is_free),
+                        Place::Anywhere => assert!(is_free && mapped.page + pages <= SPACE_PAGES),
+                    }
+                    model.map(mapped.page, pages, protection, backing);
+                }
+                Err(MapError::Exists) => {
+                    let Place::FixedNoReplace(page) = place else { panic!("{place:?} exists") };
+                    assert!(model.pages.range(page..page + pages).next().is_some());
+                }
+                Err(MapError::OutOfMemory) => {}
+            }
+        }
+        Call::Unmap { ref range } => {
+            if instance.call(core, |memory| space.unmap(memory, range.clone())) == Ok(()) {
+                model.pages.retain(|page, _| !range.contains(page));
+            }
+        }
+        Call::Protect { ref range, protection } => {
+            let outcome = instance.call(core, |memory| space.protect(memory, range.clone(), protection));
+            if outcome != Err(ProtectError::OutOfMemory) {
+                assert_eq!(outcome, model.protect(range.clone(), protection));
+            }
+        }
+        Call::Load { address, length } => {
+            let (mut ours, mut theirs) = (vec![0xaa; length], vec![0xaa; length]);
+            let outcome = instance.call(core, |memory| space.load(memory, address, &mut ours));
+            if outcome != Err(Fault::OutOfMemory) {
+                let expected = pieces(address, length)
+                    .into_iter()
+                    .try_for_each(|(page, start, part)| model.load(page, start, &mut theirs[part]));
+                assert_eq!((outcome, ours), (expected, theirs));
+            }
+        }
+        Call::Store { address, length, byte } => {
+            for (page, start, part) in pieces(address, length) {
+                let bytes = vec![byte; part.len()];
+                let place = page * PAGE + start as u64;
+                let outcome = instance.call(core, |memory| space.store(memory, place, &bytes));
+                if outcome != Err(Fault::OutOfMemory) {
+                    assert_eq!(outcome, model.store(page, start, &bytes));
+                }
+            }
+        }
+        Call::Resize { file, length } => {
+            instance.files.resize(file, length);
+            let data = &mut model.files[file];
+            if length < data.bytes.len() {
+                data.cuts.push(length.div_ceil(PAGE_BYTES) as u64);
+            }
+            data.bytes.resize(length, 0);
+        }
+        Call::Maintain => instance.maintain(core),
+    }
+}
+
+/// All pages in the end, by a load of each; then nothing is left.
+fn finish(instance: &Instance<'_>, space: &address_space::AddressSpace, cores: &[Core<'_>], model: &Model) {
+    let mut mapped = Vec::new();
+    instance.call(&cores[0], |memory| space.for_each_mapped(memory.guard, |range| mapped.extend(range)));
+    assert_eq!(mapped, model.pages.keys().copied().collect::<Vec<_>>());
+    for page in mapped {
+        let call = Call::Load { address: page * PAGE, length: PAGE_BYTES };
+        let (mut ours, mut theirs) = (vec![0; PAGE_BYTES], vec![0; PAGE_BYTES]);
+        for core in cores {
+            let outcome = instance.call(core, |memory| space.load(memory, page * PAGE, &mut ours));
+            assert_eq!(outcome, model.load(page, 0, &mut theirs), "{call:?}");
+            assert_eq!(ours, theirs, "page {page}");
+        }
+    }
+    // SAFETY: the test is over.
+    instance.call(&cores[0], |memory| unsafe { space.destroy(memory) });
+    for core in cores.iter().cycle().take(8 * cores.len()) {
+        instance.maintain(core);
+    }
+    assert_eq!(instance.pages.free_pages(), instance.pages.total(), "pages");
+    assert_eq!(instance.arena.live_bytes(), 0, "nodes, tables and mappings");
+    assert!(instance.files.0.lock().unwrap().iter().all(|file| file.references == 0), "references to files");
+}
+
+fn run(calls: &[(usize, Call)], page_count: u32, failures: &[Option<u32>]) {
+    with_instance(2, page_count, |instance, space| {
+        let cores = [0, 1].map(|number| instance.arena.claim(number, owner()).unwrap());
+        *instance.files.0.lock().unwrap() = vec![TestFile::default(); FILES];
+        let mut model = Model { files: vec![TestFile::default(); FILES], ..Model::default() };
+        for (number, (core, call)) in calls.iter().enumerate() {
+            let core = &cores[*core];
+            core.fail_allocations_after(failures.get(number).copied().flatten());
+            step(instance, space, core, &mut model, call);
+            core.fail_allocations_after(None);
+        }
+        finish(instance, space, &cores, &model);
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn calls_do_what_the_plain_map_does(calls in prop::collection::vec((0..2_usize, call()), 1..60)) {
+        run(&calls, 1000, &[]);
+    }
+
+    #[test]
+    fn a_call_without_memory_changes_nothing(
+        calls in prop::collection::vec((0..2_usize, call()), 1..40),
+        failures in prop::collection::vec(prop::option::of(0..4_u32), 40),
+    ) {
+        run(&calls, 1000, &failures);
+    }
+
+    #[test]
+    fn pages_run_out(calls in prop::collection::vec((0..2_usize, call()), 1..60)) {
+        run(&calls, 5, &[]);
+    }
+}
+
+/// A mapping of 1 GiB, beside another one whose nodes are there, is a few folded slots; a page that is stored to has a line for what it leads
+/// to, and one in the core's table.
+#[test]
+fn a_large_mapping_is_small() {
+    const GIB_PAGES: u64 = 1 << 18;
+    with_instance(1, 4096, |instance, space| {
+        let core = instance.arena.claim(0, owner()).unwrap();
+        let map = |pages| {
+            let mapped = instance.call(&core, |memory| {
+                space.map(memory, Place::Anywhere, pages, Protection::ReadWrite, Backing::Anonymous)
+            });
+            mapped.unwrap()
+        };
+        map(1);
+        let before = instance.arena.live_bytes();
+        let mapped = map(GIB_PAGES);
+        let bytes = instance.arena.live_bytes() - before;
+        assert!(bytes <= 8 << 10, "{bytes} bytes for 1 GiB");
+        let touched = 2048;
+        for page in 0..touched {
+            let address = (mapped.page + page) * PAGE;
+            instance.call(&core, |memory| space.store(memory, address, &[1])).unwrap();
+        }
+        let per_page = (instance.arena.live_bytes() - before - bytes) as u64 / touched;
+        assert!(per_page <= 192, "{per_page} bytes for each page that was touched");
+        assert_eq!(
+            instance.call(&core, |memory| space.unmap(memory, mapped.page..mapped.page + GIB_PAGES)),
+            Ok::<_, OutOfMemory>(())
+        );
+    });
+}

@@ -1,0 +1,98 @@
+//! The verbs on memory in shared memory: the process's address space, over the files of the instance.
+#![allow(unsafe_code)]
+
+use core::ops::Range;
+
+use address_space::{Backing, Fault, FileId, Files, MapError, Memory, Place, ProtectError, Protection};
+use percpu::{Core, OutOfMemory};
+use sync::Wait;
+
+use crate::direct::Node;
+use crate::direct_data::InProcess;
+use crate::file::Access;
+use crate::host::Host;
+use crate::instance::ScaleFs;
+use crate::memory_verbs::{MemoryVerbs, Source};
+use crate::process::Process;
+use crate::verbs::{Refusal, Verbs};
+
+/// The files of an instance, as an address space knows them: a file's number is the bits of its node.
+struct MappedFiles<'a, W>(Access<'a, W>);
+
+impl<W: Wait> Files for MappedFiles<'_, W> {
+    fn load(&self, file: FileId, page: u64, start: usize, bytes: &mut [u8]) -> bool {
+        Node::from_bits(file.0).file().load_mapped(self.0, page, start, bytes)
+    }
+
+    fn store(&self, file: FileId, page: u64, start: usize, bytes: &[u8]) -> Result<bool, OutOfMemory> {
+        Node::from_bits(file.0).file().store_mapped(self.0, page, start, bytes)
+    }
+
+    fn cuts(&self, file: FileId) -> u64 {
+        Node::from_bits(file.0).file().cut_count()
+    }
+
+    fn is_cut_since(&self, file: FileId, page: u64, cuts: u64) -> bool {
+        Node::from_bits(file.0).file().is_cut_since(page, cuts, self.0.wait)
+    }
+}
+
+/// Lets `act` have what calls on memory need.
+fn with_memory<W: Wait, R>(access: Access<'_, W>, act: impl FnOnce(&Memory<'_, MappedFiles<'_, W>, W>) -> R) -> R {
+    let Access { fs, guard, wait } = access;
+    act(&Memory { guard, pages: fs.pages(), counts: fs.counts(), files: &MappedFiles(access), wait })
+}
+
+impl<H: Host> MemoryVerbs for InProcess<'_, H> {
+    fn map(&self, place: Place, pages: u64, protection: Protection, source: Source<Node>) -> Result<u64, MapError> {
+        let backing = match source {
+            Source::Anonymous => Backing::Anonymous,
+            Source::File { node, page, sharing, may_write } => {
+                self.take(node);
+                Backing::File { file: FileId(node.to_bits()), page, sharing, may_write }
+            }
+        };
+        let mapped =
+            with_memory(self.access(), |memory| self.process().memory.map(memory, place, pages, protection, backing));
+        if let Source::File { node, .. } = source
+            && !mapped.is_ok_and(|mapped| mapped.is_new)
+        {
+            self.give_up(node);
+        }
+        mapped.map(|mapped| mapped.page)
+    }
+
+    fn unmap(&self, pages: Range<u64>) -> Result<(), Refusal> {
+        let unmapped = with_memory(self.access(), |memory| self.process().memory.unmap(memory, pages));
+        unmapped.map_err(|OutOfMemory| Refusal::NoSpace)
+    }
+
+    fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), ProtectError> {
+        with_memory(self.access(), |memory| self.process().memory.protect(memory, pages, protection))
+    }
+
+    fn load(&self, address: u64, bytes: &mut [u8]) -> Result<(), Fault> {
+        with_memory(self.access(), |memory| self.process().memory.load(memory, address, bytes))
+    }
+
+    fn store(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        with_memory(self.access(), |memory| self.process().memory.store(memory, address, bytes))
+    }
+}
+
+impl Process {
+    /// Calls `each` for every range of pages that is mapped, in order.
+    pub fn for_each_mapped(&self, fs: &ScaleFs, core: &Core<'_>, each: impl FnMut(Range<u64>)) {
+        self.memory.for_each_mapped(&fs.epochs().pin(core), each);
+    }
+
+    /// Gives up all memory.
+    ///
+    /// # Safety
+    /// No call of the process is under way or follows.
+    pub(crate) unsafe fn release_memory(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        let guard = fs.epochs().pin(core);
+        // SAFETY: the caller's promise.
+        with_memory(Access { fs, guard: &guard, wait }, |memory| unsafe { self.memory.destroy(memory) });
+    }
+}

@@ -1,0 +1,134 @@
+//! Pages of a file that are mapped: loads and stores without the calls' ways to read and write.
+//!
+//! A store goes to the page in place, without the slot's lock: two cores that store to different lines of a page share
+//! nothing. It looks at the slot again afterwards. If a cut has made the page one in which the file ends, what was stored
+//! behind that is cleared, so that it does not show when the file grows: either the cut sees what was stored and clears it, or
+//! the store sees the cut.
+//!
+//! ```text
+//! store:  slot: a page, below the end as a whole → bytes in place;  fence;  the same still? → done
+//!         any other: under the slot's lock, as far as the file goes
+//! ```
+//! What is stored behind the end, in the page in which the file ends, is dropped (POSIX.1-2017, `mmap`: it "shall never be written
+//! out"; Linux keeps it in the page, where other mappings see it, until the file grows).
+
+use pages::{PAGE_BYTES, shared_bytes};
+use percpu::OutOfMemory;
+use sync::atomic::{Ordering, fence};
+use sync::mutant::planted;
+use sync::{Wait, WaitReason};
+
+use super::{Access, Entry, File, PAGE};
+
+impl File {
+    /// Copies a part of a page, zeros behind the end; false if the page lies behind the end.
+    pub(crate) fn load_mapped<W: Wait>(
+        &self,
+        access: Access<'_, W>,
+        index: u64,
+        start: usize,
+        bytes: &mut [u8],
+    ) -> bool {
+        let read = self.read_page(access, index, start, bytes);
+        if read.is_there {
+            bytes[read.count..].fill(0);
+        }
+        read.is_there
+    }
+
+    /// Stores a part of a page, as far as the file goes; false if the page lies behind the end. Marks no time: when it is is left
+    /// open (POSIX.1-2017, `mmap`).
+    pub(crate) fn store_mapped<W: Wait>(
+        &self,
+        access: Access<'_, W>,
+        index: u64,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<bool, OutOfMemory> {
+        let Access { fs, guard, wait } = access;
+        let value = self.pages.read(guard, index, wait, |value| value);
+        if let Some(Entry { page: Some(page), may_end: false }) = value.map(Entry::decode) {
+            // SAFETY: the page is in use, at least until the guard ends.
+            unsafe { shared_bytes::store(fs.pages().address(page).as_ptr().add(start), bytes) };
+            // Pairs with the slot's sequence, which a cut makes odd before it clears: one of the two sees the other.
+            fence(Ordering::SeqCst);
+            let after = self.pages.read(guard, index, wait, |value| value).map(Entry::decode);
+            if after == Some(Entry { page: Some(page), may_end: true })
+                && !planted("scalefs: a store does not look for cuts")
+            {
+                self.store_locked(access, index, start, &[])?;
+            }
+            // Of a page that is not the file's any more the store came before the cut.
+            return Ok(true);
+        }
+        // Behind the end nothing is locked.
+        if !self.read_page(access, index, 0, &mut []).is_there {
+            return Ok(false);
+        }
+        self.store_locked(access, index, start, bytes)
+    }
+
+    /// Stores under the slot's lock, and clears what of the page is behind the end.
+    fn store_locked<W: Wait>(
+        &self,
+        access: Access<'_, W>,
+        index: u64,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<bool, OutOfMemory> {
+        let Access { fs, guard, wait } = access;
+        let mut round = 0;
+        loop {
+            let slot = self.pages.lock_slot(guard, index, wait)?;
+            let entry = slot.value().map(Entry::decode);
+            let end = match entry {
+                Some(Entry { may_end: false, .. }) => Some(PAGE_BYTES),
+                // Nobody waits for a size under a slot's lock.
+                Some(_) => {
+                    fs.sizes().try_read(&self.size).map(|[size]| size.saturating_sub(index * PAGE).min(PAGE) as usize)
+                }
+                // With the lock no cut takes the page: if the file goes on behind it, it stays below the end.
+                None => {
+                    let is_known = self.size.floor().is_some_and(|floor| floor.words[0] >= (index + 1) * PAGE);
+                    let goes_on = is_known || self.pages.any_from(guard, index + 1, wait);
+                    Some(if goes_on { PAGE_BYTES } else { 0 })
+                }
+            };
+            let Some(end) = end else {
+                drop(slot);
+                wait.wait(WaitReason::Operation, round);
+                round = round.saturating_add(1);
+                continue;
+            };
+            if end == 0 {
+                return Ok(false);
+            }
+            let entry = entry.unwrap_or(Entry { page: None, may_end: false });
+            let page = entry.page.map_or_else(|| fs.pages().allocate(guard.core()), Ok)?;
+            slot.change(|| {
+                let address = fs.pages().address(page).as_ptr();
+                let bytes = &bytes[..bytes.len().min(end.saturating_sub(start))];
+                // SAFETY: the page is ours to write while we hold the lock; readers notice.
+                unsafe {
+                    if entry.page.is_none() {
+                        shared_bytes::clear(address, PAGE_BYTES);
+                    }
+                    shared_bytes::store(address.add(start), bytes);
+                    shared_bytes::clear(address.add(end), PAGE_BYTES - end);
+                }
+                Some(Entry { page: Some(page), ..entry }.encode())
+            });
+            return Ok(true);
+        }
+    }
+
+    /// How often the file was cut.
+    pub(crate) fn cut_count(&self) -> u64 {
+        self.cuts.count()
+    }
+
+    /// Whether a page was cut off after the first `seen` cuts.
+    pub(crate) fn is_cut_since(&self, index: u64, seen: u64, wait: &impl Wait) -> bool {
+        self.cuts.took_since(index, seen, wait)
+    }
+}
