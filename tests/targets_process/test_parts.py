@@ -103,17 +103,18 @@ def test_stacks_get_inlined_functions_with_their_lines() -> None:
     listed = (line.split(" ", 2) for line in ask(runner, "--symbols").splitlines())
     symbols = [(int(start, 16), int(end, 16), name) for start, end, name in listed]
     stacks = Stacks(runner, symbols)
-    (start, end) = next((start, end) for start, end, name in symbols if name == "scalefs::data::duplicate_to")
-    frames = [f"scalefs::data::duplicate_to+{offset:#x}" for offset in range(end - start)]
+    (start, end) = next((start, end) for start, end, name in symbols if name == "posix_calls::data::duplicate_to")
+    frames = [f"posix_calls::data::duplicate_to+{offset:#x}" for offset in range(end - start)]
     finding = Finding(0, "memory", "", "true", Access(0, True, 0, 8, "f", tuple(frames)), access(1, 0))
     expanded = stacks.expanded(finding)
     inlined = [frame for frame in expanded.first.stack if "+0x" not in frame]
-    assert any(re.fullmatch(r"\w+ crates/file-system/scalefs/src/\w+\.rs:\d+", frame) for frame in inlined)
+    of_ours = re.compile(r"\w+ crates/(?:file-system|structures)/[\w-]+/src/\w+\.rs:\d+")
+    assert any(of_ours.fullmatch(frame) for frame in inlined)
     outer = [frame for frame in expanded.first.stack if "+0x" in frame]
     assert [frame.split(" ")[0] for frame in outer] == frames
     placed = [frame for frame in outer if " " in frame]
     assert len(placed) > len(outer) / 2
-    assert all(re.search(r" crates/file-system/scalefs/src/data\.rs:[1-9]\d*$", frame) for frame in placed)
+    assert all(re.search(r" crates/file-system/posix-calls/src/data\.rs:[1-9]\d*$", frame) for frame in placed)
     assert expanded.second.stack == ("f+0x1",)  # no such symbol
 
 

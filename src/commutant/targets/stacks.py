@@ -1,7 +1,7 @@
 """Call stacks with inlined functions, files and lines, from the debug information of a program or a kernel.
 
-The tracer knows symbols: `scalefs::data::read+0x1f`. What lies at that place in the source may be in a function that
-was inlined there, or in several: each becomes a frame of its own above the symbol's.
+The tracer knows symbols: `posix_calls::data::read+0x1f`. What lies at that place in the source may be in a function
+that was inlined there, or in several: each becomes a frame of its own above the symbol's.
 """
 
 from __future__ import annotations

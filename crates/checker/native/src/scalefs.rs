@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ::scalefs::data::{self, DescriptorOptions};
 use ::scalefs::names::{self, RenameMode};
 use ::scalefs::{
-    Attributes, Clocked, Credentials, DataVerbs, Errno, Fields, Follow, InProcess, OpenFlags, OwnedConfig,
-    OwnedScaleFs, Process, Start, StatusFlags, attributes, directories,
+    Attributes, Clocked, Credentials, DataOperations, Errno, Fields, Follow, InProcess, ObjectOperations, OpenFlags,
+    OwnedConfig, OwnedScaleFs, Process, Start, StatusFlags, attributes, directories,
 };
 use percpu::OwnerId;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -20,7 +20,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ScaleFs>()
 }
 
-const AT: Start<::scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<::scalefs::Node<'static>> = Start::WorkingDirectory;
 /// What a read asks for at once.
 const READ_BYTES: usize = 1 << 20;
 
@@ -78,7 +78,7 @@ fn error_of(py: Python<'_>, errno: Errno, paths: &[&[u8]]) -> PyErr {
 }
 
 /// Opens a file, lets `body` use the descriptor, and closes it.
-fn with_file<D: DataVerbs, T>(
+fn with_file<D: DataOperations, T>(
     verbs: &D,
     path: &[u8],
     (flags, status): (OpenFlags, StatusFlags),
@@ -110,14 +110,15 @@ impl ScaleFs {
     fn list<'py>(&self, py: Python<'py>, path: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let mut listed = Vec::new();
         self.call(py, &[path], |verbs| {
-            let node = names::open(verbs.objects(), AT, path, OpenFlags::READ | OpenFlags::DIRECTORY, 0)?.node;
-            let outcome = directories::read_directory(verbs.objects(), node, 0, |entry| {
+            let objects = verbs.objects();
+            let opened = names::open(objects, AT, path, OpenFlags::READ | OpenFlags::DIRECTORY, 0)?.handle;
+            let outcome = directories::read_directory(objects, objects.held(&opened), 0, |entry| {
                 if entry.name != b"." && entry.name != b".." {
                     listed.push(PyBytes::new(py, entry.name));
                 }
                 true
             });
-            names::close(verbs.objects(), node);
+            names::close(objects, opened);
             outcome.map(drop)
         })?;
         Ok(listed)
@@ -200,6 +201,6 @@ impl ScaleFs {
 
     /// Pages for data that are free.
     fn free_pages(&self, py: Python<'_>) -> PyResult<u64> {
-        self.call(py, &[], |verbs| Ok(attributes::space(verbs.objects()).free_blocks))
+        self.call(py, &[], |verbs| Ok(attributes::space(verbs.objects())?.free_blocks))
     }
 }

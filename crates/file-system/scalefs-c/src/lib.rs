@@ -13,7 +13,9 @@ use scalefs::attributes::{self, Access};
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Attributes, DataVerbs, Errno, Fields, Follow, InProcess, OpenFlags, Process, Start};
+use scalefs::{
+    Attributes, DataOperations, Errno, Fields, Follow, InProcess, ObjectOperations, OpenFlags, Process, Start,
+};
 
 use instance::Outside;
 pub use instance::{scalefs_instance, scalefs_process, scalefs_thread};
@@ -637,11 +639,11 @@ pub unsafe extern "C" fn scalefs_list(
             let each = each.ok_or(Errno::EINVAL)?;
             let objects = verbs.objects();
             let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-            let directory = names::open(objects, Start::WorkingDirectory, bytes(path), flags, 0)?.node;
-            let next = directories::read_directory(objects, directory, cookie.read(), |entry| {
+            let opened = names::open(objects, Start::WorkingDirectory, bytes(path), flags, 0)?.handle;
+            let next = directories::read_directory(objects, objects.held(&opened), cookie.read(), |entry| {
                 each(entry.name.as_ptr().cast(), entry.name.len(), entry.number.0, argument) != 0
             });
-            names::close(objects, directory);
+            names::close(objects, opened);
             let next = next?;
             cookie.write(next.unwrap_or_default());
             Ok(i64::from(next.is_some()))

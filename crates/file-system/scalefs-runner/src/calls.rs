@@ -5,7 +5,8 @@ use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::memory;
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Attributes, Errno, Fault, Fields, Follow, InProcess, MemoryVerbs, Node, OpenFlags, Protection, Start, StatusFlags,
+    Attributes, Errno, Fault, Fields, Follow, InProcess, MemoryOperations, Node, OpenFlags, OpenNode, Protection,
+    Start, StatusFlags,
 };
 
 use crate::instance::{Actor, Clock};
@@ -15,7 +16,7 @@ use crate::memory::Map;
 pub const PAGE_BYTES: usize = 4096;
 const MODE: u32 = 0o644;
 /// Relative paths start in the working directory.
-pub const AT: Start<Node> = Start::WorkingDirectory;
+pub const AT: Start<Node<'static>> = Start::WorkingDirectory;
 
 /// Begins a call of a process.
 #[inline]
@@ -37,13 +38,13 @@ pub fn open(
 
 /// See [`names::open`]: what is opened gets no descriptor.
 #[inline(never)]
-pub fn open_node(actor: &Actor, process: usize, path: &[u8], flags: OpenFlags) -> Result<Node, Errno> {
-    names::open(&*enter(actor, process), AT, path, flags, MODE).map(|opened| opened.node)
+pub fn open_node(actor: &Actor, process: usize, path: &[u8], flags: OpenFlags) -> Result<OpenNode, Errno> {
+    names::open(&*enter(actor, process), AT, path, flags, MODE).map(|opened| opened.handle)
 }
 
 /// Gives up what [`open_node`] returned.
-pub fn close_node(actor: &Actor, process: usize, node: Node) {
-    names::close(&*enter(actor, process), node);
+pub fn close_node(actor: &Actor, process: usize, opened: OpenNode) {
+    names::close(&*enter(actor, process), opened);
 }
 
 /// See [`data::close`].

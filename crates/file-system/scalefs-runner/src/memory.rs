@@ -6,7 +6,7 @@
 use runner::arguments::{Arguments, Number};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::memory::{self, Address, MappedObject};
-use scalefs::{Errno, Fault, MemoryVerbs, OpenFlags, Protection, Sharing};
+use scalefs::{Errno, Fault, MemoryOperations, OpenFlags, Protection, Sharing};
 use wire::value::Value;
 
 use crate::calls::{self, PAGE_BYTES, enter};

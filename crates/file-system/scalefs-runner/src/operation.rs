@@ -2,7 +2,7 @@
 
 use program_runner::planted;
 use scalefs::data::{DescriptorOptions, Whence};
-use scalefs::{Attributes, Errno, Fields, Node, OpenFlags, Protection};
+use scalefs::{Attributes, Errno, Fields, OpenFlags, OpenNode, Protection};
 use wire::value::Value;
 
 use crate::calls::{self, PAGE_BYTES};
@@ -146,7 +146,8 @@ pub enum Work {
         first: u8,
     },
     // Between windows.
-    CloseNode(Node),
+    /// What the call before has opened.
+    CloseNode,
     CloseAll,
     UnmapAll,
     TouchAll,
@@ -162,7 +163,7 @@ pub enum Outcome {
     Success,
     /// A number, an offset or a count in bytes, or a descriptor.
     Number(u64),
-    Opened(Node),
+    Opened(OpenNode),
     Ends(u32, u32),
     Status(Attributes),
     /// The signal that an access raised.
@@ -203,9 +204,6 @@ impl Default for Operation {
         }
     }
 }
-
-// SAFETY: what is opened is an inode in the arena, kept by a reference; any core may close it.
-unsafe impl Send for Operation {}
 
 /// The byte that all of these are, if they are one; zero for none.
 pub fn uniform(bytes: &[u8]) -> Option<u8> {
@@ -275,7 +273,7 @@ impl Operation {
     }
 
     /// What is never recorded.
-    fn perform_outside(&self, actor: &Actor, work: Work) -> Result<Value<'static>, Errno> {
+    fn perform_outside(&mut self, actor: &Actor, work: Work) -> Result<Value<'static>, Errno> {
         let process = self.process;
         let path = self.paths[0].bytes();
         match work {
@@ -298,8 +296,10 @@ impl Operation {
                 let chosen = self.handles.iter().find(|handle| handle.0 == fd).map(|handle| handle.1.clone());
                 chosen.or_else(|| outside::is_numbered(fd).then_some(Value::Int(fd.into())))
             }),
-            Work::CloseNode(node) => {
-                calls::close_node(actor, process, node);
+            Work::CloseNode => {
+                if let Outcome::Opened(opened) = std::mem::take(&mut self.outcome) {
+                    calls::close_node(actor, process, opened);
+                }
                 Ok(Value::Null)
             }
             Work::CloseAll => outside::close_all(actor, process),

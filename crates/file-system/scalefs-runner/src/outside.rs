@@ -7,7 +7,8 @@
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::directories;
 use scalefs::{
-    Attributes, DataVerbs, Errno, Fields, Follow, Kind, NumberChoice, OnExec, OpenFlags, StatusFlags, Verbs,
+    Attributes, DataOperations, Errno, Fields, Follow, Kind, NumberChoice, ObjectOperations, OnExec, OpenFlags,
+    StatusFlags,
 };
 use wire::value::Value;
 
@@ -144,13 +145,13 @@ pub fn peek_directory(actor: &Actor, path: &[u8], suffix: &[u8], times: bool) ->
     let opened = scalefs::names::open(&*verbs, AT, path, OpenFlags::READ | OpenFlags::DIRECTORY, 0);
     let node = match opened {
         Err(Errno::ENOENT) => return Ok(Value::Seq(Vec::new())),
-        opened => opened?.node,
+        opened => opened?.handle,
     };
     let mut from = 0;
-    while let Some(next) = verbs.objects().list(node, from, &mut |item| {
+    while let Some(next) = verbs.objects().list(verbs.objects().held(&node), from, &mut |item| {
         names.push(item.name.to_vec());
         true
-    }) {
+    })? {
         from = next;
     }
     names.sort();
@@ -158,8 +159,8 @@ pub fn peek_directory(actor: &Actor, path: &[u8], suffix: &[u8], times: bool) ->
     for name in names {
         let file = [path, b"/", &name].concat();
         let attributes = scalefs::attributes::stat(&*verbs, AT, &file, Follow::Nothing, Fields::ALL)?;
-        let opened = scalefs::names::open(&*verbs, AT, &file, OpenFlags::READ, 0)?.node;
-        let pages = contents(&verbs, opened, attributes.size_bytes);
+        let opened = scalefs::names::open(&*verbs, AT, &file, OpenFlags::READ, 0)?.handle;
+        let pages = contents(&verbs, verbs.objects().held(&opened), attributes.size_bytes)?;
         scalefs::names::close(&*verbs, opened);
         let shown = name.strip_suffix(suffix).unwrap_or(&name);
         views.push(Value::Struct(vec![
@@ -193,7 +194,7 @@ pub fn peek_descriptors(
             (0, bytes[..length].chunks(PAGE_BYTES).map(page).collect())
         } else {
             let node = data::node(&verbs, fd)?;
-            let Value::Seq(pages) = contents(&verbs, node, attributes.size_bytes) else { return Err(Errno::EINVAL) };
+            let Value::Seq(pages) = contents(&verbs, node, attributes.size_bytes)? else { return Err(Errno::EINVAL) };
             (data::seek(&verbs, fd, 0, Whence::Current)?, pages)
         };
         let peer_open = is_pipe && !data::poll(&verbs, fd)?.other_end_gone;
@@ -216,17 +217,14 @@ pub fn is_numbered(fd: u32) -> bool {
     fd < TEST_DESCRIPTORS
 }
 
-fn contents<D: DataVerbs>(verbs: &D, node: scalefs::NodeOf<D>, size_bytes: u64) -> Value<'static> {
+fn contents<'v, D: DataOperations>(verbs: &'v D, node: scalefs::NodeOf<'v, D>, size_bytes: u64) -> Outcome {
     let mut bytes = [0; PAGE_BYTES];
     let starts = (0..size_bytes).step_by(PAGE_BYTES);
-    Value::Seq(
-        starts
-            .map(|start| {
-                let length = verbs.read_range(node, start, &mut bytes);
-                page(&bytes[..length])
-            })
-            .collect(),
-    )
+    let pages = starts.map(|start| {
+        let length = verbs.read_range(node, start, &mut bytes)?;
+        Ok(page(&bytes[..length]))
+    });
+    Ok(Value::Seq(pages.collect::<Result<_, Errno>>()?))
 }
 
 /// The byte that a whole page consists of; -1 for anything else.

@@ -186,8 +186,9 @@ impl ScaleFsTarget {
                 }
                 _ => outside::pages_of(number),
             },
-            Outcome::Opened(node) => {
-                run(crew, process, Work::CloseNode(node));
+            Outcome::Opened(opened) => {
+                crew.operation(COORDINATOR).outcome = Outcome::Opened(opened);
+                run(crew, process, Work::CloseNode);
                 Value::Int(0)
             }
             Outcome::Ends(read, write) => {

@@ -27,7 +27,7 @@ const FILES: usize = 1000;
 const SHARED_CALLS: usize = 60_000;
 const THREAD_COUNTS: [usize; 2] = [1, 2];
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 /// `O_CREAT | O_EXCL`.
 const CREATE_NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE);
 
@@ -55,7 +55,7 @@ impl Ours<'_> {
     fn open(&self, name: &str, flags: OpenFlags) {
         let verbs = self.begin();
         let opened = names::open(&verbs, AT, name.as_bytes(), flags, 0o644).unwrap();
-        names::close(&verbs, opened.node);
+        names::close(&verbs, opened.handle);
     }
 
     fn unlink(&self, name: &str) {
@@ -193,7 +193,7 @@ fn shared_directories(rounds: usize) {
             match phase {
                 0 => {
                     let opened = names::open(&verbs, AT, old.as_bytes(), CREATE_NEW, 0o644).unwrap();
-                    names::close(&verbs, opened.node);
+                    names::close(&verbs, opened.handle);
                 }
                 1 => {
                     let (from, to) = ((AT, old.as_bytes()), (AT, new.as_bytes()));

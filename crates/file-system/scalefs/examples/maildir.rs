@@ -5,10 +5,10 @@ use std::error::Error;
 
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Credentials, Errno, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories};
+use scalefs::{Context, Credentials, Errno, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories};
 use sync::Spin;
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const THREADS: usize = 2;
 const MESSAGES: usize = 5_000;
 /// Calls between two maintenances of a core.
@@ -20,7 +20,7 @@ fn deliver(fs: &ScaleFs, core: &percpu::Core<'_>, context: &Context, thread: usi
         let call = fs.begin(core, context, &Spin);
         let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
         let opened = names::open(&call, AT, draft.as_bytes(), flags, 0o600)?;
-        names::close(&call, opened.node);
+        names::close(&call, opened.handle);
         names::rename(&call, (AT, draft.as_bytes()), (AT, sent.as_bytes()), RenameMode::NoReplace)?;
         drop(call);
         if message % PERIOD == 0 {
@@ -59,11 +59,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for directory in [&b"tmp"[..], b"new"] {
         let opened = names::open(&call, AT, directory, OpenFlags::READ | OpenFlags::DIRECTORY, 0)?;
         let mut names = 0;
-        directories::read_directory(&call, opened.node, 0, |_| {
+        directories::read_directory(&call, call.held(&opened.handle), 0, |_| {
             names += 1;
             true
         })?;
-        names::close(&call, opened.node);
+        names::close(&call, opened.handle);
         println!("{}: {} messages", String::from_utf8_lossy(directory), names - 2);
     }
     Ok(())

@@ -9,7 +9,7 @@ use scalefs::attributes::{self, Access};
 use scalefs::{Context, Credentials, Follow, ScaleFs, ScaleFsConfig, Start, directories};
 use sync::Spin;
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const SIZE_BYTES: usize = 16 << 20;
 
 fn exists(fs: &ScaleFs, core: &Core<'_>, context: &Context, path: &[u8]) -> bool {

@@ -7,23 +7,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use scalefs::data::{self, DescriptorOptions};
-use scalefs::{Clocked, Credentials, DataVerbs, Errno, Follow, Host, Kind, OpenFlags, Process, ScaleFs, ScaleFsConfig};
-use scalefs::{InProcess, Start, Verbs, directories, names};
+use scalefs::{
+    Clocked, Credentials, DataOperations, Errno, Follow, Host, Kind, OpenFlags, Process, ScaleFs, ScaleFsConfig,
+};
+use scalefs::{InProcess, ObjectOperations, Start, directories, names};
 use sync::Spin;
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const PAGES: u32 = 64;
 
 /// Prints what is below a directory.
-fn show<H: Host>(call: &InProcess<'_, H>, directory: scalefs::Node, indent: usize) -> Result<(), Errno> {
+fn show<'v, H: Host>(call: &'v InProcess<'_, H>, directory: scalefs::Node<'v>, indent: usize) -> Result<(), Errno> {
     let objects = call.objects();
     directories::read_directory(objects, directory, 0, |entry| {
         let name = String::from_utf8_lossy(entry.name);
         if name != "." && name != ".." {
             println!("{:indent$}{name} ({:?}, inode {})", "", entry.kind, entry.number.0);
-            if let (Kind::Directory, Some(key)) = (entry.kind, objects.key(entry.name)) {
-                let below = objects.look_up(directory, &key).map(|found| objects.node(&found));
-                below.map(|below| show(call, below, indent + 2));
+            if let (Kind::Directory, Some(key)) = (entry.kind, objects.key(entry.name))
+                && let Ok(Some(found)) = objects.look_up(directory, &key)
+            {
+                let _ = show(call, objects.node(&found), indent + 2);
             }
         }
         true

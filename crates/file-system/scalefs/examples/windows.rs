@@ -126,7 +126,7 @@ fn make(fs: &ScaleFs, core: &Core, context: &Context, (call, first, second): &(C
     let stat = |fields| attributes::stat(&verbs, at, first, Follow::Symlinks, fields).is_ok();
     match call {
         Open(_, flags) => {
-            names::open(&verbs, at, first, *flags, 0o644).map(|opened| names::close(&verbs, opened.node)).is_ok()
+            names::open(&verbs, at, first, *flags, 0o644).map(|opened| names::close(&verbs, opened.handle)).is_ok()
         }
         Link(..) => names::link(&verbs, (at, first), (at, second), Follow::Nothing).is_ok(),
         Unlink(_) => names::unlink(&verbs, at, first).is_ok(),

@@ -4,46 +4,10 @@
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use percpu::Core;
+use posix_calls::Credentials;
 
-use crate::direct::Node;
+use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
-
-/// Most supplementary groups of a caller.
-pub const MAX_GROUPS: usize = 32;
-
-/// A caller's user and groups, as permission checks see them (POSIX.1-2017, 4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Credentials {
-    /// The user; 0 may do everything.
-    pub user: u32,
-    /// The group, which new files get.
-    pub group: u32,
-    groups: [u32; MAX_GROUPS],
-    group_count: u8,
-}
-
-impl Credentials {
-    /// User 0, group 0.
-    pub const SUPERUSER: Credentials = Credentials { user: 0, group: 0, groups: [0; MAX_GROUPS], group_count: 0 };
-
-    /// A user with a group and supplementary groups; `None` if there are more than [`MAX_GROUPS`].
-    pub fn new(user: u32, group: u32, supplementary: &[u32]) -> Option<Credentials> {
-        let mut groups = [0; MAX_GROUPS];
-        groups.get_mut(..supplementary.len())?.copy_from_slice(supplementary);
-        Some(Credentials { user, group, groups, group_count: supplementary.len() as u8 })
-    }
-
-    /// Whether permission bits do not bind the caller.
-    #[inline]
-    pub fn is_superuser(&self) -> bool {
-        self.user == 0
-    }
-
-    /// Whether the caller is in a group.
-    pub fn is_in_group(&self, group: u32) -> bool {
-        self.group == group || self.groups[..usize::from(self.group_count)].contains(&group)
-    }
-}
 
 /// What the calls of one process have in common. Threads of a process share it; it may lie in the arena.
 ///
@@ -71,7 +35,13 @@ impl Context {
         Context::in_directory(fs, core, self.credentials, self.umask(), self.working_directory())
     }
 
-    fn in_directory(fs: &ScaleFs, core: &Core<'_>, credentials: Credentials, umask: u32, directory: Node) -> Context {
+    fn in_directory(
+        fs: &ScaleFs,
+        core: &Core<'_>,
+        credentials: Credentials,
+        umask: u32,
+        directory: InodeRef,
+    ) -> Context {
         // SAFETY: the root lives as long as the instance; another context's directory is held by that context.
         unsafe { fs.counts().change(core, &directory.inode().references, 1) };
         Context {
@@ -84,7 +54,7 @@ impl Context {
     /// Gives up the reference to the working directory (POSIX `_exit`). The context is not used for calls afterwards.
     pub fn leave(&self, fs: &ScaleFs, core: &Core<'_>) {
         let root = fs.root_node().to_bits();
-        let old = Node::from_bits(self.working_directory.swap(root, Ordering::AcqRel));
+        let old = InodeRef::from_bits(self.working_directory.swap(root, Ordering::AcqRel));
         // SAFETY: this context held the reference. The root lives without one.
         unsafe { fs.counts().change(core, &old.inode().references, -1) };
     }
@@ -109,13 +79,13 @@ impl Context {
     /// The working directory. A call that has read it may use it to its end: whoever changes it gives up the reference,
     /// and the directory is not freed before all cores have maintained.
     #[inline]
-    pub(crate) fn working_directory(&self) -> Node {
-        Node::from_bits(self.working_directory.load(Ordering::Acquire))
+    pub(crate) fn working_directory(&self) -> InodeRef {
+        InodeRef::from_bits(self.working_directory.load(Ordering::Acquire))
     }
 
     /// Makes a directory, whose reference the caller hands over, the working directory; returns the old one with its
     /// reference.
-    pub(crate) fn replace_working_directory(&self, directory: Node) -> Node {
-        Node::from_bits(self.working_directory.swap(directory.to_bits(), Ordering::AcqRel))
+    pub(crate) fn replace_working_directory(&self, directory: InodeRef) -> InodeRef {
+        InodeRef::from_bits(self.working_directory.swap(directory.to_bits(), Ordering::AcqRel))
     }
 }

@@ -11,16 +11,15 @@
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
-use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use posix_calls::{AccessMode, Kind, Offset, PipeEnd, StatusFlags};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 
-use crate::direct::Node;
-use crate::inode::Kind;
+use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
-use crate::pipe::PipeEnd;
 
 /// Kind of the count of descriptors, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_DESCRIPTION: CountedKind = CountedKind(3);
@@ -36,55 +35,6 @@ pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open 
     "offset's lock" = position.0.lock,
 });
 
-/// What a description is open for; never changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AccessMode {
-    /// Reading.
-    pub read: bool,
-    /// Writing.
-    pub write: bool,
-}
-
-/// For what a call looks a descriptor up; see the marks of [`crate::Process`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// To read at its offset or out of a pipe: it must be open for reading.
-    Read,
-    /// To read at an offset: it must be open for reading, or be a pipe, which is refused with another error.
-    ReadAt,
-    /// To write at its offset or into a pipe.
-    Write,
-    /// To write at an offset.
-    WriteAt,
-}
-
-/// Flags of a description that `fcntl(F_SETFL)` can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct StatusFlags(u32);
-
-impl StatusFlags {
-    /// None.
-    pub const NONE: StatusFlags = StatusFlags(0);
-    /// `O_APPEND`: every write goes to the end.
-    pub const APPEND: StatusFlags = StatusFlags(1);
-    /// `O_NONBLOCK`: calls on pipes fail with EAGAIN instead of waiting.
-    pub const NONBLOCK: StatusFlags = StatusFlags(2);
-
-    /// Whether all of `flags` are set.
-    #[inline]
-    pub const fn contains(self, flags: StatusFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
-}
-
-impl core::ops::BitOr for StatusFlags {
-    type Output = StatusFlags;
-
-    fn bitor(self, other: StatusFlags) -> StatusFlags {
-        StatusFlags(self.0 | other.0)
-    }
-}
-
 /// An open file description in the arena.
 #[repr(C)]
 pub(crate) struct Description {
@@ -96,7 +46,7 @@ pub(crate) struct Description {
 
 pub(crate) struct OpenedFile {
     /// Immutable; the description holds a reference to it.
-    pub(crate) node: Node,
+    pub(crate) node: InodeRef,
     /// Immutable.
     pub(crate) mode: AccessMode,
     /// Atomic.
@@ -111,28 +61,55 @@ struct Position {
     lock: CoreLock,
 }
 
-/// An offset at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offset {
-    /// The offset in bytes.
-    pub bytes: u64,
-    /// How often it has changed.
-    moves: u64,
+/// An offset that nobody else moves, until this is dropped.
+pub(crate) struct LockedOffset<'d> {
+    position: &'d Position,
+    _lock: CoreLockGuard<'d>,
 }
 
-/// A description during a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct DescriptionRef(NonNull<Description>);
+impl LockedOffset<'_> {
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.position.offset.load(Ordering::Relaxed)
+    }
 
-impl DescriptionRef {
+    pub(crate) fn move_to(self, bytes: u64) {
+        let Position { offset, moves, .. } = self.position;
+        if bytes != self.bytes() {
+            offset.store(bytes, Ordering::Release);
+            moves.store(moves.load(Ordering::Relaxed) + 1, Ordering::Release);
+        }
+    }
+}
+
+/// A pointer to a description, as tables hold it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DescriptionPtr(NonNull<Description>);
+
+/// A description during a call.
+#[derive(Clone, Copy)]
+pub struct DescriptionRef<'v>(&'v Description);
+
+impl<'v> DescriptionRef<'v> {
+    #[inline]
+    pub(crate) fn get(self) -> &'v Description {
+        self.0
+    }
+
+    pub(crate) fn address(self) -> u64 {
+        core::ptr::from_ref(self.0).addr() as u64
+    }
+}
+
+impl DescriptionPtr {
     /// A new description with one reference, which takes over the caller's reference to the node.
     pub(crate) fn make(
         core: &Core<'_>,
-        node: Node,
+        node: InodeRef,
         mode: AccessMode,
         status: StatusFlags,
-    ) -> Result<DescriptionRef, OutOfMemory> {
-        let opened = OpenedFile { node, mode, status: AtomicU32::new(status.0) };
+    ) -> Result<DescriptionPtr, OutOfMemory> {
+        let opened = OpenedFile { node, mode, status: AtomicU32::new(status.bits()) };
         let position = Position { offset: AtomicU64::new(0), moves: AtomicU64::new(0), lock: CoreLock::new() };
         core.allocate_in(
             DESCRIPTION_CLASS,
@@ -142,13 +119,13 @@ impl DescriptionRef {
                 position: CacheLine(position),
             },
         )
-        .map(DescriptionRef)
+        .map(DescriptionPtr)
     }
 
     /// The description that an address leads to.
-    pub(crate) fn from_address(address: u64) -> DescriptionRef {
+    pub(crate) fn from_address(address: u64) -> DescriptionPtr {
         // SAFETY: addresses come from `address`.
-        DescriptionRef(unsafe { NonNull::new_unchecked(address as usize as *mut Description) })
+        DescriptionPtr(unsafe { NonNull::new_unchecked(address as usize as *mut Description) })
     }
 
     pub(crate) fn address(self) -> u64 {
@@ -159,6 +136,12 @@ impl DescriptionRef {
     pub(crate) fn get<'d>(self) -> &'d Description {
         // SAFETY: found in this call, where a descriptor led to it; see the module's head.
         unsafe { self.0.as_ref() }
+    }
+
+    /// What is lent of it to the call in which it was found.
+    #[inline]
+    pub(crate) fn lent<'d>(self) -> DescriptionRef<'d> {
+        DescriptionRef(self.get())
     }
 
     /// The pipe's end that its descriptors are.
@@ -173,9 +156,9 @@ impl DescriptionRef {
     ///
     /// # Safety
     /// It is one.
-    pub(crate) unsafe fn of_references(counted: NonNull<Counted>) -> DescriptionRef {
+    pub(crate) unsafe fn of_references(counted: NonNull<Counted>) -> DescriptionPtr {
         // SAFETY: the caller's promise.
-        DescriptionRef(unsafe { counted.byte_sub(offset_of!(Description, references)).cast() })
+        DescriptionPtr(unsafe { counted.byte_sub(offset_of!(Description, references)).cast() })
     }
 
     /// Gives the memory back; the reference to the node is the caller's.
@@ -191,11 +174,11 @@ impl DescriptionRef {
 impl Description {
     #[inline]
     pub(crate) fn status(&self) -> StatusFlags {
-        StatusFlags(self.opened.status.load(Ordering::Relaxed))
+        StatusFlags::from_bits_truncate(self.opened.status.load(Ordering::Relaxed))
     }
 
     pub(crate) fn set_status(&self, status: StatusFlags) {
-        self.opened.status.store(status.0, Ordering::Relaxed);
+        self.opened.status.store(status.bits(), Ordering::Relaxed);
     }
 
     pub(crate) fn change_references(&self, fs: &ScaleFs, core: &Core<'_>, change: i64) {
@@ -230,17 +213,9 @@ impl Description {
         is_free && self.offset() == offset
     }
 
-    /// Lets `change` turn the offset into another while no other call on the description does.
-    pub(crate) fn move_offset<R>(&self, core: &Core<'_>, wait: &impl Wait, change: impl FnOnce(u64) -> (u64, R)) -> R {
-        let _lock = self.position.lock.lock(core, RANK_OFFSET, wait);
-        let Position { offset, moves, .. } = &*self.position;
-        let before = offset.load(Ordering::Relaxed);
-        let (after, result) = change(before);
-        if after != before {
-            offset.store(after, Ordering::Release);
-            moves.store(moves.load(Ordering::Relaxed) + 1, Ordering::Release);
-        }
-        result
+    /// Waits until nobody else moves the offset, and keeps others from it.
+    pub(crate) fn lock_offset<'d>(&'d self, core: &'d Core<'_>, wait: &impl Wait) -> LockedOffset<'d> {
+        LockedOffset { position: &self.position, _lock: self.position.lock.lock(core, RANK_OFFSET, wait) }
     }
 
     /// Unlocks the offset that a dead process held.

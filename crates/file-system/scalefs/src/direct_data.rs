@@ -7,17 +7,18 @@
 use core::ops::Deref;
 
 use percpu::{Core, OutOfMemory};
+use posix_calls::{
+    AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, NumberChoice, ObjectOperations, Offset, OnExec,
+    PipeEnd, PipeState, StatusFlags, Use, WriteAt, Written,
+};
 
-use crate::data_verbs::{DataVerbs, PipeState, WriteAt, Written};
-use crate::description::{AccessMode, DescriptionRef, Offset, StatusFlags, Use};
-use crate::direct::{Direct, Node};
-use crate::errno::Errno;
+use crate::description::{DescriptionPtr, DescriptionRef, LockedOffset};
+use crate::direct::{Direct, Refusal};
 use crate::file::Access;
 use crate::host::Host;
+use crate::inode_ref::{InodeRef, Node, OpenNode};
 use crate::instance::{ScaleFs, Stamp};
-use crate::pipe::PipeEnd;
-use crate::process::{DESCRIPTOR_LIMIT, NumberChoice, OnExec, Process};
-use crate::verbs::{Refusal, Verbs};
+use crate::process::Process;
 
 /// One call of one core on behalf of one process, with its descriptors.
 pub struct InProcess<'c, H> {
@@ -42,6 +43,25 @@ impl ScaleFs {
     }
 }
 
+/// The right to move a description's offset.
+pub struct OffsetLock<'v> {
+    offset: LockedOffset<'v>,
+    // Dropped after the lock.
+    _note: OffsetNote<'v>,
+}
+
+/// What the core notes for its heir while it moves an offset.
+struct OffsetNote<'v> {
+    fs: &'v ScaleFs,
+    core: &'v Core<'v>,
+}
+
+impl Drop for OffsetNote<'_> {
+    fn drop(&mut self) {
+        self.fs.moving_offset(self.core, 0);
+    }
+}
+
 impl<'c, H: Host> InProcess<'c, H> {
     #[inline]
     pub(crate) fn access(&self) -> Access<'_, H> {
@@ -55,7 +75,7 @@ impl<'c, H: Host> InProcess<'c, H> {
     }
 
     /// Puts a description into the table, or gives all up.
-    fn install_description(&self, description: DescriptionRef, number: (NumberChoice, OnExec)) -> Result<u32, Errno> {
+    fn install_description(&self, description: DescriptionPtr, number: (NumberChoice, OnExec)) -> Result<u32, Errno> {
         let hint = self.fs.number_hint(self.core());
         let node = description.get().opened.node;
         let end = description.pipe_end();
@@ -72,17 +92,46 @@ impl<'c, H: Host> InProcess<'c, H> {
         })
     }
 
-    fn make_description(&self, node: Node, mode: AccessMode, status: StatusFlags) -> Result<DescriptionRef, Errno> {
-        DescriptionRef::make(self.core(), node, mode, status).map_err(|OutOfMemory| {
+    fn make_description(&self, node: InodeRef, mode: AccessMode, status: StatusFlags) -> Result<DescriptionPtr, Errno> {
+        DescriptionPtr::make(self.core(), node, mode, status).map_err(|OutOfMemory| {
             self.drop_reference(node);
             Errno::ENOMEM
         })
     }
+
+    /// Makes a description of an object, whose reference it takes over, and gives it a number.
+    fn install_node(
+        &self,
+        node: InodeRef,
+        mode: AccessMode,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<u32, Errno> {
+        self.install_description(self.make_description(node, mode, status)?, number)
+    }
+
+    fn close_number(&self, number: u32) -> bool {
+        let Some(closed) = self.process.remove(&self.guard, number.into(), self.host) else {
+            return false;
+        };
+        closed.release(self.fs, self.core(), self.host);
+        if number / DESCRIPTOR_LIMIT == self.core().index().get() as u32 + 1 {
+            self.fs.number_hint(self.core()).set(number % DESCRIPTOR_LIMIT);
+        }
+        true
+    }
 }
 
-impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
+impl<'c, H: Host> DataOperations for InProcess<'c, H> {
     type Objects = Direct<'c, H>;
-    type Description = DescriptionRef;
+    type Description<'v>
+        = DescriptionRef<'v>
+    where
+        Self: 'v;
+    type OffsetLock<'v>
+        = OffsetLock<'v>
+    where
+        Self: 'v;
 
     #[inline]
     fn objects(&self) -> &Direct<'c, H> {
@@ -90,23 +139,24 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
     }
 
     #[inline]
-    fn description(&self, number: u32) -> Option<DescriptionRef> {
-        self.process.descriptor(&self.guard, number).map(|descriptor| descriptor.description)
+    fn description(&self, number: u32) -> AnswerOf<Option<DescriptionRef<'_>>, Self> {
+        let descriptor = self.process.descriptor(&self.guard, number);
+        Ok(descriptor.map(|descriptor| descriptor.description.lent()))
     }
 
     #[inline]
-    fn may_serve(&self, number: u32, usage: Use) -> bool {
-        self.process.may_serve(&self.guard, number, usage, self.host)
+    fn may_serve(&self, number: u32, usage: Use) -> AnswerOf<bool, Self> {
+        Ok(self.process.may_serve(&self.guard, number, usage, self.host))
     }
 
     fn install(
         &self,
-        node: Node,
+        object: OpenNode,
         mode: AccessMode,
         status: StatusFlags,
         number: (NumberChoice, OnExec),
     ) -> Result<u32, Errno> {
-        self.install_description(self.make_description(node, mode, status)?, number)
+        self.install_node(object.of(self.fs), mode, status, number)
     }
 
     fn install_pipe(&self, status: StatusFlags, number: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno> {
@@ -116,22 +166,15 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
         self.take_reference(pipe);
         let read = AccessMode { read: true, write: false };
         let write = AccessMode { read: false, write: true };
-        let read_number = self.install(pipe, read, status, number).inspect_err(|_| self.drop_reference(pipe))?;
-        let write_number = self.install(pipe, write, status, number).inspect_err(|_| {
-            self.uninstall(read_number);
+        let read_number = self.install_node(pipe, read, status, number).inspect_err(|_| self.drop_reference(pipe))?;
+        let write_number = self.install_node(pipe, write, status, number).inspect_err(|_| {
+            self.close_number(read_number);
         })?;
         Ok((read_number, write_number))
     }
 
-    fn uninstall(&self, number: u32) -> bool {
-        let Some(closed) = self.process.remove(&self.guard, number.into(), self.host) else {
-            return false;
-        };
-        closed.release(self.fs, self.core(), self.host);
-        if number / DESCRIPTOR_LIMIT == self.core().index().get() as u32 + 1 {
-            self.fs.number_hint(self.core()).set(number % DESCRIPTOR_LIMIT);
-        }
-        true
+    fn uninstall(&self, number: u32) -> AnswerOf<bool, Self> {
+        Ok(self.close_number(number))
     }
 
     fn duplicate(&self, number: u32, choice: (NumberChoice, OnExec)) -> Result<u32, Errno> {
@@ -148,53 +191,65 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
     }
 
     #[inline]
-    fn node(&self, description: DescriptionRef) -> Node {
-        description.get().opened.node
+    fn node<'v>(&'v self, description: DescriptionRef<'v>) -> Node<'v> {
+        Node::lent(description.get().opened.node)
     }
 
     #[inline]
-    fn mode(&self, description: DescriptionRef) -> AccessMode {
+    fn mode(&self, description: DescriptionRef<'_>) -> AccessMode {
         description.get().opened.mode
     }
 
-    fn status(&self, description: DescriptionRef) -> StatusFlags {
-        description.get().status()
+    fn status(&self, description: DescriptionRef<'_>) -> AnswerOf<StatusFlags, Self> {
+        Ok(description.get().status())
     }
 
-    fn set_status(&self, description: DescriptionRef, status: StatusFlags) {
+    fn set_status(&self, description: DescriptionRef<'_>, status: StatusFlags) -> AnswerOf<(), Self> {
         description.get().set_status(status);
+        Ok(())
     }
 
     #[inline]
-    fn offset(&self, description: DescriptionRef) -> Offset {
-        description.get().offset()
+    fn offset(&self, description: DescriptionRef<'_>) -> AnswerOf<Offset, Self> {
+        Ok(description.get().offset())
     }
 
     #[inline]
-    fn offset_stays(&self, description: DescriptionRef, offset: Offset) -> bool {
-        description.get().stays(offset)
+    fn offset_stays(&self, description: DescriptionRef<'_>, offset: Offset) -> AnswerOf<bool, Self> {
+        Ok(description.get().stays(offset))
     }
 
-    fn move_offset<R>(&self, description: DescriptionRef, change: impl FnOnce(u64) -> (u64, R)) -> R {
-        self.fs.moving_offset(self.core(), description.address());
-        let result = description.get().move_offset(self.core(), self.host, change);
-        self.fs.moving_offset(self.core(), 0);
-        result
+    fn lock_offset<'v>(&'v self, description: DescriptionRef<'v>) -> AnswerOf<OffsetLock<'v>, Self> {
+        let core: &'v Core<'v> = self.core();
+        self.fs.moving_offset(core, description.address());
+        let note = OffsetNote { fs: self.fs, core };
+        Ok(OffsetLock { offset: description.get().lock_offset(core, self.host), _note: note })
     }
 
-    fn ends_at(&self, file: Node, offset: u64) -> bool {
-        file.file().ends_at(self.access(), offset)
+    #[inline]
+    fn locked_offset(&self, lock: &OffsetLock<'_>) -> u64 {
+        lock.offset.bytes()
     }
 
-    fn is_shorter_than(&self, file: Node, length: u64) -> bool {
-        file.file().is_shorter_than(self.access(), length)
+    fn unlock_offset(&self, lock: OffsetLock<'_>, bytes: u64) -> AnswerOf<(), Self> {
+        lock.offset.move_to(bytes);
+        Ok(())
     }
 
-    fn read_range(&self, file: Node, offset: u64, bytes: &mut [u8]) -> usize {
-        file.file().read(self.access(), offset, bytes)
+    fn ends_at(&self, file: Node<'_>, offset: u64) -> AnswerOf<bool, Self> {
+        Ok(file.at.file().ends_at(self.access(), offset))
     }
 
-    fn write_range(&self, file: Node, at: WriteAt, bytes: &[u8]) -> Written {
+    fn is_shorter_than(&self, file: Node<'_>, length: u64) -> AnswerOf<bool, Self> {
+        Ok(file.at.file().is_shorter_than(self.access(), length))
+    }
+
+    fn read_range(&self, file: Node<'_>, offset: u64, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
+        Ok(file.at.file().read(self.access(), offset, bytes))
+    }
+
+    fn write_range(&self, file: Node<'_>, at: WriteAt, bytes: &[u8]) -> AnswerOf<Written, Self> {
+        let file = file.at;
         self.working_on(&[file]);
         let (offset, length) = match at {
             WriteAt::Offset(offset) => (offset, file.file().write(self.access(), offset, bytes)),
@@ -203,35 +258,37 @@ impl<'c, H: Host> DataVerbs for InProcess<'c, H> {
         if length > 0 {
             self.mark(file, Stamp::Data);
         }
-        Written { offset, length }
+        Ok(Written { offset, length })
     }
 
-    fn resize(&self, file: Node, size_bytes: u64) -> Result<(), Refusal> {
+    fn resize(&self, file: Node<'_>, size_bytes: u64) -> Result<(), Refusal> {
+        let file = file.at;
         self.working_on(&[file]);
         file.file().resize(self.access(), size_bytes).map_err(|OutOfMemory| Refusal::NoSpace)?;
         self.mark(file, Stamp::Data);
         Ok(())
     }
 
-    fn size(&self, file: Node) -> u64 {
-        file.file().size(self.fs, self.host)
+    fn size(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
+        Ok(file.at.file().size(self.fs, self.host))
     }
 
-    fn read_pipe(&self, pipe: Node, bytes: &mut [u8]) -> Result<usize, Errno> {
-        self.working_on(&[pipe]);
-        pipe.pipe().read(self.fs, self.core(), bytes, self.host)
+    fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
+        self.working_on(&[pipe.at]);
+        pipe.at.pipe().read(self.fs, self.core(), bytes, self.host)
     }
 
-    fn peek_pipe(&self, pipe: Node, bytes: &mut [u8]) -> usize {
-        pipe.pipe().peek(self.fs, bytes)
+    fn peek_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
+        Ok(pipe.at.pipe().peek(self.fs, bytes))
     }
 
-    fn pipe_state(&self, pipe: Node, end: PipeEnd) -> PipeState {
-        let pipe = pipe.pipe();
-        PipeState { is_ready: pipe.is_ready(end), other_end_gone: pipe.is_gone(end.other()) }
+    fn pipe_state(&self, pipe: Node<'_>, end: PipeEnd) -> AnswerOf<PipeState, Self> {
+        let pipe = pipe.at.pipe();
+        Ok(PipeState { is_ready: pipe.is_ready(end), other_end_gone: pipe.is_gone(end.other()) })
     }
 
-    fn write_pipe(&self, pipe: Node, bytes: &[u8]) -> Result<usize, Errno> {
+    fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        let pipe = pipe.at;
         self.working_on(&[pipe]);
         let written = pipe.pipe().write(self.fs, self.core(), bytes, self.host)?;
         if written > 0 {

@@ -1,4 +1,4 @@
-//! The verbs on memory in shared memory: the process's address space, over the files of the instance.
+//! The operations on memory in shared memory: the process's address space, over the files of the instance.
 #![allow(unsafe_code)]
 
 use core::ops::Range;
@@ -7,33 +7,33 @@ use address_space::{Backing, Fault, FileId, Files, MapError, Memory, Place, Prot
 use percpu::{Core, OutOfMemory};
 use sync::Wait;
 
-use crate::direct::Node;
+use crate::direct::Refusal;
 use crate::direct_data::InProcess;
 use crate::file::Access;
 use crate::host::Host;
+use crate::inode_ref::{InodeRef, Node};
 use crate::instance::ScaleFs;
-use crate::memory_verbs::{MemoryVerbs, Source};
+use crate::memory_operations::{MemoryOperations, Source};
 use crate::process::Process;
-use crate::verbs::{Refusal, Verbs};
 
 /// The files of an instance, as an address space knows them: a file's number is the bits of its node.
 struct MappedFiles<'a, W>(Access<'a, W>);
 
 impl<W: Wait> Files for MappedFiles<'_, W> {
     fn load(&self, file: FileId, page: u64, start: usize, bytes: &mut [u8]) -> bool {
-        Node::from_bits(file.0).file().load_mapped(self.0, page, start, bytes)
+        InodeRef::from_bits(file.0).file().load_mapped(self.0, page, start, bytes)
     }
 
     fn store(&self, file: FileId, page: u64, start: usize, bytes: &[u8]) -> Result<bool, OutOfMemory> {
-        Node::from_bits(file.0).file().store_mapped(self.0, page, start, bytes)
+        InodeRef::from_bits(file.0).file().store_mapped(self.0, page, start, bytes)
     }
 
     fn cuts(&self, file: FileId) -> u64 {
-        Node::from_bits(file.0).file().cut_count()
+        InodeRef::from_bits(file.0).file().cut_count()
     }
 
     fn is_cut_since(&self, file: FileId, page: u64, cuts: u64) -> bool {
-        Node::from_bits(file.0).file().is_cut_since(page, cuts, self.0.wait)
+        InodeRef::from_bits(file.0).file().is_cut_since(page, cuts, self.0.wait)
     }
 }
 
@@ -43,13 +43,13 @@ fn with_memory<W: Wait, R>(access: Access<'_, W>, act: impl FnOnce(&Memory<'_, M
     act(&Memory { guard, pages: fs.pages(), counts: fs.counts(), files: &MappedFiles(access), wait })
 }
 
-impl<H: Host> MemoryVerbs for InProcess<'_, H> {
-    fn map(&self, place: Place, pages: u64, protection: Protection, source: Source<Node>) -> Result<u64, MapError> {
+impl<H: Host> MemoryOperations for InProcess<'_, H> {
+    fn map(&self, place: Place, pages: u64, protection: Protection, source: Source<Node<'_>>) -> Result<u64, MapError> {
         let backing = match source {
             Source::Anonymous => Backing::Anonymous,
             Source::File { node, page, sharing, may_write } => {
-                self.take(node);
-                Backing::File { file: FileId(node.to_bits()), page, sharing, may_write }
+                self.take_reference(node.at);
+                Backing::File { file: FileId(node.at.to_bits()), page, sharing, may_write }
             }
         };
         let mapped =
@@ -57,7 +57,7 @@ impl<H: Host> MemoryVerbs for InProcess<'_, H> {
         if let Source::File { node, .. } = source
             && !mapped.is_ok_and(|mapped| mapped.is_new)
         {
-            self.give_up(node);
+            self.drop_reference(node.at);
         }
         mapped.map(|mapped| mapped.page)
     }

@@ -6,22 +6,25 @@
 //! (creation), and, after the decision, the reference of a moved directory to its new parent or the mark of the time.
 #![allow(unsafe_code)]
 
+use core::convert::Infallible;
+
 use epoch::Guard;
 use hashdir::{Found, InsertError, Key, Killing, NotEmpty, Present, lock_two};
+use posix_calls::{
+    Answer, Attributes, Credentials, Errno, Existence, Fields, Item, Kind, NamedNode, NewObject, ObjectOperations,
+    PermissionChange, Permissions, Space, Standing, TargetName, TimesRight,
+};
+use sync::atomic::{Ordering, fence};
 
-use crate::context::Credentials;
-use crate::direct::{Direct, Node};
-use crate::errno::Errno;
-use crate::fields::{Attributes, Fields};
+use crate::direct::{Direct, Refusal};
 use crate::host::Host;
-use crate::inode::{Kind, Permissions};
+use crate::inode_ref::{InodeRef, Node, OpenNode};
 use crate::instance::Stamp;
 use crate::moves::Marks;
-use crate::verbs::{Existence, Expected, Item, NewObject, Refusal, Space, Standing, Verbs};
 
 impl<'c, H: Host> Direct<'c, H> {
     /// Turns what prevents an insertion into a refusal, after waiting for a removal that is under way. No lock is held.
-    fn refusal(&self, directory: Node, error: InsertError) -> Refusal {
+    fn refusal(&self, directory: InodeRef, error: InsertError) -> Refusal {
         match error {
             InsertError::Dead => Refusal::Dead,
             InsertError::OutOfMemory => Refusal::NoSpace,
@@ -32,8 +35,15 @@ impl<'c, H: Host> Direct<'c, H> {
         }
     }
 
+    /// Whether a directory was removed, once a removal that is under way has ended.
+    fn was_removed(&self, directory: InodeRef) -> bool {
+        let names = self.names(directory);
+        names.wait_for_kill(self.host);
+        names.is_dead()
+    }
+
     /// Closes a directory that is to go: no name can be inserted until the value is dropped, or ever once it is finished.
-    fn close<'d>(&self, directory: Node, guard: &'d Guard<'d>) -> Result<Killing<'d>, Refusal> {
+    fn close<'d>(&self, directory: InodeRef, guard: &'d Guard<'d>) -> Result<Killing<'d>, Refusal> {
         let names = &directory.directory().names;
         // Look without writing first.
         if !names.is_empty(guard) {
@@ -48,7 +58,7 @@ impl<'c, H: Host> Direct<'c, H> {
 
 impl<H: Host> Direct<'_, H> {
     /// Marks times once a change has happened, without its locks: whoever sees the time sees the change.
-    fn mark_all<const COUNT: usize>(&self, marks: [(Node, Stamp); COUNT]) {
+    fn mark_all<const COUNT: usize>(&self, marks: [(InodeRef, Stamp); COUNT]) {
         let now_ns = self.host.now_ns();
         for (node, stamp) in marks {
             self.fs.stamp(self.core(), node, stamp, now_ns, self.host);
@@ -56,14 +66,24 @@ impl<H: Host> Direct<'_, H> {
     }
 }
 
-impl<'c, H: Host> Verbs for Direct<'c, H> {
-    type Node = Node;
+impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
+    type Fault = Infallible;
+    type Node<'v>
+        = Node<'v>
+    where
+        Self: 'v;
+    type Handle = OpenNode;
+    type Key<'n> = Key<'n>;
     type Present<'v>
         = Present<'v>
     where
         Self: 'v;
     type Found<'v>
         = Found<'v>
+    where
+        Self: 'v;
+    type LinkTarget<'v>
+        = &'v [u8]
     where
         Self: 'v;
 
@@ -78,17 +98,18 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
     }
 
     #[inline]
-    fn working_directory(&self) -> Node {
-        self.context.working_directory()
+    fn working_directory(&self) -> Node<'_> {
+        Node::lent(self.context.working_directory())
     }
 
-    fn set_working_directory(&self, directory: Node) {
-        self.swap_working_directory(directory);
+    fn set_working_directory(&self, directory: Node<'_>) -> Answer<(), Self> {
+        self.swap_working_directory(directory.at);
+        Ok(())
     }
 
     #[inline]
-    fn root(&self) -> Node {
-        self.fs.root_node()
+    fn root(&self) -> Node<'_> {
+        Node::lent(self.fs.root_node())
     }
 
     #[inline]
@@ -97,62 +118,70 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
     }
 
     #[inline]
-    fn existence(&self, directory: Node, key: &Key<'_>) -> Existence {
-        match self.names(directory).present(&self.guard, key) {
+    fn existence(&self, directory: Node<'_>, key: &Key<'_>) -> Answer<Existence, Self> {
+        Ok(match self.names(directory.at).present(&self.guard, key) {
             None => Existence::Absent,
             Some(present) if present.may_be_marked() => Existence::MaybeSymlink,
             Some(_) => Existence::Plain,
-        }
-    }
-
-    #[inline]
-    fn present<'v>(&'v self, directory: Node, key: &Key<'_>) -> Option<Present<'v>> {
-        self.names(directory).present(&self.guard, key)
-    }
-
-    #[inline]
-    fn still_present(&self, present: &Present<'_>) -> bool {
-        present.still_present()
-    }
-
-    #[inline]
-    fn look_up<'v>(&'v self, directory: Node, key: &Key<'_>) -> Option<Found<'v>> {
-        self.names(directory).lookup(&self.guard, key)
-    }
-
-    #[inline]
-    fn node(&self, found: &Found<'_>) -> Node {
-        Node::of(found)
-    }
-
-    #[inline]
-    fn still_same(&self, found: &Found<'_>) -> bool {
-        found.still_same()
-    }
-
-    fn trace(&self, found: &Found<'_>) -> u64 {
-        found.trace()
-    }
-
-    fn list(&self, directory: Node, from: u64, each: &mut dyn FnMut(Item<'_, Node>) -> bool) -> Option<u64> {
-        self.names(directory).list(&self.guard, from.max(hashdir::FIRST_COOKIE), |listed| {
-            each(Item { name: listed.name, node: Node::from_bits(listed.value), next_cookie: listed.next_cookie })
         })
     }
 
-    fn create(
-        &self,
-        directory: Node,
+    #[inline]
+    fn present<'v>(&'v self, directory: Node<'v>, key: &Key<'_>) -> Answer<Option<Present<'v>>, Self> {
+        Ok(self.names(directory.at).present(&self.guard, key))
+    }
+
+    #[inline]
+    fn still_present(&self, present: &Present<'_>) -> Answer<bool, Self> {
+        Ok(present.still_present())
+    }
+
+    #[inline]
+    fn look_up<'v>(&'v self, directory: Node<'v>, key: &Key<'_>) -> Answer<Option<Found<'v>>, Self> {
+        Ok(self.names(directory.at).lookup(&self.guard, key))
+    }
+
+    #[inline]
+    fn node<'v>(&'v self, found: &Found<'v>) -> Node<'v> {
+        Node::lent(InodeRef::of(found))
+    }
+
+    #[inline]
+    fn still_same(&self, found: &Found<'_>) -> Answer<bool, Self> {
+        Ok(found.still_same())
+    }
+
+    fn fingerprint(&self, found: &Found<'_>) -> u64 {
+        found.trace()
+    }
+
+    #[inline]
+    fn list<'v>(
+        &'v self,
+        directory: Node<'v>,
+        from: u64,
+        each: &mut dyn FnMut(Item<'_, Node<'v>>) -> bool,
+    ) -> Answer<Option<u64>, Self> {
+        Ok(self.names(directory.at).list(&self.guard, from.max(hashdir::FIRST_COOKIE), |listed| {
+            let node = Node::lent(InodeRef::from_bits(listed.value));
+            each(Item { name: listed.name, node, next_cookie: listed.next_cookie })
+        }))
+    }
+
+    fn create<'v>(
+        &'v self,
+        directory: Node<'v>,
         key: &Key<'_>,
         object: NewObject<'_>,
         permissions: Permissions,
-    ) -> Result<Node, Refusal> {
+    ) -> Result<Node<'v>, Refusal> {
+        let directory = directory.at;
         let names = self.names(directory);
         self.working_on(&[directory]);
         names.prefetch_lock(&self.guard, key);
         let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns());
         // In a removed directory nobody finds a place for a name, with memory or without.
-        let node = made.map_err(|_| if self.is_removed(directory) { Refusal::Dead } else { Refusal::NoSpace })?;
+        let node = made.map_err(|_| if self.was_removed(directory) { Refusal::Dead } else { Refusal::NoSpace })?;
         let outcome = {
             let locked = names.lock(&self.guard, key, self.host);
             let exists = locked.lookup(key).is_some();
@@ -167,12 +196,13 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         }
         self.mark_all([(directory, Stamp::Data)]);
         self.fs.note_growth(self.core(), directory);
-        Ok(node)
+        Ok(Node::lent(node))
     }
 
-    fn add_link(&self, directory: Node, key: &Key<'_>, source: &Found<'_>) -> Result<(), Refusal> {
+    fn add_link(&self, directory: Node<'_>, key: &Key<'_>, source: &Found<'_>) -> Result<(), Refusal> {
+        let directory = directory.at;
         let (core, decisions, counts) = (self.core(), self.fs.decisions(), self.fs.counts());
-        let links = &Node::of(source).inode().links;
+        let links = &InodeRef::of(source).inode().links;
         self.working_on(&[directory]);
         let outcome = {
             let locked = self.names(directory).lock(&self.guard, key, self.host);
@@ -208,12 +238,13 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
             }
         };
         outcome.map_err(|error| self.refusal(directory, error))?;
-        self.mark_all([(directory, Stamp::Data), (Node::of(source), Stamp::Status)]);
+        self.mark_all([(directory, Stamp::Data), (InodeRef::of(source), Stamp::Status)]);
         self.fs.note_growth(core, directory);
         Ok(())
     }
 
-    fn remove(&self, (directory, key, expected): Expected<'_, Node>) -> Result<(), Refusal> {
+    fn remove(&self, name: NamedNode<'_, Node<'_>, Key<'_>>) -> Result<(), Refusal> {
+        let NamedNode { directory: Node { at: directory, .. }, key, node: Node { at: expected, .. } } = name;
         let (core, counts) = (self.core(), self.fs.counts());
         self.working_on(&[directory, expected]);
         let closed = match expected.kind() {
@@ -222,7 +253,7 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         };
         {
             let locked = self.names(directory).lock(&self.guard, key, self.host);
-            let found = locked.lookup(key).filter(|found| Node::of(found) == expected).ok_or(Refusal::Changed)?;
+            let found = locked.lookup(key).filter(|found| InodeRef::of(found) == expected).ok_or(Refusal::Changed)?;
             let links = &expected.inode().links;
             let operation = self.fs.decisions().begin_firm(core);
             let prepared = locked.prepare_remove(&found, operation.tag());
@@ -242,9 +273,12 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
 
     fn rename(
         &self,
-        (source_directory, source_key, expected): Expected<'_, Node>,
-        (target_directory, target_key, replaced): (Node, &Key<'_>, Option<Node>),
+        source: NamedNode<'_, Node<'_>, Key<'_>>,
+        target: TargetName<'_, Node<'_>, Key<'_>>,
     ) -> Result<(), Refusal> {
+        let (source_directory, source_key, expected) = (source.directory.at, source.key, source.node.at);
+        let (target_directory, target_key) = (target.directory.at, target.key);
+        let replaced = target.replaced.map(|node| node.at);
         let (core, counts) = (self.core(), self.fs.counts());
         let is_move = expected.kind() == Kind::Directory && source_directory != target_directory;
         let nodes = [source_directory, target_directory, expected, replaced.unwrap_or(source_directory)];
@@ -265,9 +299,9 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
                 self.host,
             );
             let source = pair.first().lookup(source_key);
-            let source = source.filter(|found| Node::of(found) == expected).ok_or(Refusal::Changed)?;
+            let source = source.filter(|found| InodeRef::of(found) == expected).ok_or(Refusal::Changed)?;
             let target = pair.second().lookup(target_key);
-            if target.as_ref().map(Node::of) != replaced {
+            if target.as_ref().map(InodeRef::of) != replaced {
                 return Err(Refusal::Changed);
             }
             let operation = self.fs.decisions().begin_firm(core);
@@ -326,11 +360,13 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
 
     fn exchange(
         &self,
-        (first_directory, first_key, first): Expected<'_, Node>,
-        (second_directory, second_key, second): Expected<'_, Node>,
+        first: NamedNode<'_, Node<'_>, Key<'_>>,
+        second: NamedNode<'_, Node<'_>, Key<'_>>,
     ) -> Result<(), Refusal> {
+        let (first_directory, first_key, first) = (first.directory.at, first.key, first.node.at);
+        let (second_directory, second_key, second) = (second.directory.at, second.key, second.node.at);
         let core = self.core();
-        let moves = |node: Node| node.kind() == Kind::Directory && first_directory != second_directory;
+        let moves = |node: InodeRef| node.kind() == Kind::Directory && first_directory != second_directory;
         self.working_on(&[first_directory, second_directory, first, second]);
         let _first_mark = match moves(first) {
             true => Some(self.begin_move(first, second_directory, &self.guard, Marks::First)?),
@@ -353,7 +389,7 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
         let (Some(first_entry), Some(second_entry)) = entries else {
             return Err(Refusal::Changed);
         };
-        if Node::of(&first_entry) != first || Node::of(&second_entry) != second {
+        if InodeRef::of(&first_entry) != first || InodeRef::of(&second_entry) != second {
             return Err(Refusal::Changed);
         }
         let operation = self.fs.decisions().begin_firm(core);
@@ -381,51 +417,52 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
     }
 
     #[inline]
-    fn kind(&self, node: Node) -> Kind {
+    fn kind(&self, node: Node<'_>) -> Kind {
         node.kind()
     }
 
-    fn standing(&self, directory: Node) -> Standing<Node> {
-        directory.directory().place.standing(self.fs.decisions())
+    #[inline]
+    fn standing<'v>(&'v self, directory: Node<'v>) -> Answer<Standing<Node<'v>>, Self> {
+        let Standing { parent, moves } = directory.at.directory().place.standing(self.fs.decisions());
+        Ok(Standing { parent: Node::lent(parent), moves })
     }
 
-    fn is_removed(&self, directory: Node) -> bool {
-        let names = self.names(directory);
-        names.wait_for_kill(self.host);
-        names.is_dead()
+    #[inline]
+    fn is_removed(&self, directory: Node<'_>) -> Answer<bool, Self> {
+        Ok(self.was_removed(directory.at))
     }
 
-    fn link_target(&self, symlink: Node) -> &[u8] {
-        self.target_of(symlink)
+    #[inline]
+    fn link_target<'v>(&'v self, symlink: Node<'v>) -> Answer<&'v [u8], Self> {
+        Ok(self.target_of(symlink.at))
     }
 
-    fn permissions(&self, node: Node) -> Permissions {
-        node.inode().header.read(self.host).0
+    #[inline]
+    fn permissions(&self, node: Node<'_>) -> Answer<Permissions, Self> {
+        Ok(node.at.inode().header.read(self.host).0)
     }
 
-    fn change_permissions(
-        &self,
-        node: Node,
-        change: &dyn Fn(Permissions) -> Result<Permissions, Errno>,
-    ) -> Result<(), Errno> {
-        self.replace_permissions(node, change)?;
-        self.mark_all([(node, Stamp::Status)]);
+    fn permissions_after_change(&self, node: Node<'_>) -> Answer<Permissions, Self> {
+        // Pairs with the fence at the end of a change of permissions: one of the two sees what the other has done.
+        fence(Ordering::SeqCst);
+        self.permissions(node)
+    }
+
+    fn change_permissions(&self, node: Node<'_>, change: PermissionChange) -> Result<(), Errno> {
+        self.replace_permissions(node.at, change)?;
+        self.mark_all([(node.at, Stamp::Status)]);
         Ok(())
     }
 
-    fn attributes(&self, node: Node, fields: Fields) -> Attributes {
-        self.read_attributes(node, fields)
+    #[inline]
+    fn attributes(&self, node: Node<'_>, fields: Fields) -> Answer<Attributes, Self> {
+        Ok(self.read_attributes(node.at, fields))
     }
 
-    fn set_times(
-        &self,
-        node: Node,
-        check: &dyn Fn(Permissions) -> Result<(), Errno>,
-        times: (Option<i64>, Option<i64>),
-    ) -> Result<(), Errno> {
-        self.replace_times(node, check, times)?;
+    fn set_times(&self, node: Node<'_>, right: TimesRight, times: (Option<i64>, Option<i64>)) -> Result<(), Errno> {
+        self.replace_times(node.at, right, times)?;
         if times.1.is_none() {
-            self.mark(node, Stamp::Status);
+            self.mark(node.at, Stamp::Status);
         }
         Ok(())
     }
@@ -435,16 +472,22 @@ impl<'c, H: Host> Verbs for Direct<'c, H> {
     }
 
     #[inline]
-    fn take(&self, node: Node) {
-        self.take_reference(node);
+    fn retain(&self, node: Node<'_>) -> Answer<OpenNode, Self> {
+        self.take_reference(node.at);
+        Ok(OpenNode::new(self.fs, node.at))
     }
 
     #[inline]
-    fn give_up(&self, node: Node) {
-        self.drop_reference(node);
+    fn held<'v>(&'v self, handle: &'v OpenNode) -> Node<'v> {
+        Node::lent(handle.of(self.fs))
     }
 
-    fn space(&self) -> Space {
-        self.fs.space()
+    #[inline]
+    fn release(&self, handle: OpenNode) {
+        self.drop_reference(handle.of(self.fs));
+    }
+
+    fn space(&self) -> Answer<Space, Self> {
+        Ok(self.fs.space())
     }
 }

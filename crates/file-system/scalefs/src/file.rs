@@ -41,6 +41,7 @@ use epoch::Guard;
 use maxima::Maximum;
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
+use posix_calls::data::MAX_FILE_BYTES;
 use radix::RadixArray;
 use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
@@ -54,8 +55,6 @@ use pages::shared_bytes;
 /// Rank of the lock of appends: before the locks of pages and of sizes.
 const RANK_APPEND: LockRank = LockRank(200);
 const PAGE: u64 = PAGE_BYTES as u64;
-/// No file is larger (Linux: `MAX_LFS_FILESIZE`).
-pub(crate) const MAX_FILE_BYTES: u64 = i64::MAX as u64;
 
 /// A regular file: an inode with data.
 #[repr(C)]

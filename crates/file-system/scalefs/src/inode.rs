@@ -21,6 +21,8 @@ use refcache::{Counted, CountedKind};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
 
+use posix_calls::{InodeNumber, Kind, Permissions};
+
 use crate::moves::Place;
 
 /// Kind of the count of names, for the callback of `RefCache::maintain`.
@@ -28,59 +30,8 @@ pub(crate) const KIND_LINKS: CountedKind = CountedKind(1);
 /// Kind of the count of references.
 pub(crate) const KIND_REFERENCES: CountedKind = CountedKind(2);
 
-/// The number of an inode: the core that made it and how many it had made; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InodeNumber(pub u64);
-
-/// What an inode is. The number stands in the low bits of names' values; symbolic links have `hashdir::MARK`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// A regular file.
-    Regular = 0,
-    /// A symbolic link.
-    Symlink = 1,
-    /// A directory.
-    Directory = 2,
-    /// A pipe; no name leads to one.
-    Pipe = 4,
-}
-
+// The number of a kind stands in the low bits of names' values, in which directories tell symbolic links.
 const _: () = assert!(Kind::Symlink as u64 == hashdir::MARK);
-
-impl Kind {
-    /// The kind with this number; regular for any other.
-    #[inline]
-    pub(crate) fn from_number(number: u8) -> Kind {
-        match number {
-            1 => Kind::Symlink,
-            2 => Kind::Directory,
-            4 => Kind::Pipe,
-            _ => Kind::Regular,
-        }
-    }
-
-    /// The bits of `st_mode` that tell the kind (`S_IFMT` of Linux).
-    pub fn mode_bits(self) -> u32 {
-        match self {
-            Kind::Regular => 0o100_000,
-            Kind::Symlink => 0o120_000,
-            Kind::Directory => 0o040_000,
-            Kind::Pipe => 0o010_000,
-        }
-    }
-}
-
-/// Owner and permission bits, read and written together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permissions {
-    /// Permission, set-id and sticky bits: 0 to 0o7777.
-    pub mode: u32,
-    /// The owner.
-    pub user: u32,
-    /// The group.
-    pub group: u32,
-}
 
 /// The first line: who the inode is, never changed, and permissions, changed under the sequence.
 pub(crate) struct Header {

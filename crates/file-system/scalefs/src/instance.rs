@@ -12,22 +12,21 @@ use hashdir::{ENTRY_CLASS, HashDir};
 use maxima::{Maxima, MaximaConfig};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{CacheLine, Core, OutOfMemory, PerCore, SizeClass};
+use posix_calls::{InodeNumber, Kind, NewObject, Permissions, Space};
 use refcache::{RefCache, RefCacheConfig};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::budget::Budget;
 use crate::context::Context;
-use crate::description::{DESCRIPTION_CLASS, DescriptionRef, KIND_DESCRIPTION};
-use crate::direct::{Direct, Node};
+use crate::description::{DESCRIPTION_CLASS, DescriptionPtr, KIND_DESCRIPTION};
+use crate::direct::Direct;
 use crate::file::{Access, FILE, File};
 use crate::host::Host;
-use crate::inode::{
-    DIRECTORY, Directory, Inode, InodeNumber, KIND_LINKS, KIND_REFERENCES, Kind, Permissions, Symlink, stamp_of,
-};
+use crate::inode::{DIRECTORY, Directory, Inode, KIND_LINKS, KIND_REFERENCES, Symlink, stamp_of};
+use crate::inode_ref::InodeRef;
 use crate::moves::Place;
 use crate::pipe::{PIPE, Pipe};
-use crate::verbs::{NewObject, Space};
 
 const FILE_CLASS: SizeClass = SizeClass::of_type::<File>().of_kind(&FILE);
 const PIPE_CLASS: SizeClass = SizeClass::of_type::<Pipe>().of_kind(&PIPE);
@@ -143,7 +142,7 @@ impl ScaleFs {
         let inode = Inode::new(ROOT_NUMBER, Kind::Directory, permissions, 0);
         let root = arena.place(Directory { inode, names, place })?;
         let root = NonNull::from(root);
-        let node = Node::new(root.cast(), Kind::Directory);
+        let node = InodeRef::new(root.cast(), Kind::Directory);
         node.directory().place.parent.store(node.to_bits(), Ordering::Release);
         arena.place(ScaleFs {
             decisions: NonNull::from(decisions),
@@ -211,7 +210,7 @@ impl ScaleFs {
 
     /// Marks that an object changes now. Objects that two cores mark share nothing by it.
     #[inline]
-    pub(crate) fn stamp(&self, core: &Core<'_>, node: Node, stamp: Stamp, now_ns: u64, wait: &impl Wait) {
+    pub(crate) fn stamp(&self, core: &Core<'_>, node: InodeRef, stamp: Stamp, now_ns: u64, wait: &impl Wait) {
         let now = stamp_of(now_ns as i64);
         let modified = if stamp == Stamp::Data { now } else { 0 };
         // SAFETY: the caller has found the object in this call; it is not freed before all cores have maintained.
@@ -219,15 +218,15 @@ impl ScaleFs {
     }
 
     /// Makes a pipe with one reference and a descriptor at each end, which the caller installs.
-    pub(crate) fn make_pipe(&self, core: &Core<'_>, context: &Context, now_ns: u64) -> Result<Node, OutOfMemory> {
+    pub(crate) fn make_pipe(&self, core: &Core<'_>, context: &Context, now_ns: u64) -> Result<InodeRef, OutOfMemory> {
         let credentials = context.credentials();
         let permissions = Permissions { mode: 0o600, user: credentials.user, group: credentials.group };
         let inode = Inode::new(self.next_number(core), Kind::Pipe, permissions, now_ns);
-        Ok(Node::new(core.allocate_in(PIPE_CLASS, Pipe::new(inode))?.cast(), Kind::Pipe))
+        Ok(InodeRef::new(core.allocate_in(PIPE_CLASS, Pipe::new(inode))?.cast(), Kind::Pipe))
     }
 
-    pub(crate) fn root_node(&self) -> Node {
-        Node::new(self.root.cast(), Kind::Directory)
+    pub(crate) fn root_node(&self) -> InodeRef {
+        InodeRef::new(self.root.cast(), Kind::Directory)
     }
 
     fn next_number(&self, core: &Core<'_>) -> InodeNumber {
@@ -248,9 +247,9 @@ impl ScaleFs {
         core: &Core<'_>,
         object: NewObject<'_>,
         permissions: Permissions,
-        parent: Node,
+        parent: InodeRef,
         now_ns: u64,
-    ) -> Result<Node, OutOfMemory> {
+    ) -> Result<InodeRef, OutOfMemory> {
         self.inodes.take(core)?;
         let made = self.make_object(core, object, permissions, parent, now_ns);
         made.inspect_err(|_| self.inodes.give(core))
@@ -261,9 +260,9 @@ impl ScaleFs {
         core: &Core<'_>,
         object: NewObject<'_>,
         permissions: Permissions,
-        parent: Node,
+        parent: InodeRef,
         now_ns: u64,
-    ) -> Result<Node, OutOfMemory> {
+    ) -> Result<InodeRef, OutOfMemory> {
         let kind = match object {
             NewObject::File => Kind::Regular,
             NewObject::Directory => Kind::Directory,
@@ -298,14 +297,14 @@ impl ScaleFs {
                 place.cast()
             }
         };
-        Ok(Node::new(address, kind))
+        Ok(InodeRef::new(address, kind))
     }
 
     /// Gives an object back.
     ///
     /// # Safety
     /// No name, reference or call leads to it any more.
-    pub(crate) unsafe fn unmake(&self, core: &Core<'_>, node: Node) {
+    pub(crate) unsafe fn unmake(&self, core: &Core<'_>, node: InodeRef) {
         let address = node.address();
         // Pipes have no names and are not limited, as on Linux.
         if node.kind() != Kind::Pipe {
@@ -328,7 +327,7 @@ impl ScaleFs {
                 }
                 Kind::Directory => {
                     let directory = node.directory();
-                    let parent = Node::from_bits(directory.place.parent.load(Ordering::Acquire));
+                    let parent = InodeRef::from_bits(directory.place.parent.load(Ordering::Acquire));
                     directory.names.destroy(core, |_| debug_assert!(false, "removed directories are empty"));
                     self.counts().change(core, &parent.inode().references, -1);
                     core.free(address.cast(), DIRECTORY_CLASS);
@@ -339,7 +338,7 @@ impl ScaleFs {
 
     /// Notes what a call is about to change, for the case that its process dies in it.
     #[inline]
-    pub(crate) fn working_on(&self, core: &Core<'_>, nodes: &[Node]) {
+    pub(crate) fn working_on(&self, core: &Core<'_>, nodes: &[InodeRef]) {
         let own = self.own.get(core);
         own.operation.store(0, Ordering::Relaxed);
         for (place, node) in own.working_on.iter().zip(nodes) {
@@ -365,14 +364,14 @@ impl ScaleFs {
 
     /// After an insertion: remembers a directory that is crowded, so that maintenance lets it grow.
     #[inline]
-    pub(crate) fn note_growth(&self, core: &Core<'_>, directory: Node) {
+    pub(crate) fn note_growth(&self, core: &Core<'_>, directory: InodeRef) {
         if directory.directory().names.wants_growth() {
             self.remember_growth(core, directory);
         }
     }
 
     #[cold]
-    fn remember_growth(&self, core: &Core<'_>, directory: Node) {
+    fn remember_growth(&self, core: &Core<'_>, directory: InodeRef) {
         let growing = &self.own.get(core).growing;
         if growing.iter().any(|place| place.get() == directory.to_bits()) {
             return;
@@ -389,7 +388,7 @@ impl ScaleFs {
             if place.get() == 0 {
                 continue;
             }
-            let directory = Node::from_bits(place.get());
+            let directory = InodeRef::from_bits(place.get());
             self.working_on(core, &[directory]);
             let names = &directory.directory().names;
             names.grow(self.epochs(), &self.epochs().pin(core), wait, GROWTH_BUDGET_BUCKETS);
@@ -433,17 +432,17 @@ impl ScaleFs {
                     }
                     KIND_REFERENCES => {
                         let inode = Inode::of_references(counted);
-                        self.unmake(core, Node::new(inode, inode.as_ref().header.kind()));
+                        self.unmake(core, InodeRef::new(inode, inode.as_ref().header.kind()));
                     }
                     KIND_DESCRIPTION => {
-                        let description = DescriptionRef::of_references(counted);
+                        let description = DescriptionPtr::of_references(counted);
                         let node = description.get().opened.node;
                         self.counts().change(core, &node.inode().references, -1);
                         description.free(core);
                     }
                     KIND_MAPPING => {
                         let mapping = Mapping::of_count(counted);
-                        let node = Node::from_bits(mapping.as_ref().file().0);
+                        let node = InodeRef::from_bits(mapping.as_ref().file().0);
                         self.counts().change(core, &node.inode().references, -1);
                         core.free(mapping.cast(), MAPPING_CLASS);
                     }
@@ -470,11 +469,11 @@ impl ScaleFs {
             self.counts().repair_taken_over(heir);
             let moving = own.moving_offset.swap(0, Ordering::AcqRel);
             if moving != 0 {
-                DescriptionRef::from_address(moving).get().repair_taken_over(heir);
+                DescriptionPtr::from_address(moving).get().repair_taken_over(heir);
             }
             let nodes =
                 core::array::from_fn::<_, WORKING_OBJECTS, _>(|place| own.working_on[place].load(Ordering::Acquire));
-            let noted = nodes.map(|bits| (bits != 0).then(|| Node::from_bits(bits)));
+            let noted = nodes.map(|bits| (bits != 0).then(|| InodeRef::from_bits(bits)));
             let guard = self.epochs().pin(heir);
             // What the call was setting back first, whose words only the object can tell.
             for node in noted.into_iter().flatten() {
@@ -505,7 +504,7 @@ impl ScaleFs {
                 names.repair_taken_over(&guard, (last, last_happened), removed);
                 if position.moving.holder() == Some(heir.index()) {
                     // `rename` and `exchange` note both parents, then what goes from the first to the second and back.
-                    let new = Node::from_bits(nodes[if place == 2 { 1 } else { 0 }]);
+                    let new = InodeRef::from_bits(nodes[if place == 2 { 1 } else { 0 }]);
                     if happened {
                         self.end_move(heir, node, new);
                     } else {

@@ -3,11 +3,9 @@
 use address_space::{MapError, Place, ProtectError, Protection, SPACE_PAGES, Sharing};
 use core::ops::Range;
 use pages::PAGE_BYTES;
+use posix_calls::{Errno, Kind, ObjectOperations};
 
-use crate::errno::Errno;
-use crate::inode::Kind;
-use crate::memory_verbs::{MemoryVerbs, Source};
-use crate::verbs::Verbs;
+use crate::memory_operations::{MemoryOperations, Source};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
@@ -42,7 +40,7 @@ pub enum MappedObject {
 ///
 /// POSIX `mmap`; Linux `ksys_mmap_pgoff`, `do_mmap`: the offset, then the descriptor, then length and address, then rights,
 /// then whether the object can be mapped at all.
-pub fn map<V: MemoryVerbs>(
+pub fn map<V: MemoryOperations>(
     verbs: &V,
     address: Address,
     length_bytes: u64,
@@ -57,7 +55,7 @@ pub fn map<V: MemoryVerbs>(
     let description = match object {
         MappedObject::Anonymous => None,
         MappedObject::File { fd, offset, sharing } => {
-            Some((verbs.description(fd).ok_or(Errno::EBADF)?, offset / PAGE, sharing))
+            Some((verbs.description(fd)?.ok_or(Errno::EBADF)?, offset / PAGE, sharing))
         }
     };
     if length_bytes == 0 {
@@ -110,7 +108,7 @@ fn fixed_page(address: u64, pages: u64) -> Result<u64, Errno> {
 /// Unmaps memory; addresses at which nothing is mapped are no error.
 ///
 /// POSIX `munmap`; Linux `do_vmi_munmap`.
-pub fn unmap<V: MemoryVerbs>(verbs: &V, address: u64, length_bytes: u64) -> Result<(), Errno> {
+pub fn unmap<V: MemoryOperations>(verbs: &V, address: u64, length_bytes: u64) -> Result<(), Errno> {
     let page = address / PAGE;
     let pages = length_bytes.div_ceil(PAGE);
     if !address.is_multiple_of(PAGE) || pages == 0 || pages > SPACE_PAGES || page > SPACE_PAGES - pages {
@@ -122,7 +120,7 @@ pub fn unmap<V: MemoryVerbs>(verbs: &V, address: u64, length_bytes: u64) -> Resu
 /// Sets what may be done with memory. Of several pages those before the first for which it cannot be are changed.
 ///
 /// POSIX `mprotect`; Linux `do_mprotect_pkey`.
-pub fn protect<V: MemoryVerbs>(
+pub fn protect<V: MemoryOperations>(
     verbs: &V,
     address: u64,
     length_bytes: u64,

@@ -11,13 +11,14 @@
 use commit::{Decisions, Observed, Tag};
 use epoch::Guard;
 use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
+use posix_calls::Standing;
 use sync::WaitReason;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::direct::{Direct, Node};
+use crate::direct::{Direct, Refusal};
 use crate::host::Host;
+use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
-use crate::verbs::{Refusal, Standing};
 
 /// Rank of the locks that directories on their way to another parent hold: before all others.
 const RANK_MOVE: LockRank = LockRank(5);
@@ -45,7 +46,7 @@ impl Place {
     }
 
     /// Where the directory stood at a moment of the call.
-    pub(crate) fn standing(&self, decisions: &Decisions) -> Standing<Node> {
+    pub(crate) fn standing(&self, decisions: &Decisions) -> Standing<InodeRef> {
         loop {
             let moves = self.moves.load(Ordering::Acquire);
             // The tag before the parent: if there is none, the parent was right when it was looked at or came later.
@@ -62,8 +63,8 @@ impl Place {
             fence(Ordering::Acquire);
             if self.moves.load(Ordering::Relaxed) == moves {
                 match observed {
-                    Observed::NotCommitted => return Standing { parent: Node::from_bits(parent), moves },
-                    Observed::Committed => return Standing { parent: Node::from_bits(next), moves: moves + 1 },
+                    Observed::NotCommitted => return Standing { parent: InodeRef::from_bits(parent), moves },
+                    Observed::Committed => return Standing { parent: InodeRef::from_bits(next), moves: moves + 1 },
                     Observed::Over => {}
                 }
             }
@@ -71,7 +72,7 @@ impl Place {
     }
 
     /// Says where the directory goes if the operation happens; `moving` is held.
-    pub(crate) fn announce(&self, next: Node, tag: Tag) {
+    pub(crate) fn announce(&self, next: InodeRef, tag: Tag) {
         self.next_parent.store(next.to_bits(), Ordering::Release);
         self.tag.store(tag.to_bits(), Ordering::Release);
     }
@@ -85,9 +86,9 @@ impl Place {
 impl ScaleFs {
     /// Ends an announced move that has happened, with `moving` still held; also one that a dead process had begun to end.
     /// References in this order, so that a death in between leaves one too many rather than one too few.
-    pub(crate) fn end_move(&self, core: &Core<'_>, moved: Node, parent: Node) {
+    pub(crate) fn end_move(&self, core: &Core<'_>, moved: InodeRef, parent: InodeRef) {
         let place = &moved.directory().place;
-        let old = Node::from_bits(place.parent.load(Ordering::Acquire));
+        let old = InodeRef::from_bits(place.parent.load(Ordering::Acquire));
         if old != parent {
             // SAFETY: the caller has found the parent in this call; the directory holds a reference to its old one.
             unsafe {
@@ -108,7 +109,7 @@ enum Ancestors {
     /// It is.
     Loop,
     /// One of them is being moved by this core.
-    Moving(Node, CoreIndex),
+    Moving(InodeRef, CoreIndex),
 }
 
 /// Whether a mark that a directory moves is the call's only one.
@@ -120,7 +121,7 @@ pub(crate) enum Marks {
 
 impl<'c, H: Host> Direct<'c, H> {
     /// Walks from a directory to the root and looks for `sought`.
-    fn climb(&self, sought: Node, from: Node) -> Ancestors {
+    fn climb(&self, sought: InodeRef, from: InodeRef) -> Ancestors {
         let (mut current, root) = (from, self.fs.root_node());
         loop {
             if current == sought {
@@ -139,7 +140,7 @@ impl<'c, H: Host> Direct<'c, H> {
                 // Pairs with the release of a mark that was taken back: the parent is then seen as that move left it.
                 fence(Ordering::Acquire);
             }
-            current = Node::from_bits(place.parent.load(Ordering::Acquire));
+            current = InodeRef::from_bits(place.parent.load(Ordering::Acquire));
         }
     }
 
@@ -149,8 +150,8 @@ impl<'c, H: Host> Direct<'c, H> {
     /// With another mark held (`Marks::Second`) nobody is waited for: the call drops both and starts again.
     pub(crate) fn begin_move<'d>(
         &self,
-        moved: Node,
-        target: Node,
+        moved: InodeRef,
+        target: InodeRef,
         guard: &'d Guard<'d>,
         marks: Marks,
     ) -> Result<CoreLockGuard<'d>, Refusal> {
@@ -181,7 +182,7 @@ impl<'c, H: Host> Direct<'c, H> {
         }
     }
 
-    fn wait_while_moving(&self, directory: Node) {
+    fn wait_while_moving(&self, directory: InodeRef) {
         let mut round = 0;
         while let Some(holder) = directory.directory().place.moving.holder() {
             if holder == self.core().index() {

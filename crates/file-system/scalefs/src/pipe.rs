@@ -25,12 +25,12 @@
 
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
+use posix_calls::{Errno, PipeEnd};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 
-use crate::errno::Errno;
 use crate::inode::Inode;
 use crate::instance::ScaleFs;
 use pages::shared_bytes;
@@ -41,24 +41,6 @@ const SLOT_COUNT: usize = 16;
 const NO_ENDS: i64 = 1 << 40;
 /// Kind of the counts of ends, for the callback of `RefCache::maintain`, which never gets one.
 const KIND_ENDS: CountedKind = CountedKind(4);
-
-/// One of the two ends of a pipe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PipeEnd {
-    /// Where bytes come out.
-    Read = 0,
-    /// Where they go in.
-    Write = 1,
-}
-
-impl PipeEnd {
-    pub(crate) fn other(self) -> PipeEnd {
-        match self {
-            PipeEnd::Read => PipeEnd::Write,
-            PipeEnd::Write => PipeEnd::Read,
-        }
-    }
-}
 
 /// A pipe: an inode with a ring.
 #[repr(C)]

@@ -29,35 +29,13 @@ use core::cell::Cell;
 use address_space::AddressSpace;
 use epoch::Guard;
 use percpu::{CacheLine, Core, OutOfMemory};
+use posix_calls::{Credentials, DESCRIPTOR_LIMIT, Errno, NumberChoice, OnExec, PipeEnd, Use};
 use radix::{LockedSlot, RadixArray};
 use sync::Wait;
 
-use crate::context::{Context, Credentials};
-use crate::description::{DescriptionRef, Use};
-use crate::errno::Errno;
+use crate::context::Context;
+use crate::description::DescriptionPtr;
 use crate::instance::ScaleFs;
-use crate::pipe::PipeEnd;
-
-/// Descriptors that one part of a table can have.
-pub const DESCRIPTOR_LIMIT: u32 = 1 << 20;
-
-/// Which number a new descriptor gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NumberChoice {
-    /// The lowest free one that is not below this.
-    LowestFrom(u32),
-    /// Any free one (O_ANYFD): it comes from the calling core's own part.
-    Any,
-}
-
-/// Whether a descriptor survives `exec`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnExec {
-    /// It does.
-    Keep,
-    /// It is closed (`O_CLOEXEC`).
-    Close,
-}
 
 /// A process: what its calls have in common. Threads share it; it may lie in the arena.
 ///
@@ -90,7 +68,7 @@ impl Mark {
 /// What an index of the table holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Descriptor {
-    pub(crate) description: DescriptionRef,
+    pub(crate) description: DescriptionPtr,
     on_exec: OnExec,
 }
 
@@ -98,7 +76,7 @@ impl Descriptor {
     // Descriptions are aligned to lines: their lowest bits are free.
     fn decode(value: u64) -> Descriptor {
         let on_exec = if value & 1 != 0 { OnExec::Close } else { OnExec::Keep };
-        Descriptor { description: DescriptionRef::from_address(value & !1), on_exec }
+        Descriptor { description: DescriptionPtr::from_address(value & !1), on_exec }
     }
 
     fn encode(self) -> u64 {
@@ -338,7 +316,7 @@ impl Process {
     pub(crate) fn install(
         &self,
         guard: &Guard<'_>,
-        description: DescriptionRef,
+        description: DescriptionPtr,
         (choice, on_exec): (NumberChoice, OnExec),
         hint: &Cell<u32>,
         wait: &impl Wait,

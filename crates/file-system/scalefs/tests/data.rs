@@ -8,29 +8,29 @@ use pages::PAGE_BYTES;
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::names::{self};
 use scalefs::{
-    DESCRIPTOR_LIMIT, DataVerbs, Errno, Fields, InProcess, NumberChoice, OnExec, OpenFlags, Start, StatusFlags,
+    DESCRIPTOR_LIMIT, DataOperations, Errno, Fields, InProcess, NumberChoice, OnExec, OpenFlags, Start, StatusFlags,
 };
 use sync::Spin;
 
 const PAGE: i64 = PAGE_BYTES as i64;
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
 
-fn open<D: DataVerbs>(verbs: &D, name: &[u8], flags: OpenFlags) -> Result<u32, Errno> {
+fn open<D: DataOperations>(verbs: &D, name: &[u8], flags: OpenFlags) -> Result<u32, Errno> {
     data::open(verbs, Start::WorkingDirectory, name, flags, 0o600, PLAIN)
 }
 
-fn create<D: DataVerbs>(verbs: &D, name: &[u8]) -> u32 {
+fn create<D: DataOperations>(verbs: &D, name: &[u8]) -> u32 {
     open(verbs, name, OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE).unwrap()
 }
 
-fn contents<D: DataVerbs>(verbs: &D, fd: u32) -> Vec<u8> {
+fn contents<D: DataOperations>(verbs: &D, fd: u32) -> Vec<u8> {
     let mut bytes = vec![0xee; 1 << 17];
     let length = data::read_at(verbs, fd, &mut bytes, 0).unwrap();
     bytes.truncate(length);
     bytes
 }
 
-fn size<D: DataVerbs>(verbs: &D, fd: u32) -> u64 {
+fn size<D: DataOperations>(verbs: &D, fd: u32) -> u64 {
     data::stat(verbs, fd, Fields::SIZE).unwrap().size_bytes
 }
 

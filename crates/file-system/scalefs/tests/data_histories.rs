@@ -30,7 +30,7 @@ use pages::PAGE_BYTES;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scalefs::data::{self, DescriptorOptions, Whence};
-use scalefs::{DataVerbs, Errno, Fields, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, names};
+use scalefs::{DataOperations, Errno, Fields, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, names};
 use sync::Spin;
 
 const UNIT: usize = 1024;
@@ -435,7 +435,7 @@ fn units(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A call on ScaleFS.
-fn make<D: DataVerbs>(verbs: &D, call: &Call) -> Outcome {
+fn make<D: DataOperations>(verbs: &D, call: &Call) -> Outcome {
     let at = Start::WorkingDirectory;
     let number = |number: u32| Answer::Number(number.into());
     let written = |bytes: usize| Answer::Number((bytes / UNIT) as u64);
@@ -472,7 +472,7 @@ fn make<D: DataVerbs>(verbs: &D, call: &Call) -> Outcome {
 }
 
 /// One file of six units, open twice, and a pipe.
-fn prepare<D: DataVerbs>(verbs: &D, append: bool) -> Reference {
+fn prepare<D: DataOperations>(verbs: &D, append: bool) -> Reference {
     let mut reference = Reference::default();
     for number in [0, 1] {
         assert_eq!(make(verbs, &Call::Open(0, OpenFlags::CREATE, append)), Ok(Answer::Number(number)));

@@ -10,10 +10,10 @@ use instance::with_instance;
 use pages::PAGE_BYTES;
 use proptest::prelude::*;
 use scalefs::data::{self, DescriptorOptions, Whence};
-use scalefs::{Errno, Fields, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, names};
+use scalefs::{Errno, Fields, NumberChoice, OnExec, OpenFlags, ProcessCalls, Start, StatusFlags, names};
 use sync::{Spin, Wait, WaitReason};
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
 const CREATE: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE).with(OpenFlags::CREATE);
 const PAGE: i64 = PAGE_BYTES as i64;
@@ -133,13 +133,14 @@ fn pipes_lose_no_byte_and_end_when_the_last_writer_closes() {
             for (number, fd) in [first, second].into_iter().enumerate() {
                 scope.spawn(move || {
                     let core = instance.core(number);
+                    let calls = ProcessCalls { file_system: instance.fs, core: &core, process, host: &Yield };
                     for record in 0..RECORDS {
                         // Of odd lengths, so that records share pages and begin new ones.
                         let length = 9 + record as usize * 37 % 90;
                         let mut bytes = vec![number as u8; length];
                         bytes[..4].copy_from_slice(&record.to_le_bytes());
                         bytes[4] = length as u8;
-                        let written = data::write_waiting((instance.fs, &core, process), &Yield, fd, &bytes);
+                        let written = data::write_waiting(&calls, fd, &bytes);
                         assert_eq!(written, Ok(length));
                     }
                     data::close(&instance.fs.enter(&core, process, &Yield), fd).unwrap();
@@ -147,10 +148,11 @@ fn pipes_lose_no_byte_and_end_when_the_last_writer_closes() {
             }
             scope.spawn(move || {
                 let core = instance.core(2);
+                let calls = ProcessCalls { file_system: instance.fs, core: &core, process, host: &Yield };
                 let (mut stream, mut next) = (Vec::new(), [0_u32; 2]);
                 loop {
                     let mut bytes = [0; 700];
-                    let read = data::read_waiting((instance.fs, &core, process), &Yield, read_end, &mut bytes).unwrap();
+                    let read = data::read_waiting(&calls, read_end, &mut bytes).unwrap();
                     if read == 0 {
                         break;
                     }

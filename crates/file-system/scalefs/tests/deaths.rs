@@ -13,8 +13,8 @@ use scalefs::attributes::{self, NewTime};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Credentials, DataVerbs, Errno, Fields, Follow, Host, InProcess, Kind, NumberChoice, OnExec, OpenFlags, Process,
-    ScaleFs, ScaleFsConfig, Start, StatusFlags, directories,
+    Credentials, DataOperations, Errno, Fields, Follow, Host, InProcess, Kind, NumberChoice, OnExec, OpenFlags,
+    Process, ScaleFs, ScaleFsConfig, Start, StatusFlags, directories,
 };
 use sync::{Wait, WaitReason};
 
@@ -38,26 +38,26 @@ impl Host for Patience {
     }
 }
 
-type Verbs<'c> = InProcess<'c, Patience>;
-type Call = (&'static str, fn(&Verbs) -> Result<(), Errno>);
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+type ObjectOperations<'c> = InProcess<'c, Patience>;
+type Call = (&'static str, fn(&ObjectOperations) -> Result<(), Errno>);
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 
 fn owner(number: u64) -> OwnerId {
     OwnerId::new(number).unwrap()
 }
 
-fn rename(verbs: &Verbs, old: &str, new: &str, mode: RenameMode) -> Result<(), Errno> {
+fn rename(verbs: &ObjectOperations, old: &str, new: &str, mode: RenameMode) -> Result<(), Errno> {
     names::rename(verbs.objects(), (AT, old.as_bytes()), (AT, new.as_bytes()), mode)
 }
 
-fn open(verbs: &Verbs, path: &str, flags: OpenFlags, status: StatusFlags) -> Result<u32, Errno> {
+fn open(verbs: &ObjectOperations, path: &str, flags: OpenFlags, status: StatusFlags) -> Result<u32, Errno> {
     let options = DescriptorOptions { status, ..DescriptorOptions::PLAIN };
     data::open(verbs, AT, path.as_bytes(), flags, 0o644, options)
 }
 
 /// Files f = d/f and h, of a page and a half; directories d, d/sub, e; descriptors 0 and 1 of f, the second O_APPEND; 2 and 3
 /// of a pipe that holds two slots of bytes.
-fn prepare(verbs: &Verbs) {
+fn prepare(verbs: &ObjectOperations) {
     let objects = verbs.objects();
     for path in ["d", "d/sub", "e"] {
         directories::make_directory(objects, AT, path.as_bytes(), 0o755).unwrap();
@@ -116,7 +116,7 @@ const ON_OBJECTS: [Call; 18] = [
     ("dup2", |verbs| data::duplicate_to(verbs, 3, 1, OnExec::Keep).map(drop)),
 ];
 
-fn set_times(verbs: &Verbs, times: (NewTime, NewTime)) -> Result<(), Errno> {
+fn set_times(verbs: &ObjectOperations, times: (NewTime, NewTime)) -> Result<(), Errno> {
     attributes::set_times(verbs.objects(), AT, b"f", Follow::Symlinks, times)
 }
 
@@ -133,7 +133,7 @@ fn tree(fs: &ScaleFs, core: &Core, process: &Process) -> Tree {
         match status.kind {
             Kind::Directory => {
                 let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-                let node = names::open(verbs.objects(), AT, path.as_bytes(), flags, 0).unwrap().node;
+                let node = names::open(verbs.objects(), AT, path.as_bytes(), flags, 0).unwrap().handle;
                 let outer = path.rsplit_once('/').map_or("/", |(outer, _)| outer);
                 let parent = attributes::stat(
                     verbs.objects(),

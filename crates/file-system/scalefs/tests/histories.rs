@@ -24,10 +24,10 @@ use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use reference::{
-    Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, call, create_new, open_directory, tell,
+    Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, call, create_new, open_directory, start, tell,
 };
 use scalefs::names::RenameMode;
-use scalefs::{Context, Credentials, Errno, Follow, Kind, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use scalefs::{Context, Credentials, Errno, Follow, Kind, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig, names};
 use sync::Spin;
 use walks::walk_on;
 
@@ -212,18 +212,24 @@ impl Round<'_> {
             if let Call::List(path, most) = next.inner() {
                 let began = now();
                 let verbs = self.fs.begin(&core, context, &Spin);
-                let directory = open_directory(&verbs, caller.start(&verbs, next), path);
+                let directory = open_directory(&verbs, start(&verbs, caller.held().as_deref(), next), path);
                 drop(verbs);
                 let found = now();
                 let listing = number * 100 + index;
-                events.push(event(Step::OpenDirectory(listing, next.clone(), directory.map(|_| ())), began, found));
+                events.push(event(
+                    Step::OpenDirectory(listing, next.clone(), directory.as_ref().map(|_| ()).map_err(|errno| *errno)),
+                    began,
+                    found,
+                ));
                 let mut told = Vec::new();
                 let mut from = directory.is_ok().then_some(0);
-                while let (Some(cookie), Ok(directory)) = (from, directory) {
+                while let (Some(cookie), Ok(directory)) = (from, &directory) {
                     self.fs.maintain(&core, &Spin);
                     let (mut names, began) = (Vec::new(), now());
                     let each = |name, kind| names.push((name, kind));
-                    from = tell(&self.fs.begin(&core, context, &Spin), directory, cookie, *most, each);
+                    let verbs = self.fs.begin(&core, context, &Spin);
+                    from = tell(&verbs, verbs.held(directory), cookie, *most, each);
+                    drop(verbs);
                     let when = (began, now());
                     told.extend(names.into_iter().map(|(name, kind)| (name, kind, when)));
                 }

@@ -19,7 +19,7 @@ use sync::Spin;
 /// In one execution. All models of this file take about half a minute of computing so.
 const PREEMPTIONS: usize = 3;
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 
 /// `rename(d, e/d)` against `rename(e, d/e)`: one of them at most, or both directories would hang from nothing.
 fn no_directory_gets_under_itself(a_first: bool) {

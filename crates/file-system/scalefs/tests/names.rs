@@ -10,11 +10,12 @@ use reference::{Answer, Bijection, Call, Caller, ROOT, Reference, any_call, call
 use scalefs::attributes::{self, Access, NewTime};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Clocked, Context, Credentials, Errno, Fields, Follow, Kind, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories,
+    Clocked, Context, Credentials, Errno, Fields, Follow, Kind, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig,
+    Start, directories,
 };
 use sync::Spin;
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const CREATE: OpenFlags = OpenFlags::CREATE;
 
 fn owner() -> OwnerId {
@@ -112,7 +113,7 @@ fn an_open_file_outlives_its_last_name() {
     with_fs(2, 4, |world| {
         let before = world.arena.live_bytes();
         let open = || names::open(&world.fs.begin(&world.cores[0], world.context, &Spin), AT, b"a", create_new(), 0);
-        let node = open().unwrap().node;
+        let node = open().unwrap().handle;
         world.call(1, &Call::Unlink("a".into())).unwrap();
         world.settle();
         assert!(world.arena.live_bytes() - before >= 256, "the inode is there");
@@ -159,7 +160,7 @@ fn permissions_bind_users() {
         let begin = |context| world.fs.begin(core, context, &Spin);
         let open = |context, path: &[u8], flags, mode| {
             let verbs = begin(context);
-            names::open(&verbs, AT, path, flags, mode).map(|opened| names::close(&verbs, opened.node))
+            names::open(&verbs, AT, path, flags, mode).map(|opened| names::close(&verbs, opened.handle))
         };
         root.set_umask(0);
         let (read, write) = (OpenFlags::READ, OpenFlags::WRITE);
@@ -254,7 +255,7 @@ fn changes_of_names_mark_times() {
         let make = |core, path: &[u8]| directories::make_directory(&begin(core), AT, path, 0o755).unwrap();
         let create = |core, path: &[u8]| {
             let verbs = begin(core);
-            names::close(&verbs, names::open(&verbs, AT, path, create_new(), 0o644).unwrap().node);
+            names::close(&verbs, names::open(&verbs, AT, path, create_new(), 0o644).unwrap().handle);
         };
         let rename = |from: &[u8], to: &[u8], mode| names::rename(&begin(0), (AT, from), (AT, to), mode).unwrap();
         make(0, b"d");
@@ -298,9 +299,9 @@ fn listings_go_on_where_they_stopped_while_the_directory_grows() {
         let (mut cookie, mut listed, mut made) = (Some(0), Vec::new(), 0);
         while let Some(from) = cookie {
             let verbs = world.fs.begin(core, world.context, &Spin);
-            let root = names::open(&verbs, AT, b".", OpenFlags::READ, 0).unwrap().node;
+            let root = names::open(&verbs, AT, b".", OpenFlags::READ, 0).unwrap().handle;
             let mut some = 0;
-            cookie = directories::read_directory(&verbs, root, from, |entry| {
+            cookie = directories::read_directory(&verbs, verbs.held(&root), from, |entry| {
                 listed.push(String::from_utf8(entry.name.to_vec()).unwrap());
                 some += 1;
                 some < 7
@@ -332,7 +333,7 @@ fn inodes_are_limited_and_come_back() {
     let fs = ScaleFs::create(&cores[0], ScaleFsConfig { inode_limit: 100, ..ScaleFsConfig::default() }).unwrap();
     let context = Context::new(fs, &cores[0], Credentials::SUPERUSER);
     let caller = Caller::new(&context);
-    let free = || attributes::space(&fs.begin(&cores[0], &context, &Spin)).free_inodes;
+    let free = || attributes::space(&fs.begin(&cores[0], &context, &Spin)).unwrap().free_inodes;
     let full = Err(Errno::ENOSPC);
     for round in 0..3 {
         assert_eq!(free(), 100);

@@ -14,13 +14,13 @@ use sync::Spin;
 const SIZE_BYTES: usize = 8 << 20;
 const FILES: u64 = 300;
 const CHILDREN: u64 = 3;
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const CREATE_NEW: [OpenFlags; 2] = [OpenFlags::CREATE, OpenFlags::EXCLUSIVE];
 
 fn create(fs: &ScaleFs, core: &Core, context: &Context, path: &[u8]) -> Result<(), Errno> {
     let verbs = fs.begin(core, context, &Spin);
     let flags = CREATE_NEW[0] | CREATE_NEW[1];
-    names::open(&verbs, AT, path, flags, 0o600).map(|opened| names::close(&verbs, opened.node))
+    names::open(&verbs, AT, path, flags, 0o600).map(|opened| names::close(&verbs, opened.handle))
 }
 
 fn link(fs: &ScaleFs, core: &Core, context: &Context, old: &[u8], new: &[u8]) -> Result<(), Errno> {
@@ -134,7 +134,7 @@ fn restless_child(fs: &ScaleFs, core: &Core, seed: u64) -> ! {
         let verbs = fs.begin(core, &context, &Spin);
         let mode = if next(4) == 0 { RenameMode::Exchange } else { RenameMode::Replace };
         let _ = match next(7) {
-            0 => names::open(&verbs, AT, old, OpenFlags::CREATE, 0).map(|opened| names::close(&verbs, opened.node)),
+            0 => names::open(&verbs, AT, old, OpenFlags::CREATE, 0).map(|opened| names::close(&verbs, opened.handle)),
             1 => names::link(&verbs, (AT, old), (AT, new), Follow::Nothing),
             2 | 3 => names::rename(&verbs, (AT, old), (AT, new), mode),
             4 => directories::make_directory(&verbs, AT, old, 0o755),

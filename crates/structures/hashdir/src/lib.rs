@@ -10,7 +10,7 @@
 //!                                        └► Entry │ next×2 state hash name │ value, value to be, tag │ ─► ...
 //! ```
 //!
-//! **Verbs.** All changes are prepared under the bucket's lock, decided, and finished:
+//! **ObjectOperations.** All changes are prepared under the bucket's lock, decided, and finished:
 //! ```text
 //! lookup(k), exists(k)            no write; pins the epoch
 //! locked = lock(k)                or lock_two(k, l): two buckets in the order of their addresses

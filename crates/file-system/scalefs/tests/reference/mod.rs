@@ -1,16 +1,17 @@
 //! A plain reference of the calls on names and directories for one superuser: maps, one call at a time. And the calls as
 //! values, to be drawn, made on ScaleFS, and compared.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::Hash;
+use std::rc::Rc;
 
 use percpu::Core;
 use proptest::prelude::*;
 use scalefs::attributes::{self, Access};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Errno, Fields, Follow, Kind, Node, OpenFlags, ScaleFs, Start, Verbs};
+use scalefs::{Context, Errno, Fields, Follow, Kind, ObjectOperations, OpenFlags, OpenNode, ScaleFs, Start};
 use sync::Spin;
 
 /// One call with its arguments; paths are relative to the caller's working directory, at first the root.
@@ -526,23 +527,22 @@ fn is_dots(name: &str) -> bool {
 /// A process that calls ScaleFS, and the directory that it holds, if not the root.
 pub struct Caller<'a> {
     pub context: &'a Context,
-    held: Cell<Option<Node>>,
+    held: RefCell<Option<Rc<OpenNode>>>,
 }
 
 impl<'a> Caller<'a> {
     pub fn new(context: &'a Context) -> Caller<'a> {
-        Caller { context, held: Cell::new(None) }
+        Caller { context, held: RefCell::new(None) }
     }
 
-    /// Where the first path of a call starts.
-    pub fn start<V: Verbs<Node = Node>>(&self, verbs: &V, call: &Call) -> Start<Node> {
-        let held = || self.held.get().unwrap_or_else(|| verbs.root());
-        if let Call::At(_) = call { Start::Handle(held()) } else { Start::WorkingDirectory }
+    /// What it holds.
+    pub fn held(&self) -> Option<Rc<OpenNode>> {
+        self.held.borrow().clone()
     }
 
-    fn hold<V: Verbs<Node = Node>>(&self, verbs: &V, directory: Option<Node>) {
-        if let Some(before) = self.held.replace(directory) {
-            names::close(verbs, before);
+    fn hold<V: ObjectOperations<Handle = OpenNode>>(&self, verbs: &V, directory: Option<OpenNode>) {
+        if let Some(before) = self.held.replace(directory.map(Rc::new)) {
+            names::close(verbs, Rc::into_inner(before).expect("no call uses it"));
         }
     }
 
@@ -552,14 +552,21 @@ impl<'a> Caller<'a> {
     }
 }
 
+/// Where the first path of a call starts.
+pub fn start<'v, V: ObjectOperations>(verbs: &'v V, held: Option<&'v V::Handle>, call: &Call) -> Start<V::Node<'v>> {
+    let held = || held.map_or_else(|| verbs.root(), |held| verbs.held(held));
+    if let Call::At(_) = call { Start::Handle(held()) } else { Start::WorkingDirectory }
+}
+
 /// The same call on ScaleFS; `stat` returns the inode's number.
 pub fn call(fs: &ScaleFs, core: &Core, caller: &Caller, call: &Call) -> Outcome {
     let verbs = fs.begin(core, caller.context, &Spin);
-    let (at, there) = (caller.start(&verbs, call), Start::WorkingDirectory);
+    let held = caller.held();
+    let (at, there) = (start(&verbs, held.as_deref(), call), Start::WorkingDirectory);
     let done = |()| Answer::Done;
     match call.inner() {
         Call::Open(path, flags) => names::open(&verbs, at, path.as_bytes(), *flags, 0o644)
-            .map(|opened| names::close(&verbs, opened.node))
+            .map(|opened| names::close(&verbs, opened.handle))
             .map(done),
         Call::MakeDirectory(path) => directories::make_directory(&verbs, at, path.as_bytes(), 0o755).map(done),
         Call::RemoveDirectory(path) => directories::remove_directory(&verbs, at, path.as_bytes()).map(done),
@@ -581,13 +588,18 @@ pub fn call(fs: &ScaleFs, core: &Core, caller: &Caller, call: &Call) -> Outcome 
         Call::ChangeDirectory(path) => directories::change_directory(&verbs, at, path.as_bytes()).map(done),
         Call::WorkingDirectory => directories::working_directory_path(&verbs, &mut [0; 4096])
             .map(|path| Answer::Text(String::from_utf8(path.to_vec()).unwrap())),
-        Call::Hold(path) => open_directory(&verbs, at, path).map(|held| caller.hold(&verbs, Some(held))).map(done),
+        Call::Hold(path) => {
+            let opened = open_directory(&verbs, at, path)?;
+            drop(held);
+            caller.hold(&verbs, Some(opened));
+            Ok(Answer::Done)
+        }
         Call::At(_) => unreachable!("a start within a start"),
         Call::List(path, most) => {
             let directory = open_directory(&verbs, at, path)?;
             let (mut listed, mut from) = (Vec::new(), Some(0));
             while let Some(cookie) = from {
-                from = tell(&verbs, directory, cookie, *most, |name, kind| listed.push((name, kind)));
+                from = tell(&verbs, verbs.held(&directory), cookie, *most, |name, kind| listed.push((name, kind)));
             }
             names::close(&verbs, directory);
             listed.sort();
@@ -597,16 +609,20 @@ pub fn call(fs: &ScaleFs, core: &Core, caller: &Caller, call: &Call) -> Outcome 
 }
 
 /// The first part of a listing on ScaleFS.
-pub fn open_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &str) -> Result<V::Node, Errno> {
+pub fn open_directory<'v, V: ObjectOperations>(
+    verbs: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &str,
+) -> Result<V::Handle, Errno> {
     let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-    Ok(names::open(verbs, start, path.as_bytes(), flags, 0)?.node)
+    Ok(names::open(verbs, start, path.as_bytes(), flags, 0)?.handle)
 }
 
 /// Another part: tells at most so many names, but for dots, of an open directory from a cookie on, and their kinds. Returns
 /// the cookie of the next part, if there is one.
-pub fn tell<V: Verbs>(
-    verbs: &V,
-    directory: V::Node,
+pub fn tell<'v, V: ObjectOperations>(
+    verbs: &'v V,
+    directory: V::Node<'v>,
     from: u64,
     most: usize,
     mut each: impl FnMut(String, u8),

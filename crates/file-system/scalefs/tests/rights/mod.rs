@@ -305,7 +305,7 @@ impl State for Reference {
 
 /// The same call on ScaleFS.
 fn call(fs: &ScaleFs, core: &percpu::Core, context: &Context, call: &Call) -> Outcome {
-    const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+    const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
     let verbs = &fs.begin(core, context, &Spin);
     let path = |path: usize| PATHS[path].as_bytes();
     let follow = Follow::Symlinks;
@@ -327,7 +327,7 @@ fn call(fs: &ScaleFs, core: &percpu::Core, context: &Context, call: &Call) -> Ou
         Call::Access(of, access) => attributes::access(verbs, AT, path(of), follow, access).map(|()| None),
         Call::Open(of, flags) => {
             let opened = names::open(verbs, AT, path(of), flags, 0o666)?;
-            names::close(verbs, opened.node);
+            names::close(verbs, opened.handle);
             Ok(None)
         }
         Call::Unlink(of) => names::unlink(verbs, AT, path(of)).map(|()| None),

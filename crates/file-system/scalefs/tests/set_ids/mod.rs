@@ -4,12 +4,12 @@
 use history::{play, repeat, told};
 use percpu::Core;
 use scalefs::data::{self, DescriptorOptions};
-use scalefs::{Credentials, DataVerbs, Errno, Fields, OpenFlags, Process, Start, attributes, names};
+use scalefs::{Credentials, DataOperations, Errno, Fields, OpenFlags, Process, Start, attributes, names};
 use sync::Spin;
 
 use crate::instance::{Instance, with_instance};
 
-const AT: Start<scalefs::Node> = Start::WorkingDirectory;
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const OLD: u8 = 1;
 const NEW: u8 = 2;
 

@@ -37,10 +37,10 @@ fn call(fs: &ScaleFs, core: &Core, context: &Context, call: Call) -> Outcome {
     match call {
         Call::Make(name) => {
             let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
-            names::close(verbs, names::open(verbs, at, NAMES[name].as_bytes(), flags, 0o600)?.node);
+            names::close(verbs, names::open(verbs, at, NAMES[name].as_bytes(), flags, 0o600)?.handle);
         }
         Call::Remove(name) => names::unlink(verbs, at, NAMES[name].as_bytes())?,
-        Call::Free | Call::Maintain => return Ok(attributes::space(verbs).free_inodes),
+        Call::Free | Call::Maintain => return Ok(attributes::space(verbs)?.free_inodes),
     }
     Ok(0)
 }

@@ -50,7 +50,7 @@ fn call(fs: &ScaleFs, core: &Core, context: &Context, clock: &AtomicU64, call: C
     let outcome = match call {
         Call::Make(second) => {
             let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
-            names::open(verbs, at, path(second), flags, 0o600).map(|opened| names::close(verbs, opened.node))
+            names::open(verbs, at, path(second), flags, 0o600).map(|opened| names::close(verbs, opened.handle))
         }
         Call::Remove(second) => names::unlink(verbs, at, path(second)),
         Call::ChangeMode => attributes::change_mode(verbs, at, b"d", 0o700),

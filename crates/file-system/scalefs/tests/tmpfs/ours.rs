@@ -6,7 +6,10 @@ use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::attributes::{self, Access};
 use scalefs::data::{self, DescriptorOptions};
-use scalefs::{Credentials, DataVerbs, Errno, Fields, Follow, Kind, OpenFlags, Process, ScaleFs, ScaleFsConfig, Start};
+use scalefs::{
+    Credentials, DataOperations, Errno, Fields, Follow, Kind, ObjectOperations, OpenFlags, Process, ScaleFs,
+    ScaleFsConfig, Start,
+};
 use scalefs::{directories, names};
 use sync::Spin;
 
@@ -107,7 +110,7 @@ impl Ours<'_> {
             process.exit(self.fs, core, &Spin);
         }
         (0..3).for_each(|_| self.settle());
-        let space = attributes::space(&self.fs.begin(core, self.superuser.context(), &Spin));
+        let space = attributes::space(&self.fs.begin(core, self.superuser.context(), &Spin)).unwrap();
         let (inodes, pages) = (space.inodes - space.free_inodes, space.blocks - space.free_blocks);
         (inodes + pages > 0).then(|| format!("{inodes} inodes and {pages} pages are left when all is removed"))
     }
@@ -169,7 +172,7 @@ impl Ours<'_> {
                 // The users share the host's one working directory.
                 for process in &self.processes {
                     let other = self.fs.begin(core, process.context(), &Spin);
-                    directories::enter(&other, scalefs::Verbs::working_directory(verbs));
+                    directories::enter(&other, verbs.working_directory())?;
                 }
                 Ok(Answer::Done)
             }
@@ -179,9 +182,9 @@ impl Ours<'_> {
             }
             Operation::List(path) => {
                 let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-                let node = names::open(verbs, at, path.as_bytes(), flags, 0)?.node;
+                let node = names::open(verbs, at, path.as_bytes(), flags, 0)?.handle;
                 let mut listed = Vec::new();
-                directories::read_directory(verbs, node, 0, |entry| {
+                directories::read_directory(verbs, verbs.held(&node), 0, |entry| {
                     listed.push((String::from_utf8(entry.name.to_vec()).unwrap(), entry.kind as u8));
                     true
                 })?;

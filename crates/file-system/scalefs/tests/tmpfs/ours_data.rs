@@ -2,7 +2,7 @@
 
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::{
-    Attributes, DataVerbs, Errno, Fields, Kind, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, attributes,
+    Attributes, DataOperations, Errno, Fields, Kind, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, attributes,
 };
 
 use crate::calls::Answer;
@@ -34,7 +34,7 @@ fn bytes_read(length: usize, read: impl FnOnce(&mut [u8]) -> Result<usize, Errno
     Ok(Answer::Text(buffer))
 }
 
-pub fn make<D: DataVerbs>(verbs: &D, operation: &DataOperation) -> Result<Answer, Errno> {
+pub fn make<D: DataOperations>(verbs: &D, operation: &DataOperation) -> Result<Answer, Errno> {
     let at = Start::WorkingDirectory;
     let done = |()| Answer::Done;
     let number = |number: u32| Answer::Number(number.into());

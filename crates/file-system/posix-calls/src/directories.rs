@@ -3,25 +3,36 @@
 use sync::mutant::planted;
 
 use crate::errno::Errno;
+use crate::fault::{Refusal, start_again};
 use crate::fields::Fields;
-use crate::inode::{InodeNumber, Kind};
-use crate::names::{create_new, may_remove, mixed, start_again};
-use crate::verbs::{NewObject, Refusal, Standing, Verbs};
-use crate::walk::{Follow, Last, MAX_PATH_BYTES, Need, Start, Walk, check_permission, key_in, resolve};
+use crate::kind::{InodeNumber, Kind};
+use crate::names::{create_new, may_remove, mixed};
+use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Standing};
+use crate::rights::Need;
+use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_permission, key_in, resolve};
 
 /// Makes a directory.
 ///
 /// POSIX `mkdir`; Linux `do_mkdirat`: permission and sticky bits of `mode` count.
-pub fn make_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8], mode: u32) -> Result<(), Errno> {
-    let mode = mode & 0o1777 & !verbs.umask();
-    create_new(verbs, (start, path), Kind::Directory, NewObject::Directory, mode).map(drop)
+pub fn make_directory<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+    mode: u32,
+) -> Result<(), Errno> {
+    let mode = mode & 0o1777 & !objects.umask();
+    create_new(objects, (start, path), Kind::Directory, NewObject::Directory, mode).map(drop)
 }
 
 /// Removes an empty directory. Whoever works in it, or has it open, finds it empty and can make nothing in it.
 ///
 /// POSIX `rmdir`; Linux `do_rmdir`: EINVAL for `.`, ENOTEMPTY for `..`, EBUSY for the root.
-pub fn remove_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
-    let mut walk = Walk::new(verbs);
+pub fn remove_directory<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+) -> Result<(), Errno> {
+    let mut walk = Walk::new(objects);
     walk.go_to_last(start, path)?;
     let name = match walk.last {
         Last::Name(name) => name,
@@ -29,17 +40,17 @@ pub fn remove_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8])
         Last::DotDot => return Err(Errno::ENOTEMPTY),
         Last::Root => return Err(Errno::EBUSY),
     };
-    let key = key_in(verbs, walk.directory, name)?;
+    let key = key_in(objects, walk.directory, name)?;
     loop {
-        let found = verbs.look_up(walk.directory, &key).ok_or(Errno::ENOENT)?;
-        let victim = verbs.node(&found);
-        if !may_remove(verbs, walk.directory, &found, true)? {
+        let found = objects.look_up(walk.directory, &key)?.ok_or(Errno::ENOENT)?;
+        let victim = objects.node(&found);
+        if !may_remove(objects, walk.directory, &found, true)? {
             continue;
         }
-        match verbs.remove((walk.directory, &key, victim)) {
+        match objects.remove(NamedNode { directory: walk.directory, key: &key, node: victim }) {
             Ok(()) => return Ok(()),
             // What has names may have lost its own before.
-            Err(Refusal::NotEmpty) if !verbs.still_same(&found) && !planted("scalefs: rmdir forgets its name") => {}
+            Err(Refusal::NotEmpty) if !objects.still_same(&found)? && !planted("scalefs: rmdir forgets its name") => {}
             Err(refusal) => start_again(refusal)?,
         }
     }
@@ -68,58 +79,68 @@ const NAMES: u64 = 2;
 ///
 /// POSIX `readdir`, `seekdir`; not one moment's picture: a name that exists all the time is told once, one that comes or
 /// goes meanwhile may be told or not.
-pub fn read_directory<V: Verbs>(
-    verbs: &V,
-    directory: V::Node,
+pub fn read_directory<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
     from: u64,
     mut each: impl FnMut(DirectoryEntry<'_>) -> bool,
 ) -> Result<Option<u64>, Errno> {
-    if verbs.kind(directory) != Kind::Directory {
+    if objects.kind(directory) != Kind::Directory {
         return Err(Errno::ENOTDIR);
     }
-    let number = |node| verbs.attributes(node, Fields::IDENTITY).number;
-    let dots: [(u64, &[u8], V::Node); 2] = [(DOT, b".", directory), (DOT_DOT, b"..", verbs.parent(directory))];
+    let number = |node| objects.attributes(node, Fields::IDENTITY).map(|attributes| attributes.number);
+    let dots: [(u64, &[u8], V::Node<'v>); 2] = [(DOT, b".", directory), (DOT_DOT, b"..", objects.parent(directory)?)];
     for (cookie, name, node) in dots {
         let next_cookie = cookie + 1;
-        let entry = DirectoryEntry { name, number: number(node), kind: Kind::Directory, next_cookie };
+        let entry = DirectoryEntry { name, number: number(node)?, kind: Kind::Directory, next_cookie };
         if cookie >= from && !each(entry) {
             return Ok(Some(next_cookie));
         }
     }
-    Ok(verbs.list(directory, from.max(NAMES), &mut |item| {
-        each(DirectoryEntry {
+    let mut fault = Ok(());
+    let next = objects.list(directory, from.max(NAMES), &mut |item| match number(item.node) {
+        Ok(number) => each(DirectoryEntry {
             name: item.name,
-            number: number(item.node),
-            kind: verbs.kind(item.node),
+            number,
+            kind: objects.kind(item.node),
             next_cookie: item.next_cookie,
-        })
-    }))
+        }),
+        Err(failed) => {
+            fault = Err(failed);
+            false
+        }
+    })?;
+    fault?;
+    Ok(next)
 }
 
 /// Makes a directory the caller's working directory.
 ///
 /// POSIX `chdir`.
-pub fn change_directory<V: Verbs>(verbs: &V, start: Start<V::Node>, path: &[u8]) -> Result<(), Errno> {
-    change_directory_to(verbs, resolve(verbs, start, path, Follow::Symlinks)?.node)
+pub fn change_directory<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+) -> Result<(), Errno> {
+    change_directory_to(objects, resolve(objects, start, path, Follow::Symlinks)?.node)
 }
 
 /// Makes an open directory the caller's working directory (POSIX `fchdir`).
-pub fn change_directory_to<V: Verbs>(verbs: &V, node: V::Node) -> Result<(), Errno> {
-    if verbs.kind(node) != Kind::Directory {
+pub fn change_directory_to<'v, V: ObjectOperations>(objects: &'v V, node: V::Node<'v>) -> Result<(), Errno> {
+    if objects.kind(node) != Kind::Directory {
         return Err(Errno::ENOTDIR);
     }
-    check_permission(verbs, node, Need::SEARCH)?;
-    enter(verbs, node);
-    Ok(())
+    check_permission(objects, node, Need::SEARCH)?;
+    Ok(objects.set_working_directory(node)?)
 }
 
 /// Makes a directory the caller's working directory whatever its permissions (a new process, for instance).
 ///
 /// # Panics
 /// If it is no directory.
-pub fn enter<V: Verbs>(verbs: &V, directory: V::Node) {
-    assert!(verbs.kind(directory) == Kind::Directory, "processes work in directories");
-    verbs.set_working_directory(directory);
+pub fn enter<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v>) -> Result<(), Errno> {
+    assert!(objects.kind(directory) == Kind::Directory, "processes work in directories");
+    Ok(objects.set_working_directory(directory)?)
 }
 
 /// Writes the path of the working directory into `buffer` and returns it, as it was at one moment.
@@ -128,19 +149,19 @@ pub fn enter<V: Verbs>(verbs: &V, directory: V::Node) {
 /// each parent, which keeps directories from knowing their own names; a name that changes meanwhile may be missed, and names
 /// are found one by one. So the path is then walked twice: what has not changed from the first time to the second was so in
 /// between.
-pub fn working_directory_path<'b, V: Verbs>(verbs: &V, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+pub fn working_directory_path<'b, V: ObjectOperations>(objects: &V, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     loop {
-        let directory = verbs.working_directory();
-        let found = find_path(verbs, directory, buffer);
+        let directory = objects.working_directory();
+        let found = find_path(objects, directory, buffer);
         let is_whole = match found {
             Ok(start) => {
-                let before = trace_of_path(verbs, directory, &buffer[start..]);
+                let before = fingerprint_of_path(objects, directory, &buffer[start..])?;
                 before.is_some()
-                    && verbs.working_directory() == directory
-                    && trace_of_path(verbs, directory, &buffer[start..]) == before
+                    && objects.working_directory() == directory
+                    && fingerprint_of_path(objects, directory, &buffer[start..])? == before
             }
             // A removed directory stays removed.
-            Err(Errno::ENOENT) => verbs.is_removed(directory) && verbs.working_directory() == directory,
+            Err(Errno::ENOENT) => objects.is_removed(directory)? && objects.working_directory() == directory,
             Err(_) => true,
         };
         if is_whole || planted("scalefs: the names of a path are found one by one") {
@@ -151,12 +172,16 @@ pub fn working_directory_path<'b, V: Verbs>(verbs: &V, buffer: &'b mut [u8]) -> 
 
 /// Writes the path of a directory into `buffer`, from the last component to the first, so that it ends where the buffer
 /// does; returns where it starts.
-fn find_path<V: Verbs>(verbs: &V, directory: V::Node, buffer: &mut [u8]) -> Result<usize, Errno> {
-    let (mut current, root, mut start) = (directory, verbs.root(), buffer.len());
+fn find_path<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
+    buffer: &mut [u8],
+) -> Result<usize, Errno> {
+    let (mut current, root, mut start) = (directory, objects.root(), buffer.len());
     while current != root {
-        let parent = verbs.parent(current);
+        let parent = objects.parent(current)?;
         let mut fits = None;
-        verbs.list(parent, NAMES, &mut |item| {
+        objects.list(parent, NAMES, &mut |item| {
             if item.node != current {
                 return true;
             }
@@ -168,7 +193,7 @@ fn find_path<V: Verbs>(verbs: &V, directory: V::Node, buffer: &mut [u8]) -> Resu
                 buffer[start] = b'/';
             }
             false
-        });
+        })?;
         if !fits.ok_or(Errno::ENOENT)? {
             return Err(if buffer.len() > MAX_PATH_BYTES { Errno::ENAMETOOLONG } else { Errno::ERANGE });
         }
@@ -183,15 +208,21 @@ fn find_path<V: Verbs>(verbs: &V, directory: V::Node, buffer: &mut [u8]) -> Resu
 
 /// Walks from a directory to the root by the names of a path. A number that two walks give alike if no name of the path has
 /// led elsewhere from the first to the second (but for a chance of one in 2^64); none if the path is not the directory's.
-fn trace_of_path<V: Verbs>(verbs: &V, directory: V::Node, path: &[u8]) -> Option<u64> {
-    let (mut current, root, mut trace) = (directory, verbs.root(), 0_u64);
+fn fingerprint_of_path<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
+    path: &[u8],
+) -> Result<Option<u64>, Errno> {
+    let (mut current, root, mut fingerprint) = (directory, objects.root(), 0_u64);
     for name in path.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-        let Standing { parent, moves } = verbs.standing(current);
-        let found = verbs.look_up(parent, &verbs.key(name)?).filter(|found| verbs.node(found) == current)?;
-        for word in [moves, verbs.trace(&found)] {
-            trace = mixed(trace, word);
+        let Standing { parent, moves } = objects.standing(current)?;
+        let Some(key) = objects.key(name) else { return Ok(None) };
+        let found = objects.look_up(parent, &key)?;
+        let Some(found) = found.filter(|found| objects.node(found) == current) else { return Ok(None) };
+        for word in [moves, objects.fingerprint(&found)] {
+            fingerprint = mixed(fingerprint, word);
         }
         current = parent;
     }
-    (current == root).then_some(trace)
+    Ok((current == root).then_some(fingerprint))
 }

@@ -4,12 +4,15 @@ use core::fmt;
 
 /// Why a call failed, with Linux's number on x86-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 #[repr(i32)]
 pub enum Errno {
     /// Operation not permitted.
     EPERM = 1,
     /// No such file or directory.
     ENOENT = 2,
+    /// Input or output error: what holds the object does not answer.
+    EIO = 5,
     /// No such device or address.
     ENXIO = 6,
     /// Not an open descriptor, or not open for this.

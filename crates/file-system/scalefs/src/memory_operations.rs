@@ -1,13 +1,12 @@
-//! The verbs through which the calls on memory reach a process's address space.
+//! The operations through which the calls on memory reach a process's address space.
 //!
-//! As in [`crate::verbs`], each is on one object; pages are counted from address 0.
+//! As in [`posix_calls::ObjectOperations`], each is on one object; pages are counted from address 0.
 
 use core::ops::Range;
 
 use address_space::{Fault, MapError, Place, ProtectError, Protection, Sharing};
 
-use crate::data_verbs::{DataVerbs, NodeOf};
-use crate::verbs::Refusal;
+use posix_calls::{DataOperations, NodeOf, Outcome};
 
 /// What is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub enum Source<N> {
 }
 
 /// What one call of a process does to its memory.
-pub trait MemoryVerbs: DataVerbs {
+pub trait MemoryOperations: DataOperations {
     /// Maps pages; returns the first one.
     /// Steps: take a reference to the file; look for room; change content and marks; revoke what was there.
     fn map(
@@ -36,12 +35,12 @@ pub trait MemoryVerbs: DataVerbs {
         place: Place,
         pages: u64,
         protection: Protection,
-        source: Source<NodeOf<Self>>,
+        source: Source<NodeOf<'_, Self>>,
     ) -> Result<u64, MapError>;
 
     /// Lets pages lead nowhere.
     /// Steps: change content and marks; revoke what was there.
-    fn unmap(&self, pages: Range<u64>) -> Result<(), Refusal>;
+    fn unmap(&self, pages: Range<u64>) -> Outcome<(), Self::Objects>;
 
     /// Changes what may be done with pages, up to the first for which it cannot be.
     fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), ProtectError>;

@@ -2,7 +2,7 @@
 
 use core::ops::{BitOr, Sub};
 
-use crate::inode::{InodeNumber, Kind};
+use crate::kind::{InodeNumber, Kind};
 
 /// Which attributes a caller wants. What is not wanted is not read, so that it cannot conflict with its changes: the
 /// link count and the times cost a look at every core.

@@ -1,0 +1,463 @@
+//! The calls on descriptors and data, with Linux's semantics: read, write, pread, pwrite, lseek, ftruncate, fstat, close,
+//! dup, pipe, and open with a descriptor.
+//!
+//! **Check before lock**, as in [`crate::names`]: a read at the end of a file, and an lseek to where the offset is, write
+//! nothing.
+//!
+//! **Waiting.** A call that would wait fails with EAGAIN, and the core is free for maintenance before it is made again:
+//! [`read_waiting`] and [`write_waiting`] do so as the caller's host likes to wait, unless the description is
+//! O_NONBLOCK. SIGPIPE is the caller's matter.
+
+use sync::mutant::planted;
+
+use crate::attributes::drop_set_ids;
+use crate::data_operations::{Calls, DataOperations, HandleOf, NodeOf, PipeState, WriteAt, Written};
+pub use crate::descriptors::Whence;
+use crate::descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, OnExec, StatusFlags, Use};
+use crate::errno::Errno;
+use crate::fault::{Refusal, start_again};
+use crate::fields::{Attributes, Fields};
+use crate::kind::Kind;
+use crate::names::{self, OpenFlags};
+use crate::object_operations::ObjectOperations;
+use crate::rights::Need;
+use crate::walk::{Follow, Start, check_permission, resolve};
+
+/// No file is larger (Linux: `MAX_LFS_FILESIZE`).
+pub const MAX_FILE_BYTES: u64 = i64::MAX as u64;
+/// The most bytes that one call moves (Linux: `MAX_RW_COUNT`).
+const MAX_CALL_BYTES: usize = 0x7fff_f000;
+
+/// How `open` makes a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorOptions {
+    /// Flags of the description.
+    pub status: StatusFlags,
+    /// Which number.
+    pub number: NumberChoice,
+    /// Whether it survives `exec`.
+    pub on_exec: OnExec,
+}
+
+impl DescriptorOptions {
+    /// The lowest free number, kept over `exec`, no flags.
+    pub const PLAIN: DescriptorOptions =
+        DescriptorOptions { status: StatusFlags::NONE, number: NumberChoice::LowestFrom(0), on_exec: OnExec::Keep };
+}
+
+fn description<'v, D: DataOperations>(process: &'v D, fd: u32) -> Result<D::Description<'v>, Errno> {
+    process.description(fd)?.ok_or(Errno::EBADF)
+}
+
+/// What a descriptor leads to, for this use; whoever has found it still checks what it is open for.
+fn description_for<'v, D: DataOperations>(process: &'v D, fd: u32, usage: Use) -> Result<D::Description<'v>, Errno> {
+    if process.may_serve(fd, usage)? { description(process, fd) } else { Err(Errno::EBADF) }
+}
+
+/// Opens a file under a new descriptor.
+///
+/// POSIX `open`; Linux `do_sys_openat2`, `do_open`: truncation comes last, whatever the access mode.
+pub fn open<'v, D: DataOperations>(
+    process: &'v D,
+    start: Start<NodeOf<'v, D>>,
+    path: &[u8],
+    flags: OpenFlags,
+    permissions: u32,
+    options: DescriptorOptions,
+) -> Result<u32, Errno> {
+    let objects = process.objects();
+    let opened = names::open(objects, start, path, flags, permissions)?;
+    if flags.contains(OpenFlags::TRUNCATE) && !opened.is_new {
+        let truncated = truncate_opened(process, &opened.handle);
+        if let Err(errno) = truncated {
+            objects.release(opened.handle);
+            return Err(errno);
+        }
+    }
+    let mode = AccessMode { read: flags.contains(OpenFlags::READ), write: flags.contains(OpenFlags::WRITE) };
+    process.install(opened.handle, mode, options.status, (options.number, options.on_exec))
+}
+
+fn truncate_opened<D: DataOperations>(process: &D, opened: &HandleOf<D>) -> Result<(), Errno> {
+    let node = process.objects().held(opened);
+    if process.objects().kind(node) == Kind::Regular { truncate_node(process, node, 0) } else { Ok(()) }
+}
+
+/// Makes a pipe: descriptors to read from and to write to.
+///
+/// POSIX `pipe`; Linux `do_pipe2`.
+pub fn pipe<D: DataOperations>(process: &D, options: DescriptorOptions) -> Result<(u32, u32), Errno> {
+    process.install_pipe(options.status, (options.number, options.on_exec))
+}
+
+/// Another description of what a descriptor leads to, with its mode, in this process or, if the descriptor is another
+/// process's, from there (Linux: open of `/proc/PID/fd/N`). The descriptor stays open meanwhile.
+pub fn reopen<'v, D: DataOperations>(
+    process: &'v D,
+    (owner, fd): (&'v D, u32),
+    options: DescriptorOptions,
+) -> Result<u32, Errno> {
+    let description = description(owner, fd)?;
+    let handle = owner.objects().retain(owner.node(description))?;
+    process.install(handle, owner.mode(description), options.status, (options.number, options.on_exec))
+}
+
+/// What a pipe's descriptor sees; other objects are always ready (POSIX `poll`).
+pub fn poll<D: DataOperations>(process: &D, fd: u32) -> Result<PipeState, Errno> {
+    let description = description(process, fd)?;
+    let node = process.node(description);
+    match process.objects().kind(node) {
+        Kind::Pipe => Ok(process.pipe_state(node, process.pipe_end(description))?),
+        _ => Ok(PipeState { is_ready: true, other_end_gone: false }),
+    }
+}
+
+/// Copies bytes that wait in a pipe, without taking them (Linux `tee`).
+pub fn peek<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let node = node(process, fd)?;
+    if process.objects().kind(node) != Kind::Pipe {
+        return Err(Errno::EINVAL);
+    }
+    Ok(process.peek_pipe(node, bytes)?)
+}
+
+/// POSIX `close`.
+pub fn close<D: DataOperations>(process: &D, fd: u32) -> Result<(), Errno> {
+    if process.uninstall(fd)? { Ok(()) } else { Err(Errno::EBADF) }
+}
+
+/// Another descriptor for the same description (POSIX `dup`, and `fcntl` with `F_DUPFD`).
+pub fn duplicate<D: DataOperations>(process: &D, fd: u32, number: NumberChoice, on_exec: OnExec) -> Result<u32, Errno> {
+    description(process, fd)?;
+    if matches!(number, NumberChoice::LowestFrom(lowest) if lowest >= DESCRIPTOR_LIMIT) {
+        return Err(Errno::EINVAL);
+    }
+    process.duplicate(fd, (number, on_exec))
+}
+
+/// Lets a number lead to the same description as another (POSIX `dup2`).
+pub fn duplicate_to<D: DataOperations>(process: &D, fd: u32, target: u32, on_exec: OnExec) -> Result<u32, Errno> {
+    description(process, fd)?;
+    if target >= DESCRIPTOR_LIMIT {
+        return Err(Errno::EBADF);
+    }
+    if fd != target {
+        process.duplicate_to(fd, target, on_exec)?;
+    }
+    Ok(target)
+}
+
+/// Sets whether a descriptor survives `exec` (POSIX `fcntl` with `F_SETFD`).
+pub fn set_on_exec<D: DataOperations>(process: &D, fd: u32, on_exec: OnExec) -> Result<(), Errno> {
+    process.set_on_exec(fd, on_exec).map(drop)
+}
+
+/// The flags of a description (POSIX `fcntl` with `F_GETFL`).
+pub fn status<D: DataOperations>(process: &D, fd: u32) -> Result<(AccessMode, StatusFlags), Errno> {
+    let description = description(process, fd)?;
+    Ok((process.mode(description), process.status(description)?))
+}
+
+/// Sets the flags of a description (POSIX `fcntl` with `F_SETFL`).
+pub fn set_status<D: DataOperations>(process: &D, fd: u32, status: StatusFlags) -> Result<(), Errno> {
+    Ok(process.set_status(description(process, fd)?, status)?)
+}
+
+/// The object behind a descriptor, for calls that start at one or change one (`openat`, `fchmod`, `fchdir`).
+pub fn node<'v, D: DataOperations>(process: &'v D, fd: u32) -> Result<NodeOf<'v, D>, Errno> {
+    description(process, fd).map(|description| process.node(description))
+}
+
+/// The attributes of an object; with fewer than all fields, the paper's `fstatx` (section 4).
+///
+/// POSIX `fstat`.
+pub fn stat<D: DataOperations>(process: &D, fd: u32, fields: Fields) -> Result<Attributes, Errno> {
+    Ok(process.objects().attributes(node(process, fd)?, fields)?)
+}
+
+/// What is read, if it is open for reading.
+fn check_read<'v, D: DataOperations>(process: &'v D, description: D::Description<'v>) -> Result<Kind, Errno> {
+    if !process.mode(description).read {
+        return Err(Errno::EBADF);
+    }
+    Ok(process.objects().kind(process.node(description)))
+}
+
+/// The range that is read of what is no pipe (Linux: `rw_verify_area`, and then `generic_read_dir`).
+fn check_read_range(kind: Kind, offset: i64, length: usize) -> Result<(u64, usize), Errno> {
+    let range = check_range(offset, length)?;
+    if kind == Kind::Directory { Err(Errno::EISDIR) } else { Ok(range) }
+}
+
+/// How many bytes a call moves that starts at this offset.
+fn check_range(offset: i64, length: usize) -> Result<(u64, usize), Errno> {
+    let start = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+    if start.checked_add(length as u64).is_none_or(|end| end > MAX_FILE_BYTES) {
+        return Err(Errno::EINVAL);
+    }
+    Ok((start, length.min(MAX_CALL_BYTES)))
+}
+
+/// Reads at an offset (POSIX `pread`; Linux `ksys_pread64`: a pipe is told before the mode).
+pub fn read_at<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8], offset: i64) -> Result<usize, Errno> {
+    if offset < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let description = description_for(process, fd, Use::ReadAt)?;
+    let node = process.node(description);
+    if process.objects().kind(node) == Kind::Pipe {
+        return Err(Errno::ESPIPE);
+    }
+    let kind = check_read(process, description)?;
+    let (offset, length) = check_read_range(kind, offset, bytes.len())?;
+    Ok(process.read_range(node, offset, &mut bytes[..length])?)
+}
+
+/// Reads at the descriptor's offset, or out of a pipe; EAGAIN where it would wait.
+///
+/// POSIX `read`; Linux `ksys_read`.
+pub fn read<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let description = description_for(process, fd, Use::Read)?;
+    let node = process.node(description);
+    let kind = check_read(process, description)?;
+    if kind == Kind::Pipe {
+        return process.read_pipe(node, bytes);
+    }
+    let offset = process.offset(description)?;
+    check_read_range(kind, offset.bytes as i64, bytes.len())?;
+    // At the end, if the offset was still there when the end was seen: nothing is written.
+    if bytes.is_empty() || process.ends_at(node, offset.bytes)? && process.offset_stays(description, offset)? {
+        return Ok(0);
+    }
+    if let Some(read) = process.read_next(description, bytes) {
+        return read;
+    }
+    let lock = process.lock_offset(description)?;
+    let (start, length) = check_range(process.locked_offset(&lock) as i64, bytes.len())?;
+    let read = process.read_range(node, start, &mut bytes[..length])?;
+    process.unlock_offset(lock, start + read as u64)?;
+    Ok(read)
+}
+
+/// Writes to a file at an offset, or at the end if the description says so.
+fn write_file<'v, D: DataOperations>(
+    process: &'v D,
+    description: D::Description<'v>,
+    bytes: &[u8],
+    offset: i64,
+) -> Result<Written, Errno> {
+    let (offset, length) = check_range(offset, bytes.len())?;
+    if length == 0 {
+        // Linux: `generic_write_checks` ends before O_APPEND moves the offset.
+        return Ok(Written { offset, length });
+    }
+    let at = match process.status(description)?.contains(StatusFlags::APPEND) {
+        true => WriteAt::End,
+        false => WriteAt::Offset(offset),
+    };
+    let node = process.node(description);
+    let written = without_set_ids(process, node, || Ok(process.write_range(node, at, &bytes[..length])?))?;
+    match written.length {
+        // Only an append can start there: other offsets were checked.
+        0 if written.offset == MAX_FILE_BYTES => Err(Errno::EFBIG),
+        0 => Err(Errno::ENOSPC),
+        _ => Ok(written),
+    }
+}
+
+/// Writes at an offset; on a description with O_APPEND at the end, as Linux does (POSIX `pwrite`).
+pub fn write_at<D: DataOperations>(process: &D, fd: u32, bytes: &[u8], offset: i64) -> Result<usize, Errno> {
+    if offset < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let description = description_for(process, fd, Use::WriteAt)?;
+    if process.objects().kind(process.node(description)) == Kind::Pipe {
+        return Err(Errno::ESPIPE);
+    }
+    if !process.mode(description).write {
+        return Err(Errno::EBADF);
+    }
+    write_file(process, description, bytes, offset).map(|written| written.length)
+}
+
+/// Writes at the descriptor's offset, or into a pipe; EAGAIN where it would wait.
+///
+/// POSIX `write`; Linux `ksys_write`.
+pub fn write<D: DataOperations>(process: &D, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
+    let description = description_for(process, fd, Use::Write)?;
+    if !process.mode(description).write {
+        return Err(Errno::EBADF);
+    }
+    let node = process.node(description);
+    if process.objects().kind(node) == Kind::Pipe {
+        return process.write_pipe(node, bytes);
+    }
+    if let Some(written) = process.write_next(description, bytes) {
+        return written;
+    }
+    let lock = process.lock_offset(description)?;
+    let written = write_file(process, description, bytes, process.locked_offset(&lock) as i64)?;
+    process.unlock_offset(lock, written.offset + written.length as u64)?;
+    Ok(written.length)
+}
+
+/// Moves the descriptor's offset; writes nothing if it is there already (section 6.3: "precede pessimism with
+/// optimism").
+///
+/// POSIX `lseek`; Linux `generic_file_llseek`: EINVAL also where the sum is too large; `offset_dir_llseek` (fs/libfs.c):
+/// nobody counts from the end of a directory.
+pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence) -> Result<u64, Errno> {
+    let description = description(process, fd)?;
+    let node = process.node(description);
+    if process.objects().kind(node) == Kind::Pipe {
+        return Err(Errno::ESPIPE);
+    }
+    let target = |present: u64| {
+        let base = match whence {
+            Whence::Start => 0,
+            Whence::Current => present as i64,
+            Whence::End if process.objects().kind(node) == Kind::Regular => process.size(node)? as i64,
+            Whence::End => return Err(Errno::EINVAL),
+        };
+        let target = base.checked_add(offset).ok_or(Errno::EINVAL)?;
+        u64::try_from(target).map_err(|_| Errno::EINVAL)
+    };
+    // Before the beginning, wherever the offset is: it is not looked at. From the end, no size is asked for.
+    if offset < 0 {
+        let is_before = match whence {
+            Whence::Start => true,
+            Whence::Current => false,
+            Whence::End => {
+                process.objects().kind(node) != Kind::Regular || process.is_shorter_than(node, offset.unsigned_abs())?
+            }
+        };
+        if is_before {
+            return Err(Errno::EINVAL);
+        }
+    }
+    let present = process.offset(description)?;
+    let seen = target(present.bytes);
+    let is_change = seen.is_ok_and(|target| target != present.bytes);
+    // If it still is there when the end was seen.
+    if !is_change && process.offset_stays(description, present)? {
+        return seen;
+    }
+    if let Some(sought) = process.seek(description, offset, whence) {
+        return sought;
+    }
+    let lock = process.lock_offset(description)?;
+    let target = target(process.locked_offset(&lock))?;
+    process.unlock_offset(lock, target)?;
+    Ok(target)
+}
+
+fn truncate_node<'v, D: DataOperations>(process: &'v D, node: NodeOf<'v, D>, size_bytes: u64) -> Result<(), Errno> {
+    without_set_ids(process, node, || {
+        loop {
+            match process.resize(node, size_bytes) {
+                Ok(()) => return Ok(()),
+                Err(Refusal::NoSpace) => return Err(Errno::ENOSPC),
+                Err(refusal) => start_again(refusal)?,
+            }
+        }
+    })
+}
+
+/// Changes a file's data. Set-id bits go before, so that nobody has them together with data of a user, and after: those that
+/// came meanwhile were given to the data of before.
+fn without_set_ids<'v, D: DataOperations, T>(
+    process: &'v D,
+    node: NodeOf<'v, D>,
+    change: impl FnOnce() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let objects = process.objects();
+    drop_set_ids(objects, node, || objects.permissions(node))?;
+    let changed = change()?;
+    if !planted("scalefs: set-id bits that come during a write stay") {
+        drop_set_ids(objects, node, || objects.permissions_after_change(node))?;
+    }
+    Ok(changed)
+}
+
+/// Makes a file longer by a hole, or shorter.
+///
+/// POSIX `ftruncate`; Linux `do_sys_ftruncate`: EINVAL for what is no file open for writing.
+pub fn truncate<D: DataOperations>(process: &D, fd: u32, size_bytes: i64) -> Result<(), Errno> {
+    let size_bytes = u64::try_from(size_bytes).map_err(|_| Errno::EINVAL)?;
+    let description = description(process, fd)?;
+    let node = process.node(description);
+    if process.objects().kind(node) != Kind::Regular || !process.mode(description).write {
+        return Err(Errno::EINVAL);
+    }
+    truncate_node(process, node, size_bytes)
+}
+
+/// Makes the file that a path leads to longer by a hole, or shorter.
+///
+/// POSIX `truncate`; Linux `do_sys_truncate`, `vfs_truncate`: EISDIR for a directory, EINVAL for what else is no file,
+/// before permissions.
+pub fn truncate_path<'v, D: DataOperations>(
+    process: &'v D,
+    start: Start<NodeOf<'v, D>>,
+    path: &[u8],
+    size_bytes: i64,
+) -> Result<(), Errno> {
+    let size_bytes = u64::try_from(size_bytes).map_err(|_| Errno::EINVAL)?;
+    let objects = process.objects();
+    let node = resolve(objects, start, path, Follow::Symlinks)?.node;
+    match objects.kind(node) {
+        Kind::Regular => {}
+        Kind::Directory => return Err(Errno::EISDIR),
+        _ => return Err(Errno::EINVAL),
+    }
+    check_permission(objects, node, Need::WRITE)?;
+    truncate_node(process, node, size_bytes)
+}
+
+/// Whether EAGAIN means that the caller wants to wait.
+fn wants_to_wait<D: DataOperations>(process: &D, fd: u32, error: Errno) -> bool {
+    error == Errno::EAGAIN && status(process, fd).is_ok_and(|(_, status)| !status.contains(StatusFlags::NONBLOCK))
+}
+
+/// [`read`] that waits until there is something, or the end.
+pub fn read_waiting<C: Calls>(calls: &C, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
+    for round in 0_u32.. {
+        {
+            let process = calls.begin();
+            match read(&process, fd, bytes) {
+                Err(error) if wants_to_wait(&process, fd, error) => {}
+                outcome => return outcome,
+            }
+        }
+        calls.wait(round);
+    }
+    Err(Errno::EAGAIN)
+}
+
+/// [`write`] that waits until all is written.
+pub fn write_waiting<C: Calls>(calls: &C, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
+    let mut done = 0;
+    for round in 0_u32.. {
+        {
+            let process = calls.begin();
+            match write(&process, fd, &bytes[done..]) {
+                Ok(written) if done + written < bytes.len() && is_pipe(&process, fd) => {
+                    done += written;
+                    if status(&process, fd).is_ok_and(|(_, status)| status.contains(StatusFlags::NONBLOCK)) {
+                        return Ok(done);
+                    }
+                }
+                Ok(written) => return Ok(done + written),
+                Err(error) if wants_to_wait(&process, fd, error) => {}
+                Err(_) if done > 0 => return Ok(done),
+                Err(error) => return Err(error),
+            }
+        }
+        calls.wait(round);
+    }
+    Ok(done)
+}
+
+fn is_pipe<D: DataOperations>(process: &D, fd: u32) -> bool {
+    node(process, fd).is_ok_and(|node| process.objects().kind(node) == Kind::Pipe)
+}

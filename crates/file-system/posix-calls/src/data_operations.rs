@@ -1,0 +1,199 @@
+//! The operations through which the calls on data reach descriptors, open file descriptions, and what objects hold.
+//!
+//! As in [`crate::object_operations`], each is on one object, every one may fail, and the compound ones stand with their
+//! steps.
+
+use crate::descriptors::{AccessMode, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
+use crate::errno::Errno;
+use crate::object_operations::{Answer, ObjectOperations, Outcome};
+
+/// Where a write goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteAt {
+    /// To this offset in bytes.
+    Offset(u64),
+    /// To the end, wherever that is then.
+    End,
+}
+
+/// What was written: from which offset in bytes, and how much. Less than asked for if space ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Bytes written.
+    pub length: usize,
+}
+
+/// What one end of a pipe sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipeState {
+    /// A call would not wait.
+    pub is_ready: bool,
+    /// The last descriptor of the other end was closed.
+    pub other_end_gone: bool,
+}
+
+/// An object, as operations on objects know it.
+pub type NodeOf<'v, D> = <<D as DataOperations>::Objects as ObjectOperations>::Node<'v>;
+
+/// An object that is kept over calls.
+pub type HandleOf<D> = <<D as DataOperations>::Objects as ObjectOperations>::Handle;
+
+/// What an operation answers.
+pub type AnswerOf<T, D> = Answer<T, <D as DataOperations>::Objects>;
+
+/// What one call of a process does to descriptors and data. A value of the type lasts for one call.
+pub trait DataOperations: Sized {
+    /// The operations on objects in the same call.
+    type Objects: ObjectOperations;
+    /// An open file description, valid during the call.
+    type Description<'v>: Copy
+    where
+        Self: 'v;
+    /// The right to move a description's offset, which nobody else has meanwhile. Dropped, it leaves the offset.
+    type OffsetLock<'v>
+    where
+        Self: 'v;
+
+    /// The operations on objects.
+    fn objects(&self) -> &Self::Objects;
+
+    // Descriptors.
+
+    /// What a descriptor leads to.
+    fn description(&self, number: u32) -> AnswerOf<Option<Self::Description<'_>>, Self>;
+
+    /// Whether a descriptor may lead to what serves a use. `false` is certain, and is told without a look at what a
+    /// descriptor of other uses is changed with.
+    fn may_serve(&self, number: u32, usage: Use) -> AnswerOf<bool, Self>;
+
+    /// Makes a description of an object, which it keeps from now on, and gives it a number. On failure the object is
+    /// released.
+    /// Steps: make the description; take a number.
+    fn install(
+        &self,
+        object: HandleOf<Self>,
+        mode: AccessMode,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<u32, Errno>;
+
+    /// Makes a pipe with a descriptor at each end, the one to read from first.
+    /// Steps: make the pipe; install each end.
+    fn install_pipe(&self, status: StatusFlags, number: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno>;
+
+    /// Closes a descriptor; false if it is not open.
+    fn uninstall(&self, number: u32) -> AnswerOf<bool, Self>;
+
+    /// Another descriptor for what `number` leads to.
+    /// Steps: count the description; take a number.
+    fn duplicate(&self, number: u32, choice: (NumberChoice, OnExec)) -> Result<u32, Errno>;
+
+    /// Lets `target` lead to what `number` leads to, in one step with closing what it led to.
+    /// Steps: count the description; replace the number; release what it led to.
+    fn duplicate_to(&self, number: u32, target: u32, on_exec: OnExec) -> Result<(), Errno>;
+
+    /// Sets whether a descriptor survives `exec`; returns what was set before.
+    fn set_on_exec(&self, number: u32, on_exec: OnExec) -> Result<OnExec, Errno>;
+
+    // One description.
+
+    /// The object.
+    fn node<'v>(&'v self, description: Self::Description<'v>) -> NodeOf<'v, Self>;
+
+    /// What it is open for.
+    fn mode(&self, description: Self::Description<'_>) -> AccessMode;
+
+    /// Its flags.
+    fn status(&self, description: Self::Description<'_>) -> AnswerOf<StatusFlags, Self>;
+
+    /// Sets its flags.
+    fn set_status(&self, description: Self::Description<'_>, status: StatusFlags) -> AnswerOf<(), Self>;
+
+    /// Its offset.
+    fn offset(&self, description: Self::Description<'_>) -> AnswerOf<Offset, Self>;
+
+    /// Whether the offset has stayed since it was looked at, and no call is about to move it.
+    fn offset_stays(&self, description: Self::Description<'_>, offset: Offset) -> AnswerOf<bool, Self>;
+
+    /// Waits until no other call moves the offset, and keeps others from it.
+    fn lock_offset<'v>(&'v self, description: Self::Description<'v>) -> AnswerOf<Self::OffsetLock<'v>, Self>;
+
+    /// The offset in bytes that is locked.
+    fn locked_offset(&self, lock: &Self::OffsetLock<'_>) -> u64;
+
+    /// Moves the offset and unlocks it.
+    fn unlock_offset(&self, lock: Self::OffsetLock<'_>, bytes: u64) -> AnswerOf<(), Self>;
+
+    // Data of one object.
+
+    /// Whether a read at this offset finds the end.
+    fn ends_at(&self, file: NodeOf<'_, Self>, offset: u64) -> AnswerOf<bool, Self>;
+
+    /// Whether the file has fewer bytes than this, which is more than none.
+    fn is_shorter_than(&self, file: NodeOf<'_, Self>, length: u64) -> AnswerOf<bool, Self>;
+
+    /// Reads bytes; fewer than asked for only at the end. Atomic per page.
+    fn read_range(&self, file: NodeOf<'_, Self>, offset: u64, bytes: &mut [u8]) -> AnswerOf<usize, Self>;
+
+    /// Writes bytes, and marks the time of modification. Atomic per page.
+    fn write_range(&self, file: NodeOf<'_, Self>, at: WriteAt, bytes: &[u8]) -> AnswerOf<Written, Self>;
+
+    /// Makes the file this long, and marks the time of modification.
+    fn resize(&self, file: NodeOf<'_, Self>, size_bytes: u64) -> Outcome<(), Self::Objects>;
+
+    /// The size in bytes.
+    fn size(&self, file: NodeOf<'_, Self>) -> AnswerOf<u64, Self>;
+
+    /// Takes bytes out of a pipe; none if all writers have gone, EAGAIN if there may be some later.
+    fn read_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Copies bytes that wait in a pipe, without taking them.
+    fn peek_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &mut [u8]) -> AnswerOf<usize, Self>;
+
+    /// Whether a call on an end of a pipe would not wait, and whether the other end has gone.
+    fn pipe_state(&self, pipe: NodeOf<'_, Self>, end: PipeEnd) -> AnswerOf<PipeState, Self>;
+
+    /// Puts bytes into a pipe, and marks the time; EPIPE if all readers have gone, EAGAIN if there may be room later.
+    fn write_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// The pipe's end that a description is.
+    fn pipe_end(&self, description: Self::Description<'_>) -> PipeEnd {
+        if self.mode(description).write { PipeEnd::Write } else { PipeEnd::Read }
+    }
+
+    // Compound operations for whoever is far away. By default they do nothing (`None`), and the call takes the steps.
+
+    /// Reads a file at a description's offset and moves that.
+    /// Steps: lock the offset; read; unlock it.
+    fn read_next(&self, _description: Self::Description<'_>, _bytes: &mut [u8]) -> Option<Result<usize, Errno>> {
+        None
+    }
+
+    /// Writes a file at a description's offset, or at its end, and moves the offset.
+    /// Steps: lock the offset; drop set-id bits; write; drop set-id bits that came meanwhile; unlock the offset.
+    fn write_next(&self, _description: Self::Description<'_>, _bytes: &[u8]) -> Option<Result<usize, Errno>> {
+        None
+    }
+
+    /// Moves a description's offset.
+    /// Steps: lock the offset; ask for the size if that is where it is counted from; unlock the offset.
+    fn seek(&self, _description: Self::Description<'_>, _offset: i64, _whence: Whence) -> Option<Result<u64, Errno>> {
+        None
+    }
+}
+
+/// Who makes calls of one process: how one begins, and what is done between two of which the first would wait.
+pub trait Calls {
+    /// A call.
+    type Call<'c>: DataOperations
+    where
+        Self: 'c;
+
+    /// Begins a call.
+    fn begin(&self) -> Self::Call<'_>;
+
+    /// Spends a little time, while no call of the caller is under way; `round` counts from 0.
+    fn wait(&self, round: u32);
+}

@@ -1,0 +1,53 @@
+//! POSIX's rules for files, directories, descriptors and pipes, over any implementation of operations on objects.
+//!
+//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`]) holds the rules:
+//! which checks, in which order, with which errno. It reaches objects only through [`ObjectOperations`] and
+//! [`DataOperations`], each operation on one object (or a compound one, with its steps written beside it). What runs the
+//! operations is chosen by type, so that a call costs nothing for it.
+//!
+//! ```text
+//! open link unlink rename ...     names.rs       ┐
+//! mkdir rmdir readdir chdir ...   directories.rs │ rules, errno, order of checks, paths (walk.rs), rights (rights.rs)
+//! stat access chmod chown ...     attributes.rs  │
+//! read write lseek dup pipe ...   data.rs        ┘
+//!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
+//!        │ DataOperations         data_operations.rs
+//! objects in shared memory (crate `scalefs`), in ordinary maps (crate `plain`), ...
+//! ```
+//!
+//! **What an implementation may rely on**: one value of the traits' types is one call of one process; a fault ends the call;
+//! an operation takes data, never code that runs under a lock. **What it must give**: each operation is one step for all
+//! others, and the rechecks ([`ObjectOperations::still_same`] and its like) answer for all the time since the first look.
+//!
+//! No memory is allocated here, and no clock, scheduler or thread is known.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod attributes;
+mod credentials;
+pub mod data;
+mod data_operations;
+mod descriptors;
+pub mod directories;
+mod errno;
+mod fault;
+mod fields;
+mod kind;
+pub mod names;
+mod object_operations;
+mod rights;
+mod walk;
+
+pub use credentials::{Credentials, MAX_GROUPS};
+pub use data_operations::{AnswerOf, Calls, DataOperations, HandleOf, NodeOf, PipeState, WriteAt, Written};
+pub use descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
+pub use errno::Errno;
+pub use fault::{Failed, Refusal};
+pub use fields::{Attributes, Fields};
+pub use kind::{InodeNumber, Kind, Permissions, SET_GROUP, SET_USER, STICKY};
+pub use names::{OpenFlags, Opened};
+pub use object_operations::{
+    Answer, Existence, Item, NamedNode, NewObject, ObjectOperations, Outcome, Space, Standing, TargetName,
+};
+pub use rights::{Need, PermissionChange, TimesRight};
+pub use walk::{Follow, MAX_PATH_BYTES, Start};

@@ -1,0 +1,642 @@
+//! The calls on names of files, with Linux's semantics: open, link, symlink, readlink, unlink, rename.
+//!
+//! **Check before lock.** Every call first looks without writing. If that shows that the call fails or has nothing to
+//! do, it returns; where two names were looked at, or a name and what is in it, what was looked at first is looked at
+//! again, so that there was a moment at which all answers were true. Otherwise a verb makes the change and checks again under its locks; if something has changed
+//! meanwhile ([`Refusal::Changed`], [`Refusal::Exists`]), the call starts again.
+//!
+//! **Death of a process** in the middle of a call leaves either all of the call or nothing, once its core is repaired:
+//! creation may lose an inode that no name leads to yet; link, unlink and rename have one decision (crate `commit`).
+//!
+//! A component of a path has 1 to 255 bytes without `/` and NUL.
+
+use core::ops::BitOr;
+
+use sync::mutant::planted;
+
+use crate::attributes::drop_set_ids;
+use crate::errno::Errno;
+use crate::fault::{Refusal, start_again};
+use crate::fields::Fields;
+use crate::kind::{Kind, Permissions, SET_GROUP, STICKY};
+use crate::object_operations::{Existence, NamedNode, NewObject, ObjectOperations, Outcome, Standing, TargetName};
+use crate::rights::Need;
+use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_path, check_permission, key_in, resolve};
+
+/// How `open` treats names that exist or do not, and what the file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct OpenFlags(u32);
+
+impl OpenFlags {
+    /// The name must exist, and is opened for nothing but its attributes.
+    pub const NONE: OpenFlags = OpenFlags(0);
+    /// For reading (`O_RDONLY`, `O_RDWR`).
+    pub const READ: OpenFlags = OpenFlags(1);
+    /// For writing (`O_WRONLY`, `O_RDWR`).
+    pub const WRITE: OpenFlags = OpenFlags(2);
+    /// `O_CREAT`: the file is created if the name does not exist.
+    pub const CREATE: OpenFlags = OpenFlags(4);
+    /// `O_EXCL`: with `CREATE`, the name must not exist.
+    pub const EXCLUSIVE: OpenFlags = OpenFlags(8);
+    /// `O_TRUNC`: an existing regular file is made empty.
+    pub const TRUNCATE: OpenFlags = OpenFlags(16);
+    /// `O_DIRECTORY`: it must be a directory.
+    pub const DIRECTORY: OpenFlags = OpenFlags(32);
+    /// `O_NOFOLLOW`: it must not be a symbolic link.
+    pub const NO_FOLLOW: OpenFlags = OpenFlags(64);
+
+    /// Whether all of `flags` are set.
+    #[inline]
+    pub const fn contains(self, flags: OpenFlags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// The flags with these bits; `None` if there are others.
+    pub const fn from_bits(bits: u32) -> Option<OpenFlags> {
+        if bits < 128 { Some(OpenFlags(bits)) } else { None }
+    }
+
+    /// These flags and others.
+    pub const fn with(self, flags: OpenFlags) -> OpenFlags {
+        OpenFlags(self.0 | flags.0)
+    }
+
+    const fn meets(self, flags: OpenFlags) -> bool {
+        self.0 & flags.0 != 0
+    }
+}
+
+impl BitOr for OpenFlags {
+    type Output = OpenFlags;
+
+    fn bitor(self, other: OpenFlags) -> OpenFlags {
+        self.with(other)
+    }
+}
+
+/// An open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened<H> {
+    /// Keeps the object, until [`close`].
+    pub handle: H,
+    /// Whether this call created it: then it is open for whatever was asked for, whatever its permissions say.
+    pub is_new: bool,
+}
+
+/// What `rename` does if the new name exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// It is replaced.
+    Replace,
+    /// The call fails (`RENAME_NOREPLACE`).
+    NoReplace,
+    /// It must exist, and gets the old name (`RENAME_EXCHANGE`).
+    Exchange,
+}
+
+/// Owner, group and mode of an object made in a directory (Linux: `inode_init_owner`).
+pub(crate) fn initial_permissions<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
+    kind: Kind,
+    mode: u32,
+) -> Result<Permissions, Errno> {
+    let credentials = objects.credentials();
+    let mut permissions = Permissions { mode, user: credentials.user, group: credentials.group };
+    let parent = objects.permissions(directory)?;
+    if parent.mode & SET_GROUP != 0 {
+        permissions.group = parent.group;
+        if kind == Kind::Directory {
+            permissions.mode |= SET_GROUP;
+        } else if mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010
+            && !credentials.is_superuser()
+            && !credentials.is_in_group(parent.group)
+        {
+            permissions.mode &= !SET_GROUP;
+        }
+    }
+    Ok(permissions)
+}
+
+/// Whether the caller may remove a name that leads to `victim` (Linux: `may_delete`, `check_sticky`).
+fn check_removal<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
+    victim: V::Node<'v>,
+    as_directory: bool,
+) -> Result<(), Errno> {
+    check_permission(objects, directory, Need::CHANGE_NAMES)?;
+    let credentials = objects.credentials();
+    if !credentials.is_superuser() {
+        let parent = objects.permissions(directory)?;
+        let is_bound = parent.mode & STICKY != 0 && parent.user != credentials.user;
+        if is_bound && objects.permissions(victim)?.user != credentials.user {
+            return Err(Errno::EPERM);
+        }
+    }
+    match (as_directory, objects.kind(victim) == Kind::Directory) {
+        (true, false) => Err(Errno::ENOTDIR),
+        (false, true) => Err(Errno::EISDIR),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the caller may remove a name that was found; false if it does not lead there any more, so that nobody is refused
+/// what has gone.
+pub(crate) fn may_remove<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
+    found: &V::Found<'v>,
+    as_directory: bool,
+) -> Result<bool, Errno> {
+    match check_removal(objects, directory, objects.node(found), as_directory) {
+        Err(_) if !objects.still_same(found)? && !planted("scalefs: a refusal forgets the name") => Ok(false),
+        checked => checked.map(|()| true),
+    }
+}
+
+/// Whether the caller may make names in a directory (Linux: `may_create`; in a removed one nobody finds a place for them,
+/// `lookup_one_qstr_excl`).
+fn check_creation<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v>) -> Result<(), Errno> {
+    let permission = check_permission(objects, directory, Need::CHANGE_NAMES);
+    match permission {
+        Err(_) if objects.is_removed(directory)? => Err(Errno::ENOENT),
+        checked => checked,
+    }
+}
+
+/// Opens a file, which is kept until [`close`]. `mode` is that of a new file, less the
+/// caller's mask. `TRUNCATE` is checked here and done by the caller.
+///
+/// POSIX `open`; Linux `open_last_lookups`, `lookup_open`, `do_open`, `may_open` (fs/namei.c).
+pub fn open<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+    flags: OpenFlags,
+    mode: u32,
+) -> Result<Opened<V::Handle>, Errno> {
+    if flags.contains(OpenFlags::CREATE | OpenFlags::DIRECTORY) {
+        return Err(Errno::EINVAL);
+    }
+    let exclusive = flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+    let follow = if exclusive || flags.contains(OpenFlags::NO_FOLLOW) { Follow::Nothing } else { Follow::Symlinks };
+    if !flags.contains(OpenFlags::CREATE) {
+        return open_existing(objects, resolve(objects, start, path, follow)?.node, flags);
+    }
+    let mut walk = Walk::new(objects);
+    walk.go_to_last(start, path)?;
+    let mut last = walk.last;
+    loop {
+        let (directory, name) = match last {
+            _ if exclusive && last == Last::Root => return Err(Errno::EEXIST),
+            Last::Name(_) if walk.has_slash => return Err(Errno::EISDIR),
+            Last::Name(name) => (walk.directory, name),
+            Last::Dot | Last::DotDot | Last::Root if exclusive => return Err(Errno::EEXIST),
+            Last::Dot | Last::DotDot | Last::Root => return Err(Errno::EISDIR),
+        };
+        let key = key_in(objects, directory, name)?;
+        if exclusive {
+            if objects.existence(directory, &key)? != Existence::Absent {
+                return Err(Errno::EEXIST);
+            }
+        } else if let Some(found) = objects.look_up(directory, &key)? {
+            let node = objects.node(&found);
+            if objects.kind(node) == Kind::Symlink && follow == Follow::Symlinks {
+                walk.follow_last(node)?;
+                last = walk.followed_last();
+                continue;
+            }
+            if objects.kind(node) == Kind::Symlink {
+                check_sticky_creation(objects, directory, node)?;
+            }
+            return open_existing(objects, node, flags);
+        }
+        check_creation(objects, directory)?;
+        let mode = mode & 0o7777 & !objects.umask();
+        let permissions = initial_permissions(objects, directory, Kind::Regular, mode)?;
+        match objects.create_open(directory, &key, permissions) {
+            Ok(handle) => return Ok(Opened { handle, is_new: true }),
+            Err(refusal) => start_again(refusal)?,
+        }
+    }
+}
+
+/// Linux: `may_create_in_sticky`, whose exceptions are for regular files and pipes: whoever would create a file where
+/// another user has put a symbolic link is told EACCES before ELOOP, the superuser too.
+fn check_sticky_creation<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
+    symlink: V::Node<'v>,
+) -> Result<(), Errno> {
+    let (parent, owner) = (objects.permissions(directory)?, objects.permissions(symlink)?.user);
+    let is_public = parent.mode & STICKY != 0 && parent.mode & 0o002 != 0;
+    let is_known = owner == parent.user || owner == objects.credentials().user;
+    if is_public && !is_known { Err(Errno::EACCES) } else { Ok(()) }
+}
+
+fn open_existing<'v, V: ObjectOperations>(
+    objects: &'v V,
+    node: V::Node<'v>,
+    flags: OpenFlags,
+) -> Result<Opened<V::Handle>, Errno> {
+    let changes = flags.meets(OpenFlags::WRITE | OpenFlags::TRUNCATE);
+    match objects.kind(node) {
+        Kind::Directory if flags.contains(OpenFlags::CREATE) || changes => return Err(Errno::EISDIR),
+        Kind::Directory => {}
+        _ if flags.contains(OpenFlags::DIRECTORY) => return Err(Errno::ENOTDIR),
+        Kind::Symlink => return Err(Errno::ELOOP),
+        Kind::Regular | Kind::Pipe => {}
+    }
+    let needs_read = if flags.contains(OpenFlags::READ) { Need::READ } else { Need(0) };
+    let need = if changes { needs_read.with(Need::WRITE) } else { needs_read };
+    let truncates = flags.contains(OpenFlags::TRUNCATE);
+    if let Some(handle) = if truncates { None } else { objects.open_node(node, need) } {
+        return Ok(Opened { handle: handle?, is_new: false });
+    }
+    check_permission(objects, node, need)?;
+    if truncates {
+        drop_set_ids(objects, node, || objects.permissions(node))?;
+    }
+    Ok(Opened { handle: objects.retain(node)?, is_new: false })
+}
+
+/// Gives up what [`open`] returned.
+///
+/// # Panics
+/// If it is of another instance.
+pub fn close<V: ObjectOperations>(objects: &V, handle: V::Handle) {
+    objects.release(handle);
+}
+
+/// Makes `new` another name of the file `old`. A symbolic link gets another name itself unless `follow` says otherwise.
+///
+/// POSIX `link`; Linux `do_linkat`, `vfs_link` (fs/namei.c): first the old name, then the new one, then what the old one
+/// is (EPERM for a directory).
+pub fn link<'v, V: ObjectOperations>(
+    objects: &'v V,
+    (old_start, old): (Start<V::Node<'v>>, &[u8]),
+    new: (Start<V::Node<'v>>, &[u8]),
+    follow: Follow,
+) -> Result<(), Errno> {
+    loop {
+        let mut from = Walk::new(objects);
+        from.go_to_last(old_start, old)?;
+        let mut last = from.last;
+        let key = loop {
+            let Last::Name(name) = last else { break None };
+            let key = key_in(objects, from.directory, name)?;
+            if follow == Follow::Nothing && !from.has_slash {
+                break Some(key);
+            }
+            // What it leads to decides how the path goes on.
+            let found = objects.look_up(from.directory, &key)?.ok_or(Errno::ENOENT)?;
+            match objects.kind(objects.node(&found)) {
+                Kind::Symlink => {
+                    from.follow_last(objects.node(&found))?;
+                    last = from.followed_last();
+                }
+                Kind::Directory => break Some(key),
+                _ if from.has_slash => return Err(Errno::ENOTDIR),
+                _ => break Some(key),
+            }
+        };
+        let Some(key) = key else {
+            // A directory: there is nothing that could go meanwhile.
+            return Err(refuse_directory(objects, new));
+        };
+        // Only whether the old name exists: its object is not read unless it is needed.
+        let present = objects.present(from.directory, &key)?.ok_or(Errno::ENOENT)?;
+        let linked = link_present(objects, (&from, &key), new, follow);
+        match linked {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(refusal)) => start_again(refusal)?,
+            Err(errno) if objects.still_present(&present)? || planted("scalefs: link forgets its old name") => {
+                return Err(errno);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Makes another name of what an old one leads to, which was seen to exist.
+fn link_present<'v, V: ObjectOperations>(
+    objects: &'v V,
+    (from, key): (&Walk<'v, '_, V>, &V::Key<'_>),
+    new: (Start<V::Node<'v>>, &[u8]),
+    follow: Follow,
+) -> Result<Outcome<(), V>, Errno> {
+    let (to, to_key) = new_link(objects, new)?;
+    let Some(source) = objects.look_up(from.directory, key)? else { return Ok(Err(Refusal::Changed)) };
+    match objects.kind(objects.node(&source)) {
+        // Looked at anew: it may not have been a directory yet when the new name was found to be absent.
+        Kind::Directory if planted("scalefs: link refuses a directory by what it saw before") => Err(Errno::EPERM),
+        Kind::Directory => {
+            let errno = refuse_directory(objects, new);
+            if objects.still_same(&source)? { Err(errno) } else { Ok(Err(Refusal::Changed)) }
+        }
+        Kind::Symlink if follow == Follow::Symlinks => Ok(Err(Refusal::Changed)),
+        _ if from.has_slash => Ok(Err(Refusal::Changed)),
+        _ => Ok(objects.add_link(to, &to_key, &source)),
+    }
+}
+
+/// The directory and the key of what is to be another name: it does not exist, and the caller may make it.
+fn new_link<'v, 'n, V: ObjectOperations>(
+    objects: &'v V,
+    (start, path): (Start<V::Node<'v>>, &'n [u8]),
+) -> Result<(V::Node<'v>, V::Key<'n>), Errno> {
+    let mut walk = Walk::new(objects);
+    walk.go_to_last(start, path)?;
+    let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
+    let key = key_in(objects, walk.directory, name)?;
+    if objects.existence(walk.directory, &key)? != Existence::Absent {
+        return Err(Errno::EEXIST);
+    }
+    if walk.has_slash {
+        return Err(Errno::ENOENT);
+    }
+    check_creation(objects, walk.directory)?;
+    Ok((walk.directory, key))
+}
+
+/// Why a directory does not become `new`.
+fn refuse_directory<'v, V: ObjectOperations>(objects: &'v V, new: (Start<V::Node<'v>>, &[u8])) -> Errno {
+    let is_removed = |to| objects.is_removed(to).map_err(Errno::from);
+    match new_link(objects, new).and_then(|(to, _)| is_removed(to)) {
+        Ok(true) => Errno::ENOENT,
+        Ok(false) => Errno::EPERM,
+        Err(errno) => errno,
+    }
+}
+
+/// Makes an object whose name must not exist: what `mkdir` and `symlink` have in common.
+///
+/// Linux: `filename_create`, `may_create`.
+pub(crate) fn create_new<'v, V: ObjectOperations>(
+    objects: &'v V,
+    (start, path): (Start<V::Node<'v>>, &[u8]),
+    kind: Kind,
+    object: NewObject<'_>,
+    mode: u32,
+) -> Result<V::Node<'v>, Errno> {
+    let mut walk = Walk::new(objects);
+    walk.go_to_last(start, path)?;
+    let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
+    let key = key_in(objects, walk.directory, name)?;
+    loop {
+        if objects.existence(walk.directory, &key)? != Existence::Absent {
+            return Err(Errno::EEXIST);
+        }
+        if walk.has_slash && kind != Kind::Directory {
+            return Err(Errno::ENOENT);
+        }
+        check_creation(objects, walk.directory)?;
+        let permissions = initial_permissions(objects, walk.directory, kind, mode)?;
+        match objects.create(walk.directory, &key, object, permissions) {
+            Ok(node) => return Ok(node),
+            Err(refusal) => start_again(refusal)?,
+        }
+    }
+}
+
+/// Makes a symbolic link to `target`, which need not exist.
+///
+/// POSIX `symlink`; Linux `do_symlinkat`.
+pub fn symlink<'v, V: ObjectOperations>(
+    objects: &'v V,
+    target: &[u8],
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+) -> Result<(), Errno> {
+    check_path(target)?;
+    debug_assert!(target.len() <= MAX_PATH_BYTES);
+    create_new(objects, (start, path), Kind::Symlink, NewObject::Symlink(target), 0o777).map(drop)
+}
+
+/// What a symbolic link leads to.
+///
+/// POSIX `readlink`; Linux `do_readlinkat`: EINVAL for what is no symbolic link.
+pub fn read_link<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+) -> Result<V::LinkTarget<'v>, Errno> {
+    let node = resolve(objects, start, path, Follow::Nothing)?.node;
+    if objects.kind(node) == Kind::Symlink { Ok(objects.link_target(node)?) } else { Err(Errno::EINVAL) }
+}
+
+/// Removes a name of anything but a directory.
+///
+/// POSIX `unlink`; Linux `do_unlinkat` (fs/namei.c): EISDIR for directories, `.` and `..`.
+pub fn unlink<'v, V: ObjectOperations>(objects: &'v V, start: Start<V::Node<'v>>, path: &[u8]) -> Result<(), Errno> {
+    let mut walk = Walk::new(objects);
+    walk.go_to_last(start, path)?;
+    let Last::Name(name) = walk.last else { return Err(Errno::EISDIR) };
+    let key = key_in(objects, walk.directory, name)?;
+    loop {
+        let found = objects.look_up(walk.directory, &key)?.ok_or(Errno::ENOENT)?;
+        let victim = objects.node(&found);
+        if walk.has_slash {
+            return Err(if objects.kind(victim) == Kind::Directory { Errno::EISDIR } else { Errno::ENOTDIR });
+        }
+        if !may_remove(objects, walk.directory, &found, false)? {
+            continue;
+        }
+        match objects.remove(NamedNode { directory: walk.directory, key: &key, node: victim }) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => start_again(refusal)?,
+        }
+    }
+}
+
+/// Gives an object the name `new` instead of `old`. If both are names of one file, nothing happens.
+///
+/// POSIX `rename`; Linux `do_renameat2`, `vfs_rename` (fs/namei.c), and their order of checks: both directories, EBUSY
+/// for `.` and `..`, the old name, the new one, slashes, loops (EINVAL, ENOTEMPTY), one file, permissions, kinds.
+pub fn rename<'v, V: ObjectOperations>(
+    objects: &'v V,
+    (old_start, old): (Start<V::Node<'v>>, &[u8]),
+    (new_start, new): (Start<V::Node<'v>>, &[u8]),
+    mode: RenameMode,
+) -> Result<(), Errno> {
+    loop {
+        let mut from = Walk::new(objects);
+        from.go_to_last(old_start, old)?;
+        let mut to = Walk::new(objects);
+        to.go_to_last(new_start, new)?;
+        let Last::Name(old_name) = from.last else { return Err(Errno::EBUSY) };
+        let Last::Name(new_name) = to.last else {
+            return Err(if mode == RenameMode::NoReplace { Errno::EEXIST } else { Errno::EBUSY });
+        };
+        let old_key = key_in(objects, from.directory, old_name)?;
+        if from.directory == to.directory && old_name == new_name && !from.has_slash && !to.has_slash {
+            // A name and itself: what it leads to is not read.
+            return match (objects.existence(from.directory, &old_key)?, mode) {
+                (Existence::Absent, _) => Err(Errno::ENOENT),
+                (_, RenameMode::NoReplace) => Err(Errno::EEXIST),
+                _ => Ok(()),
+            };
+        }
+        let source = objects.look_up(from.directory, &old_key)?.ok_or(Errno::ENOENT)?;
+        let new_key = key_in(objects, to.directory, new_name)?;
+        let moved = objects.node(&source);
+        let mut plan = plan_renaming(objects, (&from, moved), (&to, &new_key), mode);
+        if plan.is_err() && from.directory != to.directory {
+            // Ancestors were looked at one by one: once more, with a look at all of them before and after.
+            let ancestors = || -> Result<(u64, u64), Errno> {
+                let of = |directory| fingerprint_of_ancestors(objects, directory);
+                Ok((of(from.directory)?, of(to.directory)?))
+            };
+            let before = ancestors()?;
+            plan = plan_renaming(objects, (&from, moved), (&to, &new_key), mode);
+            if ancestors()? != before {
+                continue;
+            }
+        }
+        let target = match plan {
+            Ok(Plan::Move { target }) => target,
+            _ if !objects.still_same(&source)? && !planted("scalefs: rename forgets its old name") => {
+                continue;
+            }
+            Ok(Plan::Nothing) => return Ok(()),
+            Err(errno) => return Err(errno),
+        };
+        let name = NamedNode { directory: from.directory, key: &old_key, node: moved };
+        let outcome = match (mode, target.map(|found| objects.node(&found))) {
+            (RenameMode::Exchange, Some(node)) => {
+                objects.exchange(name, NamedNode { directory: to.directory, key: &new_key, node })
+            }
+            (_, replaced) => objects.rename(name, TargetName { directory: to.directory, key: &new_key, replaced }),
+        };
+        match outcome {
+            Ok(()) => return Ok(()),
+            Err(Refusal::NotEmpty) => {
+                // What has names may have lost its own before.
+                let is_same = match target {
+                    Some(found) => objects.still_same(&source)? && objects.still_same(&found)?,
+                    None => false,
+                };
+                if is_same {
+                    return Err(Errno::ENOTEMPTY);
+                }
+            }
+            Err(refusal) => start_again(refusal)?,
+        }
+    }
+}
+
+/// What a renaming is to do, from what was seen of its names.
+enum Plan<F> {
+    /// Both are names of one file.
+    Nothing,
+    /// Move the old name to the new one, or exchange them.
+    Move { target: Option<F> },
+}
+
+/// Looks at the new name and checks all that can be checked beforehand. Directories above are looked at one by one;
+/// all else is as it was when the new name was looked at, if the old one has led to `moved` from then till now.
+fn plan_renaming<'v, V: ObjectOperations>(
+    objects: &'v V,
+    (from, moved): (&Walk<'v, '_, V>, V::Node<'v>),
+    (to, key): (&Walk<'v, '_, V>, &V::Key<'_>),
+    mode: RenameMode,
+) -> Result<Plan<V::Found<'v>>, Errno> {
+    let target = match mode {
+        RenameMode::NoReplace if objects.existence(to.directory, key)? != Existence::Absent => {
+            return Err(Errno::EEXIST);
+        }
+        RenameMode::NoReplace if !planted("scalefs: what must not be there is replaced") => None,
+        _ => objects.look_up(to.directory, key)?,
+    };
+    let replaced = target.map(|found| objects.node(&found));
+    let is_one_file = replaced == Some(moved);
+    let checked = check_kinds_and_places(objects, (from, moved), (to, replaced), mode)
+        .and_then(|()| if is_one_file { Ok(()) } else { check_rights(objects, (from, moved), (to, replaced), mode) });
+    match checked {
+        Err(_) if replaced.is_none() && objects.is_removed(to.directory)? => Err(Errno::ENOENT),
+        Err(errno) => Err(errno),
+        Ok(()) if is_one_file => Ok(Plan::Nothing),
+        Ok(()) => Ok(Plan::Move { target }),
+    }
+}
+
+fn check_kinds_and_places<'v, V: ObjectOperations>(
+    objects: &'v V,
+    (from, moved): (&Walk<'v, '_, V>, V::Node<'v>),
+    (to, replaced): (&Walk<'v, '_, V>, Option<V::Node<'v>>),
+    mode: RenameMode,
+) -> Result<(), Errno> {
+    let is_directory = objects.kind(moved) == Kind::Directory;
+    if mode == RenameMode::Exchange {
+        let other = replaced.ok_or(Errno::ENOENT)?;
+        if to.has_slash && objects.kind(other) != Kind::Directory {
+            return Err(Errno::ENOTDIR);
+        }
+    }
+    if !is_directory && (from.has_slash || to.has_slash && mode != RenameMode::Exchange) {
+        return Err(Errno::ENOTDIR);
+    }
+    if from.directory != to.directory {
+        if is_directory && is_above(objects, moved, to.directory)? {
+            return Err(Errno::EINVAL);
+        }
+        let is_replaced_above = replaced.map(|other| is_above(objects, other, from.directory)).transpose()?;
+        if is_replaced_above == Some(true) {
+            return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+        }
+    }
+    Ok(())
+}
+
+fn check_rights<'v, V: ObjectOperations>(
+    objects: &'v V,
+    (from, moved): (&Walk<'v, '_, V>, V::Node<'v>),
+    (to, replaced): (&Walk<'v, '_, V>, Option<V::Node<'v>>),
+    mode: RenameMode,
+) -> Result<(), Errno> {
+    let is_directory = |node| objects.kind(node) == Kind::Directory;
+    check_removal(objects, from.directory, moved, is_directory(moved))?;
+    let exchanged = replaced.filter(|_| mode == RenameMode::Exchange);
+    match (replaced, exchanged) {
+        (None, _) => check_permission(objects, to.directory, Need::CHANGE_NAMES)?,
+        (_, Some(other)) => check_removal(objects, to.directory, other, is_directory(other))?,
+        (Some(other), None) => check_removal(objects, to.directory, other, is_directory(moved))?,
+    }
+    if from.directory != to.directory {
+        // A directory's `..` changes with its parent.
+        for node in [Some(moved), exchanged].into_iter().flatten().filter(|node| is_directory(*node)) {
+            check_permission(objects, node, Need::WRITE)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a node is a directory or one of its ancestors.
+fn is_above<'v, V: ObjectOperations>(objects: &'v V, node: V::Node<'v>, directory: V::Node<'v>) -> Result<bool, Errno> {
+    let (mut current, root) = (directory, objects.root());
+    while current != node && current != root {
+        current = objects.parent(current)?;
+    }
+    Ok(current == node)
+}
+
+/// A number that two looks at the same ancestors give alike if none of them moved in between, and else (but for a chance
+/// of one in 2^64) different ones.
+fn fingerprint_of_ancestors<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v>) -> Result<u64, Errno> {
+    let (mut current, root, mut fingerprint) = (directory, objects.root(), 0_u64);
+    while current != root {
+        let Standing { parent, moves } = objects.standing(current)?;
+        for word in [objects.attributes(current, Fields::IDENTITY)?.number.0, moves] {
+            fingerprint = mixed(fingerprint, word);
+        }
+        current = parent;
+    }
+    Ok(fingerprint)
+}
+
+/// A number of which each word before is a part, and their order.
+#[inline]
+pub(crate) fn mixed(fingerprint: u64, word: u64) -> u64 {
+    (fingerprint ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
