@@ -42,6 +42,7 @@ VERBS = (
     "report",
     "diff",
     "show",
+    "remedy",
     "locks",
     "doctor",
     "completion",

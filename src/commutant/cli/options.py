@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,9 @@ from commutant.corpus import LEVELS
 from commutant.support import MAX_CALLS_PER_SET, UsageError, available_processors
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+    from commutant.remedy import Change
 
 if TYPE_CHECKING:  # generic from click 8.3 on, and only for type checkers
     _Text = click.ParamType[str]
@@ -168,6 +171,39 @@ def output_file(function: F) -> F:
         metavar="FILE",
         help="Write to this new file instead.",
     )(function)
+
+
+_CHANGES = (
+    ("split", "TYPE.FIELD", "Give each core a part of it."),
+    ("drop", "VARIABLE", "Do not touch it at all."),
+    ("drop-read", "TYPE.FIELD", "Do not read it."),
+    ("drop-write", "TYPE.FIELD", "Do not write it."),
+    ("spread", "TYPE.FIELD", "Put each entry of the array on a line of its own."),
+    ("move", "TYPE.FIELD", "Move the field to a line of its own."),
+)
+
+
+def changes(function: F) -> F:
+    """`--move`, `--spread`, `--drop-write`, `--drop-read`, `--drop` and `--split`, each any number of times; they come
+    as pairs of way and place, in the order of the command line."""
+
+    def collect(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> None:
+        way = str(parameter.opts[0]).removeprefix("--")
+        context.params.setdefault("changes", ())
+        context.params["changes"] += tuple((way, value) for value in values)
+
+    for way, metavar, text in _CHANGES:
+        function = click.option(
+            f"--{way}", multiple=True, metavar=metavar, help=text, callback=collect, expose_value=False
+        )(function)
+    return function
+
+
+def read_changes(given: Sequence[tuple[str, str]]) -> tuple[Change, ...]:
+    """The changes that the flags of `changes` ask for, each once; raises UsageError."""
+    from commutant.remedy import Way, read_change
+
+    return tuple(dict.fromkeys(read_change(Way(way), text) for way, text in given))
 
 
 def baseline(function: F) -> F:

@@ -13,7 +13,13 @@ from commutant.mtrace.finding import (
     read_range,
     read_text,
 )
-from commutant.mtrace.fingerprint import DIGEST_CHARACTERS, Fingerprint, fingerprint
+from commutant.mtrace.fingerprint import (
+    DIGEST_CHARACTERS,
+    Fingerprint,
+    fingerprint,
+    stable_function,
+    stable_variable,
+)
 from commutant.mtrace.picture import Picture, PictureLine
 from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, kernel_names
 
@@ -38,4 +44,6 @@ __all__ = [
     "read_list",
     "read_range",
     "read_text",
+    "stable_function",
+    "stable_variable",
 ]

@@ -13,7 +13,7 @@ from commutant.report.groups import (
     group_json,
     has_failing_call,
 )
-from commutant.report.hints import hint
+from commutant.report.hints import Kind, hint, kind_by_name
 from commutant.report.junit import junit
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
@@ -29,6 +29,7 @@ __all__ = [
     "FindingGroup",
     "FingerprintTable",
     "JudgedTest",
+    "Kind",
     "RunReport",
     "SharedVariable",
     "by_variable",
@@ -42,6 +43,7 @@ __all__ = [
     "has_failing_call",
     "hint",
     "junit",
+    "kind_by_name",
     "print_heat_map",
     "print_most_shared",
     "print_run",

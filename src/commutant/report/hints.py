@@ -112,15 +112,11 @@ def hint(finding: Finding, failing: bool = False) -> Hint:
 def kind_of(finding: Finding) -> Kind:
     """What the shared bytes are used for, by their name; where that says nothing, by the functions that touch them."""
     name = (finding.field or finding.object)[-_LONGEST_NAME:]
-    last = name.rsplit(".", 1)[-1]
-    for kind, pattern in (
-        (Kind.REFERENCE_COUNT, _REFERENCE_COUNT),
-        (Kind.LOCK, _LOCK),
-        (Kind.STATISTICS, _STATISTICS),
-        (Kind.LIST_HEAD, _LIST_HEAD),
-    ):
-        if pattern.search(name) or (kind is Kind.STATISTICS and last == "count" and "per-CPU" in finding.object):
-            return kind
+    kind = kind_by_name(name)
+    if kind is not None:
+        return kind
+    if "per-CPU" in finding.object and name.rsplit(".", 1)[-1] == "count":
+        return Kind.STATISTICS
     functions = (finding.first.function[-_LONGEST_NAME:], finding.second.function[-_LONGEST_NAME:])
     if any(map(_COUNT_FUNCTION.search, functions)):
         return Kind.REFERENCE_COUNT
@@ -128,6 +124,17 @@ def kind_of(finding: Finding) -> Kind:
     sides = zip((finding.first, finding.second), functions, strict=True)
     asked = [name for side, name in sides if side.write or finding.sharing == "true"]
     return Kind.LOCK if asked and all(map(_LOCK_FUNCTION.search, asked)) else Kind.DATA
+
+
+def kind_by_name(name: str) -> Kind | None:
+    """What bytes of this name are used for; None where the name says nothing."""
+    patterns = (
+        (Kind.REFERENCE_COUNT, _REFERENCE_COUNT),
+        (Kind.LOCK, _LOCK),
+        (Kind.STATISTICS, _STATISTICS),
+        (Kind.LIST_HEAD, _LIST_HEAD),
+    )
+    return next((kind for kind, pattern in patterns if pattern.search(name[-_LONGEST_NAME:])), None)
 
 
 def _technique(finding: Finding, kind: Kind, failing: bool) -> Technique:

@@ -1,0 +1,28 @@
+"""From a finding to a change: what a change of a type's layout, or of an access, frees; and whether it did."""
+
+from commutant.remedy.change import Change, Way, read_change
+from commutant.remedy.foretell import Foretold, foretell
+from commutant.remedy.prove import Proof, prove
+from commutant.remedy.rank import Ranked, Ranking, rank
+from commutant.remedy.scene import Scene, scene_of
+from commutant.remedy.sense import Sense
+from commutant.remedy.show import print_foretold, print_ranking, remedy_json
+
+__all__ = [
+    "Change",
+    "Foretold",
+    "Proof",
+    "Ranked",
+    "Ranking",
+    "Scene",
+    "Sense",
+    "Way",
+    "foretell",
+    "print_foretold",
+    "print_ranking",
+    "prove",
+    "rank",
+    "read_change",
+    "remedy_json",
+    "scene_of",
+]

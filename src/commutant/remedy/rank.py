@@ -1,0 +1,166 @@
+"""Which single changes free most tests, alone and one after the other.
+
+All members that any shared line has are tried in each way that makes sense of them (`Sense`). Alone, a change frees the
+tests that share nothing else. Together with those above it, it frees what they leave; one that is left little by then
+(its line has been taken apart already) is not listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from commutant.remedy.change import Change, Way
+from commutant.remedy.foretell import Foretold, foretell, freed_by, survives
+from commutant.remedy.scene import Case, Line, Scene
+from commutant.remedy.sense import Sense
+
+DEFAULT_COUNT = 20
+_TRIED_TOGETHER = 96
+"""So many changes, the most promising ones alone, are tried together with those before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A change in the list: tests freed `alone`, with those above it (`together`, all in all), and what it left."""
+
+    change: Change
+    alone: Foretold
+    together: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The list, and how many tests there are to free."""
+
+    changes: Sequence[Ranked]
+    tests: int
+    judged: int
+
+
+def rank(scene: Scene, sense: Sense, count: int = DEFAULT_COUNT) -> Ranking:
+    """The best changes of a run, at most `count`; fewer where no more frees a test."""
+    cases, curable = _cases_by_member(scene)
+    cured: dict[Change, set[int]] = {}
+    for member, numbers in curable.items():
+        is_array = any(member in line.fields.arrays for number in numbers[:1] for line in scene.cases[number].lines)
+        for way in sense.ways(member, is_array):
+            change = Change(way, member)
+            asked = numbers
+            if way is Way.DROP_WRITE and not sense.in_vain(member):
+                asked = [number for number in numbers if not _is_looked_at(scene.cases[number], member)]
+            gone = {number for number in asked if not survives(scene, scene.cases[number], (change,))}
+            if gone:
+                cured[change] = gone
+    alone = {change: len(freed_by(scene, gone)[0]) for change, gone in cured.items()}
+    promise = {change: sum(len(scene.by_case[number]) for number in gone) for change, gone in cured.items()}
+    weight = {change: alone[change] * (_WRITTEN if sense.is_written(change.place) else 1) for change in cured}
+    order = sorted(cured, key=lambda change: (-weight[change], -promise[change], _WAYS.index(change.way), change.place))
+    order = list({change.place: change for change in reversed(order)}.values())[::-1]  # of each place the best way
+    order = sorted(order, key=lambda change: (-weight[change], -promise[change], change.place))[:_TRIED_TOGETHER]
+    together = _Together(scene, cured, cases)
+    for change in order:  # what is worth most alone, unless those above it have freed its tests already
+        if len(together.chosen) < count and 0 < alone[change] <= 2 * together.gain(change)[0]:
+            together.take(change)
+    while len(together.chosen) < count:  # then what only frees tests together with others
+        gains = [(together.gain(change)[0], change) for change in order]
+        best = max(gains, key=lambda one: one[0], default=(0, None))
+        if best[1] is None or not best[0]:
+            break
+        together.take(best[1])
+    ranked = [Ranked(change, foretell(scene, (change,)), freed) for change, freed in together.chosen.items()]
+    return Ranking(ranked, len(scene.tests), scene.judged)
+
+
+_WRITTEN = 1.02
+"""Of two fields that share a line and are worth nearly the same, the one that is written is the one to move."""
+
+
+_WAYS = (Way.MOVE, Way.SPREAD, Way.DROP_WRITE, Way.SPLIT, Way.DROP_READ, Way.DROP)
+"""Of ways that free the same, the first is shown: those that change no code come first."""
+
+
+def _is_looked_at(case: Case, member: str) -> bool:
+    """Whether a core touched what another wrote of a member: then the write changed something for it."""
+    for at in case.asked:
+        line = case.lines[at]
+        mask = line.fields.mask(member)
+        for core, _, written in line.touched:
+            if any((read | wrote) & written & mask for other, read, wrote in line.touched if other != core):
+                return True
+    return False
+
+
+def _cases_by_member(scene: Scene) -> tuple[Mapping[str, set[int]], Mapping[str, list[int]]]:
+    """For each member, and each variable as a whole, the cases in which a core touched it on an asked line, and those
+    of them that would share nothing without it: no change of it cures others."""
+    cases: dict[str, set[int]] = {}
+    curable: dict[str, list[int]] = {}
+    known: dict[int, dict[str, bool]] = {}
+    for number, case in enumerate(scene.cases):
+        answers: dict[str, bool] = {}
+        for at in case.asked:
+            line = case.lines[at]
+            free = known.get(id(line))
+            if free is None:
+                free = known[id(line)] = _free_without(line)
+            for member, is_free in free.items():
+                answers[member] = answers.get(member, True) and is_free
+        for member, is_free in answers.items():
+            cases.setdefault(member, set()).add(number)
+            if is_free and all(member in known[id(case.lines[at])] for at in case.asked):
+                curable.setdefault(member, []).append(number)
+    return cases, dict(sorted(curable.items()))
+
+
+def _free_without(line: Line) -> dict[str, bool]:
+    """For each member that a core touched of a line whether nobody would share the line without it."""
+    touched_bytes = line.touched_bytes
+    answers: dict[str, bool] = {}
+    for member, mask in line.fields.members.items():
+        if mask & touched_bytes:
+            cores = [(read & ~mask, written & ~mask) for _, read, written in line.touched]
+            alone = sum(1 for read, written in cores if read or written) < 2
+            answers[member] = alone or not any(written for _, written in cores)
+    return answers
+
+
+class _Together:
+    """Changes made one after the other; `chosen` holds for each the tests that it and those before it free."""
+
+    def __init__(self, scene: Scene, cured: Mapping[Change, set[int]], cases: Mapping[str, set[int]]) -> None:
+        self.chosen: dict[Change, int] = {}
+        self._scene = scene
+        self._cured = cured
+        self._cases = cases
+        self._places: set[str] = set()
+        self._gone: set[int] = set()
+        self._gone_of: Counter[str] = Counter()
+        self._touched: set[int] = set()
+        self._freed = 0
+
+    def gain(self, change: Change) -> tuple[int, set[int]]:
+        """How many tests a further change frees, and the cases that it cures; none of a place that is changed."""
+        if change.place in self._places:
+            return 0, set()
+        scene, cured = self._scene, self._cured[change]
+        # Only where another change has moved bytes of the same object can both do more than each alone.
+        both = (self._cases[change.place] & self._touched) - self._gone - cured
+        changes = (*self.chosen, change)
+        new = (cured - self._gone) | {number for number in both if not survives(scene, scene.cases[number], changes)}
+        here: Counter[str] = Counter()
+        for number in new:
+            here.update(scene.by_case[number])
+        return sum(self._gone_of[test] + hits == len(scene.tests[test]) for test, hits in here.items()), new
+
+    def take(self, change: Change) -> None:
+        """Makes a further change."""
+        gain, new = self.gain(change)
+        self._freed += gain
+        self._gone |= new
+        for number in new:
+            self._gone_of.update(self._scene.by_case[number])
+        self._touched |= self._cases[change.place]
+        self._places.add(change.place)
+        self.chosen[change] = self._freed

@@ -1,0 +1,250 @@
+"""A run as the arithmetic of changes needs it: for each test the objects that it shares, their lines as bit masks.
+
+A test is freed by a change if nothing stays of what it shares. What it shares are its findings, each with the objects
+that showed it; of an object only the lines of the finding are asked for. Equal ones of different tests are one *case*,
+so a change is tried on some thousand cases instead of on all tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from commutant.campaign import Outcome, Verdict
+from commutant.mtrace import ByteRange, Finding, LineField, Picture, PictureLine
+from commutant.remedy.places import lies_in, member_of, place_of
+from commutant.support import UsageError
+
+ALL_BYTES = (1 << 64) - 1
+
+_SHARED = (Outcome.CONFLICTING, Outcome.UNSTABLE)
+
+
+class Fields:
+    """What the bytes of a line at its place in an object are called, by mask: `named` by field, `members` by member of
+    the outermost type, and of a variable as a whole; `arrays` are the members that have entries."""
+
+    def __init__(self, holder: str, offset: int, fields: Sequence[LineField]) -> None:
+        self.holder = holder
+        self.offset = offset
+        self.members: dict[str, int] = {}
+        self.arrays: set[str] = set()
+        self.named = [(one.name, _mask((one.offset, one.size_bytes))) for one in fields]
+        self._places: dict[str, int] = {}
+        for one in fields:
+            member, is_array = member_of(one.name)
+            self.members[member] = self.members.get(member, 0) | _mask((one.offset, one.size_bytes))
+            if is_array:
+                self.arrays.add(member)
+        if holder and not holder.startswith("struct "):
+            whole = sum(mask for member, mask in self.members.items() if member.startswith(f"{holder}."))
+            if whole:
+                self.members[holder] = whole
+
+    def mask(self, place: str) -> int:
+        """The bytes that lie in a place."""
+        mask = self.members.get(place)
+        if mask is None:
+            mask = self._places.get(place)
+        if mask is None:
+            mask = sum(bytes_ for name, bytes_ in self.named if lies_in(name, place))
+            self._places[place] = mask
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of an object: its names, and per core the bytes that it read and wrote."""
+
+    fields: Fields
+    touched: tuple[tuple[int, int, int], ...]
+
+    @property
+    def touched_bytes(self) -> int:
+        """Those that any core read or wrote."""
+        mask = 0
+        for _, read, written in self.touched:
+            mask |= read | written
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An object that shows a finding: its lines, and which of them are the finding's (indices). `name` is the
+    finding's."""
+
+    name: str
+    lines: tuple[Line, ...]
+    asked: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Scene:
+    """A run's cases, and its tests with the numbers of theirs.
+
+    `tests` holds those that are not conflict-free: their cases, each once. `by_case` names for each case the tests.
+    `starts` says where a place begins in an object, as far as any shared line of it tells; `entries` how long an entry
+    of an array is, by the shortest access to it.
+    """
+
+    cases: list[Case] = field(default_factory=list)
+    tests: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    by_case: list[list[str]] = field(default_factory=list)
+    starts: dict[tuple[str, str], int] = field(default_factory=dict)
+    entries: dict[str, int] = field(default_factory=dict)
+    judged: int = 0
+    has_pictures: bool = True
+
+    def start(self, fields: Fields, place: str) -> int:
+        """Where a place begins in the object of these fields."""
+        key = fields.holder, place
+        start = self.starts.get(key)
+        if start is None:  # a part of a member: the lowest of its lines that were seen
+            known = (one for case in self.cases for one in case.lines if one.fields.holder == fields.holder)
+            firsts = (one.fields.offset + _first(one.fields.mask(place)) for one in known if one.fields.mask(place))
+            start = self.starts[key] = min(firsts, default=fields.offset)
+        return start
+
+    def entry_bytes(self, place: str) -> int:
+        """The size of an entry of an array; of one whose entries nobody touched alone, a pointer's."""
+        return self.entries.get(place, 8)
+
+    def has(self, place: str) -> bool:
+        """Whether the run tells of a place."""
+        return any(line.fields.mask(place) for case in self.cases for line in case.lines)
+
+    def members(self) -> list[str]:
+        """All members that any shared line has, in alphabetical order."""
+        return sorted({member for case in self.cases for line in case.lines for member in line.fields.members})
+
+
+def scene_of(verdicts: Iterable[Verdict]) -> Scene:
+    """The scene of a run's verdicts; raises UsageError if none of them says what was touched."""
+    builder = _Builder()
+    for verdict in verdicts:
+        builder.add(verdict)
+    scene = builder.scene
+    if scene.tests and not any(line.touched for case in scene.cases for line in case.lines):
+        raise UsageError("the run does not say which bytes were touched; check its corpus anew with this version")
+    return scene
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.scene = Scene()
+        self._fields: dict[tuple[str, int, int], tuple[Fields, object]] = {}
+        self._lines: dict[tuple[str, int], tuple[Line, PictureLine]] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._known: dict[tuple[str, int, tuple[int, ...]], int] = {}
+        self._kept: list[object] = []
+
+    def add(self, verdict: Verdict) -> None:
+        if verdict.outcome in (*_SHARED, Outcome.CONFLICT_FREE):
+            self.scene.judged += 1
+        if verdict.outcome not in _SHARED:
+            return
+        pictures = verdict.pictures
+        if not pictures:
+            self.scene.has_pictures = False
+            pictures = tuple((_first_meeting(one),) for one in verdict.findings)
+        numbers = dict.fromkeys(
+            self._number(finding, picture)
+            for finding, shown in zip(verdict.findings, pictures, strict=True)
+            for picture in shown
+        )
+        self.scene.tests[verdict.test_id] = tuple(numbers)
+        for number in numbers:
+            self.scene.by_case[number].append(verdict.test_id)
+
+    def _number(self, finding: Finding, picture: Picture) -> int:
+        # By identity: a run's verdicts share one object per distinct finding and picture.
+        key = id(finding), id(picture)
+        number = self._numbers.get(key)
+        if number is None:
+            self._kept += (finding, picture)
+            asked = _lines_of(finding, picture)
+            self._learn_entries(finding)
+            number = self._numbers[key] = self._case(finding.name, picture, asked)
+        return number
+
+    def _case(self, name: str, picture: Picture, asked: tuple[int, ...]) -> int:
+        key = name, id(picture), asked
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(self.scene.cases)
+            lines = tuple(self._line(picture.holder, line) for line in picture.lines)
+            self.scene.cases.append(Case(name, lines, asked))
+            self.scene.by_case.append([])
+        return number
+
+    def _line(self, holder: str, line: PictureLine) -> Line:
+        known = self._lines.get((holder, id(line)))
+        if known is None:
+            key = holder, line.offset, id(line.fields)
+            named = self._fields.get(key)
+            if named is None:
+                named = self._fields[key] = Fields(holder, line.offset, line.fields), line.fields
+                for member, mask in named[0].members.items():
+                    start = line.offset + _first(mask)
+                    place = holder, member
+                    self.scene.starts[place] = min(start, self.scene.starts.get(place, start))
+            touched = tuple((one.core, _masks(one.read), _masks(one.written)) for one in line.touched)
+            known = self._lines[holder, id(line)] = Line(named[0], touched), line
+        return known[0]
+
+    def _learn_entries(self, finding: Finding) -> None:
+        for access in (finding.first, finding.second):
+            for one in finding.fields:
+                if one.offset <= access.offset < one.offset + one.size_bytes and one.name.endswith("[]"):
+                    place = place_of(one.name)
+                    known = self.scene.entries.get(place, access.size_bytes)
+                    self.scene.entries[place] = max(1, min(known, access.size_bytes))
+
+
+def _first_meeting(finding: Finding) -> Picture:
+    """What runs of earlier versions have: the line where the finding was met first, wherever in its object it lies."""
+    return Picture("", (PictureLine(0, finding.fields, finding.touched),))
+
+
+def _lines_of(finding: Finding, picture: Picture) -> tuple[int, ...]:
+    """The lines of an object that may be the finding's: on which its two cores did what its accesses do, and where the
+    bytes have its name. All lines if none is."""
+    if len(picture.lines) == 1:
+        return (0,)
+    did = [number for number, line in enumerate(picture.lines) if _did(finding, line)]
+    part = finding.object
+    named = [
+        number
+        for number in did
+        if any(
+            one.offset <= finding.first.offset < one.offset + one.size_bytes and one.name.startswith(part)
+            for one in picture.lines[number].fields
+        )
+    ]
+    return tuple(named or did or range(len(picture.lines)))
+
+
+def _did(finding: Finding, line: PictureLine) -> bool:
+    return all(
+        any(
+            one.core == access.core and _masks(one.written if access.write else one.read) >> access.offset & 1
+            for one in line.touched
+        )
+        for access in (finding.first, finding.second)
+    )
+
+
+def _mask(one: ByteRange) -> int:
+    offset, size_bytes = one
+    return ((1 << size_bytes) - 1) << offset
+
+
+def _masks(ranges: Iterable[ByteRange]) -> int:
+    mask = 0
+    for one in ranges:
+        mask |= _mask(one)
+    return mask
+
+
+def _first(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1

@@ -1,0 +1,63 @@
+"""Which ways make sense of a member: by the names of what is written in it, as the report's hints judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from commutant.remedy.change import Way
+from commutant.remedy.places import member_of, place_of
+from commutant.remedy.scene import Scene
+from commutant.report import Kind, kind_by_name
+
+
+class Sense:
+    """What a run's members are used for.
+
+    Counters may be divided per core. The write of a lock word may be left out where it is taken in vain: if one of the
+    calls fails in most of the tests that share it. A read may be left out of plain data. Any other write may be left
+    out, but not where the other core looks at what is written: there it changes something. A variable as a whole (the
+    accounting of a user) may be left alone.
+    """
+
+    def __init__(self, scene: Scene, failing: Collection[str]) -> None:
+        """`failing` are the tests in which one of the calls can only fail."""
+        kinds: dict[str, set[Kind | None]] = {}
+        tests: dict[str, set[str]] = {}
+        lines = {id(line): line for case in scene.cases for line in case.lines}
+        for line in lines.values():
+            for name, mask in line.fields.named:
+                if any(written & mask for _, _, written in line.touched):
+                    path = place_of(name).partition(".")[2] or name
+                    kinds.setdefault(member_of(name)[0], set()).add(kind_by_name(path))
+        locks = {member for member, found in kinds.items() if Kind.LOCK in found}
+        for case, ids in zip(scene.cases, scene.by_case, strict=True):
+            for at in case.asked:
+                for member in locks.intersection(case.lines[at].fields.members):
+                    tests.setdefault(member, set()).update(ids)
+        self._kinds = kinds
+        self._locks = locks
+        self._in_vain = {one for one in locks if 2 * len(tests[one].intersection(failing)) > len(tests[one])}
+
+    def ways(self, member: str, is_array: bool) -> list[Way]:
+        """The ways to try."""
+        if "." not in member:
+            return [Way.DROP] if any(one.startswith(f"{member}.") for one in self._kinds) else []
+        kinds = self._kinds.get(member, set())
+        ways = [Way.MOVE]
+        if is_array:
+            ways.append(Way.SPREAD)
+        if member not in self._locks or member in self._in_vain:
+            ways.append(Way.DROP_WRITE)
+        if kinds & {Kind.REFERENCE_COUNT, Kind.STATISTICS}:
+            ways.append(Way.SPLIT)
+        if kinds <= {None} and not is_array:
+            ways.append(Way.DROP_READ)
+        return ways
+
+    def is_written(self, member: str) -> bool:
+        """Whether any core wrote it on a shared line."""
+        return member in self._kinds or any(one.startswith(f"{member}.") for one in self._kinds)
+
+    def in_vain(self, member: str) -> bool:
+        """Whether it is a lock that is mostly taken in vain."""
+        return member in self._in_vain

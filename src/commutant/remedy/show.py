@@ -1,0 +1,106 @@
+"""What changes are worth, in the terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from commutant.remedy.change import Change
+from commutant.remedy.foretell import Foretold
+from commutant.remedy.rank import Ranking
+from commutant.support import percent, plural, safe_text
+
+SCHEMA_VERSION = 1
+_PAIRS_SHOWN = 3
+_LEFT_SHOWN = 5
+
+Calls = Mapping[str, tuple[str, ...]]
+"""The calls of each test."""
+
+
+def print_ranking(ranking: Ranking, calls: Calls, console: Console) -> None:
+    """Prints the list of changes; `together` counts what a change frees with those above it."""
+    heading = f"{ranking.tests:,} of {plural(ranking.judged, 'test')} not conflict-free"
+    console.print(Text(f"{heading}; these changes would free most of them"), soft_wrap=True)
+    console.print()
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
+    table.add_column("alone", justify="right")
+    table.add_column("together", justify="right")
+    table.add_column("change", ratio=3, overflow="fold")
+    table.add_column("mostly in", ratio=2, overflow="fold")
+    for one in ranking.changes:
+        table.add_row(
+            f"{len(one.alone.freed):,}",
+            f"{one.together:,}",
+            safe_text(str(one.change)),
+            safe_text(_pairs(one.alone.freed, calls)),
+        )
+    console.print(table)
+    if ranking.changes:
+        last = ranking.changes[-1].together
+        console.print()
+        console.print(Text(f"All of them: {last:,} tests, {percent(last / ranking.tests)} of those that share"))
+    console.print(Text(_LIMIT, style="dim"), soft_wrap=True)
+
+
+def print_foretold(foretold: Foretold, calls: Calls, tests: int, console: Console) -> None:
+    """Prints what given changes free, and what would still be shared."""
+    for change in foretold.changes:
+        console.print(Text(safe_text(str(change)), style="bold"), soft_wrap=True)
+    freed, fewer = len(foretold.freed), len(foretold.fewer)
+    console.print(Text(f"frees {freed:,} of {plural(tests, 'test')} that are not conflict-free"), soft_wrap=True)
+    if freed:
+        console.print(Text(f"  mostly {safe_text(_pairs(foretold.freed, calls))}"), soft_wrap=True)
+    if fewer:
+        verb = "shares" if fewer == 1 else "share"
+        console.print(Text(f"{plural(fewer, 'more test')} {verb} less, and still:"), soft_wrap=True)
+        for name, count in Counter(foretold.left).most_common(_LEFT_SHOWN):
+            console.print(Text(f"  {count:>6,}  {safe_text(name)}"), soft_wrap=True)
+    console.print(Text(_LIMIT, style="dim"), soft_wrap=True)
+
+
+_LIMIT = (
+    "Foretold for lines of their own and gaps where fields were: what else comes into a line, the run does not tell."
+)
+
+
+def remedy_json(
+    changes: Sequence[tuple[Sequence[Change], Foretold, int]], calls: Calls, tests: int, judged: int, exact: bool
+) -> dict[str, object]:
+    """The document (docs/schemas/remedy.schema.json): per row its changes, what they free, and the tests freed together
+    with all rows before it."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "judged": judged,
+        "not_conflict_free": tests,
+        "bytes_per_test": exact,
+        "changes": [
+            {
+                "changes": [{"way": change.way.value, "place": change.place} for change in made],
+                "text": "; ".join(map(str, made)),
+                "freed": len(foretold.freed),
+                "freed_together": together,
+                "fewer": len(foretold.fewer),
+                "tests": sorted(foretold.freed),
+                "sets": [{"calls": list(one), "tests": count} for one, count in _counted(foretold.freed, calls)],
+                "left": [{"name": name, "tests": count} for name, count in Counter(foretold.left).most_common()],
+            }
+            for made, foretold, together in changes
+        ],
+    }
+
+
+def _counted(tests: Collection[str], calls: Calls) -> list[tuple[tuple[str, ...], int]]:
+    found = Counter(calls[test] for test in tests)
+    return sorted(found.items(), key=lambda one: (-one[1], one[0]))
+
+
+def _pairs(tests: Collection[str], calls: Calls) -> str:
+    found = _counted(tests, calls)
+    named = [f"{'+'.join(names)} {count:,}" for names, count in found[:_PAIRS_SHOWN]]
+    more = len(found) - _PAIRS_SHOWN
+    return ", ".join(named) + (f", {more} more" if more > 0 else "")

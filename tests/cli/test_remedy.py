@@ -1,0 +1,107 @@
+"""`commutant remedy` and `commutant prove`: what is printed, and what is refused in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from commutant.campaign.summary import Tally
+from commutant.campaign.verdict import Outcome, Verdict
+from commutant.mtrace import LineField, Picture, PictureLine, Touched
+from commutant.runs.directory import RunWriter, new_directory
+from tests.campaign.fakes import make_corpus, make_finding
+from tests.campaign.test_rundir import info
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+CORPUS = make_corpus(6)
+FIELDS = (
+    LineField(0, 8, "struct cred.user_ns"),
+    LineField(8, 4, "struct cred.non_rcu"),
+    LineField(16, 8, "struct cred.uid"),
+)
+USER_NS, NON_RCU, UID = (0, 8), (8, 4), (16, 8)
+
+
+def picture(read: tuple[int, int], written: tuple[int, int]) -> Picture:
+    touched = (Touched(0, (), (written,)), Touched(1, (read,), ()))
+    return Picture("struct cred", (PictureLine(64, FIELDS, touched),))
+
+
+def found(name: str, shown: Picture | None) -> Verdict:
+    finding = dataclasses.replace(make_finding(name), object="struct cred", sharing="false")
+    return Verdict("", Outcome.CONFLICTING, (finding,), 6, pictures=((shown,),) if shown else ())
+
+
+FREE = Verdict("", Outcome.CONFLICT_FREE, windows=2)
+BASE = [found("non_rcu | user_ns", picture(USER_NS, NON_RCU))] * 3 + [found("uid", picture(UID, UID))] + [FREE] * 2
+BETTER = [FREE] * 3 + BASE[3:]
+
+
+def make_run(path: Path, verdicts: Sequence[Verdict]) -> None:
+    new_directory(path, "")
+    with RunWriter.create(path, info(tests=len(CORPUS.tests)), CORPUS) as writer:
+        tally = Tally(CORPUS.tests)
+        for test, verdict in zip(CORPUS.tests, verdicts, strict=True):
+            named = dataclasses.replace(verdict, test_id=test.id)
+            writer.append(named, 1.0)
+            tally.add(test, named)
+        writer.finish(tally.summary("names", "fake", "conflict", 1.0, 1.0))
+
+
+@pytest.fixture
+def runs(folder):
+    make_run(Path("base"), BASE)
+    make_run(Path("better"), BETTER)
+    make_run(Path("clean"), [FREE] * 6)
+    make_run(Path("old"), [found("a", None)] * 6)
+
+
+def one_line(answer) -> str:
+    (line,) = answer.stderr.splitlines()
+    return line
+
+
+def document(answer, name: str):
+    assert answer.stderr == ""
+    value = json.loads(answer.stdout)
+    jsonschema.validate(value, json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
+    return value
+
+
+def test_changes_are_ranked(commutant, runs):
+    answer = commutant("remedy", "base")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "4 of 6 tests not conflict-free" in answer.stdout
+    assert "move cred.non_rcu to a line of its own" in answer.stdout
+    value = document(commutant("remedy", "base", "--format", "json"), "remedy")
+    assert value["changes"][0]["changes"] == [{"way": "move", "place": "cred.non_rcu"}]
+    assert (value["changes"][0]["freed"], value["bytes_per_test"]) == (3, True)
+
+
+def test_a_change_of_ones_own_is_foretold(commutant, runs):
+    answer = commutant("remedy", "base", "--drop-write", "struct cred.non_rcu", "--move", "cred.uid")
+    assert "frees 3 of 4 tests" in answer.stdout
+    value = document(commutant("remedy", "base", "--drop", "cred", "--format", "json"), "remedy")
+    assert (value["changes"][0]["freed"], value["changes"][0]["left"]) == (4, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("base", "--move", "cred.non_rc"), "no shared line of the run has this place; did you mean cred.non_rcu"),
+        (("base", "--move", "non_rcu"), "expected TYPE.FIELD"),
+        (("base", "--drop", ""), "expected TYPE.FIELD or a variable"),
+        (("clean",), "every judged test is conflict-free"),
+        (("old",), "does not say which bytes were touched"),
+        (("nowhere",), "nowhere"),
+    ],
+)
+def test_what_cannot_be_foretold_is_refused_in_one_line(commutant, runs, arguments, said):
+    answer = commutant("remedy", *arguments)
+    assert answer.returncode == 2
+    assert said in one_line(answer)

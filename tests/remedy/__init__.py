@@ -1,0 +1,1 @@
+"""Tests of what changes free, and of whether they did."""
