@@ -155,7 +155,7 @@ class TestCompletion:
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
     def test_verbs(self, commutant):
-        assert self.complete(commutant, "commutant", "re") == {"repeat", "report", "resume"}
+        assert self.complete(commutant, "commutant", "re") == {"remedy", "repeat", "report", "resume"}
 
     def test_interfaces(self, commutant):
         assert {"figure4", "names"} <= self.complete(commutant, "commutant", "analyze", "''")

@@ -105,3 +105,43 @@ def test_what_cannot_be_foretold_is_refused_in_one_line(commutant, runs, argumen
     answer = commutant("remedy", *arguments)
     assert answer.returncode == 2
     assert said in one_line(answer)
+
+
+def test_a_change_is_proved(commutant, runs):
+    value = document(commutant("prove", "base", "better", "--move", "cred.non_rcu", "--format", "json"), "prove")
+    assert (value["holds"], value["foretold"], value["freed_as_foretold"]) == (True, 3, 3)
+    assert (value["not_conflict_free"], value["appeared"], value["worse_of_base"]) == ([4, 1], [], None)
+    text = commutant("prove", "base", "better", "--move", "cred.non_rcu").stdout
+    assert "as foretold: 3 of 3, besides: 0" in text
+    assert "new: nothing above the noise floor" in text
+
+
+def test_what_is_left_is_told_with_its_variable(commutant, runs):
+    text = commutant("prove", "base", "base", "--move", "cred.non_rcu").stdout
+    assert "foretold but left: 3, by struct cred.non_rcu | user_ns (3)" in text
+
+
+def test_the_evidence_for_a_message_shows_the_line(commutant, runs):
+    answer = commutant("prove", "base", "better", "--format", "commit")
+    assert answer.stdout.isascii()
+    assert "72   4  cred.non_rcu" in answer.stdout
+    assert answer.stdout.split("  cred.non_rcu", 1)[1].splitlines()[0].endswith("CPU 0 writes")
+    assert "not conflict-free: 4 before, 1 after" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("base", "better", "--drop-write", "cred.user_ns"), "nothing is foretold to be freed"),
+        (("base", "other"), "expected runs of one corpus"),
+        (("base", "better", "--again", "other"), "expected runs of one corpus"),
+        (("base", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_cannot_be_proved_is_refused_in_one_line(commutant, runs, arguments, said):
+    make_run(Path("other"), [FREE] * 6)
+    path = Path("other/run.json")
+    path.write_text(path.read_text().replace("0123abcd", "89abcdef"))
+    answer = commutant("prove", *arguments)
+    assert answer.returncode == 2
+    assert said in one_line(answer)

@@ -43,6 +43,7 @@ VERBS = (
     "diff",
     "show",
     "remedy",
+    "prove",
     "locks",
     "doctor",
     "completion",

@@ -1,6 +1,7 @@
 """From a finding to a change: what a change of a type's layout, or of an access, frees; and whether it did."""
 
 from commutant.remedy.change import Change, Way, read_change
+from commutant.remedy.evidence import Side, commit_message, print_proof, proof_json
 from commutant.remedy.foretell import Foretold, foretell
 from commutant.remedy.prove import Proof, prove
 from commutant.remedy.rank import Ranked, Ranking, rank
@@ -16,10 +17,14 @@ __all__ = [
     "Ranking",
     "Scene",
     "Sense",
+    "Side",
     "Way",
+    "commit_message",
     "foretell",
     "print_foretold",
+    "print_proof",
     "print_ranking",
+    "proof_json",
     "prove",
     "rank",
     "read_change",

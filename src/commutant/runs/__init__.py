@@ -4,7 +4,7 @@
 
 from commutant.runs import check
 from commutant.runs.check import Check
-from commutant.runs.content import report_of
+from commutant.runs.content import judged_tests, report_of
 from commutant.runs.directory import (
     CORPUS_FILE,
     FINDINGS_FILE,
@@ -34,6 +34,7 @@ __all__ = [
     "RunInfo",
     "check",
     "hash_of_tests",
+    "judged_tests",
     "load_run",
     "load_run_info",
     "new_directory",

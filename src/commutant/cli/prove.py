@@ -1,0 +1,150 @@
+"""`commutant prove`: whether a change did what was foretold, and brought nothing new."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commutant.cli import console, options, results
+from commutant.cli.remedy import refuse_unknown
+from commutant.support import UsageError, paused_collector
+
+if TYPE_CHECKING:
+    from commutant.remedy import Change, Side
+    from commutant.runs import Run
+
+
+@click.command(
+    "prove",
+    short_help="Hold runs after a change against the run before it, and against what was foretold.",
+    epilog=options.examples(
+        "commutant prove runs/base runs/patched --drop-write cred.non_rcu --again runs/base-2",
+        "commutant prove runs/base runs/patched --format commit >> message.txt",
+    ),
+)
+@click.argument("base", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("new", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
+@click.option(
+    "--again",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="A second run of BASE's system: what differs there is noise.",
+)
+@options.changes
+@options.output_format("text", "json", "commit")
+@options.output_file
+def command(
+    base: Path,
+    new: tuple[Path, ...],
+    again: Path | None,
+    changes: tuple[tuple[str, str], ...],
+    format_: str,
+    output: Path | None,
+) -> int:
+    """Says which tests of BASE are freed in NEW, as foretold and besides, what was foretold but is left and by what,
+    which findings have only moved to another name, and what is new above the noise of two runs of BASE.
+
+    Several NEW are looked at one after the other. Exit code 1 if something new appeared in one of them.
+    """
+    results.refuse_existing(output)
+    wanted = options.read_changes(changes)
+    with paused_collector():
+        pieces = _Base(base, again, wanted)
+        holds = True
+        texts: list[str] = []
+        for path in new:
+            text, held = pieces.against(path, format_)
+            texts.append(text)
+            holds = holds and held
+    results.put(texts, output)
+    return 0 if holds else 1
+
+
+class _Base:
+    """BASE as all NEW are held against it."""
+
+    def __init__(self, path: Path, again: Path | None, changes: tuple[Change, ...]) -> None:
+        from commutant.remedy import foretell, scene_of
+        from commutant.runs import judged_tests, load_run
+
+        self._run = load_run(path)
+        self._changes = changes
+        results.say_if_interrupted(self._run)
+        self._verdicts = list(self._run.verdicts())
+        self._tests = list(judged_tests(self._run))
+        self._foretold: frozenset[str] | None = None
+        if changes:
+            scene = scene_of(self._verdicts)
+            refuse_unknown(scene, changes)
+            self._foretold = foretell(scene, changes).freed
+            if not self._foretold:
+                raise UsageError("of these changes nothing is foretold to be freed; there is nothing to prove")
+        self._again = None
+        if again is not None:
+            other = load_run(again)
+            self._refuse_other_corpus(other)
+            if _system(other) != _system(self._run):
+                raise UsageError(
+                    f"{again} is of {_system(other)}, {path} of {_system(self._run)}: "
+                    "--again takes a second run of the same system"
+                )
+            self._again = list(judged_tests(other))
+
+    def against(self, path: Path, format_: str) -> tuple[str, bool]:
+        """The text of a proof, and whether it holds."""
+        import io
+
+        from rich.console import Console
+
+        from commutant.remedy import commit_message, print_proof, proof_json, prove
+        from commutant.runs import judged_tests, load_run
+
+        run = load_run(path)
+        self._refuse_other_corpus(run)
+        results.say_if_interrupted(run)
+        proof = prove(self._tests, list(judged_tests(run)), self._foretold, self._again)
+        if not proof.tests:
+            raise UsageError(f"{path} and {self._run.path} share no judged test; run the same corpus on both")
+        if run.info.repeats != self._run.info.repeats:
+            console.message(
+                f"{path} has {run.info.repeats} windows per order, {self._run.path} {self._run.info.repeats}"
+            )
+        calls = {judged.test.id: judged.calls for judged in self._tests}
+        old, now = _side(self._run), _side(run)
+        if format_ == "json":
+            document = proof_json(proof, old, now, self._changes, calls)
+            return json.dumps(document, indent=1, ensure_ascii=True) + "\n", proof.holds
+        if format_ == "commit":
+            by_id = {verdict.test_id: verdict for verdict in self._verdicts}
+            return commit_message(proof, old, now, self._changes, calls, by_id), proof.holds
+        text = io.StringIO()
+        screen = Console(file=text, width=results.FILE_WIDTH, highlight=False, color_system=None)
+        print_proof(proof, old, now, self._changes, calls, screen)
+        return text.getvalue(), proof.holds
+
+    def _refuse_other_corpus(self, run: Run) -> None:
+        if run.info.model != self._run.info.model:
+            raise UsageError(
+                f"{run.path} is of {run.info.interface}, model {run.info.model}, {self._run.path} of "
+                f"{self._run.info.interface}, model {self._run.info.model}: expected runs of one corpus"
+            )
+
+
+def _system(run: Run) -> str:
+    """What a run says of the implementation that it ran on."""
+    description = run.info.target_description
+    parts = [str(description[key]) for key in ("kernel", "kernel_sha256", "file_system") if key in description]
+    return " ".join(parts) or run.info.target
+
+
+def _side(run: Run) -> Side:
+    import shlex
+
+    from commutant.remedy import Side
+
+    kernel = run.info.target_description.get("kernel")
+    system = f"Linux {kernel}" if kernel else run.info.target
+    return Side(str(run.path), run.info.target, system, shlex.join(run.info.command))

@@ -1,0 +1,176 @@
+"""A proof for people: in the terminal, as JSON, and as the evidence of a commit message."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from commutant.campaign import Verdict
+from commutant.mtrace import Access, Finding, PictureLine
+from commutant.remedy.change import Change
+from commutant.remedy.prove import Proof
+from commutant.support import plural, safe_text
+
+SCHEMA_VERSION = 1
+_SHOWN = 6
+_FRAMES = 6
+
+Calls = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What evidence says of a run: its folder, target and kernel, and the command that repeats it."""
+
+    path: str
+    target: str
+    system: str
+    command: str
+
+
+def print_proof(proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls, console: Console) -> None:
+    """Prints what became of the tests."""
+    for text in _lines(proof, old, new, changes, calls):
+        console.print(Text(safe_text(text)), soft_wrap=True)
+
+
+def _lines(proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls) -> Iterable[str]:
+    before, after = proof.shared
+    yield f"{old.path} -> {new.path}: {plural(proof.tests, 'test')} in all runs"
+    yield f"not conflict-free: {before:,} before, {after:,} after"
+    yield f"freed: {len(proof.freed):,}{_mostly(proof.freed, calls)}"
+    if proof.foretold is not None:
+        for change in changes:
+            yield f"  foretold for: {change}"
+        yield f"  as foretold: {len(proof.as_foretold):,} of {len(proof.foretold):,}, besides: {len(proof.besides):,}"
+        if proof.not_freed:
+            yield f"  foretold but left: {len(proof.not_freed):,}, by {_names(proof.left)}"
+    floor = "" if proof.worse_floor is None else f" (the same system twice: {proof.worse_floor:,})"
+    yield f"worse: {len(proof.worse):,}{floor}{_mostly(proof.worse, calls)}"
+    for (was, now), count in proof.moved.most_common(_SHOWN):
+        yield f"moved, in {plural(count, 'test')}: {was} is now {now}"
+    for name, count in proof.new.most_common():
+        yield f"new, in {plural(count, 'test')}: {name}"
+    if not proof.new:
+        yield "new: nothing above the noise floor"
+    if proof.noise:
+        yield f"below it: {_names(proof.noise)}"
+    if proof.wrong:
+        yield f"wrong results or crashes: {len(proof.wrong):,}"
+
+
+def proof_json(proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls) -> dict[str, object]:
+    """The document (docs/schemas/prove.schema.json)."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "base": old.path,
+        "new": new.path,
+        "holds": proof.holds,
+        "tests": proof.tests,
+        "not_conflict_free": list(proof.shared),
+        "changes": [{"way": change.way.value, "place": change.place} for change in changes],
+        "freed": sorted(proof.freed),
+        "freed_as_foretold": len(proof.as_foretold),
+        "foretold": None if proof.foretold is None else len(proof.foretold),
+        "foretold_but_left": sorted(proof.not_freed),
+        "left": _counts(proof.left),
+        "worse": sorted(proof.worse),
+        "worse_of_base": proof.worse_floor,
+        "moved": [{"was": was, "is": now, "tests": count} for (was, now), count in proof.moved.most_common()],
+        "appeared": _counts(proof.new),
+        "noise": _counts(proof.noise),
+        "wrong": sorted(proof.wrong),
+        "sets": [{"calls": list(one), "tests": count} for one, count in _sets(proof.freed, calls)],
+    }
+
+
+def commit_message(
+    proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls, base: Mapping[str, Verdict]
+) -> str:
+    """The evidence for a commit message: the line with who writes and reads each field, both stacks, numbers, and the
+    commands that repeat it; in ASCII, wide as mails are."""
+    text: list[str] = []
+    example = _example(proof, base)
+    if example is not None:
+        finding, line = example
+        text += ["Calls that commute write and read one cache line", f"({_ascii(finding.object)}):", ""]
+        text += _picture(finding, line)
+        for number, access in enumerate((finding.first, finding.second)):
+            text += ["", f"  CPU {number}: {_stack(access)}"]
+        text.append("")
+    before, after = proof.shared
+    text += [f"Tests of commuting calls, before on {old.system}, after on {new.system}:"]
+    text += [f"  {proof.tests:,} run on both; not conflict-free: {before:,} before, {after:,} after"]
+    foretold = "" if proof.foretold is None else f", {len(proof.as_foretold):,} of {len(proof.foretold):,} foretold"
+    text += [f"  share nothing any more: {len(proof.freed):,}{foretold}"]
+    text += [f"    {' + '.join(one)}: {count:,}" for one, count in _sets(proof.freed, calls)[:_SHOWN]]
+    floor = "" if proof.worse_floor is None else f" (the same kernel twice: {proof.worse_floor:,})"
+    text += [f"  worse: {len(proof.worse):,}{floor}; wrong results: {len(proof.wrong):,}"]
+    text += [f"  variables not shared before: {_ascii(_names(proof.new)) if proof.new else 'none'}"]
+    text += ["", "To repeat:", f"  {_ascii(old.command)}", f"  {_ascii(new.command)}"]
+    return "\n".join(text) + "\n"
+
+
+def _example(proof: Proof, base: Mapping[str, Verdict]) -> tuple[Finding, PictureLine] | None:
+    """The finding that most freed tests had, with a line that shows it."""
+    found: Counter[int] = Counter()
+    kept: dict[int, tuple[Finding, PictureLine]] = {}
+    for test in sorted(proof.freed):
+        verdict = base[test]
+        for number, finding in enumerate(verdict.findings):
+            drawn = verdict.pictures[number][0].lines[0] if verdict.pictures else None
+            found[id(finding)] += 1
+            kept.setdefault(id(finding), (finding, drawn or PictureLine(0, finding.fields, finding.touched)))
+    return kept[found.most_common(1)[0][0]] if found else None
+
+
+def _picture(finding: Finding, line: PictureLine) -> list[str]:
+    """The line field by field: place in the object, size, name, and who does what to it."""
+    rows = []
+    for one in line.fields:
+        if one.name in (finding.object, ""):
+            continue
+        marks = []
+        for core in line.touched:
+            wrote, read = (_overlaps(ranges, one.offset, one.size_bytes) for ranges in (core.written, core.read))
+            if wrote or read:
+                marks.append(f"CPU {core.core} {'writes' if wrote else 'reads'}")
+        name = one.name.split(" ", 1)[-1]
+        rows.append(
+            f"  {line.offset + one.offset:5d} {one.size_bytes:3d}  {_ascii(name):<40} {', '.join(marks)}".rstrip()
+        )
+    return rows
+
+
+def _overlaps(ranges: Iterable[tuple[int, int]], offset: int, size_bytes: int) -> bool:
+    return any(start < offset + size_bytes and offset < start + size for start, size in ranges)
+
+
+def _stack(access: Access) -> str:
+    return " < ".join(_ascii(frame.split("+")[0]) for frame in access.stack[:_FRAMES])
+
+
+def _ascii(text: str) -> str:
+    return safe_text(text).encode("ascii", "replace").decode()
+
+
+def _counts(names: Counter[str]) -> list[dict[str, object]]:
+    return [{"name": name, "tests": count} for name, count in names.most_common()]
+
+
+def _names(names: Counter[str]) -> str:
+    shown = [f"{name} ({count:,})" for name, count in names.most_common(_SHOWN)]
+    return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def _sets(tests: Collection[str], calls: Calls) -> list[tuple[tuple[str, ...], int]]:
+    return sorted(Counter(calls[test] for test in tests).items(), key=lambda one: (-one[1], one[0]))
+
+
+def _mostly(tests: Collection[str], calls: Calls) -> str:
+    named = [f"{'+'.join(one)} {count:,}" for one, count in _sets(tests, calls)[:3]]
+    return f", mostly in {', '.join(named)}" if named else ""

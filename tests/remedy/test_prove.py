@@ -1,0 +1,56 @@
+"""Proofs: freed as foretold and besides, left, moved apart from new, and the noise of two runs of one system."""
+
+from __future__ import annotations
+
+from commutant.campaign.verdict import Outcome
+from commutant.remedy import prove
+from commutant.report import JudgedTest
+from tests.campaign.fakes import make_finding, make_test
+
+
+def judged(number: int, *names: str, functions: tuple[str, str] = ("dget", "dput")) -> JudgedTest:
+    found = tuple(make_finding(name, functions) for name in names)
+    return JudgedTest(make_test(number), Outcome.CONFLICTING if found else Outcome.CONFLICT_FREE, found)
+
+
+def ids(*numbers: int) -> frozenset[str]:
+    return frozenset(make_test(number).id for number in numbers)
+
+
+def test_freed_left_and_besides_are_told_apart() -> None:
+    base = [judged(0, "a"), judged(1, "a"), judged(2, "b"), judged(3)]
+    new = [judged(0), judged(1, "a"), judged(2), judged(3)]
+    proof = prove(base, new, ids(0, 1))
+    assert (proof.as_foretold, proof.besides, proof.not_freed) == (ids(0), ids(2), ids(1))
+    assert proof.left == {"struct dentry.a": 1}
+    assert proof.shared == (3, 1)
+    assert proof.holds and not proof.worse
+
+
+def test_another_name_in_the_same_functions_is_moved_and_not_new() -> None:
+    base = [judged(number, "a") for number in range(9)]
+    moved = prove(base, [judged(number, "b") for number in range(9)])
+    assert moved.moved == {("struct dentry.a", "struct dentry.b"): 9}
+    assert moved.holds
+    new = prove(base, [judged(number, "b", functions=("iget", "iput")) for number in range(9)])
+    assert (new.new, new.moved, new.holds) == ({"struct dentry.b": 9}, {}, False)
+    both = prove(base, [judged(number, "a", "b") for number in range(9)])
+    assert (both.new, both.holds) == ({"struct dentry.b": 9}, False)
+
+
+def test_what_a_second_run_of_the_base_has_is_noise() -> None:
+    base = [judged(number) for number in range(20)]
+    again = [judged(number, *"n" * (number < 8)) for number in range(20)]
+    new = [judged(number, *"n" * (number >= 12)) for number in range(20)]
+    assert not prove(base, new).holds
+    proof = prove(base, new, again=again)
+    assert proof.holds
+    assert (proof.noise, proof.worse_floor) == ({"struct dentry.n": 8}, 8)
+    more = [judged(number, *"n" * (number >= 8)) for number in range(20)]
+    assert prove(base, more, again=again).new == {"struct dentry.n": 12}
+
+
+def test_a_wrong_result_is_never_noise() -> None:
+    wrong = JudgedTest(make_test(0), Outcome.WRONG_RESULT, (), "stat returned 2")
+    proof = prove([judged(0, "a")], [wrong], ids(0))
+    assert (proof.holds, proof.wrong, proof.freed) == (False, ids(0), frozenset())
