@@ -39,15 +39,23 @@ def test_another_name_in_the_same_functions_is_moved_and_not_new() -> None:
 
 
 def test_what_a_second_run_of_the_base_has_is_noise() -> None:
-    base = [judged(number) for number in range(20)]
-    again = [judged(number, *"n" * (number < 8)) for number in range(20)]
-    new = [judged(number, *"n" * (number >= 12)) for number in range(20)]
+    base = [judged(number) for number in range(40)]
+    again = [judged(number, *"n" * (number < 8)) for number in range(40)]
+    new = [judged(number, *"n" * (number >= 32)) for number in range(40)]
     assert not prove(base, new).holds
     proof = prove(base, new, again=again)
     assert proof.holds
     assert (proof.noise, proof.worse_floor) == ({"struct dentry.n": 8}, 8)
-    more = [judged(number, *"n" * (number >= 8)) for number in range(20)]
-    assert prove(base, more, again=again).new == {"struct dentry.n": 12}
+    more = [judged(number, *"n" * (number >= 16)) for number in range(40)]
+    assert prove(base, more, again=again).new == {"struct dentry.n": 24}
+
+
+def test_what_other_tests_of_the_calls_share_already_is_no_news() -> None:
+    base = [judged(0, "n"), *(judged(number) for number in range(1, 20))]
+    new = [judged(number, "n") for number in range(20)]
+    proof = prove(base, new)
+    assert (proof.holds, len(proof.worse), proof.noise) == (True, 19, {"struct dentry.n": 19})
+    assert prove(base, new, again=base).new == {"struct dentry.n": 19}
 
 
 def test_a_wrong_result_is_never_noise() -> None:

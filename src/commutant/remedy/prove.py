@@ -3,8 +3,9 @@
 A test is *freed* if it shared memory in BASE and shares none in NEW: as foretold, or besides. What was foretold and
 still shares is *left*, with what it shares. A finding of NEW that BASE does not know is *moved* if the same test shared
 memory in the same two functions under another name (the field has new neighbours, the test is no better and no worse);
-else it is *new*. Runs differ without any change, so a second run of BASE gives the noise floor: what it has that the
-first has not is noise, and so is what is not in more tests than its like there.
+else it is *new*. Runs differ without any change: a clock ticks or not, an allocator turns to its list. So what comes to
+a test but is known from other tests of the same calls is noise, unless a second run of BASE shows much less of it; and
+what is in few tests is noise.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from commutant.report import BADNESS, JudgedTest
 _SHARED = frozenset({Outcome.CONFLICTING, Outcome.UNSTABLE})
 _JUDGED = _SHARED | {Outcome.CONFLICT_FREE}
 
-UNSEEN_NOISE_TESTS = 5
-"""Without a second run of BASE, so few tests of a variable are taken for noise."""
+_SLACK_TESTS = 5
+"""So few tests of a variable are noise in any case: what comes and goes does so in a test or two of some pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,14 @@ def prove(
             left.update({finding.name for finding in judged.findings})
     moved, came = _moved_and_new(before, common)
     noise, worse_floor = _noise(before, None if floor is None else [floor[test] for test in sorted(ids)])
-    above = Counter({name: count for name, count in came.items() if count > noise.get(name, 0) + _slack(floor)})
+    unknown = _unknown(before, [] if floor is None else [floor[test] for test in ids], common)
+    above: Counter[str] = Counter()
+    for name, count in came.items():
+        usual = noise.get(name, 0)
+        if (name in unknown and count > usual + _SLACK_TESTS) or (
+            name not in unknown and floor is not None and count > 2 * usual + _SLACK_TESTS
+        ):
+            above[name] = count
     return Proof(
         tests=len(common),
         shared=(len(shared), len(now)),
@@ -107,9 +115,15 @@ def prove(
     )
 
 
-def _slack(floor: Mapping[str, JudgedTest] | None) -> int:
-    """Tests of a variable that are noise though no run shows them: what comes and goes does so in a test or two."""
-    return UNSEEN_NOISE_TESTS if floor is None else 2
+def _unknown(
+    before: Mapping[str, JudgedTest], again: Sequence[JudgedTest], after: Sequence[JudgedTest]
+) -> frozenset[str]:
+    """Variables of NEW that no test of the same calls shared in BASE."""
+    known = {
+        (judged.calls, stable_variable(finding)) for judged in (*before.values(), *again) for finding in judged.findings
+    }
+    now = {(judged.calls, stable_variable(finding)) for judged in after for finding in judged.findings}
+    return frozenset(name for _, name in now - known)
 
 
 def _by_id(tests: Sequence[JudgedTest]) -> dict[str, JudgedTest]:
