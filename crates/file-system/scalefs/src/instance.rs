@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use core::alloc::Layout;
-use core::cell::Cell;
 use core::ptr::NonNull;
 
 use address_space::{KIND_MAPPING, MAPPING_CLASS, Mapping};
@@ -14,8 +13,8 @@ use pages::{PAGE_BYTES, PagePool};
 use percpu::{CacheLine, Core, OutOfMemory, PerCore, SizeClass};
 use posix_calls::{InodeNumber, Kind, NewObject, Permissions, Space};
 use refcache::{RefCache, RefCacheConfig};
-use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
+use sync::{OwnWord, Wait};
 
 use crate::budget::Budget;
 use crate::context::Context;
@@ -95,11 +94,11 @@ pub struct ScaleFs {
 /// What each core keeps for itself.
 struct Own {
     /// Where it looks first for a free descriptor's number of its own.
-    number_hint: Cell<u32>,
+    number_hint: OwnWord<u32>,
     /// How many inodes it has made.
-    made: Cell<u64>,
+    made: OwnWord<u64>,
     /// Bits of nodes of directories that want to grow, each with a reference; or zero.
-    growing: [Cell<u64>; GROWING_DIRECTORIES],
+    growing: [OwnWord<u64>; GROWING_DIRECTORIES],
     /// For whoever takes the core over: bits of nodes that a call is changing, and its operation; or zero.
     working_on: [AtomicU64; WORKING_OBJECTS],
     operation: AtomicU64,
@@ -156,9 +155,9 @@ impl ScaleFs {
             directory_bucket_count: config.directory_bucket_count,
             inodes: Budget::create(arena, config.inode_limit)?,
             own: PerCore::create(arena, |_| Own {
-                number_hint: Cell::new(0),
-                made: Cell::new(0),
-                growing: [const { Cell::new(0) }; GROWING_DIRECTORIES],
+                number_hint: OwnWord::new(0),
+                made: OwnWord::new(0),
+                growing: core::array::from_fn(|_| OwnWord::new(0)),
                 working_on: core::array::from_fn(|_| AtomicU64::new(0)),
                 operation: AtomicU64::new(0),
                 moving_offset: AtomicU64::new(0),
@@ -204,7 +203,7 @@ impl ScaleFs {
         fence(Ordering::Release);
     }
 
-    pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s Cell<u32> {
+    pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {
         &self.own.get(core).number_hint
     }
 
@@ -501,7 +500,7 @@ impl ScaleFs {
                 }
                 let Directory { inode, names, place: position } = node.directory();
                 let removed = self.counts().exact(&inode.links, wait) == 0;
-                names.repair_taken_over(&guard, (last, last_happened), removed);
+                names.repair_taken_over(self.epochs(), &guard, (last, last_happened), removed);
                 if position.moving.holder() == Some(heir.index()) {
                     // `rename` and `exchange` note both parents, then what goes from the first to the second and back.
                     let new = InodeRef::from_bits(nodes[if place == 2 { 1 } else { 0 }]);

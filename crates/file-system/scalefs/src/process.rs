@@ -24,14 +24,12 @@
 //! So what the table says has its marks set, at every moment; a mark alone says nothing.
 #![allow(unsafe_code)]
 
-use core::cell::Cell;
-
 use address_space::AddressSpace;
 use epoch::Guard;
 use percpu::{CacheLine, Core, OutOfMemory};
 use posix_calls::{Credentials, DESCRIPTOR_LIMIT, Errno, NumberChoice, OnExec, PipeEnd, Use};
 use radix::{LockedSlot, RadixArray};
-use sync::Wait;
+use sync::{OwnWord, Wait};
 
 use crate::context::Context;
 use crate::description::DescriptionPtr;
@@ -283,7 +281,7 @@ impl Process {
         &'g self,
         guard: &'g Guard<'g>,
         choice: NumberChoice,
-        hint: &Cell<u32>,
+        hint: &OwnWord<u32>,
         wait: &impl Wait,
     ) -> Result<(u32, LockedSlot<'g>), Errno> {
         let part = (guard.core().index().get() as u64 + 1) * u64::from(DESCRIPTOR_LIMIT);
@@ -318,7 +316,7 @@ impl Process {
         guard: &Guard<'_>,
         description: DescriptionPtr,
         (choice, on_exec): (NumberChoice, OnExec),
-        hint: &Cell<u32>,
+        hint: &OwnWord<u32>,
         wait: &impl Wait,
     ) -> Result<u32, Errno> {
         let (number, slot) = self.lock_free(guard, choice, hint, wait)?;
@@ -334,7 +332,7 @@ impl Process {
         guard: &Guard<'_>,
         number: u32,
         choice: (NumberChoice, OnExec),
-        hint: &Cell<u32>,
+        hint: &OwnWord<u32>,
         wait: &impl Wait,
     ) -> Result<u32, Errno> {
         let held = self.hold(fs, guard, number, wait)?;

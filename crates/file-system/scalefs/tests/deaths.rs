@@ -8,17 +8,17 @@
 use std::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PagePool};
-use percpu::{Arena, ArenaConfig, Core, OwnerId};
+use percpu::testing::{World, die, die_everywhere, owner};
+use percpu::{Arena, ArenaConfig, Core, HeapRegion};
 use scalefs::attributes::{self, NewTime};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Credentials, DataOperations, Errno, Fields, Follow, Host, InProcess, Kind, NumberChoice, OnExec, OpenFlags,
-    Process, ScaleFs, ScaleFsConfig, Start, StatusFlags, directories,
+    Credentials, DataOperations, Errno, Fields, Follow, Host, InProcess, Kind, NumberChoice, ObjectOperations as _,
+    OnExec, OpenFlags, Process, ScaleFs, ScaleFsConfig, Start, StatusFlags, directories,
 };
 use sync::{Wait, WaitReason};
 
-const ARENA_BYTES: usize = 1 << 20;
 const PAGE_COUNT: u32 = 64;
 const HALF: usize = PAGE_BYTES / 2;
 const DEAD: usize = 1;
@@ -41,10 +41,6 @@ impl Host for Patience {
 type ObjectOperations<'c> = InProcess<'c, Patience>;
 type Call = (&'static str, fn(&ObjectOperations) -> Result<(), Errno>);
 const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
-
-fn owner(number: u64) -> OwnerId {
-    OwnerId::new(number).unwrap()
-}
 
 fn rename(verbs: &ObjectOperations, old: &str, new: &str, mode: RenameMode) -> Result<(), Errno> {
     names::rename(verbs.objects(), (AT, old.as_bytes()), (AT, new.as_bytes()), mode)
@@ -150,7 +146,7 @@ fn tree(fs: &ScaleFs, core: &Core, process: &Process) -> Tree {
                     Fields::IDENTITY,
                 );
                 assert_eq!(parent.unwrap().number, expected.unwrap().number, "the parent of {path}");
-                directories::read_directory(verbs.objects(), node, 0, |entry| {
+                directories::read_directory(verbs.objects(), verbs.objects().held(&node), 0, |entry| {
                     let name = str::from_utf8(entry.name).unwrap();
                     if !matches!(name, "." | "..") {
                         todo.push(format!("{}/{name}", path.trim_end_matches('/')));
@@ -176,26 +172,32 @@ fn tree(fs: &ScaleFs, core: &Core, process: &Process) -> Tree {
     told
 }
 
+/// How large the tables of an instance are.
+#[derive(Clone, Copy, Debug)]
+enum Tables {
+    /// As small as they can be, so that everything collides.
+    Smallest,
+    /// As they are by default.
+    Default,
+}
+
 /// Runs a test on an instance in memory that is shared with processes made meanwhile; core 0 is the test's.
-fn with_instance<R>(base: NonNull<u8>, test: impl FnOnce(&Arena, &ScaleFs, &Core) -> R) -> R {
-    let config = ArenaConfig { core_count: 2, chunk_bytes: 4096 };
-    // SAFETY: the mapping is valid to the end of the process, and nothing of before is used any more.
-    let arena = unsafe {
-        base.write_bytes(0, ARENA_BYTES);
-        Arena::create_at(base, ARENA_BYTES, config)
-    }
-    .unwrap();
-    let core = arena.claim(0, owner(1)).unwrap();
-    // SAFETY: the pages behind the arena are the pool's alone.
-    let pool = unsafe { PagePool::create(arena, base.add(ARENA_BYTES), PAGE_COUNT) }.unwrap();
-    let config = ScaleFsConfig {
-        root_bucket_count: 2,
-        directory_bucket_count: 2,
-        count_slots_per_core: 2,
-        ..ScaleFsConfig::default()
+fn with_instance<R>(tables: Tables, test: impl FnOnce(&Arena, &ScaleFs, &Core) -> R) -> R {
+    let (bytes, config) = match tables {
+        Tables::Smallest => {
+            let small = ScaleFsConfig { root_bucket_count: 2, directory_bucket_count: 2, ..ScaleFsConfig::default() };
+            (1 << 20, ScaleFsConfig { count_slots_per_core: 2, ..small })
+        }
+        Tables::Default => (3 << 20, ScaleFsConfig::default()),
     };
+    let world = World::with(bytes, ArenaConfig { core_count: 2, chunk_bytes: 4096 });
+    let mut pages = HeapRegion::new((PAGE_COUNT as usize + 1) * PAGE_BYTES).unwrap();
+    let core = world.core(0);
+    let pages = NonNull::new(pages.as_mut_ptr()).unwrap();
+    // SAFETY: the pages are the pool's alone, and outlive the instance.
+    let pool = unsafe { PagePool::create(world.arena(), pages, PAGE_COUNT) }.unwrap();
     let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
-    test(arena, fs, &core)
+    test(world.arena(), fs, &core)
 }
 
 fn maintain(fs: &ScaleFs, cores: [&Core; 2]) {
@@ -205,8 +207,8 @@ fn maintain(fs: &ScaleFs, cores: [&Core; 2]) {
 }
 
 /// What all is before a call, and after it.
-fn before_and_after(base: NonNull<u8>, call: Call) -> [Tree; 2] {
-    with_instance(base, |arena, fs, core| {
+fn before_and_after(tables: Tables, call: Call) -> [Tree; 2] {
+    with_instance(tables, |arena, fs, core| {
         let process = Process::new(fs, core, Credentials::SUPERUSER);
         let other = arena.claim(DEAD, owner(2)).unwrap();
         prepare(&fs.enter(&other, &process, &Patience));
@@ -216,49 +218,47 @@ fn before_and_after(base: NonNull<u8>, call: Call) -> [Tree; 2] {
     })
 }
 
-/// Where a process dies: in a call, before its access of this number; and whether it had maintained before, so that times,
-/// sizes and counts had reached the objects.
+/// Where a process dies: in a call, or in the maintenance after it, before its access of this number; and whether it had
+/// maintained before, so that times, sizes and counts had reached the objects.
 #[derive(Clone, Copy, Debug)]
 struct Death {
     call: Call,
     access: u64,
     is_settled: bool,
+    in_maintenance: bool,
+    tables: Tables,
 }
 
 /// Lets a process die; false if it came to the end of the call.
-fn die(base: NonNull<u8>, Death { call, access, is_settled }: Death, states: Option<&[Tree; 2]>) -> bool {
-    with_instance(base, |arena, fs, core| {
+fn survive(death: Death, states: Option<&[Tree; 2]>) -> bool {
+    let Death { call, access, is_settled, in_maintenance, tables } = death;
+    with_instance(tables, |arena, fs, core| {
         let process = Process::new(fs, core, Credentials::SUPERUSER);
-        let other = arena.claim(DEAD, owner(2)).unwrap();
-        prepare(&fs.enter(&other, &process, &Patience));
-        if is_settled {
-            maintain(fs, [core, &other]);
+        {
+            let other = arena.claim(DEAD, owner(2)).unwrap();
+            prepare(&fs.enter(&other, &process, &Patience));
+            if is_settled {
+                maintain(fs, [core, &other]);
+            }
+            if in_maintenance {
+                call.1(&fs.enter(&other, &process, &Patience)).unwrap();
+            }
         }
-        // SAFETY: the child makes one call on the arena, and ends without running anything of its parent's.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let verbs = fs.enter(&other, &process, &Patience);
-            // SAFETY: as above.
-            sync::scheduled::end_after(access, || unsafe { libc::_exit(1) });
-            let _ = call.1(&verbs);
-            // SAFETY: as above.
-            unsafe { libc::_exit(0) }
-        }
-        let mut status = 0;
-        // SAFETY: waits for our own child.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert!(libc::WIFEXITED(status), "a child ended by signal {}", libc::WTERMSIG(status));
-        std::mem::forget(other);
-        if libc::WEXITSTATUS(status) == 0 {
+        let heir = die(arena, DEAD, access, |other| {
+            if in_maintenance {
+                (0..4).for_each(|_| fs.maintain_with_idle_cores(other, &Patience));
+            } else {
+                let _ = call.1(&fs.enter(other, &process, &Patience));
+            }
+        });
+        let Some(heir) = heir else {
             return false;
-        }
-        // SAFETY: the child has gone, and the handle that it had is used no more.
-        let heir = unsafe {
-            let heir = arena.take_over(DEAD, owner(2), owner(1)).unwrap();
+        };
+        // SAFETY: the process has gone.
+        unsafe {
             fs.repair_taken_over(&heir, &Patience);
             process.repair_taken_over(fs, &heir);
-            heir
-        };
+        }
         let found = tree(fs, core, &process);
         if let Some(states) = states {
             assert!(
@@ -281,38 +281,38 @@ fn die(base: NonNull<u8>, Death { call, access, is_settled }: Death, states: Opt
     })
 }
 
-fn die_everywhere(calls: &[Call], is_whole: bool) {
-    let bytes = ARENA_BYTES + (PAGE_COUNT as usize + 1) * PAGE_BYTES;
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping, which nothing else uses.
-    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-    assert_ne!(base, libc::MAP_FAILED);
-    let base = NonNull::new(base.cast()).unwrap();
-    let mut failures = Vec::new();
+/// Lets a process die everywhere in calls, or in the maintenance after them; `is_whole` says that a call happens or not.
+fn all_deaths(calls: &[Call], is_whole: bool, in_maintenance: bool) {
+    let (mut failures, mut deaths) = (Vec::new(), 0);
     for call in calls {
-        let states = is_whole.then(|| before_and_after(base, *call));
-        for is_settled in [false, true] {
-            for access in 0.. {
-                let death = Death { call: *call, access, is_settled };
-                match std::panic::catch_unwind(|| die(base, death, states.as_ref())) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(_) => failures.push((call.0, access, is_settled)),
-                }
-            }
+        for (tables, is_settled) in [(Tables::Smallest, false), (Tables::Smallest, true), (Tables::Default, false)] {
+            let states = is_whole
+                .then(|| before_and_after(tables, *call))
+                .map(|[before, after]| if in_maintenance { [after.clone(), after] } else { [before, after] });
+            deaths += die_everywhere(|access| {
+                let death = Death { call: *call, access, is_settled, in_maintenance, tables };
+                std::panic::catch_unwind(|| survive(death, states.as_ref())).unwrap_or_else(|_| {
+                    failures.push((call.0, access, is_settled, tables));
+                    true
+                })
+            });
         }
     }
-    // SAFETY: made above; nothing of it is used any more.
-    unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
+    println!("{deaths} deaths");
     assert!(failures.is_empty(), "a death was not made good: {failures:?}");
 }
 
 #[test]
 fn a_call_on_names_happens_or_not_wherever_its_process_dies() {
-    die_everywhere(&ON_NAMES, true);
+    all_deaths(&ON_NAMES, true, false);
 }
 
 #[test]
 fn files_and_pipes_work_wherever_a_process_dies() {
-    die_everywhere(&ON_OBJECTS, false);
+    all_deaths(&ON_OBJECTS, false, false);
+}
+
+#[test]
+fn maintenance_changes_nothing_that_can_be_seen_wherever_a_process_dies() {
+    all_deaths(&[ON_NAMES[3], ON_NAMES[5], ON_NAMES[9]], true, true);
 }

@@ -32,8 +32,8 @@
 //! maintains keeps its garbage, and holds up nobody either unless it stops while pinned.
 //!
 //! **Death of a process** while pinned stops the epoch until its core is taken over and [`Epochs::unpin_taken_over`] is
-//! called. What it had retired stays in the core's lists and is freed by the heir; an object that it had unlinked and
-//! not yet retired is lost.
+//! called. What it had retired stays in the core's lists and is freed by the heir; the one object that it was retiring, or
+//! freeing, is lost.
 //!
 //! **Cost**: pin and unpin two stores and one fence (10 ns on x86); retire three stores; maintain one line per core that
 //! was ever on-line, plus what it frees.
@@ -41,10 +41,10 @@
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p epoch --release --test loom`.
 #![cfg_attr(not(loom), no_std)]
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
+use sync::OwnWord;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Says what kind of object a retired one is, so that any process can free it. Meaning is the caller's.
@@ -54,14 +54,15 @@ pub struct RetiredKind(pub u8);
 /// The link that every object embeds which is to be retired. Untouched until then.
 #[derive(Debug)]
 pub struct Retired {
-    next: Cell<*mut Retired>,
-    kind: Cell<u8>,
+    // Of the core that retires the object, and of its heir.
+    next: OwnWord<*mut Retired>,
+    kind: OwnWord<u8>,
 }
 
 impl Retired {
     /// The link of an object that is in use.
-    pub const fn new() -> Retired {
-        Retired { next: Cell::new(ptr::null_mut()), kind: Cell::new(0) }
+    pub fn new() -> Retired {
+        Retired { next: OwnWord::new(ptr::null_mut()), kind: OwnWord::new(0) }
     }
 }
 
@@ -71,16 +72,11 @@ impl Default for Retired {
     }
 }
 
-// SAFETY: a link is written by the one core that retires the object, and read by whoever holds that core's record.
-unsafe impl Sync for Retired {}
-// SAFETY: as above; the pointer is to objects of the arena.
-unsafe impl Send for Retired {}
-
 /// A list of retired objects with the epoch in which it was sealed.
-#[derive(Clone, Copy)]
 struct Sealed {
-    stamp: u64,
-    list: *mut Retired,
+    /// Set before the list, which then is not empty.
+    stamp: OwnWord<u64>,
+    list: OwnWord<*mut Retired>,
 }
 
 /// What is kept per core.
@@ -88,30 +84,17 @@ struct Record {
     /// Atomic, written by the core, read by whoever advances: 2 * epoch + 1 while pinned, else 0.
     pinned: AtomicU64,
     // The rest is the core's own.
-    nesting: Cell<u32>,
-    open: Cell<*mut Retired>,
+    nesting: OwnWord<u32>,
+    open: OwnWord<*mut Retired>,
     /// At most two stamps are not yet old enough, and they differ by one: a list's place is its stamp's last bit.
-    sealed: [Cell<Sealed>; 2],
+    sealed: [Sealed; 2],
 }
-
-// SAFETY: the cells and lists are touched through `&Core` only; the lists point to objects that nobody else frees.
-unsafe impl Send for Record {}
-
-/// Only what other cores may see of a record.
-struct Pinned(NonNull<AtomicU64>);
 
 /// The epochs of one arena; see the crate's head.
 pub struct Epochs {
     records: PerCore<Record>,
-    /// Immutable: the `pinned` words of all records, for those who advance.
-    pinned: PerCore<Pinned>,
     global: CacheLine<AtomicU64>,
 }
-
-// SAFETY: the pointer leads to an atomic that lives as long as the arena.
-unsafe impl Send for Pinned {}
-// SAFETY: as above.
-unsafe impl Sync for Pinned {}
 
 /// What one call of [`Epochs::maintain`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,17 +118,12 @@ impl Epochs {
     pub fn create(arena: &Arena) -> Result<&Epochs, OutOfMemory> {
         let records = PerCore::create(arena, |_| Record {
             pinned: AtomicU64::new(0),
-            nesting: Cell::new(0),
-            open: Cell::new(ptr::null_mut()),
-            sealed: core::array::from_fn(|_| Cell::new(Sealed { stamp: 0, list: ptr::null_mut() })),
-        })?;
-        let pinned = PerCore::create(arena, |index| {
-            // SAFETY: the record was written just now; only a raw pointer to its atomic field is made.
-            Pinned(unsafe { NonNull::new_unchecked(&raw mut (*records.as_ptr(index)).pinned) })
+            nesting: OwnWord::new(0),
+            open: OwnWord::new(ptr::null_mut()),
+            sealed: core::array::from_fn(|_| Sealed { stamp: OwnWord::new(0), list: OwnWord::new(ptr::null_mut()) }),
         })?;
         arena.place(Epochs {
             records,
-            pinned,
             // From 2 on, so that stamp 0 means "long ago".
             global: CacheLine(AtomicU64::new(2)),
         })
@@ -185,16 +163,15 @@ impl Epochs {
         // Acquire pairs with the release in `advance`: all that readers did before they unpinned is over.
         let epoch = self.global.load(Ordering::Acquire);
         let grace = if sync::mutant::planted("epoch: free one epoch early") { 1 } else { 2 };
-        for place in &record.sealed {
-            let sealed = place.get();
-            if !sealed.list.is_null() && sealed.stamp + grace <= epoch {
-                place.set(Sealed { stamp: 0, list: ptr::null_mut() });
-                outcome.freed += Self::free_list(core, sealed.list, &mut free);
+        for sealed in &record.sealed {
+            if sealed.stamp.get() + grace <= epoch {
+                outcome.freed += sealed.free(core, &mut free);
             }
         }
         self.seal(record);
         outcome.advanced = self.advance();
-        outcome.pending = !record.open.get().is_null() || record.sealed.iter().any(|place| !place.get().list.is_null());
+        outcome.pending =
+            !record.open.get().is_null() || record.sealed.iter().any(|sealed| !sealed.list.get().is_null());
         outcome
     }
 
@@ -210,24 +187,6 @@ impl Epochs {
         self.global.load(Ordering::Acquire) >= stamp + 2
     }
 
-    fn free_list(
-        core: &Core<'_>,
-        mut list: *mut Retired,
-        free: &mut impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>),
-    ) -> usize {
-        let mut freed = 0;
-        while let Some(object) = NonNull::new(list) {
-            // SAFETY: objects in the list are retired and not freed: the link is ours to read.
-            let kind = unsafe {
-                list = object.as_ref().next.get();
-                RetiredKind(object.as_ref().kind.get())
-            };
-            free(core, kind, object);
-            freed += 1;
-        }
-        freed
-    }
-
     /// Moves the open list to the place of the present epoch.
     fn seal(&self, record: &Record) {
         if record.open.get().is_null() {
@@ -236,33 +195,24 @@ impl Epochs {
         // The stamp is read after everything in the list was unlinked; pairs with the fences in `pin`.
         fence(Ordering::SeqCst);
         let stamp = self.global.load(Ordering::Relaxed);
-        let place = &record.sealed[(stamp & 1) as usize];
-        let sealed = place.get();
-        if sealed.list.is_null() {
-            place.set(Sealed { stamp, list: record.open.replace(ptr::null_mut()) });
-        } else if sealed.stamp == stamp {
-            let mut last = record.open.get();
-            // SAFETY: retired objects of this core's own list.
-            unsafe {
-                while !(*last).next.get().is_null() {
-                    last = (*last).next.get();
-                }
-                (*last).next.set(sealed.list);
-            }
-            place.set(Sealed { stamp, list: record.open.replace(ptr::null_mut()) });
+        let sealed = &record.sealed[(stamp & 1) as usize];
+        // Else the place holds a list of this epoch, or one that became old enough just now: a later call seals this one.
+        if sealed.list.get().is_null() {
+            sealed.stamp.set(stamp);
+            // A death in between leaves two heads of one list: see `unpin_taken_over`.
+            sealed.list.set(record.open.get());
+            record.open.set(ptr::null_mut());
         }
-        // Else the place holds a list that became old enough just now: the next call frees it and seals this one.
     }
 
     fn advance(&self) -> bool {
         let epoch = self.global.load(Ordering::Relaxed);
         // Pairs with the fence in `pin`.
         fence(Ordering::SeqCst);
-        let all_seen = self.pinned.all().all(|(_, pinned)| {
+        let all_seen = self.records.all().all(|(_, record)| {
             // Acquire pairs with the releases in `pin` and in `Drop for Guard`: whoever sees the new epoch sees that
             // those readers have ended.
-            // SAFETY: the word lives as long as the arena.
-            let pinned = unsafe { pinned.0.as_ref() }.load(Ordering::Acquire);
+            let pinned = record.pinned.load(Ordering::Acquire);
             pinned == 0 || pinned == 2 * epoch + 1
         });
         if !all_seen && !sync::mutant::planted("epoch: advance past pinned cores") {
@@ -271,7 +221,7 @@ impl Epochs {
         self.global.compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Unpins a core that died pinned.
+    /// Unpins a core that died pinned, and makes its lists whole.
     ///
     /// # Safety
     /// `core` was taken over from a dead owner, and no guard of it exists in a living process.
@@ -279,6 +229,29 @@ impl Epochs {
         let record = self.records.get(core);
         record.nesting.set(0);
         record.pinned.store(0, Ordering::Release);
+        let open = record.open.get();
+        let is_sealed = record.sealed.iter().any(|sealed| sealed.list.get() == open);
+        if is_sealed && !sync::mutant::planted("epoch: an heir takes the lists as they are") {
+            record.open.set(ptr::null_mut());
+        }
+    }
+}
+
+impl Sealed {
+    /// Frees all objects of the list and returns how many there were.
+    fn free(&self, core: &Core<'_>, free: &mut impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>)) -> usize {
+        let mut freed = 0;
+        while let Some(object) = NonNull::new(self.list.get()) {
+            // SAFETY: objects in the list are retired and not freed: the link is ours to read.
+            let kind = unsafe {
+                // One by one: a death loses no more than the object that is being freed.
+                self.list.set(object.as_ref().next.get());
+                RetiredKind(object.as_ref().kind.get())
+            };
+            free(core, kind, object);
+            freed += 1;
+        }
+        freed
     }
 }
 
@@ -299,8 +272,14 @@ impl<'e> Guard<'e> {
         let record = self.epochs.records.get(self.core);
         // SAFETY: the link belongs to the core that retires the object.
         let link = unsafe { object.as_ref() };
+        let planted = sync::mutant::planted("epoch: the head comes before the link");
+        let next = record.open.get();
+        if planted {
+            record.open.set(object.as_ptr());
+        }
         link.kind.set(kind.0);
-        link.next.set(record.open.replace(object.as_ptr()));
+        link.next.set(next);
+        record.open.set(object.as_ptr());
     }
 }
 

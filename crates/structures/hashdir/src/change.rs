@@ -2,7 +2,7 @@
 
 use core::ptr::{self, NonNull};
 
-use commit::Tag;
+use commit::{Observed, Tag};
 use epoch::Guard;
 use percpu::{CoreLockGuard, OutOfMemory};
 use sync::atomic::{Ordering, fence};
@@ -50,7 +50,8 @@ pub struct LockedPair<'g> {
     second: Option<Locked<'g>>,
 }
 
-/// What was done to an entry on condition that an operation commits. Dropping it undoes it.
+/// What was done to an entry on condition that an operation commits. Dropping it asks the operation, which, if it can be
+/// revoked, then is.
 #[must_use = "a prepared change must be finished"]
 pub struct Prepared<'l> {
     locked: &'l Locked<'l>,
@@ -298,6 +299,14 @@ impl Prepared<'_> {
         self.end(happened);
     }
 
+    /// Whether the operation on which the change depends has happened.
+    fn has_happened(&self) -> bool {
+        // SAFETY: as in `end`.
+        let (state_tag, _, value_tag) = unsafe { self.entry.as_ref() }.tags();
+        let tag = if self.change == Change::Replace { value_tag } else { state_tag };
+        tag.is_some_and(|tag| self.locked.dir.decisions().observe(tag) == Observed::Committed)
+    }
+
     fn end(&mut self, happened: bool) {
         // SAFETY: prepared entries are in a chain that we have locked.
         let entry = unsafe { self.entry.as_ref() };
@@ -315,6 +324,10 @@ impl Prepared<'_> {
 
 impl Drop for Prepared<'_> {
     fn drop(&mut self) {
-        self.end(false);
+        if self.change != Change::Finished {
+            // A panic between the decision and the end must not undo what others have seen.
+            let happened = self.has_happened() && !sync::mutant::planted("hashdir: what is dropped is undone");
+            self.end(happened);
+        }
     }
 }

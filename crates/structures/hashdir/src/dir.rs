@@ -1,11 +1,11 @@
 //! The directory itself: where its table is, whether it lives, and lookups.
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use commit::Decisions;
 use epoch::Guard;
 use percpu::{CacheLine, Core, CoreLock, OutOfMemory};
+use sync::OwnWord;
 use sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::entry::Entry;
@@ -34,12 +34,15 @@ pub(crate) struct Upkeep {
     /// Atomic: an insertion met a long chain.
     pub(crate) crowded: AtomicU32,
     /// Guarded by `lock`: buckets of the table that have moved to the next one.
-    pub(crate) moved: Cell<usize>,
-    /// Guarded by `lock`: stamp of the epoch in which the last growth ended.
-    pub(crate) settled_in: Cell<u64>,
+    pub(crate) moved: OwnWord<usize>,
+    /// Guarded by `lock`: stamp of the epoch in which the last growth ended, or [`NOT_SETTLED`] while it ends.
+    pub(crate) settled_in: OwnWord<u64>,
 }
 
-// SAFETY: pointers lead to objects of the arena that are `Sync`; the cells are guarded by `lock`.
+/// No stamp: an epoch that is never reached.
+pub(crate) const NOT_SETTLED: u64 = u64::MAX >> 1;
+
+// SAFETY: pointers lead to objects of the arena that are `Sync`.
 unsafe impl Sync for HashDir {}
 // SAFETY: as above.
 unsafe impl Send for HashDir {}
@@ -99,8 +102,8 @@ impl HashDir {
             upkeep: CacheLine(Upkeep {
                 lock: CoreLock::new(),
                 crowded: AtomicU32::new(0),
-                moved: Cell::new(0),
-                settled_in: Cell::new(0),
+                moved: OwnWord::new(0),
+                settled_in: OwnWord::new(0),
             }),
         })
     }

@@ -8,7 +8,7 @@ use percpu::Core;
 use sync::Wait;
 use sync::atomic::Ordering;
 
-use crate::dir::{ALIVE, DEAD, HashDir, KILLING};
+use crate::dir::{ALIVE, DEAD, HashDir, KILLING, NOT_SETTLED};
 use crate::entry::Entry;
 use crate::table::{Bucket, KIND_TABLE, MAX_BUCKETS, RANK_BUCKET, RANK_GROW, Table};
 
@@ -80,6 +80,8 @@ impl HashDir {
         if to < table.bucket_count() {
             return Growth::Moving;
         }
+        // Whoever dies from here on leaves it to the heir to say since when readers find the new table.
+        self.upkeep.settled_in.set(NOT_SETTLED);
         self.table.store(ptr::from_ref(next).cast_mut(), Ordering::Release);
         self.upkeep.settled_in.set(epochs.stamp());
         self.upkeep.crowded.store(0, Ordering::Relaxed);
@@ -111,7 +113,13 @@ impl HashDir {
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner; `last` is what `Decisions::last` says of it; `removed`,
     /// whether the directory has lost its name for good.
-    pub unsafe fn repair_taken_over<'g>(&'g self, guard: &'g Guard<'g>, last: (Tag, bool), removed: bool) {
+    pub unsafe fn repair_taken_over<'g>(
+        &'g self,
+        epochs: &Epochs,
+        guard: &'g Guard<'g>,
+        last: (Tag, bool),
+        removed: bool,
+    ) {
         let core = guard.core();
         let mut table = self.table.load(Ordering::Acquire);
         // SAFETY: tables and entries live as long as the guard; chains whose lock names our core are ours.
@@ -125,11 +133,16 @@ impl HashDir {
                 }
                 table = current.next.load(Ordering::Acquire);
             }
-            if self.upkeep.lock.holder() == Some(core.index()) {
+            let keeps = sync::mutant::planted("hashdir: an heir keeps the lock of growth");
+            if self.upkeep.lock.holder() == Some(core.index()) && !keeps {
                 // A removal that was not finished is undone unless it has happened; a growth goes on where it stood.
                 let (from, to) = (KILLING, if removed { DEAD } else { ALIVE });
                 let status = &self.status;
                 status.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).ok();
+                let is_settled = sync::mutant::planted("hashdir: an heir takes growth as settled");
+                if self.upkeep.settled_in.get() == NOT_SETTLED && !is_settled {
+                    self.upkeep.settled_in.set(epochs.stamp());
+                }
                 self.upkeep.lock.release_taken_over(core);
             }
         }

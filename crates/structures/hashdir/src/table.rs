@@ -3,6 +3,8 @@
 use core::alloc::Layout;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
+// Calls find a bucket's segment by an acquire load of another word; models need not interleave this one.
+use core::sync::atomic::AtomicPtr as Segment;
 
 use epoch::{Retired, RetiredKind};
 use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
@@ -134,7 +136,8 @@ impl Table {
         if buckets == SEGMENT_BUCKETS { class.of_kind(&BUCKET) } else { class }
     }
 
-    fn segments(table: NonNull<Table>) -> NonNull<*mut Bucket> {
+    /// Atomic: where each segment's buckets are, null until they are made.
+    fn segments(table: NonNull<Table>) -> NonNull<Segment<Bucket>> {
         // SAFETY: the pointers follow the table, which is aligned at least as they are.
         unsafe { table.add(1).cast() }
     }
@@ -150,7 +153,7 @@ impl Table {
         // SAFETY: fresh memory for the table and the pointers behind it.
         unsafe {
             for index in 0..segment_count {
-                Table::segments(table).add(index).write(ptr::null_mut());
+                Table::segments(table).add(index).write(Segment::new(ptr::null_mut()));
             }
             table.write(Table { retired: Retired::new(), bucket_count, parity, next });
         }
@@ -160,23 +163,23 @@ impl Table {
     /// Makes the buckets of the segment in which this index is, if they are not there.
     ///
     /// # Safety
-    /// Only one core at a time does this, and nobody else asks for these buckets before it is told of them by an acquire
-    /// load (of a moved bucket's head, or of the directory's table).
+    /// Only one core at a time does this.
     pub(crate) unsafe fn ensure_segment(
         table: NonNull<Table>,
         core: &Core<'_>,
         bucket_index: usize,
     ) -> Result<(), OutOfMemory> {
-        // SAFETY: the index is in bounds; the pointer is ours to write by the caller's promise.
+        // SAFETY: the index is in bounds.
         unsafe {
-            let place = Table::segments(table).add(bucket_index / SEGMENT_BUCKETS);
-            if place.read().is_null() {
+            let place = Table::segments(table).add(bucket_index / SEGMENT_BUCKETS).as_ref();
+            if place.load(Ordering::Relaxed).is_null() {
                 let bucket_count = table.as_ref().bucket_count;
                 let buckets = core.allocate(Table::segment_layout(bucket_count))?.cast::<Bucket>();
                 for bucket in 0..bucket_count.min(SEGMENT_BUCKETS) {
                     buckets.add(bucket).write(Bucket::new());
                 }
-                place.write(buckets.as_ptr());
+                // Release pairs with the acquire in `made_buckets`.
+                place.store(buckets.as_ptr(), Ordering::Release);
             }
         }
         Ok(())
@@ -192,7 +195,8 @@ impl Table {
             let bucket_count = table.as_ref().bucket_count;
             let segment_count = bucket_count.div_ceil(SEGMENT_BUCKETS);
             for index in 0..segment_count {
-                if let Some(segment) = NonNull::new(Table::segments(table).add(index).read()) {
+                if let Some(segment) = NonNull::new(Table::segments(table).add(index).as_ref().load(Ordering::Acquire))
+                {
                     core.free(segment.cast(), Table::segment_layout(bucket_count));
                 }
             }
@@ -216,19 +220,23 @@ impl Table {
         let index = index & (self.bucket_count - 1);
         // SAFETY: the masked index is in bounds; segments live as long as their table.
         unsafe {
-            let segment = *Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ptr();
+            // Relaxed: whoever asks was told of the buckets by an acquire load (of a moved bucket's head, or of the table).
+            let segment =
+                Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ref().load(Ordering::Relaxed);
             debug_assert!(!segment.is_null(), "buckets are made before they are told of");
             &*segment.add(index % SEGMENT_BUCKETS)
         }
     }
 
-    /// All buckets that have been made. Growth must be kept away.
+    /// All buckets that have been made. More may come meanwhile, unless growth is kept away.
     pub(crate) fn made_buckets(&self) -> impl Iterator<Item = &Bucket> {
         (0..self.bucket_count).filter_map(move |index| {
-            // SAFETY: as in `bucket`; growth is kept away, so that no pointer changes.
+            // SAFETY: as in `bucket`.
             unsafe {
-                let segment = *Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ptr();
-                NonNull::new(segment).map(|segment| &*segment.as_ptr().add(index % SEGMENT_BUCKETS))
+                let segment = Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ref();
+                // Acquire pairs with the release in `ensure_segment`: buckets are seen as they were made.
+                NonNull::new(segment.load(Ordering::Acquire))
+                    .map(|segment| &*segment.as_ptr().add(index % SEGMENT_BUCKETS))
             }
         })
     }

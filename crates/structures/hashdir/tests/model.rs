@@ -193,7 +193,7 @@ fn what_a_dead_process_left_is_completed_or_undone() {
                 let heir = world.arena.take_over(1, owner(), OwnerId::new(2).unwrap()).unwrap();
                 let last = world.decisions.last(&heir);
                 world.epochs.unpin_taken_over(&heir);
-                dir.repair_taken_over(&world.epochs.pin(&heir), last, false);
+                dir.repair_taken_over(world.epochs, &world.epochs.pin(&heir), last, false);
                 world.maintain(&heir);
             }
             let expected: &[(&str, u64)] =
@@ -203,6 +203,33 @@ fn what_a_dead_process_left_is_completed_or_undone() {
             for name in ["a", "b", "c"] {
                 drop(dir.lock(&world.epochs.pin(&core), &key(name), &Spin)); // all locks are free
             }
+            world.destroy(&core, dir);
+        });
+    }
+}
+
+#[test]
+fn a_panic_after_the_decision_undoes_nothing_that_others_have_seen() {
+    for committed in [false, true] {
+        with_world(|world| {
+            let core = world.arena.claim(0, owner()).unwrap();
+            let dir = world.dir(&core, 2);
+            dir.lock(&world.epochs.pin(&core), &key("a"), &Spin).insert(&key("a"), 1).unwrap();
+            let guard = world.epochs.pin(&core);
+            {
+                let pair = lock_two(&guard, (dir, &key("a")), (dir, &key("b")), &Spin);
+                let operation = world.decisions.begin_firm(&core);
+                let from = pair.first().lookup(&key("a")).unwrap();
+                let _gone = pair.first().prepare_remove(&from, operation.tag());
+                let _there = pair.second().prepare_insert(&key("b"), 1, operation.tag()).unwrap();
+                if committed {
+                    operation.commit().unwrap();
+                    assert!(dir.exists(&guard, &key("b")));
+                }
+                // As a panic would, before either is finished.
+            }
+            assert_eq!((dir.exists(&guard, &key("a")), dir.exists(&guard, &key("b"))), (!committed, committed));
+            drop(guard);
             world.destroy(&core, dir);
         });
     }

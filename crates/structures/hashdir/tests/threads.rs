@@ -19,6 +19,44 @@ fn maintain(core: &Core, epochs: &Epochs) {
     });
 }
 
+/// An heir looks at all buckets while a living core makes more of them.
+#[test]
+fn an_heir_repairs_beside_a_core_that_lets_the_directory_grow() {
+    let mut region = HeapRegion::new(64 << 20).unwrap();
+    let arena = Arena::create(&mut region, ArenaConfig { core_count: 2, chunk_bytes: 4096 }).unwrap();
+    let (decisions, epochs) = (Decisions::create(arena).unwrap(), Epochs::create(arena).unwrap());
+    let owner = OwnerId::new(1).unwrap();
+    let core = arena.claim(0, owner).unwrap();
+    // SAFETY: all lie in one arena, which has one `Epochs`.
+    let dir = arena.place(unsafe { HashDir::new(&core, decisions, 256) }.unwrap()).unwrap();
+    for number in 0..8_000 {
+        let name = format!("name-{number}");
+        let key = Key::new(name.as_bytes(), SEED).unwrap();
+        dir.lock(&epochs.pin(&core), &key, &Spin).insert(&key, number).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let growing = scope.spawn(|| {
+            let core = core;
+            while dir.wants_growth() {
+                dir.grow(epochs, &epochs.pin(&core), &Spin, 1);
+                maintain(&core, epochs);
+            }
+        });
+        scope.spawn(move || {
+            while !growing.is_finished() {
+                let number = 1;
+                std::mem::forget(arena.claim(number, owner).unwrap());
+                // SAFETY: the handle is used no more, and nothing was done with it.
+                unsafe {
+                    let heir = arena.take_over(number, owner, owner).unwrap();
+                    let last = decisions.last(&heir);
+                    dir.repair_taken_over(epochs, &epochs.pin(&heir), last, false);
+                }
+            }
+        });
+    });
+}
+
 /// Each thread moves its own token between two names; an observer must always find exactly one of the two, whichever it
 /// looks up first, if it looks again after a miss of both.
 #[test]

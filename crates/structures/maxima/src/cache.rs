@@ -1,13 +1,12 @@
 //! The caches of all cores: raising, reading exactly, setting back, flushing.
 
 use core::alloc::Layout;
-use core::cell::Cell;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use percpu::{Arena, Core, OutOfMemory, PerCore};
 use sync::atomic::{Ordering, fence};
-use sync::{Wait, WaitReason};
+use sync::{OwnWord, Wait, WaitReason};
 
 use crate::maximum::{Maximum, Reset};
 use crate::slot::{Collected, Slot};
@@ -21,9 +20,10 @@ pub struct MaximaConfig {
     pub seed: u64,
 }
 
-/// What a core keeps for itself: slots that hold an object, so that a flush visits no others.
+/// What a core keeps for itself: a list of all slots that hold an object, each once, so that a flush visits no others.
 struct Own {
-    used: Cell<u32>,
+    /// The first so many places of the list hold indices.
+    used: OwnWord<u32>,
     list: *mut u32,
 }
 
@@ -78,7 +78,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let own = PerCore::create(arena, |_| {
             let list = arena.allocate_permanent(list_layout);
             failed |= list.is_err();
-            Own { used: Cell::new(0), list: list.map_or(ptr::null_mut(), |list| list.cast().as_ptr()) }
+            Own { used: OwnWord::new(0), list: list.map_or(ptr::null_mut(), |list| list.cast().as_ptr()) }
         })?;
         if failed {
             return Err(OutOfMemory);
@@ -145,13 +145,20 @@ impl<const WORDS: usize> Maxima<WORDS> {
     fn take_slot(&self, core: &Core<'_>, slot: &Slot<WORDS>, index: usize, object: &Maximum<WORDS>, wait: &impl Wait) {
         let generation = object.raising_generation();
         if slot.object().is_null() {
-            let own = self.own.get(core);
-            // SAFETY: a slot is listed once while it holds an object, so the list has room.
-            unsafe { own.list.add(own.used.get() as usize).write(index as u32) };
-            own.used.set(own.used.get() + 1);
+            self.list_slot(core, index);
         }
         let old = (slot.object(), slot.generation());
         slot.replace(ptr::from_ref(object).cast_mut(), generation, |words| Self::apply(core, old, words, wait));
+    }
+
+    /// Adds a slot that is about to hold an object to the list.
+    fn list_slot(&self, core: &Core<'_>, index: usize) {
+        let own = self.own.get(core);
+        let used = own.used.get();
+        assert!(used as usize <= self.slot_mask, "each slot is listed once");
+        // SAFETY: the list has a place for each slot.
+        unsafe { own.list.add(used as usize).write(index as u32) };
+        own.used.set(used + 1);
     }
 
     /// Brings words that were raised in a slot to their object.
@@ -241,11 +248,14 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let generation = object.raising_generation();
         let look = || Self::until_stable(wait, || self.collect_twice(object, generation, self.slots.limit()));
         if sync::mutant::planted("maxima: a reset looks when it has begun") {
-            return (object.begin_reset(lock), look());
+            let mut reset = object.begin_reset(lock, [0; WORDS]);
+            reset.words = look();
+            let words = reset.words;
+            return (reset, words);
         }
         // Before it begins: from then on cores that raise drop what they raised before.
         let words = look();
-        (object.begin_reset(lock), words)
+        (object.begin_reset(lock, words), words)
     }
 
     /// Brings all that the core has raised to the objects and empties its cache; part of its maintenance.
@@ -261,12 +271,17 @@ impl<const WORDS: usize> Maxima<WORDS> {
         own.used.set(0);
     }
 
-    /// Makes the slots of a core whole again whose owner died in a change, and frees the locks of objects that it was
-    /// giving slots' words to. What it had raised stays.
+    /// Makes the slots of a core and their list whole again whose owner died in a change, and frees the locks of objects
+    /// that it was giving slots' words to. What it had raised stays.
     ///
     /// # Safety
     /// `core` was taken over from a dead owner; objects that it was resetting are repaired first.
     pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
+        let keeps_list = sync::mutant::planted("maxima: an heir takes the list of slots as it is");
+        if !keeps_list {
+            // A slot may be listed and hold nothing, or be listed twice: its owner died before it held an object.
+            self.own.get(core).used.set(0);
+        }
         for index in 0..=self.slot_mask {
             // SAFETY: in bounds of the table; an object in a slot is not freed before the slot is given up; the rest is
             // the caller's promise.
@@ -274,6 +289,9 @@ impl<const WORDS: usize> Maxima<WORDS> {
                 let slot = self.slots.get(core).0.add(index).as_ref();
                 if let Some(object) = NonNull::new(slot.object()) {
                     object.as_ref().repair_taken_over(core, object.as_ref().applied());
+                    if !keeps_list {
+                        self.list_slot(core, index);
+                    }
                 }
                 slot.repair();
             }

@@ -24,10 +24,13 @@ pub struct Floor<const WORDS: usize> {
     pub words: [u64; WORDS],
 }
 
-/// A reset that is under way: raises of before no longer count, readers wait. Ends with [`Reset::finish`].
+/// A reset that is under way: raises of before no longer count, readers wait. Ends with [`Reset::finish`]; dropped, it
+/// leaves the words that there were before.
 #[must_use = "a reset must be finished"]
 pub struct Reset<'o, const WORDS: usize> {
     object: &'o Maximum<WORDS>,
+    /// What the words will be.
+    pub(crate) words: [u64; WORDS],
     // Dropped after the generation is even again.
     _lock: CoreLockGuard<'o>,
 }
@@ -98,12 +101,12 @@ impl<const WORDS: usize> Maximum<WORDS> {
         }
     }
 
-    pub(crate) fn begin_reset<'o>(&'o self, lock: CoreLockGuard<'o>) -> Reset<'o, WORDS> {
+    pub(crate) fn begin_reset<'o>(&'o self, lock: CoreLockGuard<'o>, words: [u64; WORDS]) -> Reset<'o, WORDS> {
         let generation = self.generation.load(Ordering::Relaxed);
         self.generation.store(generation | 1, Ordering::Relaxed);
         // Orders the odd generation before what the caller changes; pairs with the acquire fence of readers.
         fence(Ordering::SeqCst);
-        Reset { object: self, _lock: lock }
+        Reset { object: self, words, _lock: lock }
     }
 
     /// Completes a reset in whose middle a process died, with these words.
@@ -138,7 +141,13 @@ impl<const WORDS: usize> Maximum<WORDS> {
 
 impl<const WORDS: usize> Reset<'_, WORDS> {
     /// Ends the reset: the words are these now, and whatever was raised since it began.
-    pub fn finish(self, words: [u64; WORDS]) {
-        self.object.settle(words);
+    pub fn finish(mut self, words: [u64; WORDS]) {
+        self.words = words;
+    }
+}
+
+impl<const WORDS: usize> Drop for Reset<'_, WORDS> {
+    fn drop(&mut self) {
+        self.object.settle(self.words);
     }
 }

@@ -43,6 +43,19 @@ fn what_a_core_raised_is_seen_at_once_and_never_undone() {
 }
 
 #[test]
+fn a_reset_that_a_panic_ends_leaves_what_there_was() {
+    with_maxima(4, |arena, maxima| {
+        let core = arena.claim(0, owner()).unwrap();
+        let object = arena.place(Maximum::new([5, 5])).unwrap();
+        raise(maxima, &core, object, [7, 1]);
+        drop(maxima.reset(&core, object, &Spin));
+        assert_eq!(maxima.try_read(object), Some([7, 5]), "nobody waits for it");
+        raise(maxima, &core, object, [8, 1]);
+        assert_eq!(maxima.try_read(object), Some([8, 5]));
+    });
+}
+
+#[test]
 fn a_reset_ends_a_generation_and_keeps_what_is_raised_meanwhile() {
     with_maxima(4, |arena, maxima| {
         let (zero, one) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());

@@ -221,7 +221,11 @@ impl Arena {
         let (from, to) = (CLAIMED_BASE - 1 + dead.0, CLAIMED_BASE - 1 + owner.0);
         // SeqCst: orders everything that the dead owner's stores made visible before us; rare, so the strongest.
         match self.record(index).state.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed) {
-            Ok(_) => Ok(Core::new(self, index)),
+            Ok(_) => {
+                let core = Core::new(self, index);
+                core.record.slabs.repair_taken_over();
+                Ok(core)
+            }
             Err(_) => Err(ClaimError::Busy),
         }
     }

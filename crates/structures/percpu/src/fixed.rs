@@ -36,12 +36,13 @@ pub(crate) fn give_back(size_bytes: usize, region: NonNull<u8>) {
     UNUSED.lock().unwrap_or_else(PoisonError::into_inner).push(Unused(size_bytes, region));
 }
 
-/// Maps memory at the first multiple of the stride that is free; it stays for as long as the process lives.
+/// Maps memory, shared with processes made later, at the first multiple of the stride that is free; it stays for as long as
+/// the process lives.
 fn map(size_bytes: usize) -> NonNull<u8> {
     (STRIDE_BYTES..ADDRESSES_END)
         .step_by(STRIDE_BYTES)
         .find_map(|wanted| {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
             let wanted = ptr::without_provenance_mut(wanted);
             // SAFETY: a new mapping, which replaces none.
             let at = unsafe { libc::mmap(wanted, size_bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };

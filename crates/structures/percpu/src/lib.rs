@@ -33,6 +33,8 @@ mod per_core;
 mod prefetch;
 mod region;
 mod slab;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use arena::{Arena, ArenaConfig, CreateError};
 pub use core_handle::{ClaimError, Core, CoreIndex, OwnerId};

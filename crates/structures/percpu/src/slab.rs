@@ -21,17 +21,18 @@
 //! **Why take-all.** A depot is a stack whose owner pushes single batches and whose takers exchange its head for null:
 //! nobody pops, so the ABA problem does not arise.
 //!
-//! **Death of a process**: in the middle of a push or pop it can lose the objects of that core's magazines, at most two
-//! batches per class; nothing becomes reachable twice, since the list head is the last word written.
+//! **Death of a process**: what moves from one list to another is put there before it is taken here, and who takes the
+//! core over ([`Arena::take_over`]) takes out of `active` what is in `spare` too, and counts: nothing is reachable twice.
+//! Lost are at most the object of the call, a chunk or batch that was on its way, and all of a depot that was being taken.
 //!
 //! Cost: 2 to 3 ns per allocation or release from a magazine; one exchange on the core's own line per batch.
 
 use core::alloc::Layout;
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 // Statistics are no part of the protocol, so that models need not interleave them.
 use core::sync::atomic::{AtomicI64, AtomicU16};
 
+use sync::OwnWord;
 use sync::atomic::{AtomicPtr, Ordering};
 
 use crate::arena::{Arena, KIND_MAP_BYTES};
@@ -161,13 +162,14 @@ struct FreeObject {
 
 /// Free objects of one class that only the core itself touches.
 struct Magazine {
-    active: Cell<*mut FreeObject>,
-    active_count: Cell<u32>,
+    active: OwnWord<*mut FreeObject>,
+    /// Less than a batch, between calls.
+    active_count: OwnWord<u32>,
     /// Empty or a full batch.
-    spare: Cell<*mut FreeObject>,
+    spare: OwnWord<*mut FreeObject>,
     /// The part of the newest chunk that was never handed out.
-    fresh: Cell<*mut u8>,
-    fresh_objects: Cell<u32>,
+    fresh: OwnWord<*mut u8>,
+    fresh_objects: OwnWord<u32>,
     /// Atomic, written by the core alone: the class once it was used, in `SizeClass::encode`'s form.
     class: AtomicU16,
     /// Objects allocated less objects freed by this core; written by the core alone, read by anybody.
@@ -185,15 +187,24 @@ impl CoreSlabs {
     pub(crate) fn new() -> CoreSlabs {
         CoreSlabs {
             magazines: CacheLine(core::array::from_fn(|_| Magazine {
-                active: Cell::new(ptr::null_mut()),
-                active_count: Cell::new(0),
-                spare: Cell::new(ptr::null_mut()),
-                fresh: Cell::new(ptr::null_mut()),
-                fresh_objects: Cell::new(0),
+                active: OwnWord::new(ptr::null_mut()),
+                active_count: OwnWord::new(0),
+                spare: OwnWord::new(ptr::null_mut()),
+                fresh: OwnWord::new(ptr::null_mut()),
+                fresh_objects: OwnWord::new(0),
                 class: AtomicU16::new(0),
                 live: AtomicI64::new(0),
             })),
             depots: CacheLine(core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()))),
+        }
+    }
+
+    /// Makes the lists whole of a core whose owner died.
+    pub(crate) fn repair_taken_over(&self) {
+        for magazine in self.magazines.iter() {
+            if let Some(class) = magazine.class() {
+                magazine.repair_taken_over(class);
+            }
         }
     }
 }
@@ -211,14 +222,63 @@ impl Magazine {
         Some(object)
     }
 
+    /// Puts a free object of this core on the list.
+    #[inline]
+    fn push(&self, object: NonNull<FreeObject>) {
+        let (next, count) = (self.active.get(), self.active_count.get() + 1);
+        if sync::mutant::planted("percpu: the head comes before the link") {
+            self.set_active(object.as_ptr(), count);
+        }
+        // SAFETY: the object is ours, large and aligned enough for a `FreeObject`.
+        unsafe { object.write(FreeObject { next, next_batch: ptr::null_mut() }) };
+        self.set_active(object.as_ptr(), count);
+    }
+
+    #[inline]
     fn set_active(&self, list: *mut FreeObject, count: u32) {
         self.active.set(list);
+        self.active_count.set(count);
+    }
+
+    /// Makes the full `spare` the list, which must be empty.
+    fn activate_spare(&self, class: SizeClass) {
+        self.set_active(self.spare.get(), class.batch_objects());
+        self.spare.set(ptr::null_mut());
+    }
+
+    /// Makes the list, a full batch, the `spare`, which must be empty.
+    fn spare_active(&self) {
+        self.spare.set(self.active.get());
+        self.set_active(ptr::null_mut(), 0);
+    }
+
+    fn repair_taken_over(&self, class: SizeClass) {
+        if sync::mutant::planted("percpu: an heir takes the lists as they are") {
+            return;
+        }
+        if self.active.get() == self.spare.get() {
+            self.active.set(ptr::null_mut());
+        }
+        let mut count = 0;
+        let mut list = self.active.get();
+        // SAFETY: objects in the list are free memory of this core and hold a `FreeObject`.
+        while let Some(object) = unsafe { list.as_ref() } {
+            count += 1;
+            list = object.next;
+        }
+        // A batch that was full, and not spared yet.
+        if count == class.batch_objects() {
+            self.active_count.set(count);
+            self.pop(class);
+            count -= 1;
+        }
         self.active_count.set(count);
     }
 
     /// Takes the next object of the fresh part, which must not be empty.
     fn take_fresh(&self, class: SizeClass) -> NonNull<u8> {
         let object = self.fresh.get();
+        // Before the start: a death in between leaves the part too short.
         self.fresh_objects.set(self.fresh_objects.get() - 1);
         // SAFETY: `fresh_objects` counted this object, so the pointer stays within the chunk or one past its end.
         unsafe {
@@ -273,16 +333,14 @@ impl Core<'_> {
         let magazine = &self.record.slabs.magazines[class.magazine()];
         magazine.use_for(class);
         magazine.count_live(-1);
-        let object = object.cast::<FreeObject>();
-        // SAFETY: the object is ours now, large and aligned enough for a `FreeObject`.
-        unsafe { object.write(FreeObject { next: magazine.active.get(), next_batch: ptr::null_mut() }) };
-        magazine.set_active(object.as_ptr(), magazine.active_count.get() + 1);
+        magazine.push(object.cast());
         if magazine.active_count.get() == class.batch_objects() {
             if let Some(spare) = NonNull::new(magazine.spare.get()) {
+                // Before others can take it: a death in between loses it.
+                magazine.spare.set(ptr::null_mut());
                 self.push_depot(class, spare);
             }
-            magazine.spare.set(magazine.active.get());
-            magazine.set_active(ptr::null_mut(), 0);
+            magazine.spare_active();
         }
     }
 
@@ -312,7 +370,7 @@ impl Core<'_> {
     fn allocate_from_fresh(&self, class: SizeClass, magazine: &Magazine) -> Result<NonNull<u8>, OutOfMemory> {
         magazine.use_for(class);
         if !magazine.spare.get().is_null() {
-            magazine.set_active(magazine.spare.replace(ptr::null_mut()), class.batch_objects());
+            magazine.activate_spare(class);
         } else if magazine.fresh_objects.get() == 0 {
             self.refill(class, magazine)?;
         }
@@ -323,24 +381,20 @@ impl Core<'_> {
     }
 
     fn push_fresh(&self, class: SizeClass, magazine: &Magazine) {
-        let object = magazine.take_fresh(class).cast::<FreeObject>();
-        // SAFETY: the object is ours, large and aligned enough for a `FreeObject`.
-        unsafe { object.write(FreeObject { next: magazine.active.get(), next_batch: ptr::null_mut() }) };
-        magazine.set_active(object.as_ptr(), magazine.active_count.get() + 1);
+        magazine.push(magazine.take_fresh(class).cast());
     }
 
     /// Makes `active` or the fresh part not empty, if memory is left anywhere.
     #[cold]
     fn refill(&self, class: SizeClass, magazine: &Magazine) -> Result<(), OutOfMemory> {
-        if self.take_depot(class, magazine, self.index()) || self.new_chunk(class, magazine) {
-            return Ok(());
-        }
-        for victim in self.arena.cores().filter(|victim| *victim != self.index()) {
-            if self.take_depot(class, magazine, victim) {
-                return Ok(());
-            }
-        }
-        Err(OutOfMemory)
+        let others = self.arena.cores().filter(|victim| *victim != self.index());
+        let batch = match self.take_depot(class, self.index()) {
+            Some(batch) => batch,
+            None if self.new_chunk(class, magazine) => return Ok(()),
+            None => others.into_iter().find_map(|victim| self.take_depot(class, victim)).ok_or(OutOfMemory)?,
+        };
+        magazine.set_active(batch.as_ptr(), class.batch_objects());
+        Ok(())
     }
 
     fn new_chunk(&self, class: SizeClass, magazine: &Magazine) -> bool {
@@ -374,11 +428,11 @@ impl Core<'_> {
         }
     }
 
-    /// Takes all batches of a core's depot: one becomes active, the others go to this core's depot.
-    fn take_depot(&self, class: SizeClass, magazine: &Magazine, victim: CoreIndex) -> bool {
+    /// Takes all batches of a core's depot: one is the caller's, the others go to this core's depot.
+    fn take_depot(&self, class: SizeClass, victim: CoreIndex) -> Option<NonNull<FreeObject>> {
         let depot = &self.arena.record(victim).slabs.depots[class.magazine()];
         if depot.load(Ordering::Relaxed).is_null() {
-            return false;
+            return None;
         }
         // Acquire pairs with the release in `push_depot` (and below).
         let taken = if sync::mutant::planted("percpu: take-all in two steps") {
@@ -388,12 +442,9 @@ impl Core<'_> {
         } else {
             depot.swap(ptr::null_mut(), Ordering::Acquire)
         };
-        let Some(batch) = NonNull::new(taken) else {
-            return false;
-        };
+        let batch = NonNull::new(taken)?;
         // SAFETY: whoever exchanges the head for null owns all batches of the stack.
         let rest = unsafe { (*batch.as_ptr()).next_batch };
-        magazine.set_active(batch.as_ptr(), class.batch_objects());
         if !rest.is_null() {
             // Our own depot is empty, since we tried it first or emptied it just now, and only we push to it. An
             // exchange, although a store would do: every change of the word is a read-modify-write, so that a take
@@ -402,7 +453,7 @@ impl Core<'_> {
             let previous = depot.swap(rest, Ordering::Release);
             debug_assert!(previous.is_null());
         }
-        true
+        Some(batch)
     }
 }
 
@@ -424,10 +475,8 @@ impl Arena {
                 // Fewer than a batch in all: they join the list, so that the fresh part can be a new chunk.
                 core.push_fresh(class, magazine);
             }
-            let (list, count) = (magazine.active.get(), magazine.active_count.get());
-            if core.take_depot(class, magazine, core.index()) {
-                magazine.spare.set(magazine.active.get());
-                magazine.set_active(list, count);
+            if let Some(batch) = core.take_depot(class, core.index()) {
+                magazine.spare.set(batch.as_ptr());
             } else {
                 core.new_chunk(class, magazine);
             }

@@ -1,14 +1,13 @@
 //! The caches of all cores: changing counts, reading them exactly, taking the other end of weak references.
 
 use core::alloc::Layout;
-use core::cell::Cell;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use commit::{Decisions, Tag};
 use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
 use sync::atomic::{AtomicU64, Ordering, fence};
-use sync::{Wait, WaitReason};
+use sync::{OwnWord, Wait, WaitReason};
 
 use crate::counted::{Counted, Verdict, WeakRef};
 use crate::review::Queue;
@@ -32,8 +31,9 @@ impl Default for RefCacheConfig {
 /// What a core keeps for itself.
 pub(crate) struct Own {
     pub(crate) queue: Queue,
-    /// Slots that hold an object form a list through this table, so that a flush visits no others.
-    pub(crate) used: Cell<u32>,
+    /// The first so many places of the list hold indices: those of all slots that hold an object, each once, so that a
+    /// flush visits no others.
+    used: OwnWord<u32>,
     used_list: *mut u32,
 }
 
@@ -102,7 +102,7 @@ impl RefCache {
         })?;
         let own = PerCore::create(arena, |_| Own {
             queue: Queue::new(),
-            used: Cell::new(0),
+            used: OwnWord::new(0),
             used_list: arena.allocate_permanent(list_layout).map_or_else(
                 |_| {
                     failed = true;
@@ -154,15 +154,22 @@ impl RefCache {
         let own = self.own.get(core);
         let old = NonNull::new(slot.object());
         if old.is_none() {
-            // SAFETY: a slot is listed once while it holds an object, so the list has room.
-            unsafe { own.used_list.add(own.used.get() as usize).write(index as u32) };
-            own.used.set(own.used.get() + 1);
+            self.list_slot(own, index);
         }
         slot.replace(ptr::from_ref(object).cast_mut(), |delta| {
             if let Some(old) = old {
                 self.apply(own, old, delta);
             }
         });
+    }
+
+    /// Adds a slot that is about to hold an object to the list.
+    fn list_slot(&self, own: &Own, index: usize) {
+        let used = own.used.get();
+        assert!(used as usize <= self.slot_mask, "each slot is listed once");
+        // SAFETY: the list has a place for each slot.
+        unsafe { own.used_list.add(used as usize).write(index as u32) };
+        own.used.set(used + 1);
     }
 
     pub(crate) fn apply(&self, own: &Own, object: NonNull<Counted>, delta: i64) {
@@ -310,11 +317,17 @@ impl RefCache {
         Some(target)
     }
 
-    /// Makes the slots of a core whole again whose owner died in a change.
+    /// Makes the slots, their list and the queue of a core whole again whose owner died in a change.
     ///
     /// # Safety
     /// `core` was taken over from a dead owner.
     pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
+        let own = self.own.get(core);
+        let keeps_list = sync::mutant::planted("refcache: an heir takes the list of slots as it is");
+        if !keeps_list {
+            // A slot may be listed and hold nothing, or be listed twice: its owner died before it held an object.
+            own.used.set(0);
+        }
         for index in 0..=self.slot_mask {
             // SAFETY: in bounds of the table.
             let slot = unsafe { self.slots.get(core).0.add(index).as_ref() };
@@ -322,6 +335,10 @@ impl RefCache {
                 slot.settle(self.decisions().observe(tag) == commit::Observed::Committed);
             }
             slot.repair();
+            if !keeps_list && !slot.object().is_null() {
+                self.list_slot(own, index);
+            }
         }
+        own.queue.repair_taken_over();
     }
 }

@@ -1,8 +1,8 @@
 //! What an object embeds to be counted, and weak references to it.
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
+use sync::OwnWord;
 use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 /// Says what kind of object a counted one is, so that any process can free it. Meaning is the caller's.
@@ -22,18 +22,12 @@ pub struct Counted {
     word: AtomicI64,
     /// Atomic: the one weak reference, or null.
     pub(crate) weak: AtomicPtr<WeakRef>,
-    // Owned by the review queue on which the object is.
-    pub(crate) next: Cell<*mut Counted>,
-    pub(crate) queued_in: Cell<u64>,
+    // Owned by the review queue on which the object is; the word's acquire-release exchanges hand them over.
+    pub(crate) next: OwnWord<*mut Counted>,
+    pub(crate) queued_in: OwnWord<u64>,
     /// Immutable.
     kind: CountedKind,
 }
-
-// SAFETY: the cells belong to the core on whose review queue the object is; the word's acquire-release exchanges hand
-// them over.
-unsafe impl Sync for Counted {}
-// SAFETY: as above; pointers lead to objects of the arena.
-unsafe impl Send for Counted {}
 
 /// What applying a delta or a review found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +48,8 @@ impl Counted {
         Counted {
             word: AtomicI64::new(count << STATE_BITS),
             weak: AtomicPtr::new(ptr::null_mut()),
-            next: Cell::new(ptr::null_mut()),
-            queued_in: Cell::new(0),
+            next: OwnWord::new(ptr::null_mut()),
+            queued_in: OwnWord::new(0),
             kind,
         }
     }

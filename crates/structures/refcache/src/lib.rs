@@ -41,9 +41,11 @@
 //! **Off-line cores** must have flushed too: run `maintain` for them with `Arena::for_each_idle_core`.
 //!
 //! **Death of a process** in `change` can leave a slot's sequence odd: the heir of the core calls
-//! [`RefCache::repair_taken_over`]. A delta that was not written yet is lost with its call. A death between the two
-//! stores that move a delta (from pending to settled, from the slot to the object) leaves an increment counted twice or a
-//! decrement forgotten: the count is then too high, the object stays for ever, and is never freed under its names.
+//! [`RefCache::repair_taken_over`], which also makes the list of used slots anew. A delta that was not written yet is lost
+//! with its call. A death between the two stores that move a delta (from pending to settled, from the slot to the object)
+//! leaves an increment counted twice or a decrement forgotten: the count of one object is then too high by that delta, the
+//! object stays for ever, and is never freed under its names. One object that was about to be queued, reviewed or freed
+//! stays, too. `tests/deaths.rs` holds these bounds at each store.
 //!
 //! **Cost**: change 2 to 4 ns; exact read two lines per core that was ever on-line; maintain the slots in use.
 //! Memory: 64 bytes times `slots_per_core` per core.

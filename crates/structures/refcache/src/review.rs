@@ -1,9 +1,9 @@
 //! Flushing, epochs, and the queues on which objects wait whose count was seen to be zero.
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use percpu::Core;
+use sync::OwnWord;
 use sync::atomic::{Ordering, fence};
 
 use crate::cache::RefCache;
@@ -11,13 +11,13 @@ use crate::counted::{Counted, Verdict};
 
 /// Objects of which this core saw the count become zero, oldest first.
 pub(crate) struct Queue {
-    head: Cell<*mut Counted>,
-    tail: Cell<*mut Counted>,
+    head: OwnWord<*mut Counted>,
+    tail: OwnWord<*mut Counted>,
 }
 
 impl Queue {
     pub(crate) fn new() -> Queue {
-        Queue { head: Cell::new(ptr::null_mut()), tail: Cell::new(ptr::null_mut()) }
+        Queue { head: OwnWord::new(ptr::null_mut()), tail: OwnWord::new(ptr::null_mut()) }
     }
 
     pub(crate) fn push(&self, object: NonNull<Counted>, epoch: u64) {
@@ -25,11 +25,31 @@ impl Queue {
         let counted = unsafe { object.as_ref() };
         counted.next.set(ptr::null_mut());
         counted.queued_in.set(epoch);
-        match NonNull::new(self.tail.replace(object.as_ptr())) {
+        let is_late = sync::mutant::planted("refcache: the tail comes before the link");
+        let last = NonNull::new(self.tail.get());
+        if is_late {
+            self.tail.set(object.as_ptr());
+        }
+        match last {
             // SAFETY: objects on the queue are not freed.
             Some(last) => unsafe { last.as_ref() }.next.set(object.as_ptr()),
             None => self.head.set(object.as_ptr()),
         }
+        // Behind the link: whoever takes the core over goes on to the end.
+        self.tail.set(object.as_ptr());
+    }
+
+    /// Brings the tail of a core whose owner died to the end of the queue.
+    pub(crate) fn repair_taken_over(&self) {
+        let mut tail = if self.head.get().is_null() { ptr::null_mut() } else { self.tail.get() };
+        if tail.is_null() {
+            tail = self.head.get();
+        }
+        // SAFETY: objects on the queue are not freed.
+        while let Some(next) = unsafe { tail.as_ref() }.and_then(|last| NonNull::new(last.next.get())) {
+            tail = next.as_ptr();
+        }
+        self.tail.set(tail);
     }
 
     /// Takes the oldest object if it was queued at least `grace` epochs before `epoch`.

@@ -13,10 +13,14 @@
 //! where a fence, a recheck or an ordering is essential; the answer is the constant `false` in ordinary builds; in
 //! the others a test switches one fault on and must then fail.
 //!
+//! **Deaths.** Under `--cfg shuttle` a process can be ended before each of its accesses to atomics, and before each of its
+//! stores to words of its own ([`OwnWord`]), so that what an heir finds there can be tested.
+//!
 //! Models run with `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test loom`.
 #![cfg_attr(not(any(loom, shuttle)), no_std)]
 #![forbid(unsafe_code)]
 
+mod own;
 mod wait;
 
 #[cfg(loom)]
@@ -26,6 +30,7 @@ mod planted;
 #[cfg(shuttle)]
 pub mod scheduled;
 
+pub use own::{OwnWord, Word};
 pub use wait::{Spin, Wait, WaitReason};
 
 /// Atomic types and fences: `core`'s, or loom's in a model.

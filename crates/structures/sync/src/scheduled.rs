@@ -70,17 +70,28 @@ impl Drop for Choosing {
     }
 }
 
-/// Calls `end` after so many accesses of this thread, before the next: where a process may die.
+/// Calls `end` after so many accesses of this thread to atomics and stores to [`OwnWord`](crate::OwnWord)s, before the
+/// next: where a process may die.
 pub fn end_after(accesses: u64, end: fn() -> !) {
     ENDING.with(|ending| ending.set(Some((accesses, end))));
 }
 
-fn choose() {
+/// Ends no process from now on.
+pub fn end_never() {
+    ENDING.with(|ending| ending.set(None));
+}
+
+/// One access more.
+pub(crate) fn pass() {
     ENDING.with(|ending| match ending.get() {
         Some((0, end)) => end(),
         Some((left, end)) => ending.set(Some((left - 1, end))),
         None => {}
     });
+}
+
+fn choose() {
+    pass();
     if CHOICE.with(|choice| choice.borrow_mut().as_mut().is_some_and(Choice::is_switch)) {
         shuttle::thread::yield_now();
     }
