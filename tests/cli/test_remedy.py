@@ -145,3 +145,30 @@ def test_what_cannot_be_proved_is_refused_in_one_line(commutant, runs, arguments
     answer = commutant("prove", *arguments)
     assert answer.returncode == 2
     assert said in one_line(answer)
+
+
+def test_a_check_of_what_shared_a_variable_runs_those_tests_alone(commutant, runs):
+    fake = ("--target", "fake:outcome=clean", "--format", "json")
+    some = commutant("check", "--of", "base", "--sharing", "cred.non_rcu", *fake, "-o", "some")
+    assert (some.returncode, json.loads(some.stdout)["tests"]) == (0, 3)
+    more = commutant("check", "--of", "base", "--sharing", "struct cred.u*", "--sample", "2", *fake, "-o", "more")
+    assert json.loads(more.stdout)["tests"] == 5  # all four that share `uid` or `user_ns`, and one of the other two
+    proof = document(commutant("prove", "base", "some", "--move", "cred.non_rcu", "--format", "json"), "prove")
+    assert (proof["tests"], proof["freed_as_foretold"]) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--of", "base", "--sharing", "dentry.*"), "no test shared a variable named 'dentry.*'"),
+        (("--of", "base"), "--of RUN needs --sharing PATTERN"),
+        (("names", "--of", "base", "--sharing", "cred.*"), "or --of RUN instead"),
+        ((), "expected an interface or a corpus"),
+        (("names", "--sample", "3"), "go with --of RUN"),
+        (("--of", "base", "--sharing", "cred.*", "--size", "3"), "--size cannot be given"),
+    ],
+)
+def test_a_choice_of_tests_that_cannot_be_made_is_refused(commutant, runs, arguments, said):
+    answer = commutant("check", *arguments, "--target", "fake:outcome=clean")
+    assert answer.returncode == 2
+    assert said in one_line(answer)

@@ -24,9 +24,19 @@ from commutant.support import UsageError
         "commutant check tests/open-link.jsonl.gz --target linux -o runs/today --fail-on findings",
         "commutant check names --target linux --fail-on new --baseline runs/names-linux-1",
         "commutant check names --format json | jq .conflict_free",
+        "commutant check --of runs/base --sharing 'cred.*' --sample 20 --target linux:kernel=vmlinux",
     ),
 )
-@click.argument("what", metavar="INTERFACE|CORPUS", type=options.InterfaceArgument())
+@click.argument("what", metavar="[INTERFACE|CORPUS]", type=options.InterfaceArgument(), required=False)
+@click.option(
+    "--of",
+    "of_run",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="Instead of all tests, those of this run that shared what --sharing names.",
+)
+@click.option("--sharing", metavar="PATTERN", help="With --of: variables such as 'cred.*'.")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="With --of: every Nth other test, too.")
 @click.option(
     "--target",
     type=options.TargetArgument(),
@@ -55,7 +65,10 @@ from commutant.support import UsageError
 @click.pass_context
 def command(
     ctx: click.Context,
-    what: str,
+    what: str | None,
+    of_run: Path | None,
+    sharing: str | None,
+    sample: int | None,
     target: str,
     calls: tuple[str, ...] | None,
     size: int,
@@ -73,20 +86,33 @@ def command(
 ) -> int:
     """Runs the tests of INTERFACE or CORPUS on a target and judges which of them share memory although they commute.
 
-    CORPUS is a file of `commutant generate`, or a directory that holds one. Prints the heat map of sets of calls and
-    the most shared variables, and leaves a run directory with the findings and an HTML page.
+    CORPUS is a file of `commutant generate`, or a directory that holds one. With `--of RUN --sharing PATTERN` the tests
+    are those of an earlier run that a change may concern, so that it is judged in seconds. Prints the heat map of sets
+    of calls and the most shared variables, and leaves a run directory with the findings and an HTML page.
 
     Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
     """
     from commutant.corpus import read_corpus, select_tests
-    from commutant.runs import Check, Generated
+    from commutant.runs import Check, Generated, corpus_of_sharing, load_run
     from commutant.targets import load_target
 
     asked = Gate(fail_on, baseline, suppress)
     refuse_existing(output)
     implementation = load_target(target)
-    path, generated = _corpus_path(what), None
-    if path is not None:
+    if (what is None) == (of_run is None):
+        raise click.UsageError("expected an interface or a corpus, or --of RUN instead", ctx)
+    path, generated = None if what is None else _corpus_path(what), None
+    if of_run is None and (sharing is not None or sample is not None):
+        raise click.UsageError("--sharing and --sample go with --of RUN", ctx)
+    if what is None:
+        assert of_run is not None
+        if sharing is None:
+            raise click.UsageError("--of RUN needs --sharing PATTERN, such as 'cred.*'", ctx)
+        _refuse(ctx, f"the tests are those of {of_run}", "size", "level", "no_cache")
+        corpus = corpus_of_sharing(load_run(of_run), sharing, sample)
+        if calls is not None:
+            corpus = replace(corpus, tests=select_tests(corpus.tests, calls))
+    elif path is not None:
         _refuse(ctx, f"{what} is a corpus", "size", "level", "no_cache")
         corpus = read_corpus(path)
         if calls is not None:

@@ -21,6 +21,7 @@ from commutant.runs.directory import (
     write_atomically,
     write_json,
 )
+from commutant.runs.selection import corpus_of_sharing
 from commutant.runs.table import write_findings
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Run",
     "RunInfo",
     "check",
+    "corpus_of_sharing",
     "hash_of_tests",
     "judged_tests",
     "load_run",
