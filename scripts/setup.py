@@ -74,10 +74,11 @@ def artifacts(toolchain: Toolchain) -> None:
     plugin = ARTIFACTS / "libcommutant_mtrace_plugin.so"
     runner = ARTIFACTS / "commutant-runner"
     scalefs_runner = ARTIFACTS / "commutant-scalefs-runner"
+    library_runner = ARTIFACTS / "commutant-library-runner"
     locks_plugin = ARTIFACTS / "libcommutant_locks_plugin.so"
     lock_preload = ARTIFACTS / "libcommutant_lock_preload.so"
     key = content_hash([*rust_sources(), THIS], toolchain.version)
-    if is_current("artifacts", key, [plugin, runner, scalefs_runner, locks_plugin, lock_preload]):
+    if is_current("artifacts", key, [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]):
         return
     ARTIFACTS.mkdir(exist_ok=True)
     with timed("tracer plugin", "built"):
@@ -89,6 +90,9 @@ def artifacts(toolchain: Toolchain) -> None:
         # At fixed addresses, so that those in a trace are those of its symbols.
         flags = ("-C", "target-feature=+crt-static", "-C", "relocation-model=static")
         install_file(toolchain.build("file-system/scalefs-runner", "bin", *flags), scalefs_runner)
+    with timed("runner of libraries", "built"):
+        # Dynamic, since it loads shared objects.
+        install_file(toolchain.build("checker/library-runner", "bin"), library_runner)
     with timed("lock recorder", "built"):
         install_file(toolchain.build("emulator/locks-plugin", "cdylib"), locks_plugin)
         install_file(toolchain.build("locks/lock-preload", "cdylib"), lock_preload)

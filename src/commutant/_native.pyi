@@ -72,6 +72,12 @@ class ProgramNames:
     def __init__(self, symbols: Sequence[tuple[int, int, str]]) -> None:
         """From (first address, first address behind, name), in any order."""
 
+class LoadedNames:
+    """Names of a program that loads libraries, from the list that it makes of what is loaded."""
+
+    def __init__(self, listing: str) -> None:
+        """From the path of the file that the program lists in; it may be empty so far."""
+
 _Access = tuple[int, bool, int, int, str, list[str]]
 _ByteRanges = list[tuple[int, int]]
 _Fields = list[tuple[int, int, str]]
@@ -81,7 +87,7 @@ _Line = tuple[int, _Fields, _TouchedParts]
 class TraceReader:
     """Reads one trace, batch by batch."""
 
-    def __init__(self, fd: int, names: KernelNames | ProgramNames) -> None:
+    def __init__(self, fd: int, names: KernelNames | ProgramNames | LoadedNames) -> None:
         """Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if neither."""
 
     def read_batch(self) -> list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] | None:

@@ -51,6 +51,8 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
         "commutant/_native.abi3.so",
         "commutant/_artifacts/commutant-runner",
         "commutant/_artifacts/commutant-scalefs-runner",
+        "commutant/_artifacts/commutant-library-runner",
+        "commutant/targets/library/include/commutant.h",
         "commutant/_artifacts/libcommutant_mtrace_plugin.so",
         "commutant/py.typed",
     ):

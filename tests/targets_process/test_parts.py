@@ -16,7 +16,7 @@ from commutant.mtrace.finding import Access, Finding
 from commutant.support import artifacts
 from commutant.support.errors import RunError
 from commutant.targets.process.objects import ObjectMap
-from commutant.targets.process.program import Program, Region, load_program
+from commutant.targets.process.program import FixedProgram, Region, load_program
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.runner import ask, read_calls, signature
 from commutant.targets.stacks import Stacks
@@ -31,13 +31,13 @@ def access(core: int, offset: int) -> Access:
 
 def test_findings_in_a_region_are_named_after_it_and_the_bytes_of_the_line() -> None:
     regions = (Region(0x1000, 0x2000, "low"), Region(0x2000, 0x3000, "high"))
-    program = Program(Path("p"), (), NO_NAMES, NO_STACKS, regions)
+    program = FixedProgram(Path("p"), (), NO_NAMES, NO_STACKS, regions)
 
     def name(line: int, sharing: str, first: int, second: int) -> str:
         assert sharing in ("true", "false")
         kind = "true" if sharing == "true" else "false"
         finding = Finding(line, "memory without symbol", "", kind, access(0, first), access(1, second))  # type: ignore[arg-type]
-        return program.named(finding).name
+        return program.in_region(finding).name
 
     assert name(0x1040, "true", 8, 16) == "low.+0x10"
     assert name(0x2000, "true", 0, 0) == "high.+0x0"
@@ -149,7 +149,7 @@ def test_calls_are_known_by_name_and_parameters(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_run_ends_the_session(tmp_path: Path) -> None:
-    program = Program(tmp_path / "missing", (), NO_NAMES, NO_STACKS)
+    program = FixedProgram(tmp_path / "missing", (), NO_NAMES, NO_STACKS)
     session = ProcessSession(emulator.find_user_emulator().path, artifacts.plugin_path(), program)
     try:
         with pytest.raises(RunError, match=r"it ended \(exit code 1\)"):

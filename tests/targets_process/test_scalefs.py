@@ -21,8 +21,8 @@ from commutant.lang.load import load_interface
 from commutant.mtrace.finding import Finding
 from commutant.mtrace.trace import TracedWindow
 from commutant.support.errors import RunError, UsageError
-from commutant.targets import scalefs
 from commutant.targets.base import Job, WindowRecord
+from commutant.targets.process import selftest
 from commutant.targets.process.session import BATCH_WINDOWS, ProcessSession
 from commutant.targets.registry import load_target
 from commutant.targets.scalefs import ScaleFsTarget
@@ -285,9 +285,9 @@ class _Misjudging:
 
 def test_the_self_test_finds_a_tracer_that_misjudges(session: ProcessSession) -> None:
     def check(findings: Sequence[Finding] | None, counted: tuple[int, ...]) -> None:
-        scalefs.check(cast(ProcessSession, _Misjudging(session, findings, counted)))
+        selftest.check(cast(ProcessSession, _Misjudging(session, findings, counted)))
 
-    (planted, _) = session.run(jobs(scalefs.planted("count_shared")))
+    (planted, _) = session.run(jobs(selftest.planted("count_shared")))
     check(None, (5, 5))
     with pytest.raises(RunError, match=r"count_shared: expected the shared line .* found nothing"):
         check([], (5, 5))

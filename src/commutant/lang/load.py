@@ -20,6 +20,8 @@ from commutant.support import UsageError
 
 SHIPPED = {
     "figure4": "commutant.interfaces.figure4:Figure4",
+    "map": "commutant.interfaces.libraries.map:MapOfValues",
+    "map-relaxed": "commutant.interfaces.libraries.map:RelaxedMap",
     "names": "commutant.interfaces.names:Names",
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
     "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",

@@ -61,7 +61,7 @@ class TraceReader:
     def __init__(
         self,
         fd: int,
-        names: _native.KernelNames | _native.ProgramNames,
+        names: _native.KernelNames | _native.ProgramNames | _native.LoadedNames,
         expanded: Callable[[Finding], Finding] | None = None,
     ) -> None:
         """`fd` stays the caller's. Nothing is read before the first `read_batch`, so the tracer may start later.

@@ -27,6 +27,11 @@ def scalefs_runner_path() -> Path:
     return _artifact("commutant-scalefs-runner", "the runner of the target scalefs")
 
 
+def library_runner_path() -> Path:
+    """The runner of libraries: a dynamic x86-64 program that loads adapters. Raises RunError if it is missing."""
+    return _artifact("commutant-library-runner", "the runner of libraries")
+
+
 def locks_plugin_path() -> Path:
     """The lock recorder, a QEMU plugin. Raises RunError if it is missing."""
     return _artifact("libcommutant_locks_plugin.so", "the lock recorder")

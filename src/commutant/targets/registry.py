@@ -13,6 +13,7 @@ Factory = Callable[[str, Mapping[str, str]], Target]
 """Makes a target from the argument as given and its options; cheap, raises UsageError for options it does not know."""
 
 TARGETS: dict[str, str] = {
+    "library": "commutant.targets.library:create",
     "linux": "commutant.targets.linux:create",
     "scalefs": "commutant.targets.scalefs:create",
 }

@@ -26,8 +26,13 @@ def signature(call: str, parameters: Iterable[str]) -> Signature:
 
 def read_calls(path: Path) -> frozenset[Signature]:
     """The calls that a runner says it knows (`--calls`); raises RunError if it does not."""
+    return parse_calls(ask(path, "--calls"), path)
+
+
+def parse_calls(listing: str, path: Path) -> frozenset[Signature]:
+    """The calls of such an answer; raises RunError if it is none."""
     calls = set()
-    for line in ask(path, "--calls").splitlines():
+    for line in listing.splitlines():
         found = _SIGNATURE.fullmatch(line)
         if found is None:
             raise RunError(f"{path}: expected calls such as `link(old, new)`, got {line!r:.80}; run `make setup` again")

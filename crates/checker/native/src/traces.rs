@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use kernel_naming::{KernelSymbols, KernelTypes, Namer};
 use mtrace::conflict::Sharing;
 use mtrace::findings::{LineExample, NamedAccess, NamedWindow, TraceAnalyzer};
 use mtrace::kallsyms::layout_of_kernel;
+use mtrace::loaded as names;
 use mtrace::names::{NameSource, Names, Symbol};
 use mtrace::pictures::{ByteRange, Touched};
 use mtrace::rules::Rule;
@@ -26,6 +28,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernel_layout, module)?)?;
     module.add_class::<KernelNames>()?;
     module.add_class::<ProgramNames>()?;
+    module.add_class::<LoadedNames>()?;
     module.add_class::<TraceReader>()
 }
 
@@ -89,11 +92,27 @@ impl ProgramNames {
     }
 }
 
+/// Names of a program that loads libraries, from the list that it makes of what is loaded (crate `library-runner`).
+#[pyclass(frozen)]
+pub struct LoadedNames {
+    listing: PathBuf,
+}
+
+#[pymethods]
+impl LoadedNames {
+    /// From the path of the file that the program lists in; it may be empty so far.
+    #[new]
+    fn new(listing: PathBuf) -> Self {
+        Self { listing }
+    }
+}
+
 /// A name source as Python hands it over.
 #[derive(FromPyObject)]
 enum AnyNames<'py> {
     Kernel(PyRef<'py, KernelNames>),
     Program(PyRef<'py, ProgramNames>),
+    Loaded(PyRef<'py, LoadedNames>),
 }
 
 impl AnyNames<'_> {
@@ -104,6 +123,11 @@ impl AnyNames<'_> {
                 let symbol =
                     |(start, end, name): &(u64, u64, String)| Symbol { start: *start, end: *end, name: name.clone() };
                 NameSource::Program(program.0.iter().map(symbol).collect())
+            }
+            AnyNames::Loaded(loaded) => {
+                let listing = loaded.listing.clone();
+                let read = move || std::fs::read_to_string(&listing).unwrap_or_default();
+                NameSource::Loaded(Box::new(Mutex::new(names::LoadedNames::new(Box::new(read)))))
             }
         })
     }

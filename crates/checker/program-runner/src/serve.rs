@@ -72,10 +72,17 @@ pub fn serve<P: Program>(
     let slots: &'static Slots<<P::Target as Target>::Operation> =
         Box::leak(Box::new(std::array::from_fn(|_| Slot::default())));
     yield_while_spinning();
+    enter(program, Some(0));
     for core in 1..program.workers() {
-        start(&format!("core-{core}"), move || work(program, slots, core))?;
+        start(&format!("core-{core}"), move |entered| {
+            enter(program, Some(core));
+            entered();
+            work::<P>(slots, core)
+        })?;
     }
-    start("coordinator", move || {
+    start("coordinator", move |entered| {
+        enter(program, None);
+        entered();
         let code = match coordinate(program, slots, input, output) {
             Ok(()) => 0,
             Err(why) => {
@@ -85,20 +92,31 @@ pub fn serve<P: Program>(
         };
         std::process::exit(code);
     })?;
-    work(program, slots, 0)
+    work::<P>(slots, 0)
 }
 
-fn start(name: &str, life: impl FnOnce() + Send + 'static) -> Result<(), String> {
-    let started = std::thread::Builder::new().name(name.to_owned()).spawn(life);
-    started.map(drop).map_err(|error| format!("starting a thread: {error}"))
+/// Starts a thread and waits until it says that it has entered: what threads get first, such as memory, they get in the
+/// same order in each run.
+fn start(name: &str, life: impl FnOnce(&dyn Fn()) + Send + 'static) -> Result<(), String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let entered = move || {
+        let _ = sender.send(()); // whoever started us waits for it
+    };
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || life(&entered));
+    started.map_err(|error| format!("starting a thread: {error}"))?;
+    receiver.recv().map_err(|_| format!("the thread {name} ended"))
 }
 
-/// The life of the worker of a core.
-fn work<P: Program>(program: &'static P, slots: &'static Slots<<P::Target as Target>::Operation>, core: usize) -> ! {
-    if let Err(why) = program.enter(Some(core)) {
+/// The calling thread becomes the worker of a core, or the coordinator; if it cannot, the process ends.
+fn enter<P: Program>(program: &'static P, core: Option<usize>) {
+    if let Err(why) = program.enter(core) {
         complain::<P>(&why);
         std::process::exit(3);
     }
+}
+
+/// The life of the worker of a core.
+fn work<P: Program>(slots: &'static Slots<<P::Target as Target>::Operation>, core: usize) -> ! {
     slots[Place::Worker { process: 0, core }.index()].serve::<P::Target>(Waiting::Spinning)
 }
 
@@ -109,7 +127,6 @@ fn coordinate<P: Program>(
     mut input: impl Read,
     mut output: impl Write,
 ) -> Result<(), String> {
-    program.enter(None)?;
     // SAFETY: made once, here; the workers serve their slots and command nobody.
     let mut crew = unsafe { Crew::new(slots, program.workers().min(CORE_LIMIT)) };
     for core in 0..program.workers() {

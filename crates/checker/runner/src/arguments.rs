@@ -75,7 +75,9 @@ impl<'a> Arguments<'a> {
         Self { names, positions, values, bindings }
     }
 
-    fn value(&self, parameter: usize) -> &'a Value<'a> {
+    /// The argument as the test case has it; [`Value::Null`] if it is missing.
+    #[must_use]
+    pub fn value(&self, parameter: usize) -> &'a Value<'a> {
         self.positions[parameter].map_or(&Value::Null, |position| &self.values[position])
     }
 

@@ -68,3 +68,16 @@ pub fn flush() {
 pub fn thread() {
     mark!("0x15");
 }
+
+/// An actor begins a step of set-up or observation, or what else the implementation does for the test: nothing is recorded,
+/// but whose memory it allocates is known by its calls.
+#[inline(always)]
+pub fn step_begin() {
+    mark!("0x16");
+}
+
+/// The step ended.
+#[inline(always)]
+pub fn step_end() {
+    mark!("0x17");
+}

@@ -13,7 +13,7 @@ use mtrace::rules::Rule;
 
 use crate::context::Level;
 use crate::instruction::{Kind, Marker, classify};
-use crate::tracer::{CALL_EPOCH, RECORDING, Tracer, tracer, with_recording_vcpu_of_program, with_vcpu_of_machine};
+use crate::tracer::{CALL_EPOCH, FOLLOWING, RECORDING, Tracer, tracer, with_vcpu_of_machine, with_vcpu_of_program};
 use crate::vcpu::{Site, Vcpu};
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
@@ -81,6 +81,7 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, kind: Kind, record
         (Mode::System, _) => on_access_of_machine,
         (Mode::User, Kind::Call) => on_call_of_program,
         (Mode::User, Kind::Return) => on_return_of_program,
+        (Mode::User, Kind::BlockNote) => on_block_note,
         (Mode::User, _) => on_access_of_program,
     });
     if tracer.mode == Mode::System {
@@ -265,34 +266,60 @@ extern "C" fn on_return_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64,
     });
 }
 
-/// Logs an access of a program, then does what the instruction calls for.
+/// Logs an access of a program.
 #[inline]
-fn log_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: Site, then: impl FnOnce(&mut Vcpu, bool)) {
-    if !RECORDING.load(Ordering::Relaxed) {
-        return;
-    }
-    with_recording_vcpu_of_program(vcpu, |vcpu| {
-        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
-        let (size_bytes, write) = size_and_direction(info);
-        let runner = tracer().is_some_and(|tracer| tracer.layout.is_in(RangeKind::RunnerData, address));
-        vcpu.record(address, address, site, size_bytes, write, runner.then_some(Rule::Runner));
-        then(vcpu, write);
-    });
+fn log_of_program(vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site) {
+    let (size_bytes, write) = size_and_direction(info);
+    let runner = tracer().is_some_and(|tracer| tracer.layout.is_in(RangeKind::RunnerData, address));
+    vcpu.record(address, address, site, size_bytes, write, runner.then_some(Rule::Runner));
 }
 
 extern "C" fn on_access_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
-    log_of_program(vcpu, info, address, Site(site as u64), |_, _| {});
+    if !RECORDING.load(Ordering::Relaxed) {
+        return;
+    }
+    with_vcpu_of_program(vcpu, &RECORDING, |vcpu| {
+        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+        log_of_program(vcpu, info, address, Site(site as u64));
+    });
+}
+
+/// Follows a call or a return of a program, and logs its access if a traced call runs.
+#[inline]
+fn follow_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: Site, then: impl FnOnce(&mut Vcpu)) {
+    if !FOLLOWING.load(Ordering::Relaxed) {
+        return;
+    }
+    with_vcpu_of_program(vcpu, &FOLLOWING, |vcpu| {
+        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+        if RECORDING.load(Ordering::Relaxed) {
+            log_of_program(vcpu, info, address, site);
+        }
+        then(vcpu);
+    });
 }
 
 extern "C" fn on_call_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
     let site = Site(site as u64);
-    log_of_program(vcpu, info, address, site, |vcpu, write| {
-        if write {
+    follow_program(vcpu, info, address, site, |vcpu| {
+        if size_and_direction(info).1 {
             vcpu.call(address, site);
         }
     });
 }
 
 extern "C" fn on_return_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
-    log_of_program(vcpu, info, address, Site(site as u64), |vcpu, _| vcpu.ret(address));
+    follow_program(vcpu, info, address, Site(site as u64), |vcpu| vcpu.ret(address));
+}
+
+/// The words that the store goes to: a block's size, which it stores, and behind it the block's address.
+extern "C" fn on_block_note(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_access_of_program(vcpu, info, address, site);
+    if let Some(tracer) = tracer() {
+        // SAFETY: the program has just stored to the first word, and its own convention (crate `library-runner`, memory.rs)
+        // says that the second is its, too, and both are aligned. QEMU gives a program of its own architecture the
+        // addresses that it has itself (guest base 0), so that the program's memory is at `address` here.
+        let [size_bytes, block] = unsafe { (address as *const [u64; 2]).read() };
+        tracer.note_block(vcpu, block, size_bytes);
+    }
 }

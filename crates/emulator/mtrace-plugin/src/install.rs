@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 
 use kernel_naming::GuestLayout;
+use mtrace::blocks::BlockCapture;
 use mtrace::encode;
 use mtrace::layout::{Layout, MAX_LAYOUT_BYTES};
 use mtrace::record::{Header, MAX_CORES, Mode};
@@ -62,8 +63,12 @@ fn prepare(info: &Info, texts: &[&str]) -> Result<Setup, String> {
     };
     let file = open_output(&arguments.out)?;
     let mut output = Output::new(file);
-    let capture_bytes = if objects.is_some() { CAPTURE_BYTES as u32 } else { 0 };
-    output.buffer.extend_from_slice(&encode::header(&Header { mode, capture_bytes }));
+    let capture_bytes = match mode {
+        Mode::User if arguments.record => BlockCapture::SIZE_BYTES,
+        _ if objects.is_some() => CAPTURE_BYTES,
+        _ => 0,
+    };
+    output.buffer.extend_from_slice(&encode::header(&Header { mode, capture_bytes: capture_bytes as u32 }));
     output.write();
     Ok(Setup {
         mode,

@@ -16,6 +16,8 @@ pub enum Kind {
     SystemCallReturn,
     /// A marker with its code.
     Marker(Marker),
+    /// `mov %rax, 0x4d545216(%rdi)`: a program's memory functions tell of a block, in the words that this stores to.
+    BlockNote,
     /// `mov %rsp, disp(%rdi)`: in the task switch, the old task's stack pointer is saved.
     SaveStackPointer,
     /// `mov disp(%rsi), %rsp`: in the task switch, the new task's stack pointer is loaded.
@@ -38,11 +40,23 @@ pub enum Marker {
     Flush = 0x14,
     /// The executing task is one of the test's.
     Thread = 0x15,
+    /// A step of set-up or observation begins on this core: follow calls.
+    StepBegin = 0x16,
+    /// The step ended.
+    StepEnd = 0x17,
 }
 
 impl Marker {
-    const ALL: [Marker; 6] =
-        [Marker::WindowOpen, Marker::CallBegin, Marker::CallEnd, Marker::WindowClose, Marker::Flush, Marker::Thread];
+    const ALL: [Marker; 8] = [
+        Marker::WindowOpen,
+        Marker::CallBegin,
+        Marker::CallEnd,
+        Marker::WindowClose,
+        Marker::Flush,
+        Marker::Thread,
+        Marker::StepBegin,
+        Marker::StepEnd,
+    ];
 
     /// The marker of that code.
     pub fn from_code(code: u8) -> Option<Marker> {
@@ -54,6 +68,9 @@ impl Marker {
 pub fn classify(bytes: &[u8]) -> Kind {
     if let [0x0f, 0x1f, 0x84, 0x00, code, 0x52, 0x54, 0x4d] = *bytes {
         return Marker::from_code(code).map_or(Kind::Plain, Kind::Marker);
+    }
+    if let [0x48, 0x89, 0x87, 0x16, 0x52, 0x54, 0x4d] = *bytes {
+        return Kind::BlockNote;
     }
     // Legacy prefixes (segment: padding of `call` in Linux; f2: MPX; f3: `rep ret`; 3e: notrack), then one REX prefix.
     let legacy = bytes.iter().take_while(|byte| matches!(byte, 0x2e | 0x36 | 0x3e | 0x26 | 0x64..=0x67 | 0xf2 | 0xf3));
@@ -102,6 +119,8 @@ mod tests {
             (&[0x48, 0x8b, 0xa6, 0x18, 0x14, 0, 0], Kind::LoadStackPointer),
             (&[0x4c, 0x8b, 0xa6, 0x18, 0x14, 0, 0], Kind::Plain), // mov disp(%rsi), %r12
             (&[0x0f, 0x1f, 0x84, 0x00, 0x13, 0x52, 0x54, 0x4d], Kind::Marker(Marker::WindowClose)),
+            (&[0x48, 0x89, 0x87, 0x16, 0x52, 0x54, 0x4d], Kind::BlockNote),
+            (&[0x48, 0x89, 0x87, 0x17, 0x52, 0x54, 0x4d], Kind::Plain), // mov %rax, disp(%rdi)
             (&[0x0f, 0x1f, 0x84, 0x00, 0x99, 0x52, 0x54, 0x4d], Kind::Plain),
             (&[0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0], Kind::Plain), // an ordinary long nop
             (&[], Kind::Plain),

@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(dead_code))]
 
 mod arguments;
+mod blocks;
 mod context;
 mod instruction;
 mod trace_stacks;

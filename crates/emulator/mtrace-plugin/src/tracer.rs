@@ -8,8 +8,8 @@
 //! **Threads.** A machine must run with `-accel tcg,thread=single`: then every callback comes from one thread, which is
 //! checked at each marker. A program's threads call concurrently, each with its own virtual CPU. Each virtual CPU's
 //! state belongs to the thread that runs it, except at WINDOW_OPEN and WINDOW_CLOSE, when the coordinator's thread takes
-//! all of them. For that it clears [`RECORDING`], then waits until no [`VcpuCell`] is busy; a callback makes its cell
-//! busy, then looks at [`RECORDING`] again (both sequentially consistent: one of the two sees the other). In a machine
+//! all of them. For that it clears [`RECORDING`] and [`FOLLOWING`], then waits until no [`VcpuCell`] is busy; a callback makes its cell
+//! busy, then looks at its flag again (both sequentially consistent: one of the two sees the other). In a machine
 //! there is nothing to wait for, and callbacks skip the hand-shake.
 //!
 //! [`Central`] is guarded by a mutex that only markers, task switches and the exit take, never a memory access.
@@ -18,11 +18,13 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use mtrace::blocks::MOST_SITES;
 use mtrace::encode;
 use mtrace::layout::Layout;
 use mtrace::record::{MAX_CORES, Mode};
 use mtrace::rules::RuleSet;
 
+use crate::blocks::Blocks;
 use crate::context::Tasks;
 use crate::instruction::Marker;
 use crate::objects::Objects;
@@ -34,7 +36,10 @@ use crate::window::{self, DirectMap, WindowAnalysis};
 
 /// Whether a traced call runs.
 pub static RECORDING: AtomicBool = AtomicBool::new(false);
-/// Number of the traced call that runs.
+/// Whether a program's calls and returns are followed: while a traced call runs, and while a step of set-up or observation
+/// does, since that allocates the memory that traced calls share.
+pub static FOLLOWING: AtomicBool = AtomicBool::new(false);
+/// Number of the traced call or followed step that runs.
 pub static CALL_EPOCH: AtomicU32 = AtomicU32::new(0);
 /// The virtual CPUs seen so far, by index; never freed, since QEMU may call back until the process ends.
 static VCPUS: [AtomicPtr<VcpuCell>; MAX_CORES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_CORES];
@@ -66,6 +71,8 @@ pub struct Tracer {
     /// The switch to the translation that records; without one, all code records at all times.
     translations: OnceLock<Option<Translations>>,
     central: Mutex<Central>,
+    /// What a program's memory functions have told.
+    blocks: Mutex<Blocks>,
     /// Guards the other half of "one thread only" in a machine: the thread of the first marker, 0 before.
     machine_thread: AtomicUsize,
     /// Virtual CPUs beyond [`MAX_CORES`] that were asked for; they are not recorded.
@@ -122,6 +129,7 @@ pub fn install(setup: Setup) -> &'static Tracer {
             window_count: 0,
             ended: false,
         }),
+        blocks: Mutex::new(Blocks::default()),
         machine_thread: AtomicUsize::new(0),
         too_many_vcpus: AtomicU64::new(0),
     })
@@ -143,17 +151,17 @@ pub fn with_vcpu_of_machine(index: u32, action: impl FnOnce(&mut Vcpu)) {
     action(unsafe { &mut *cell.state.get() });
 }
 
-/// Runs `action` on the state of the calling thread's virtual CPU if a call is traced (programs).
+/// Runs `action` on the state of the calling thread's virtual CPU if `flag` is set: [`RECORDING`] or [`FOLLOWING`] (programs).
 #[inline]
-pub fn with_recording_vcpu_of_program(index: u32, action: impl FnOnce(&mut Vcpu)) {
+pub fn with_vcpu_of_program(index: u32, flag: &AtomicBool, action: impl FnOnce(&mut Vcpu)) {
     let Some(slot) = VCPUS.get(index as usize) else { return };
     // SAFETY: as above.
     let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { return };
-    // SeqCst, pairs with `quiesce`: either that sees this store, or the load below sees RECORDING cleared.
+    // SeqCst, pairs with `quiesce`: either that sees this store, or the load below sees the flag cleared.
     cell.busy.store(true, Ordering::SeqCst);
-    if RECORDING.load(Ordering::SeqCst) {
+    if flag.load(Ordering::SeqCst) {
         // SAFETY: only this thread runs the virtual CPU `index`, and no other takes its state while `busy` is set and
-        // RECORDING was seen set behind it.
+        // the flag was seen set behind it.
         action(unsafe { &mut *cell.state.get() });
     }
     // Release, pairs with the load in `quiesce`: what `action` wrote is seen there.
@@ -193,14 +201,25 @@ impl Tracer {
                 let epoch = CALL_EPOCH.load(Ordering::Relaxed).wrapping_add(1);
                 CALL_EPOCH.store(epoch, Ordering::Relaxed);
                 self.adopt_task(index);
-                // SeqCst: the store of the epoch is seen by whoever sees RECORDING set.
+                // SeqCst: the store of the epoch is seen by whoever sees a flag set.
+                FOLLOWING.store(true, Ordering::SeqCst);
                 RECORDING.store(true, Ordering::SeqCst);
             }
-            Marker::CallBegin => {}
-            Marker::CallEnd => RECORDING.store(false, Ordering::SeqCst),
+            Marker::StepBegin if self.record && self.mode == Mode::User => {
+                let epoch = CALL_EPOCH.load(Ordering::Relaxed).wrapping_add(1);
+                CALL_EPOCH.store(epoch, Ordering::Relaxed);
+                // SeqCst: as above.
+                FOLLOWING.store(true, Ordering::SeqCst);
+            }
+            Marker::CallBegin | Marker::StepBegin => {}
+            Marker::CallEnd | Marker::StepEnd => {
+                RECORDING.store(false, Ordering::SeqCst);
+                FOLLOWING.store(false, Ordering::SeqCst);
+            }
             Marker::Thread => self.adopt_task(index),
             Marker::WindowOpen => {
                 self.quiesce(|vcpus| vcpus.iter_mut().for_each(|(_, vcpu)| vcpu.open_window()));
+                self.blocks().forget_freed();
                 self.select_translation(true);
             }
             Marker::WindowClose => {
@@ -214,6 +233,26 @@ impl Tracer {
                 central.output.write();
             }
         }
+    }
+
+    /// What a program's memory functions have told.
+    fn blocks(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A program's memory functions tell of a block at `address`: given with this size, or given back (0).
+    pub fn note_block(&self, index: u32, address: u64, size_bytes: u64) {
+        if size_bytes == 0 {
+            self.blocks().give_back(address);
+            return;
+        }
+        let mut sites = [0; MOST_SITES];
+        let mut count = 0;
+        with_vcpu_of_program(index, &FOLLOWING, |vcpu| {
+            vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+            count = vcpu.call_sites(&mut sites);
+        });
+        self.blocks().give(address, size_bytes, &sites[..count]);
     }
 
     /// The executing task belongs to the test.
@@ -248,18 +287,19 @@ impl Tracer {
 
     /// Stops recording and runs `action` on all virtual CPUs' states.
     fn quiesce(&self, action: impl FnOnce(&mut [(u8, &mut Vcpu)])) {
-        // SeqCst, pairs with `with_recording_vcpu_of_program`.
+        // SeqCst, pairs with `with_vcpu_of_program`.
         RECORDING.store(false, Ordering::SeqCst);
+        FOLLOWING.store(false, Ordering::SeqCst);
         let mut vcpus = Vec::with_capacity(MAX_CORES);
         for (core, slot) in VCPUS.iter().enumerate() {
             // SAFETY: as in `with_vcpu_of_machine`.
             let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { continue };
-            // SeqCst and acquire: see `with_recording_vcpu_of_program`.
+            // SeqCst and acquire: see `with_vcpu_of_program`.
             while cell.busy.load(Ordering::SeqCst) {
                 std::hint::spin_loop();
             }
-            // SAFETY: RECORDING is clear and the cell is not busy, so its thread does not touch the state until the
-            // next CALL_BEGIN, which the program executes behind this marker. In a machine this is the only thread.
+            // SAFETY: both flags are clear and the cell is not busy, so its thread does not touch the state until the
+            // next CALL_BEGIN or STEP_BEGIN, which the program executes behind this marker. In a machine this is the only thread.
             vcpus.push((core as u8, unsafe { &mut *cell.state.get() }));
         }
         action(&mut vcpus);
@@ -312,8 +352,12 @@ impl Central {
         let core_count = vcpus.last().map_or(0, |(core, _)| usize::from(*core) + 1);
         let Self { analysis, stacks, objects, output, .. } = self;
         let logs = window::Logs { vcpus, core_count, direct_map };
+        let mut blocks = tracer.blocks();
         match objects.as_mut().and_then(Objects::view) {
             Some(mut view) => analysis.close(sequence, logs, stacks, Some(&mut view), &mut output.buffer),
+            None if !blocks.is_empty() => {
+                analysis.close(sequence, logs, stacks, Some(&mut *blocks), &mut output.buffer);
+            }
             None => analysis.close::<crate::objects::View<'_>>(sequence, logs, stacks, None, &mut output.buffer),
         }
         output.write_if_large();

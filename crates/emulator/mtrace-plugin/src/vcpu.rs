@@ -223,6 +223,18 @@ impl Vcpu {
         }
     }
 
+    /// The call sites of the present stack, the innermost first; as many as there is room for. Gives their number.
+    pub fn call_sites(&self, sites: &mut [u64]) -> usize {
+        let mut node = self.stack.node();
+        let mut count = 0;
+        while node != qemu_plugin::call_tree::ROOT && count < sites.len() {
+            let known = self.tree.node(node);
+            sites[count] = known.site;
+            (node, count) = (known.parent, count + 1);
+        }
+        count
+    }
+
     /// Whether the last call was made by a function that preempts: if the scheduler begins now, the task's time is over.
     pub fn is_preempted(&self) -> bool {
         self.is_preempted

@@ -127,6 +127,9 @@ impl FindingStore {
     pub fn window<R: Read>(&mut self, window: &Window, decoder: &TraceDecoder<R>) -> NamedWindow {
         let mut lines = Vec::new();
         let mut found = Vec::new();
+        if !window.lines.is_empty() {
+            self.names.update();
+        }
         for line in &window.lines {
             let conflicts = conflicts(line, &mut self.names);
             let Some(conflict) = conflicts.first() else { continue };
@@ -185,7 +188,7 @@ impl FindingStore {
             offset: access.offset,
             size_bytes: access.size_bytes,
             function: self.names.function_name(function).to_owned(),
-            stack: sites.map(|site| self.names.frame(site)).collect(),
+            stack: sites.flat_map(|site| self.names.frames(site)).collect(),
         }
     }
 }

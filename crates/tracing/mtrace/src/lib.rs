@@ -8,16 +8,19 @@
 //! - [`layout`]: the text file that tells the tracer where functions and memory areas of the traced system lie;
 //! - [`record`], [`encode`], [`decode`]: the trace format (`docs/trace-format.md`);
 //! - [`conflict`]: from the accesses to one line to what is shared there;
+//! - [`blocks`], [`loaded`]: what a program's memory consists of, and names of a program that loads libraries;
 //! - [`names`], [`findings`]: its names, and windows as lists of numbered findings;
 //! - [`pictures`]: the shared lines of one object, with all that each core touched of them.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod conflict;
 pub mod decode;
 pub mod encode;
 pub mod findings;
 pub mod kallsyms;
 pub mod layout;
+pub mod loaded;
 pub mod names;
 pub mod pictures;
 pub mod record;

@@ -5,11 +5,12 @@
 //! come again and again, so that names are kept by what they depend on, which is never the address of an object.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel_naming::{CaptureKind, Holder, Namer, ObjectCapture, ObjectName, Side};
 
 use crate::conflict::{Places, Sharing};
+use crate::loaded::{LoadedFieldsKey, LoadedNames, PlaceName};
 use crate::pictures::Fields;
 use crate::record::{Access, SharedLine};
 
@@ -30,6 +31,9 @@ pub enum NameSource {
     Kernel(Arc<Namer>),
     /// A program's symbols, sorted by [`Names::new`].
     Program(Vec<Symbol>),
+    /// What a program that loads libraries says of itself, and their debug information.
+    /// The lock is never contended; it only makes names what threads may hand to each other.
+    Loaded(Box<Mutex<LoadedNames>>),
 }
 
 /// Bytes of a capture as they stand in a trace.
@@ -46,7 +50,14 @@ struct PlaceKey {
 }
 
 /// What the names of a line's bytes depend on: each capture, where in the line it was taken, and the object's size.
-type FieldsKey = Vec<(PlaceKey, u64, u64)>;
+type OtherFieldsKey = Vec<(PlaceKey, u64, u64)>;
+
+/// The same, whatever names the line.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum FieldsKey {
+    Loaded(LoadedFieldsKey),
+    Other(OtherFieldsKey),
+}
 
 /// All names worked out so far.
 pub struct Names {
@@ -81,18 +92,27 @@ impl Names {
         }
     }
 
-    /// A frame of a call stack, `function+0xoffset`.
-    pub fn frame(&self, address: u64) -> String {
-        match &self.source {
+    /// A window is to be named: what is known of the program may have grown.
+    pub fn update(&mut self) {
+        if let NameSource::Loaded(loaded) = &mut self.source {
+            owned(loaded).update();
+        }
+    }
+
+    /// The frames of a call stack that an instruction stands for, `function+0xoffset`; those of inlined functions before it
+    /// where they are known.
+    pub fn frames(&mut self, address: u64) -> Vec<String> {
+        match &mut self.source {
             NameSource::Kernel(namer) => match namer.function(address) {
-                Some(function) => function.to_string(),
-                None if address >> 63 == 0 => USER_CODE.to_owned(),
-                None => format!("{address:#x}"),
+                Some(function) => vec![function.to_string()],
+                None if address >> 63 == 0 => vec![USER_CODE.to_owned()],
+                None => vec![format!("{address:#x}")],
             },
             NameSource::Program(symbols) => match symbol_at(symbols, address) {
-                Some(symbol) => format!("{}+{:#x}", symbol.name, address - symbol.start),
-                None => format!("{address:#x}"),
+                Some(symbol) => vec![format!("{}+{:#x}", symbol.name, address - symbol.start)],
+                None => vec![format!("{address:#x}")],
             },
+            NameSource::Loaded(loaded) => owned(loaded).frames(address),
         }
     }
 
@@ -101,9 +121,10 @@ impl Names {
         let functions = accesses.map(|access| self.function(access.instruction));
         let [first, second] = accesses.map(|access| (access.offset, access.size_bytes));
         let address = |(offset, _): (u8, u8)| line.address + u64::from(offset);
-        match &self.source {
+        match &mut self.source {
             NameSource::Kernel(namer) => {
-                let captures = [first, second].map(|side| capture_at(namer, line, address(side)));
+                let namer = Arc::clone(namer);
+                let captures = [first, second].map(|side| capture_at(&namer, line, address(side)));
                 let side = |side: (u8, u8), index: usize| Side {
                     capture: &captures[index],
                     address: address(side),
@@ -131,15 +152,28 @@ impl Names {
                     (format!("{} | {}", whole(low), whole(high)), String::new())
                 }
             }
+            NameSource::Loaded(loaded) => {
+                let loaded = owned(loaded);
+                if sharing == Sharing::True {
+                    return loaded.name(line, address((first.0.max(second.0), 0))).parts();
+                }
+                PlaceName::of_both(loaded.name(line, address(first)), loaded.name(line, address(second)))
+            }
         }
     }
 
     /// The object that the byte at an offset of a line lies in, and a number that tells it from others of the window. A
     /// line in no object is one without name. The objects of programs are not known here: one holds all, from address 0.
-    pub fn holder(&self, line: &SharedLine, offset: u8) -> (Holder, u64) {
+    pub fn holder(&mut self, line: &SharedLine, offset: u8) -> (Holder, u64) {
         let nameless = |start| Holder { name: String::new(), start };
-        let NameSource::Kernel(namer) = &self.source else { return (nameless(0), line.address) };
         let address = line.address + u64::from(offset);
+        let namer = match &mut self.source {
+            NameSource::Kernel(namer) => namer,
+            NameSource::Program(_) => return (nameless(0), line.address),
+            NameSource::Loaded(loaded) => {
+                return (owned(loaded).holder(line, address).unwrap_or_else(|| nameless(line.address)), 0);
+            }
+        };
         match namer.holder(&capture_at(namer, line, address), address) {
             Some(holder) => (holder, 0),
             None => (nameless(line.address), 0),
@@ -148,7 +182,10 @@ impl Names {
 
     /// A number for what the bytes of a line are called: `number` gives that of [`Names::fields`], and is asked once.
     pub fn fields_once(&mut self, line: &SharedLine, number: impl FnOnce(Fields) -> u32) -> u32 {
-        let key = self.fields_key(line);
+        let key = match &mut self.source {
+            NameSource::Loaded(loaded) => FieldsKey::Loaded(owned(loaded).fields_key(line)),
+            _ => FieldsKey::Other(self.fields_key(line)),
+        };
         if let Some(&number) = self.field_numbers.get(&key) {
             return number;
         }
@@ -157,7 +194,7 @@ impl Names {
         number
     }
 
-    fn fields_key(&self, line: &SharedLine) -> FieldsKey {
+    fn fields_key(&self, line: &SharedLine) -> OtherFieldsKey {
         let captures = line.captures.iter().filter_map(|bytes| {
             let bytes: &CaptureBytes = bytes.as_slice().try_into().ok()?;
             ObjectCapture::from_bytes(bytes).ok()
@@ -166,7 +203,7 @@ impl Names {
             let at = capture.address.wrapping_sub(line.address);
             (place_key(&capture, line.address, 1), at, capture.object_size)
         };
-        let mut key: FieldsKey = captures.map(key).collect();
+        let mut key: OtherFieldsKey = captures.map(key).collect();
         if key.is_empty() {
             // Symbols alone speak for the line.
             key.push((place_key(&ObjectCapture::unknown(line.address), line.address, 1), line.address, 0));
@@ -175,7 +212,7 @@ impl Names {
     }
 
     /// What the bytes of a line are called, in ranges of one name each; bytes without a name are in none.
-    pub fn fields(&self, line: &SharedLine) -> Fields {
+    pub fn fields(&mut self, line: &SharedLine) -> Fields {
         let mut fields = Fields::new();
         for offset in 0..LINE_BYTES {
             let Some(name) = self.byte_name(line, line.address + u64::from(offset)) else { continue };
@@ -188,8 +225,8 @@ impl Names {
     }
 
     /// The innermost field or the symbol that a byte lies in, with its object.
-    fn byte_name(&self, line: &SharedLine, address: u64) -> Option<String> {
-        match &self.source {
+    fn byte_name(&mut self, line: &SharedLine, address: u64) -> Option<String> {
+        match &mut self.source {
             NameSource::Kernel(namer) => {
                 let ObjectName { object, full_field, known, .. } =
                     namer.name(&capture_at(namer, line, address), address, 1);
@@ -197,6 +234,10 @@ impl Names {
                 known.then(|| if named { format!("{object}.{full_field}") } else { object })
             }
             NameSource::Program(symbols) => symbol_at(symbols, address).map(|symbol| symbol.name.clone()),
+            NameSource::Loaded(loaded) => {
+                let PlaceName { object, field, .. } = owned(loaded).name(line, address);
+                Some(if field.is_empty() { object } else { format!("{object}.{field}") })
+            }
         }
     }
 
@@ -209,7 +250,7 @@ impl Names {
 impl Places for Names {
     fn place(&mut self, line: &SharedLine, offset: u8, size_bytes: u8) -> u32 {
         let address = line.address + u64::from(offset);
-        match &self.source {
+        match &mut self.source {
             NameSource::Kernel(namer) => {
                 let capture = capture_at(namer, line, address);
                 let key = place_key(&capture, address, size_bytes);
@@ -225,6 +266,10 @@ impl Places for Names {
                 let (object, field) = data_name(symbols, address);
                 self.place_number(object, field)
             }
+            NameSource::Loaded(loaded) => {
+                let (object, field) = owned(loaded).name(line, address).parts();
+                self.place_number(object, field)
+            }
         }
     }
 
@@ -232,7 +277,7 @@ impl Places for Names {
         if let Some(&function) = self.functions.get(&instruction) {
             return function;
         }
-        let name = match &self.source {
+        let name = match &mut self.source {
             NameSource::Kernel(namer) => match namer.function(instruction) {
                 Some(function) => function.identity,
                 None if instruction >> 63 == 0 => USER_CODE.to_owned(),
@@ -242,6 +287,7 @@ impl Places for Names {
                 Some(symbol) => symbol.name.clone(),
                 None => format!("{instruction:#x}"),
             },
+            NameSource::Loaded(loaded) => owned(loaded).function(instruction),
         };
         let next = self.function_names.len() as u32;
         let function = *self.function_numbers.entry(name.clone()).or_insert(next);
@@ -307,6 +353,11 @@ fn place_key(capture: &ObjectCapture, address: u64, size_bytes: u8) -> PlaceKey 
         typed_position,
         size_bytes,
     }
+}
+
+/// Names whose lock nobody else can hold.
+fn owned(loaded: &mut Mutex<LoadedNames>) -> &mut LoadedNames {
+    loaded.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn symbol_at(symbols: &[Symbol], address: u64) -> Option<&Symbol> {

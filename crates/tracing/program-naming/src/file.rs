@@ -151,7 +151,7 @@ fn read(bytes: &[u8]) -> object::Result<(Vec<Segment>, Vec<Variable>)> {
 
 /// A symbol's name as its source has it. Only what carries the mark of C++ or Rust is decoded: to the decoder the name of
 /// a C variable such as `m` is an encoded type, `unsigned long`.
-fn readable(symbol: &str) -> String {
+pub(crate) fn readable(symbol: &str) -> String {
     if symbol.starts_with("_Z") || symbol.starts_with("_R") {
         demangle_auto(symbol.into(), None).into_owned()
     } else {

@@ -1,9 +1,16 @@
-//! Names for addresses of an ELF program or library: the function, and where debug information is given, file and line
-//! and the calls that the compiler inlined; for data the global variable.
+//! Names of addresses in programs and libraries.
 //!
-//! Addresses are the file's own (those of its program headers); [`ProgramFile::address_at`] leads there from a mapping.
+//! [`ProgramFile`] reads one file by itself. [`Loaded`] knows all that is loaded in a running program, and what its blocks
+//! of memory consist of.
 #![forbid(unsafe_code)]
 
+mod allocation;
+mod debug;
 mod file;
+mod loaded;
+mod module;
+mod receive;
 
+pub use allocation::{Block, Rule};
 pub use file::{CodeName, ProgramFile, ProgramNamingError};
+pub use loaded::{DataName, Loaded};

@@ -1,13 +1,20 @@
-"""What runs under the emulator: a program, its arguments, and names for its addresses."""
+"""What runs under the emulator: a program, its arguments, and names for its addresses.
+
+`Program` is what sessions ask of any program; `FixedProgram` is one whose symbols are known before it starts.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, Self
 
 from commutant import _native
-from commutant.mtrace import Finding
+from commutant.mtrace import Finding, Picture, TracedWindow
+from commutant.targets.process.drawings import Drawings
+from commutant.targets.process.objects import ObjectMap
 from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import ask
 from commutant.targets.stacks import Stacks
@@ -22,9 +29,52 @@ class Region:
     name: str
 
 
+NameSource = _native.ProgramNames | _native.LoadedNames
+"""What the native trace reader names a program's addresses by."""
+
+
+class Naming(Protocol):
+    """Names for one running program."""
+
+    @property
+    def source(self) -> NameSource:
+        """What the trace reader names by."""
+
+    def named(self, finding: Finding) -> Finding:
+        """The finding with what else is known of it; raises RunError if the program's list of objects is damaged."""
+
+    def drawn(self, window: TracedWindow) -> Sequence[Picture]:
+        """The pictures of the window's findings, with what is known of their objects."""
+
+
+class Program(Protocol):
+    """A program that runs batches (crates/checker/program-runner)."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What it is started with, but for files."""
+
+    @property
+    def rules_off(self) -> frozenset[str]:
+        """Rules that the tracer does not ignore by."""
+
+    @property
+    def counts_windows(self) -> bool:
+        """Whether it says how many windows it has begun, so that one that never ends is found within seconds."""
+
+    def command(self, listing: int, progress: int) -> list[str]:
+        """Program and arguments; it lists its objects in one descriptor's file and counts windows in the other's."""
+
+    def naming(self, listing: int) -> Naming:
+        """Names for a run that lists its objects in the file of this descriptor."""
+
+    def without_rules(self, rules_off: frozenset[str]) -> Self:
+        """The same program, to be traced without these rules."""
+
+
 @dataclass(frozen=True, slots=True)
-class Program:
-    """A program that runs batches (crates/file-system/scalefs-runner), and the names of what it consists of."""
+class FixedProgram:
+    """A program at fixed addresses (crates/file-system/scalefs-runner), and the names of what it consists of."""
 
     path: Path
     arguments: tuple[str, ...]
@@ -32,12 +82,21 @@ class Program:
     stacks: Stacks
     regions: tuple[Region, ...] = ()
     rules_off: frozenset[str] = ALL_RULES
+    counts_windows: bool = False
 
-    def command(self, objects: int) -> list[str]:
-        """Program and arguments; it lists its objects in the file of this descriptor."""
-        return [str(self.path), *self.arguments, "--objects", f"/proc/self/fd/{objects}"]
+    def command(self, listing: int, progress: int) -> list[str]:
+        """As `Program.command`."""
+        return [str(self.path), *self.arguments, "--objects", f"/proc/self/fd/{listing}"]
 
-    def named(self, finding: Finding) -> Finding:
+    def naming(self, listing: int) -> _FixedNaming:
+        """As `Program.naming`."""
+        return _FixedNaming(self, ObjectMap(listing), Drawings())
+
+    def without_rules(self, rules_off: frozenset[str]) -> FixedProgram:
+        """As `Program.without_rules`."""
+        return dataclasses.replace(self, rules_off=rules_off)
+
+    def in_region(self, finding: Finding) -> Finding:
         """The finding, named after its region if it has no symbol.
 
         The address within a region is another one in each run, so the place is said by the bytes of the line.
@@ -51,12 +110,34 @@ class Program:
         return finding
 
 
-def load_program(path: Path, arguments: tuple[str, ...]) -> Program:
+@dataclass(frozen=True, slots=True)
+class _FixedNaming:
+    """By symbols, then by the objects that the program lists, or else by regions; frames by debug information."""
+
+    program: FixedProgram
+    objects: ObjectMap
+    drawings: Drawings
+
+    @property
+    def source(self) -> NameSource:
+        """As `Naming.source`."""
+        return self.program.names
+
+    def named(self, finding: Finding) -> Finding:
+        """As `Naming.named`."""
+        return self.program.stacks.expanded(self.objects.named(finding) or self.program.in_region(finding))
+
+    def drawn(self, window: TracedWindow) -> Sequence[Picture]:
+        """As `Naming.drawn`."""
+        return self.drawings.of(window, self.objects)
+
+
+def load_program(path: Path, arguments: tuple[str, ...]) -> FixedProgram:
     """A program with the symbols (`--symbols`) and, for these arguments, the regions (`--regions`) that it lists of
     itself; raises RunError if it does not."""
     symbols = _ranges(ask(path, "--symbols"))
     regions = tuple(Region(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
-    return Program(path, arguments, _native.ProgramNames(symbols), Stacks(path, symbols), regions)
+    return FixedProgram(path, arguments, _native.ProgramNames(symbols), Stacks(path, symbols), regions)
 
 
 def _ranges(listing: str) -> list[tuple[int, int, str]]:

@@ -17,7 +17,6 @@ from commutant.mtrace import Finding, TracedWindow
 from commutant.support import RunError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
-from commutant.targets.process.drawings import Drawings
 from commutant.targets.process.program import Program
 from commutant.targets.process.traced import ProgramDied, TracedProgram
 
@@ -34,12 +33,10 @@ class ProcessSession:
 
     def __init__(self, emulator: str, plugin: Path, program: Program) -> None:
         """Starts the program; raises RunError if it does not start."""
-        self._program = program
         self._start: Callable[[], TracedProgram] = lambda: TracedProgram(emulator, plugin, program)
         self._traced = self._start()
         self._book = Book()
         self._named: dict[int, tuple[Finding, Finding]] = {}
-        self._drawings = Drawings()
         self._pending: deque[Batch[Any]] = deque()
         self._closed = False
         self._waiting = threading.Lock()  # held while a thread waits for the program: it must not be freed meanwhile
@@ -102,8 +99,7 @@ class ProcessSession:
             self._traced.close()
             self._pending.clear()
             self._named.clear()
-            self._drawings = Drawings()
-            self._traced = self._start()
+                self._traced = self._start()
         if self._closed:  # closed while the program came up
             self.close()
         self._require_open()
@@ -139,7 +135,7 @@ class ProcessSession:
             raise self._traced.failure(f"its results cannot be read: {error}") from None
 
     def _name(self, window: TracedWindow) -> TracedWindow:
-        """The window with findings and pictures named after the objects or else the regions that they lie in."""
+        """The window with findings and pictures with all that is known of them, one finding per identity."""
         if not window.findings:
             return window
         named: list[Finding] = []
@@ -147,10 +143,9 @@ class ProcessSession:
             # Findings of a trace are kept by the reader, so that an identity number stays one finding's.
             known = self._named.get(id(finding))
             if known is None:
-                name = self._traced.objects.named(finding) or self._program.named(finding)
-                known = self._named[id(finding)] = (finding, self._program.stacks.expanded(name))
+                known = self._named[id(finding)] = (finding, self._traced.naming.named(finding))
             named.append(known[1])
-        pictures = self._drawings.of(window, self._traced.objects)
+        pictures = self._traced.naming.drawn(window)
         unique: dict[tuple[str, str, str], Finding] = {}
         shown = dict.fromkeys(
             (unique.setdefault(finding.identity, finding).identity, picture)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import mmap
 import os
 import queue
 import select
@@ -24,8 +25,8 @@ from pathlib import Path
 
 from commutant.mtrace import TracedWindow, TraceReader
 from commutant.support import RunError, close_at_exit
-from commutant.targets.process.objects import ObjectMap
 from commutant.targets.process.program import Program
+from commutant.targets.process.watchdog import Watchdog
 from commutant.targets.rules import tracer_arguments
 
 _PIPE_BYTES = 1 << 20
@@ -56,7 +57,10 @@ class TracedProgram:
             stack.callback(os.close, self._messages)
             listing = os.memfd_create("commutant-objects")
             stack.callback(os.close, listing)
-            self.objects = ObjectMap(listing)
+            self.naming = program.naming(listing)
+            progress = os.memfd_create("commutant-progress")
+            stack.callback(os.close, progress)
+            os.ftruncate(progress, mmap.PAGESIZE)
             trace, far_trace = os.pipe()
             stack.callback(os.close, trace)
             with contextlib.ExitStack() as until_started:
@@ -74,9 +78,11 @@ class TracedProgram:
                     emulator,
                     "-plugin",
                     tracer,
-                    *program.command(listing),
+                    *program.command(listing, progress),
                 ]
-                self._process = _spawner.submit(_spawn, command, (far_trace, listing), self._messages).result()
+                passed = (far_trace, listing, progress)
+                self._process = _spawner.submit(_spawn, command, passed, self._messages).result()
+            self._watchdog = Watchdog(self._process.pid, progress) if program.counts_windows else None
             assert self._process.stdin is not None and self._process.stdout is not None
             self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
             stack.callback(self._process.stdout.close)
@@ -87,7 +93,7 @@ class TracedProgram:
             self._outgoing = bytearray()
             self._incoming = bytearray()
             self._batches: queue.SimpleQueue[_Batch] = queue.SimpleQueue()
-            reader = TraceReader(trace, program.names)
+            reader = TraceReader(trace, self.naming.source)
             self._thread = threading.Thread(target=self._read, args=(reader,), name="trace-reader", daemon=True)
             self._thread.start()
             self._resources = stack.pop_all()
@@ -115,8 +121,11 @@ class TracedProgram:
         self._write()
 
     def results(self, timeout_seconds: float) -> bytes:
-        """The results of the next batch; raises RunError if the program ends or does not answer in time."""
+        """The results of the next batch; raises RunError if the program ends or does not answer in time, ProgramDied if
+        it hangs in one window."""
         deadline = time.monotonic() + timeout_seconds
+        if self._watchdog:
+            self._watchdog.restart()
         while (frame := self._take_frame()) is None:
             left_seconds = deadline - time.monotonic()
             if left_seconds <= 0:
@@ -125,7 +134,11 @@ class TracedProgram:
             poll.register(self._output, select.POLLIN)
             if self._outgoing:
                 poll.register(self._input, select.POLLOUT)
-            for descriptor, _ in poll.poll(left_seconds * 1000):
+            if self._watchdog and self._watchdog.is_stuck():
+                self.kill()
+                raise ProgramDied(f"the traced program, process {self.process_id}: {self._watchdog.verdict}")
+            patience_seconds = min(left_seconds, Watchdog.INTERVAL_SECONDS) if self._watchdog else left_seconds
+            for descriptor, _ in poll.poll(patience_seconds * 1000):
                 if descriptor == self._input:
                     self._write()
                 elif not self._receive():

@@ -1,0 +1,190 @@
+//! Names for the trace of a program that loads libraries: modules with debug information, and blocks of memory.
+//!
+//! What is loaded where is only known once the program runs; it lists that in a file ([`program_naming::Loaded`]), which is
+//! read when a window is to be named.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kernel_naming::Holder;
+use program_naming::{Block, DataName, Loaded};
+
+use crate::blocks::{BlockCapture, BlockState};
+use crate::record::SharedLine;
+
+/// Bytes of what the C library's allocator keeps in front of a block.
+const HEADER_BYTES: u64 = 16;
+
+/// What the names of a line's bytes depend on: its blocks, by where they begin from the line on, and where a module's data
+/// is, the address.
+pub type LoadedFieldsKey = (Vec<BlockCapture>, Option<u64>);
+
+/// Gives all of a program's list so far.
+pub type Listing = Box<dyn FnMut() -> String + Send>;
+
+/// What an address of data is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlaceName {
+    /// Type or variable, or kind of memory.
+    pub object: String,
+    /// Path within it, or empty.
+    pub field: String,
+    /// Who asked for the memory, or empty.
+    pub place: String,
+}
+
+impl PlaceName {
+    /// Object and field of a finding.
+    #[must_use]
+    pub fn parts(self) -> (String, String) {
+        if self.place.is_empty() {
+            (self.object, self.field)
+        } else if self.field.is_empty() {
+            (format!("{} ({})", self.object, self.place), String::new())
+        } else {
+            (self.object, format!("{} ({})", self.field, self.place))
+        }
+    }
+
+    /// The name of two places, which come in either order, as object and field.
+    #[must_use]
+    pub fn of_both(one: PlaceName, other: PlaceName) -> (String, String) {
+        let mut both = [one, other];
+        both.sort();
+        let [mut low, high] = both;
+        if low == high {
+            return low.parts();
+        }
+        let fields = !low.field.is_empty() && !high.field.is_empty();
+        if fields && (&low.object, &low.place) == (&high.object, &high.place) {
+            low.field = format!("{} | {}", low.field, high.field);
+            return low.parts();
+        }
+        let [low, high] = [low, high].map(|name| {
+            let (object, field) = name.parts();
+            if field.is_empty() { object } else { format!("{object}.{field}") }
+        });
+        (format!("{low} | {high}"), String::new())
+    }
+}
+
+/// Names of a program that loads libraries.
+pub struct LoadedNames {
+    listing: Listing,
+    listed_bytes: usize,
+    loaded: Loaded,
+    blocks: HashMap<(Vec<u64>, u64), Arc<Block>>,
+}
+
+impl LoadedNames {
+    /// Names from a program's list, which may come later.
+    #[must_use]
+    pub fn new(listing: Listing) -> Self {
+        Self { listing, listed_bytes: 0, loaded: Loaded::default(), blocks: HashMap::new() }
+    }
+
+    /// Reads on in the list.
+    pub fn update(&mut self) {
+        let text = (self.listing)();
+        if text.len() != self.listed_bytes {
+            let known = std::mem::take(&mut self.loaded);
+            if let Some(loaded) = known.read(&text) {
+                self.loaded = loaded;
+                self.listed_bytes = text.len();
+            }
+        }
+    }
+
+    /// The function that an instruction is in.
+    #[must_use]
+    pub fn function(&self, address: u64) -> String {
+        self.loaded.function(address)
+    }
+
+    /// The frames that an instruction or a call stands for.
+    #[must_use]
+    pub fn frames(&self, address: u64) -> Vec<String> {
+        self.loaded.frames(address)
+    }
+
+    /// What the byte at an address of a line is called.
+    pub fn name(&mut self, line: &SharedLine, address: u64) -> PlaceName {
+        let holding = captures(line).filter(|capture| holds(capture, address));
+        // A block that lives before one that lived.
+        let capture = holding.min_by_key(|capture| capture.state as u32);
+        if let Some(DataName { object, field }) = self.loaded.data(address) {
+            return PlaceName { object, field, place: String::new() };
+        }
+        match capture {
+            Some(capture) if capture.state != BlockState::Header => self.block(capture, address),
+            Some(_) => kind("header of a block, the C library's allocator"),
+            None => kind("memory outside of blocks"),
+        }
+    }
+
+    /// The block or variable that an address of a line lies in.
+    pub fn holder(&mut self, line: &SharedLine, address: u64) -> Option<Holder> {
+        let PlaceName { object, place, .. } = self.name(line, address);
+        let name = if place.is_empty() { object } else { format!("{object} ({place})") };
+        let variable = self.loaded.variable_start(address);
+        let block = || captures(line).filter(|capture| holds(capture, address)).map(|capture| capture.address).next();
+        variable.or_else(block).map(|start| Holder { name, start })
+    }
+
+    /// What the names of a line's bytes depend on.
+    pub fn fields_key(&mut self, line: &SharedLine) -> LoadedFieldsKey {
+        let is_data = self.loaded.data(line.address).is_some();
+        let relative =
+            |capture: BlockCapture| BlockCapture { address: capture.address.wrapping_sub(line.address), ..capture };
+        (captures(line).map(relative).collect(), is_data.then_some(line.address))
+    }
+
+    fn block(&mut self, capture: BlockCapture, address: u64) -> PlaceName {
+        let offset = address - capture.address;
+        let key = (capture.sites, capture.size_bytes);
+        let block = match self.blocks.get(&key) {
+            Some(block) => Arc::clone(block),
+            None => {
+                let block = Arc::new(self.loaded.block(&key.0, key.1));
+                self.blocks.insert(key, Arc::clone(&block));
+                block
+            }
+        };
+        PlaceName { object: block.label.clone(), field: block.field(offset), place: block.place.clone() }
+    }
+}
+
+fn captures(line: &SharedLine) -> impl Iterator<Item = BlockCapture> {
+    line.captures.iter().filter_map(|bytes| BlockCapture::from_bytes(bytes))
+}
+
+/// Whether what was captured is at an address.
+fn holds(capture: &BlockCapture, address: u64) -> bool {
+    let size_bytes = if capture.state == BlockState::Header { HEADER_BYTES } else { capture.size_bytes };
+    (capture.address..capture.address.saturating_add(size_bytes)).contains(&address)
+}
+
+fn kind(object: &str) -> PlaceName {
+    PlaceName { object: object.to_owned(), field: String::new(), place: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(object: &str, field: &str, place: &str) -> PlaceName {
+        PlaceName { object: object.to_owned(), field: field.to_owned(), place: place.to_owned() }
+    }
+
+    #[test]
+    fn both_sides_of_false_sharing_are_told_in_one_order() {
+        let (lock, count) = (name("struct table", "lock", "new, t.c:9"), name("struct table", "count", "new, t.c:9"));
+        let expected = ("struct table".to_owned(), "count | lock (new, t.c:9)".to_owned());
+        assert_eq!(PlaceName::of_both(lock.clone(), count.clone()), expected);
+        assert_eq!(PlaceName::of_both(count, lock.clone()), expected);
+        assert_eq!(
+            PlaceName::of_both(lock, name("hits", "", "")),
+            ("hits | struct table.lock (new, t.c:9)".to_owned(), String::new())
+        );
+    }
+}

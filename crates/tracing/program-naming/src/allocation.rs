@@ -1,0 +1,273 @@
+//! The type of a block of memory, from the calls that asked for it.
+//!
+//! Rules, in this order; a type must make up the block as a whole, or as many times over as an array:
+//! 1. a variable that receives the pointer, or a field that it is stored to;
+//! 2. the type parameter of a container's function that allocates (`Box::new<T>`), or of the class whose method does
+//!    (`__new_allocator<T>::allocate`, `Node<K, V>::alloc`);
+//! 3. the only type of that size that the code's own sources define.
+
+use std::sync::Arc;
+
+use crate::debug::{Declared, Entry, Function, SourceFiles, Type, Unit};
+use crate::file::CodeName;
+use crate::loaded::Loaded;
+use crate::receive::{Received, instruction_bytes, receivers};
+
+/// Calls, from the innermost one, within which an allocation may be wrapped.
+const MOST_WRAPPERS: usize = 12;
+/// Bytes of code that are looked at behind a call.
+const LOOK_BYTES: usize = 96;
+
+/// Which rule told a block's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A variable or a field receives the pointer.
+    Receiver,
+    /// A container's type parameter, or the class that allocates.
+    Container,
+    /// The only type of that size.
+    OnlySize,
+}
+
+/// What is known of a block of memory.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// What it consists of, such as `struct bucket[]`; without a type `block of 48 bytes`.
+    pub label: String,
+    /// Who asked for it, such as `table_new, chash.c:9`; empty if nobody is known.
+    pub place: String,
+    /// Which rule told the type.
+    pub rule: Option<Rule>,
+    of_type: Option<(Arc<Unit>, Entry)>,
+}
+
+impl Block {
+    /// The innermost field at an offset of the block; the offset itself if no type is known.
+    #[must_use]
+    pub fn field(&self, offset: u64) -> String {
+        let Some((unit, entry)) = &self.of_type else { return format!("+{offset:#x}") };
+        let size = unit.size(*entry).filter(|size| *size > 0).unwrap_or(u64::MAX);
+        let within = if self.label.ends_with("[]") { offset % size } else { offset };
+        unit.field_at(*entry, within)
+    }
+}
+
+/// The block of so many bytes that the calls at `sites` (the innermost first) asked for.
+pub(crate) fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Block {
+    let place = place(loaded, sites);
+    let found = by_frames(loaded, sites, size_bytes).or_else(|| by_size(loaded, sites, size_bytes));
+    match found {
+        Some((label, rule, unit, entry)) => Block { label, place, rule: Some(rule), of_type: Some((unit, entry)) },
+        None => Block { label: format!("block of {size_bytes} bytes"), place, rule: None, of_type: None },
+    }
+}
+
+type Typed = (String, Rule, Arc<Unit>, Entry);
+
+fn by_frames(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Typed> {
+    for &site in sites.iter().take(MOST_WRAPPERS) {
+        let (module, site) = loaded.module_at(site)?;
+        let Some(unit) = module.unit_of_code(site) else { continue };
+        let chain = unit.functions_at(site);
+        if chain.is_empty() {
+            continue;
+        }
+        let bytes = module.code_bytes(site, LOOK_BYTES + 16).to_vec();
+        let length = instruction_bytes(&bytes)?;
+        let received = receivers(&unit, &chain, &bytes[length as usize..], site + length);
+        for one in received {
+            let (unit, entry) = match one {
+                Received::ByVariable(entry) | Received::ByField(entry) => (Arc::clone(&unit), entry),
+                Received::At(address) => {
+                    let Some((unit, entry)) = module.type_of_variable(address) else { continue };
+                    let Some(entry) = unit.pointee(entry) else { continue };
+                    (unit, entry)
+                }
+            };
+            if let Some(label) = specific(&unit, entry).then(|| unit.label(entry, size_bytes)).flatten() {
+                return Some((label, Rule::Receiver, unit, entry));
+            }
+        }
+        if let Some((label, entry)) = chain.iter().find_map(|function| by_container(&unit, function, size_bytes)) {
+            return Some((label, Rule::Container, unit, entry));
+        }
+        // A function that gives back something else than the pointer hides it from its callers.
+        let outermost = chain.last()?;
+        let returns = unit.declarations(&outermost.declared).find_map(|declared| declared.returns);
+        if returns.is_some_and(|entry| !matches!(unit.plain(entry), Some(Type::Pointer(_))))
+            && !is_container(&unit, outermost)
+        {
+            return None;
+        }
+    }
+    None
+}
+
+/// Whether a type says more than that there are bytes.
+fn specific(unit: &Unit, entry: Entry) -> bool {
+    !matches!(unit.plain(entry), Some(Type::Base { size_bytes: 0 | 1, .. }) | None)
+}
+
+/// Names of functions that allocate what their type parameter says (Rust's library `alloc`).
+const MAKERS: [&str; 12] = [
+    "new",
+    "new_in",
+    "pin",
+    "new_uninit",
+    "new_uninit_in",
+    "with_capacity",
+    "with_capacity_in",
+    "try_new_in",
+    "from_elem",
+    "new_uninit_slice",
+    "reserve",
+    "grow_one",
+];
+
+fn names<'a>(unit: &'a Unit, function: &'a Function) -> impl Iterator<Item = &'a Declared> {
+    unit.declarations(&function.declared)
+}
+
+fn is_container(unit: &Unit, function: &Function) -> bool {
+    names(unit, function).any(|declared| {
+        let class = declared.class.and_then(|class| unit.types.get(&class));
+        let class = class.map_or("", |class| if let Type::Record(record) = class { record.name.as_str() } else { "" });
+        MAKERS.iter().any(|maker| declared.name == *maker || declared.name.starts_with(&format!("{maker}<")))
+            || ["allocator", "Box<", "Vec<", "RawVec", "Arc<", "Rc<"].iter().any(|known| class.contains(known))
+    })
+}
+
+/// By a function's or its class's type parameter.
+fn by_container(unit: &Unit, function: &Function, size_bytes: u64) -> Option<(String, Entry)> {
+    for declared in names(unit, function) {
+        let class = declared.class.and_then(|class| match unit.types.get(&class) {
+            Some(Type::Record(record)) => Some((class, record)),
+            _ => None,
+        });
+        // C++: `__new_allocator<T>`, `new_allocator<T>`, `allocator<T>`.
+        if let Some((_, record)) = class
+            && record.name.contains("allocator<")
+            && let Some(found) = record.parameters.iter().find_map(|(_, entry)| fits(unit, *entry, size_bytes))
+        {
+            return Some(found);
+        }
+        let name = declared.name.split('<').next().unwrap_or_default();
+        if MAKERS.contains(&name) {
+            let of_function = declared.parameters.iter().find_map(|(_, entry)| fits(unit, *entry, size_bytes));
+            if let Some(found) = of_function.or_else(|| counted(unit, declared, size_bytes)) {
+                return Some(found);
+            }
+        }
+        // The class that allocates: `Node<K, V>::alloc`.
+        if name.starts_with("alloc")
+            && let Some((entry, record)) = class
+            && !record.name.contains("llocator")
+            && let Some(found) = fits(unit, entry, size_bytes)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn fits(unit: &Unit, entry: Entry, size_bytes: u64) -> Option<(String, Entry)> {
+    if !specific(unit, entry) {
+        return None;
+    }
+    unit.label(entry, size_bytes).map(|label| (label, entry))
+}
+
+/// `Arc::new<T>` allocates a counted `T`: the record `ArcInner<T>`.
+fn counted(unit: &Unit, declared: &Declared, size_bytes: u64) -> Option<(String, Entry)> {
+    let parameter = unit.name(declared.parameters.first()?.1)?;
+    unit.types.iter().find_map(|(entry, known)| {
+        let Type::Record(record) = known else { return None };
+        let is_counted = record.name.starts_with("ArcInner<")
+            || record.name.starts_with("RcInner<")
+            || record.name.starts_with("RcBox<");
+        let base = parameter.split('<').next().unwrap_or_default();
+        (is_counted && record.size_bytes == size_bytes && record.name.contains(base))
+            .then(|| unit.name(*entry).map(|name| (name, *entry)))
+            .flatten()
+    })
+}
+
+fn by_size(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Typed> {
+    for &site in sites {
+        let (module, site) = loaded.module_at(site)?;
+        let frames = module.frames(site);
+        if !frames.iter().any(is_own) {
+            continue;
+        }
+        let unit = module.unit_of_code(site)?;
+        let entry = unit.only_record_of(size_bytes)?;
+        return Some((unit.name(entry)?, Rule::OnlySize, unit, entry));
+    }
+    None
+}
+
+/// Whether a frame is in the code's own sources, and not in a compiler's library.
+fn is_own(frame: &CodeName) -> bool {
+    frame.line.as_ref().is_some_and(|(path, line)| *line > 0 && !SourceFiles::is_of_library(path))
+}
+
+/// The innermost function in own sources that asked, with file and line; else the innermost one with a name.
+fn place(loaded: &mut Loaded, sites: &[u64]) -> String {
+    let mut known = None;
+    for &site in sites {
+        let Some((module, site)) = loaded.module_at(site) else { continue };
+        for frame in module.frames(site) {
+            let function = plain_name(&frame.function);
+            if let Some((path, line)) = &frame.line
+                && is_own(&frame)
+            {
+                return format!("{function}, {}:{line}", path.rsplit('/').next().unwrap_or(path));
+            }
+        }
+        let symbol = || module.function(site).map(|(name, _)| plain_name(name));
+        known = known.or_else(symbol).or_else(|| Some(module.name.clone()));
+    }
+    known.unwrap_or_default()
+}
+
+/// A function's name without its parameters and the folders of its module: `Table::grow` of `ns::Table<int>::grow(int)`.
+pub(crate) fn plain_name(name: &str) -> String {
+    let mut plain = String::new();
+    let mut depth = 0usize;
+    let mut previous = ' ';
+    for letter in name.chars() {
+        match letter {
+            '<' => depth += 1,
+            '>' if previous != '-' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && !plain.is_empty() => break,
+            _ if depth == 0 => plain.push(letter),
+            _ => {}
+        }
+        previous = letter;
+    }
+    let plain = plain.rsplit(' ').next().unwrap_or(&plain);
+    let parts: Vec<&str> = plain.split("::").filter(|part| !part.is_empty() && !part.starts_with('{')).collect();
+    if parts.is_empty() { name.to_owned() } else { parts[parts.len().saturating_sub(2)..].join("::") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_name;
+
+    #[test]
+    fn functions_are_told_in_few_words() {
+        for (name, plain) in [
+            ("table_new", "table_new"),
+            ("ns::Table<int, long>::grow(int)", "Table::grow"),
+            ("alloc::boxed::Box<T>::new", "Box::new"),
+            (
+                "<dashmap::DashMap<K,V,S> as core::ops::Index>::index",
+                "<dashmap::DashMap<K,V,S> as core::ops::Index>::index",
+            ),
+            ("store::open::{{closure}}", "store::open"),
+        ] {
+            let got = plain_name(name);
+            assert!(got == plain || name.starts_with('<'), "{name}: {got}");
+        }
+    }
+}

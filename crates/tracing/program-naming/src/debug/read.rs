@@ -1,0 +1,317 @@
+//! Reads a compilation unit into plain data.
+
+use gimli::{AttributeValue, EndianArcSlice, EntriesTreeNode, Expression, LittleEndian, Operation, UnitRef, constants};
+
+use super::types::Record;
+use super::{Declared, Entry, Field, Function, Global, Local, Place, Type, Unit};
+
+pub(crate) type Section = EndianArcSlice<LittleEndian>;
+type Node<'abbrev, 'tree> = EntriesTreeNode<'abbrev, 'tree, Section>;
+type Die = gimli::DebuggingInformationEntry<Section>;
+
+/// Deepest nesting of entries that is read.
+const DEEPEST: usize = 64;
+
+/// What source files tell by their paths.
+pub(crate) struct SourceFiles;
+
+impl SourceFiles {
+    /// Whether a file comes with a compiler or its library: of Rust's, C++'s or the C library.
+    pub fn is_of_library(path: &str) -> bool {
+        path.starts_with("/rustc/")
+            || path.contains("/rustlib/src/")
+            || path.starts_with("/usr/include/")
+            || path.starts_with("/usr/lib/")
+            || path.contains("/libstdc++-v3/")
+    }
+}
+
+struct Reading<'a> {
+    unit: UnitRef<'a, Section>,
+    into: Unit,
+    /// Of each file of the line table, whether it is a library's.
+    library_files: Vec<bool>,
+}
+
+/// Reads a whole unit. What cannot be read is left out.
+pub(crate) fn read_unit(unit: UnitRef<'_, Section>) -> Unit {
+    let library_files = library_files(&unit);
+    let mut reading = Reading { unit, into: Unit::default(), library_files };
+    if let Ok(mut tree) = unit.entries_tree(None)
+        && let Ok(root) = tree.root()
+    {
+        let language = root.entry().attr_value(constants::DW_AT_language);
+        reading.into.is_c = matches!(
+            language,
+            Some(AttributeValue::Language(
+                constants::DW_LANG_C | constants::DW_LANG_C89 | constants::DW_LANG_C99 | constants::DW_LANG_C11
+            ))
+        ) || matches!(language, Some(AttributeValue::Language(constants::DwLang(0x2c..=0x2d))));
+        reading.children(root, None, 0);
+    }
+    reading.into
+}
+
+fn library_files(unit: &UnitRef<'_, Section>) -> Vec<bool> {
+    let Some(program) = &unit.line_program else { return Vec::new() };
+    let header = program.header();
+    let is_of_library = |file: &gimli::FileEntry<Section>| {
+        let text = |value| unit.attr_string(value).ok().map(|text| String::from_utf8_lossy(text.bytes()).into_owned());
+        let directory = file.directory(header).and_then(text).unwrap_or_default();
+        let name = text(file.path_name()).unwrap_or_default();
+        SourceFiles::is_of_library(&if name.starts_with('/') { name } else { format!("{directory}/{name}") })
+    };
+    // DWARF 5 counts files from 0, older ones from 1.
+    let first: Vec<bool> = if header.version() >= 5 { Vec::new() } else { vec![false] };
+    first.into_iter().chain(header.file_names().iter().map(is_of_library)).collect()
+}
+
+impl Reading<'_> {
+    fn children(&mut self, node: Node<'_, '_>, class: Option<Entry>, depth: usize) {
+        let mut children = node.children();
+        while let Ok(Some(child)) = children.next() {
+            self.entry(child, class, depth);
+        }
+    }
+
+    fn text(&self, die: &Die, attribute: gimli::DwAt) -> Option<String> {
+        let text = self.unit.attr_string(die.attr_value(attribute)?).ok()?;
+        Some(String::from_utf8_lossy(text.bytes()).into_owned())
+    }
+
+    fn reference(die: &Die, attribute: gimli::DwAt) -> Option<Entry> {
+        match die.attr_value(attribute)? {
+            AttributeValue::UnitRef(offset) => Some(offset.0),
+            _ => None,
+        }
+    }
+
+    fn number(die: &Die, attribute: gimli::DwAt) -> Option<u64> {
+        die.attr_value(attribute)?.udata_value()
+    }
+
+    fn entry(&mut self, node: Node<'_, '_>, class: Option<Entry>, depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        let die = node.entry();
+        let entry = die.offset().0;
+        match die.tag() {
+            constants::DW_TAG_subprogram => {
+                let function = self.function(node, class, depth);
+                self.into.declared.insert(entry, function.declared.clone());
+                if !function.ranges.is_empty() {
+                    self.into.functions.push(function);
+                }
+            }
+            constants::DW_TAG_variable => self.global(die),
+            constants::DW_TAG_base_type | constants::DW_TAG_enumeration_type | constants::DW_TAG_unspecified_type => {
+                let name = self.text(die, constants::DW_AT_name).unwrap_or_default();
+                let size_bytes = Self::number(die, constants::DW_AT_byte_size).unwrap_or(0);
+                self.into.types.insert(entry, Type::Base { name, size_bytes });
+            }
+            constants::DW_TAG_pointer_type
+            | constants::DW_TAG_reference_type
+            | constants::DW_TAG_rvalue_reference_type => {
+                self.into.types.insert(entry, Type::Pointer(Self::reference(die, constants::DW_AT_type)));
+            }
+            constants::DW_TAG_typedef
+            | constants::DW_TAG_const_type
+            | constants::DW_TAG_volatile_type
+            | constants::DW_TAG_restrict_type
+            | constants::DW_TAG_atomic_type => {
+                let name = self.text(die, constants::DW_AT_name);
+                self.into.types.insert(entry, Type::Alias(name, Self::reference(die, constants::DW_AT_type)));
+            }
+            constants::DW_TAG_array_type => self.array(node),
+            constants::DW_TAG_structure_type | constants::DW_TAG_class_type | constants::DW_TAG_union_type => {
+                self.record(node, depth);
+            }
+            // Namespaces, and what else only holds other entries.
+            _ => self.children(node, class, depth + 1),
+        }
+    }
+
+    fn array(&mut self, node: Node<'_, '_>) {
+        let entry = node.entry().offset().0;
+        let Some(of) = Self::reference(node.entry(), constants::DW_AT_type) else { return };
+        let mut counts = Vec::new();
+        let mut children = node.children();
+        while let Ok(Some(child)) = children.next() {
+            let die = child.entry();
+            if die.tag() == constants::DW_TAG_subrange_type {
+                let upper = || Self::number(die, constants::DW_AT_upper_bound).and_then(|bound| bound.checked_add(1));
+                counts.push(Self::number(die, constants::DW_AT_count).or_else(upper));
+            }
+        }
+        let count = if counts.is_empty() {
+            None
+        } else {
+            counts.into_iter().try_fold(1u64, |all, count| all.checked_mul(count?))
+        };
+        self.into.types.insert(entry, Type::Array(of, count));
+    }
+
+    fn record(&mut self, node: Node<'_, '_>, depth: usize) {
+        let die = node.entry();
+        let entry = die.offset().0;
+        let file = Self::number(die, constants::DW_AT_decl_file).and_then(|file| usize::try_from(file).ok());
+        let mut record = Record {
+            name: self.text(die, constants::DW_AT_name).unwrap_or_default(),
+            keyword: match die.tag() {
+                constants::DW_TAG_union_type => "union",
+                constants::DW_TAG_class_type => "class",
+                _ => "struct",
+            },
+            size_bytes: Self::number(die, constants::DW_AT_byte_size).unwrap_or(0),
+            is_declaration: die.has_attr(constants::DW_AT_declaration),
+            is_of_library: file.and_then(|file| self.library_files.get(file)).copied().unwrap_or(false),
+            ..Record::default()
+        };
+        let mut children = node.children();
+        while let Ok(Some(child)) = children.next() {
+            let die = child.entry();
+            let of_type = Self::reference(die, constants::DW_AT_type);
+            match (die.tag(), of_type) {
+                (constants::DW_TAG_member | constants::DW_TAG_inheritance, Some(of_type)) => {
+                    let is_static =
+                        die.has_attr(constants::DW_AT_external) || die.has_attr(constants::DW_AT_declaration);
+                    if !is_static {
+                        let name = self.text(die, constants::DW_AT_name).unwrap_or_default();
+                        let bits = || Self::number(die, constants::DW_AT_data_bit_offset).map(|bits| bits / 8);
+                        let offset =
+                            Self::number(die, constants::DW_AT_data_member_location).or_else(bits).unwrap_or(0);
+                        record.fields.push(Field { name, offset, of_type });
+                    }
+                }
+                (constants::DW_TAG_template_type_parameter, Some(of_type)) => {
+                    record.parameters.push((self.text(die, constants::DW_AT_name).unwrap_or_default(), of_type));
+                }
+                (constants::DW_TAG_member | constants::DW_TAG_inheritance, None) => {}
+                (constants::DW_TAG_variant_part, _) => {} // which fields there are depends on the value
+                _ => self.entry(child, Some(entry), depth + 1),
+            }
+        }
+        self.into.types.insert(entry, Type::Record(record));
+    }
+
+    fn function(&mut self, node: Node<'_, '_>, class: Option<Entry>, depth: usize) -> Function {
+        let die = node.entry();
+        let origin = Self::reference(die, constants::DW_AT_abstract_origin)
+            .or_else(|| Self::reference(die, constants::DW_AT_specification));
+        let mut function = Function {
+            declared: Declared {
+                name: self.text(die, constants::DW_AT_name).unwrap_or_default(),
+                class,
+                parameters: Vec::new(),
+                returns: Self::reference(die, constants::DW_AT_type),
+                origin,
+            },
+            ranges: self.ranges(die),
+            frame_base: match die.attr_value(constants::DW_AT_frame_base) {
+                Some(AttributeValue::Exprloc(expression)) => self.place(expression),
+                _ => None,
+            },
+            ..Function::default()
+        };
+        self.body(node, &mut function, depth + 1);
+        function
+    }
+
+    /// Reads what stands in a function or a block of it.
+    fn body(&mut self, node: Node<'_, '_>, function: &mut Function, depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        let mut children = node.children();
+        while let Ok(Some(child)) = children.next() {
+            let die = child.entry();
+            match die.tag() {
+                constants::DW_TAG_variable | constants::DW_TAG_formal_parameter => {
+                    self.global(die);
+                    if let Some(local) = self.local(die) {
+                        function.variables.push(local);
+                    }
+                }
+                constants::DW_TAG_lexical_block => self.body(child, function, depth + 1),
+                constants::DW_TAG_inlined_subroutine => {
+                    let inlined = self.function(child, None, depth + 1);
+                    function.inlined.push(inlined);
+                }
+                constants::DW_TAG_template_type_parameter => {
+                    if let Some(of_type) = Self::reference(die, constants::DW_AT_type) {
+                        let name = self.text(die, constants::DW_AT_name).unwrap_or_default();
+                        function.declared.parameters.push((name, of_type));
+                    }
+                }
+                _ => self.entry(child, None, depth + 1),
+            }
+        }
+    }
+
+    fn ranges(&self, die: &Die) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        if let Ok(mut ranges) = self.unit.die_ranges(die) {
+            while let Ok(Some(range)) = ranges.next() {
+                if range.begin < range.end {
+                    found.push((range.begin, range.end));
+                }
+            }
+        }
+        found
+    }
+
+    /// An attribute of an entry, or of the one that it is a copy of.
+    fn inherited(&self, die: &Die, attribute: gimli::DwAt) -> Option<Entry> {
+        Self::reference(die, attribute).or_else(|| {
+            let origin = Self::reference(die, constants::DW_AT_abstract_origin)
+                .or_else(|| Self::reference(die, constants::DW_AT_specification))?;
+            Self::reference(&self.unit.entry(gimli::UnitOffset(origin)).ok()?, attribute)
+        })
+    }
+
+    fn local(&self, die: &Die) -> Option<Local> {
+        let of_type = self.inherited(die, constants::DW_AT_type)?;
+        let mut places = Vec::new();
+        match die.attr_value(constants::DW_AT_location)? {
+            AttributeValue::Exprloc(expression) => places.extend(self.place(expression).map(|place| (None, place))),
+            value => {
+                let mut list = self.unit.attr_locations(value).ok()??;
+                while let Ok(Some(item)) = list.next() {
+                    if let Some(place) = self.place(item.data) {
+                        places.push((Some((item.range.begin, item.range.end)), place));
+                    }
+                }
+            }
+        }
+        (!places.is_empty()).then_some(Local { of_type, places })
+    }
+
+    fn place(&self, expression: Expression<Section>) -> Option<Place> {
+        let mut operations = expression.operations(self.unit.encoding());
+        let first = operations.next().ok()??;
+        let place = match first {
+            Operation::Register { register } => Place::Register(register.0),
+            Operation::FrameOffset { offset } => Place::Frame(offset),
+            Operation::RegisterOffset { register, offset, .. } => Place::Indirect(register.0, offset),
+            Operation::CallFrameCFA => Place::FrameAddress,
+            _ => return None,
+        };
+        operations.next().ok()?.is_none().then_some(place)
+    }
+
+    fn global(&mut self, die: &Die) {
+        let Some(AttributeValue::Exprloc(expression)) = die.attr_value(constants::DW_AT_location) else { return };
+        let mut operations = expression.operations(self.unit.encoding());
+        let address = match operations.next() {
+            Ok(Some(Operation::Address { address })) => Some(address),
+            Ok(Some(Operation::AddressIndex { index })) => self.unit.address(index).ok(),
+            _ => None,
+        };
+        if let (Some(address), Ok(None), Some(of_type)) =
+            (address, operations.next(), self.inherited(die, constants::DW_AT_type))
+        {
+            self.into.globals.push(Global { address, of_type });
+        }
+    }
+}

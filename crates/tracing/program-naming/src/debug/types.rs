@@ -1,0 +1,234 @@
+//! Types as debug information tells them: sizes, names, and the field at an offset.
+
+use super::{Entry, Unit};
+
+/// Deepest nesting that is followed: what refers to itself comes from a damaged file.
+const DEEPEST: usize = 24;
+/// Longest name of a type with its arguments that is shown.
+const LONGEST_NAME: usize = 48;
+
+/// A type.
+#[derive(Debug)]
+pub(crate) enum Type {
+    /// A number, a truth value, an enumeration.
+    Base { name: String, size_bytes: u64 },
+    /// To what, if that has a type.
+    Pointer(Option<Entry>),
+    /// A structure, class, union, tuple, or enumeration with contents.
+    Record(Record),
+    /// Of what, and how many; `None`: as many as there is room for.
+    Array(Entry, Option<u64>),
+    /// Another name, or a qualified form.
+    Alias(Option<String>, Option<Entry>),
+}
+
+/// A type with fields.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub name: String,
+    /// `struct`, `union` or `class`.
+    pub keyword: &'static str,
+    pub size_bytes: u64,
+    pub is_declaration: bool,
+    pub fields: Vec<Field>,
+    /// Type parameters by name.
+    pub parameters: Vec<(String, Entry)>,
+    /// Whether it comes with a compiler or its library, as far as its source file tells.
+    pub is_of_library: bool,
+}
+
+/// A field, or a base class (without a name).
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub name: String,
+    pub offset: u64,
+    pub of_type: Entry,
+}
+
+impl Unit {
+    /// The type behind other names.
+    pub fn plain(&self, entry: Entry) -> Option<&Type> {
+        self.plain_entry(entry).and_then(|entry| self.types.get(&entry))
+    }
+
+    fn plain_entry(&self, mut entry: Entry) -> Option<Entry> {
+        for _ in 0..DEEPEST {
+            match self.types.get(&entry)? {
+                Type::Alias(_, target) => entry = (*target)?,
+                _ => return Some(entry),
+            }
+        }
+        None
+    }
+
+    /// What a pointer or reference points to. A record that is nothing but a pointer counts as one.
+    pub fn pointee(&self, entry: Entry) -> Option<Entry> {
+        let mut entry = entry;
+        for _ in 0..DEEPEST {
+            match self.plain(entry)? {
+                Type::Pointer(target) => return *target,
+                Type::Record(record) if record.size_bytes == 8 => {
+                    let mut sized = record.fields.iter().filter(|field| self.size(field.of_type) != Some(0));
+                    entry = sized.next().filter(|field| field.offset == 0)?.of_type;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Bytes of a type.
+    pub fn size(&self, entry: Entry) -> Option<u64> {
+        self.size_within(entry, 0)
+    }
+
+    fn size_within(&self, entry: Entry, depth: usize) -> Option<u64> {
+        if depth > DEEPEST {
+            return None;
+        }
+        match self.plain(entry)? {
+            Type::Base { size_bytes, .. } => Some(*size_bytes),
+            Type::Pointer(_) => Some(8),
+            Type::Record(record) => (!record.is_declaration).then_some(record.size_bytes),
+            Type::Array(of, count) => self.size_within(*of, depth + 1)?.checked_mul(count.unwrap_or(0)),
+            Type::Alias(..) => None,
+        }
+    }
+
+    /// A type's name as it is written.
+    pub fn name(&self, entry: Entry) -> Option<String> {
+        self.name_within(entry, 0)
+    }
+
+    fn name_within(&self, entry: Entry, depth: usize) -> Option<String> {
+        if depth > DEEPEST {
+            return None;
+        }
+        match self.types.get(&entry)? {
+            Type::Base { name, .. } => Some(name.clone()),
+            Type::Record(record) if record.name.is_empty() => None,
+            Type::Record(record) if self.is_c => Some(format!("{} {}", record.keyword, record.name)),
+            Type::Record(record) => Some(shortened(&record.name)),
+            Type::Pointer(Some(target)) => Some(format!("{}*", self.name_within(*target, depth + 1)?)),
+            Type::Pointer(None) => Some("void*".to_owned()),
+            Type::Array(of, count) => {
+                let count = count.map_or_else(String::new, |count| count.to_string());
+                Some(format!("{}[{count}]", self.name_within(*of, depth + 1)?))
+            }
+            Type::Alias(name, target) => {
+                // A typedef names what has no name of its own; else what it stands for is the better name.
+                let own = target.and_then(|target| self.name_within(target, depth + 1));
+                own.or_else(|| name.clone())
+            }
+        }
+    }
+
+    /// The path of the innermost field at an offset, such as `head.lock`; empty where there is none. Elements of an array
+    /// are `[]`, whichever it is.
+    pub fn field_at(&self, entry: Entry, offset: u64) -> String {
+        let mut path = String::new();
+        self.add_field(entry, offset, &mut path, 0);
+        path
+    }
+
+    fn add_field(&self, entry: Entry, offset: u64, path: &mut String, depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        match self.plain(entry) {
+            Some(Type::Array(of, _)) => {
+                if let Some(size) = self.size(*of).filter(|size| *size > 0) {
+                    *path += "[]";
+                    self.add_field(*of, offset % size, path, depth + 1);
+                }
+            }
+            Some(Type::Record(record)) => {
+                let holds = |field: &&Field| {
+                    let size = match self.plain(field.of_type) {
+                        Some(Type::Array(_, None | Some(0))) => u64::MAX - field.offset, // flexible
+                        _ => self.size(field.of_type).unwrap_or(0),
+                    };
+                    (field.offset..field.offset.saturating_add(size)).contains(&offset)
+                };
+                // A wrapper of a single field says nothing by that field's name.
+                if let Some(field) = record.fields.iter().find(holds) {
+                    let is_wrapper = !self.is_c && self.size(field.of_type) == Some(record.size_bytes);
+                    if !field.name.is_empty() && !is_wrapper {
+                        if !path.is_empty() {
+                            path.push('.');
+                        }
+                        *path += &field.name;
+                    }
+                    self.add_field(field.of_type, offset - field.offset, path, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The type that begins at an offset: of the innermost field, but no further into what is a pointer.
+    pub fn type_at(&self, entry: Entry, offset: u64) -> Option<Entry> {
+        let (mut entry, mut offset) = (entry, offset);
+        for _ in 0..DEEPEST {
+            match self.plain(entry)? {
+                Type::Record(record) => {
+                    let holds = |field: &&Field| {
+                        let size = self.size(field.of_type).unwrap_or(0);
+                        (field.offset..field.offset.saturating_add(size)).contains(&offset)
+                    };
+                    let field = record.fields.iter().find(holds)?;
+                    (entry, offset) = (field.of_type, offset - field.offset);
+                }
+                Type::Array(of, _) => {
+                    let size = self.size(*of).filter(|size| *size > 0)?;
+                    (entry, offset) = (*of, offset % size);
+                }
+                _ => return (offset == 0).then_some(entry),
+            }
+        }
+        None
+    }
+
+    /// How a block of so many bytes consists of this type: its name, `[]` behind it if there are several; `None` if it
+    /// does not.
+    pub fn label(&self, entry: Entry, block_bytes: u64) -> Option<String> {
+        let size = self.size(entry).filter(|size| *size > 0)?;
+        let name = self.name(entry)?;
+        if block_bytes == size || (block_bytes > size && self.is_flexible(entry)) {
+            return Some(name);
+        }
+        (block_bytes > size && block_bytes.is_multiple_of(size)).then(|| format!("{name}[]"))
+    }
+
+    fn is_flexible(&self, entry: Entry) -> bool {
+        let Some(Type::Record(record)) = self.plain(entry) else { return false };
+        record.fields.iter().any(|field| matches!(self.plain(field.of_type), Some(Type::Array(_, None | Some(0)))))
+    }
+
+    /// The only record of that size that the unit's own sources define.
+    pub fn only_record_of(&self, size_bytes: u64) -> Option<Entry> {
+        let mut fitting: Vec<(String, Entry)> = self
+            .types
+            .iter()
+            .filter(|(_, known)| {
+                matches!(known, Type::Record(record) if record.size_bytes == size_bytes
+                    && !record.is_declaration && !record.is_of_library && !record.name.is_empty())
+            })
+            .filter_map(|(entry, _)| Some((self.name(*entry)?, *entry)))
+            .collect();
+        fitting.sort();
+        fitting.dedup_by(|one, other| one.0 == other.0);
+        match fitting.as_slice() {
+            [(_, entry)] => Some(*entry),
+            _ => None,
+        }
+    }
+}
+
+/// A name without the arguments of its type, where they are long.
+fn shortened(name: &str) -> String {
+    match name.find('<') {
+        Some(start) if name.len() > LONGEST_NAME => format!("{}<..>", &name[..start]),
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,186 @@
+//! One ELF file that is loaded in a program: its functions, variables, and what its debug information tells of them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use addr2line::Context;
+use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId, UnitSectionOffset};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+use crate::debug::{Unit, read_unit};
+use crate::file::{CodeName, readable};
+
+type Section = EndianArcSlice<LittleEndian>;
+/// First address, first address behind, name.
+type Symbol = (u64, u64, String);
+
+/// A file's names. Addresses are the file's own.
+pub struct Module {
+    /// What the file is called, without its folder.
+    pub name: String,
+    code: Vec<Symbol>,
+    data: Vec<Symbol>,
+    text: Vec<(u64, Vec<u8>)>,
+    context: Option<Context<Section>>,
+    dwarf: Option<Arc<Dwarf<Section>>>,
+    /// Compilation units that were read, by where they stand.
+    units: HashMap<usize, Arc<Unit>>,
+    /// Global variables with the units that tell their types; read when first asked for.
+    globals: Option<HashMap<u64, (Arc<Unit>, usize)>>,
+}
+
+impl Module {
+    /// Reads a file; of one that cannot be read nothing is known but its name.
+    #[must_use]
+    pub fn open(path: &Path) -> Module {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut module = Module {
+            name,
+            code: Vec::new(),
+            data: Vec::new(),
+            text: Vec::new(),
+            context: None,
+            dwarf: None,
+            units: HashMap::new(),
+            globals: None,
+        };
+        if let Ok(bytes) = std::fs::read(path)
+            && let Ok(file) = object::File::parse(&*bytes)
+        {
+            module.read(&file);
+            if module.dwarf.is_none()
+                && let Some(bytes) = debug_file(&file).and_then(|path| std::fs::read(path).ok())
+                && let Ok(file) = object::File::parse(&*bytes)
+            {
+                module.read(&file);
+            }
+        }
+        module
+    }
+
+    fn read(&mut self, file: &object::File<'_>) {
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let place = match symbol.kind() {
+                SymbolKind::Text => &mut self.code,
+                SymbolKind::Data => &mut self.data,
+                _ => continue,
+            };
+            if let Ok(name) = symbol.name()
+                && symbol.is_definition()
+                && symbol.size() > 0
+            {
+                place.push((symbol.address(), symbol.address().saturating_add(symbol.size()), readable(name)));
+            }
+        }
+        for symbols in [&mut self.code, &mut self.data] {
+            symbols.sort();
+            symbols.dedup_by_key(|symbol| symbol.0);
+        }
+        if self.text.is_empty() {
+            let is_text = |section: &object::Section<'_, '_>| section.kind() == object::SectionKind::Text;
+            let bytes = |section: object::Section<'_, '_>| Some((section.address(), section.data().ok()?.to_vec()));
+            self.text = file.sections().filter(is_text).filter_map(bytes).collect();
+        }
+        if file.section_by_name(".debug_info").is_some() {
+            let load = |id: SectionId| -> Result<Section, gimli::Error> {
+                let data = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
+                Ok(EndianArcSlice::new(Arc::from(&*data.unwrap_or_default()), LittleEndian))
+            };
+            if let Ok(dwarf) = Dwarf::load(load) {
+                let dwarf = Arc::new(dwarf);
+                self.context = Context::from_arc_dwarf(Arc::clone(&dwarf)).ok();
+                self.dwarf = Some(dwarf);
+            }
+        }
+    }
+
+    /// The function whose symbol holds an address, and how many bytes behind its start.
+    #[must_use]
+    pub fn function(&self, address: u64) -> Option<(&str, u64)> {
+        symbol_at(&self.code, address)
+    }
+
+    /// The variable that an address lies in, and how many bytes behind its start.
+    #[must_use]
+    pub fn variable(&self, address: u64) -> Option<(&str, u64)> {
+        symbol_at(&self.data, address)
+    }
+
+    /// The functions that an instruction belongs to, the innermost first; none without debug information.
+    #[must_use]
+    pub fn frames(&self, address: u64) -> Vec<CodeName> {
+        let mut names = Vec::new();
+        let Some(context) = &self.context else { return names };
+        if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
+            while let Ok(Some(frame)) = frames.next() {
+                let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
+                let Some(function) = function.map(std::borrow::Cow::into_owned) else { continue };
+                let place = frame.location.as_ref();
+                let line = place.and_then(|place| Some((place.file?.to_owned(), place.line.unwrap_or(0))));
+                names.push(CodeName { function, line });
+            }
+        }
+        names
+    }
+
+    /// The unit that has the code at an address.
+    pub(crate) fn unit_of_code(&mut self, address: u64) -> Option<Arc<Unit>> {
+        let context = self.context.as_ref()?;
+        let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+        let UnitSectionOffset(place) = unit.header.offset();
+        if let Some(known) = self.units.get(&place) {
+            return Some(Arc::clone(known));
+        }
+        let read = Arc::new(read_unit(unit));
+        self.units.insert(place, Arc::clone(&read));
+        Some(read)
+    }
+
+    /// The unit and type of the global variable at exactly this address.
+    pub(crate) fn type_of_variable(&mut self, address: u64) -> Option<(Arc<Unit>, usize)> {
+        if self.globals.is_none() {
+            self.globals = Some(self.read_globals());
+        }
+        self.globals.as_ref()?.get(&address).map(|(unit, entry)| (Arc::clone(unit), *entry))
+    }
+
+    fn read_globals(&mut self) -> HashMap<u64, (Arc<Unit>, usize)> {
+        let mut globals = HashMap::new();
+        let Some(dwarf) = self.dwarf.clone() else { return globals };
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            let UnitSectionOffset(place) = header.offset();
+            let Ok(unit) = dwarf.unit(header) else { continue };
+            let read = self.units.entry(place).or_insert_with(|| Arc::new(read_unit(unit.unit_ref(&dwarf))));
+            for global in &read.globals {
+                globals.entry(global.address).or_insert_with(|| (Arc::clone(read), global.of_type));
+            }
+        }
+        globals
+    }
+
+    /// The bytes of code from an address on, at most so many.
+    pub(crate) fn code_bytes(&self, address: u64, most: usize) -> &[u8] {
+        for (start, bytes) in &self.text {
+            if let Some(rest) = address.checked_sub(*start).and_then(|offset| bytes.get(offset as usize..)) {
+                return &rest[..rest.len().min(most)];
+            }
+        }
+        &[]
+    }
+}
+
+/// Where debuggers look for a stripped file's debug information: by its build id.
+fn debug_file(file: &object::File<'_>) -> Option<PathBuf> {
+    let id = file.build_id().ok()??;
+    let (first, rest) = id.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(PathBuf::from(format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug")))
+}
+
+fn symbol_at(symbols: &[Symbol], address: u64) -> Option<(&str, u64)> {
+    let behind = symbols.partition_point(|symbol| symbol.0 <= address);
+    let (start, end, name) = symbols.get(behind.checked_sub(1)?)?;
+    (address < *end).then(|| (name.as_str(), address - start))
+}

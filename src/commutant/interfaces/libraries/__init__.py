@@ -1,0 +1,1 @@
+"""What libraries offer: models for the target `library` (docs/libraries.md)."""

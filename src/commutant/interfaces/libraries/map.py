@@ -1,0 +1,75 @@
+"""A map from keys to values, as hash maps offer it: get, put, remove.
+
+In `map`, `put` tells whether the key was new and `remove` whether it was there, as most libraries have it. In
+`map-relaxed` they tell nothing: two that meet at one key then need to know less of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from commutant.lang import Errno, Interface, Invocation, Map, Sort, call, invoke
+
+
+class Key(Sort):
+    """A key."""
+
+
+class Value(Sort):
+    """A value."""
+
+
+class MapOfValues(Interface):
+    """Keys with a value each."""
+
+    interface_name = "map"
+
+    entries: Map[Key, Value]
+
+    @call
+    def get(self, key: Key) -> Errno | Value:
+        """The key's value."""
+        return self.entries.get(key, Errno.ENOENT)
+
+    @call
+    def put(self, key: Key, value: Value) -> bool:
+        """Gives the key this value; tells whether the key was new."""
+        is_new = key not in self.entries
+        self.entries[key] = value
+        return is_new
+
+    @call
+    def remove(self, key: Key) -> bool:
+        """Removes the key; tells whether it was there."""
+        if key not in self.entries:
+            return False
+        del self.entries[key]
+        return True
+
+    def setup(self) -> Iterable[Invocation]:
+        """Puts every key."""
+        for key, value in self.entries.items():
+            yield invoke("put", key=key, value=value)
+
+    def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterable[Invocation]:
+        """Asks for every key of the test."""
+        for key in values[Key]:
+            yield invoke("get", key=key)
+
+
+class RelaxedMap(MapOfValues):
+    """The map that promises less."""
+
+    interface_name = "map-relaxed"
+
+    @call
+    def put(self, key: Key, value: Value) -> None:  # type: ignore[override]
+        """Gives the key this value."""
+        self.entries[key] = value
+
+    @call
+    def remove(self, key: Key) -> None:  # type: ignore[override]
+        """Removes the key, if it is there."""
+        if key in self.entries:
+            del self.entries[key]

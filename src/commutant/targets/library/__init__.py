@@ -1,0 +1,8 @@
+"""The target `library`: any library, behind an adapter that its user writes (docs/libraries.md).
+
+`options` reads the target argument, `adapter` looks at the adapter's file before anything loads it, `target` runs it.
+"""
+
+from commutant.targets.library.target import INCLUDE, create
+
+__all__ = ["INCLUDE", "create"]

@@ -1,0 +1,42 @@
+"""The options of the target argument `library:path=adapter.so,cores=16,seed=1,allocator=program`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from commutant.support import UsageError
+from commutant.targets.options import Option, number, one_of, read_options
+from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
+
+_ALLOCATORS = ("program", "per-core")
+_KNOWN = {
+    "path": Option("FILE", Path),
+    "cores": number(1, 1024),
+    "seed": number(0, (1 << 64) - 1),
+    "allocator": one_of(*_ALLOCATORS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the target argument asks for.
+
+    `cores` is how many processors the library is told of; `allocator` is that of the program, or one that is private
+    to each core, so that nothing of it is shared.
+    """
+
+    path: Path
+    cores: int = 16
+    seed: int = 1
+    allocator: str = "program"
+    rules_off: frozenset[str] = ALL_RULES
+
+
+def parse_options(argument: str, options: Mapping[str, str]) -> Options:
+    """The options of a target argument; raises UsageError for a key or value that there is not."""
+    given, rules_off = take_rules_off(argument, options)
+    if "path" not in given:
+        raise UsageError(f"target {argument!r}: expected the adapter's file, as in library:path=adapter.so")
+    return Options(rules_off=rules_off, **read_options(argument, given, _KNOWN, RULE_OPTION))

@@ -1,0 +1,120 @@
+"""A library in traced programs (crate `library-runner`): each session is one program with one adapter loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commutant import _native
+from commutant.mtrace import Finding, Picture, TracedWindow
+from commutant.support import RunError, UsageError, artifacts
+from commutant.targets.base import Target
+from commutant.targets.library.adapter import check_file
+from commutant.targets.library.options import Options, parse_options
+from commutant.targets.process.program import NameSource
+from commutant.targets.process.target import ProgramTarget, other_seeds
+from commutant.targets.rules import ALL_RULES
+from commutant.targets.runner import Signature, parse_calls
+
+INCLUDE = Path(__file__).resolve().parent / "include"
+"""The folder of `commutant.h`."""
+
+_ANSWER_SECONDS = 20.0
+
+
+def create(argument: str, options: Mapping[str, str]) -> Target:
+    """The target for `library:path=FILE[,cores=N][,seed=N][,allocator=...]`, not started; raises UsageError."""
+    return LibraryTarget(argument, parse_options(argument, options))
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryProgram:
+    """The runner with an adapter; see `commutant.targets.process.program.Program`."""
+
+    path: Path
+    arguments: tuple[str, ...]
+    rules_off: frozenset[str] = ALL_RULES
+    counts_windows: bool = True
+
+    def command(self, listing: int, progress: int) -> list[str]:
+        """As `Program.command`."""
+        files = ["--objects", f"/proc/self/fd/{listing}", "--progress", f"/proc/self/fd/{progress}"]
+        return [str(self.path), *self.arguments, *files]
+
+    def naming(self, listing: int) -> _LibraryNaming:
+        """As `Program.naming`: names come from the debug information of what is loaded."""
+        return _LibraryNaming(_native.LoadedNames(f"/proc/{os.getpid()}/fd/{listing}"))
+
+    def without_rules(self, rules_off: frozenset[str]) -> LibraryProgram:
+        """As `Program.without_rules`."""
+        return dataclasses.replace(self, rules_off=rules_off)
+
+
+@dataclass(frozen=True, slots=True)
+class _LibraryNaming:
+    source: NameSource
+
+    def named(self, finding: Finding) -> Finding:
+        """As `Naming.named`: the trace reader has said all."""
+        return finding
+
+    def drawn(self, window: TracedWindow) -> Sequence[Picture]:
+        """As `Naming.drawn`: the trace reader has said all."""
+        return window.pictures
+
+
+class LibraryTarget(ProgramTarget):
+    """A library behind an adapter; see `commutant.targets.base.Target`."""
+
+    def __init__(self, argument: str, options: Options) -> None:
+        """Does nothing yet but keep the options."""
+        super().__init__(argument, options.cores, options.rules_off)
+        self.options = options
+
+    def _read_calls(self) -> frozenset[Signature]:
+        """Loads the adapter once, without the emulator; raises UsageError if it cannot be loaded."""
+        check_file(self.options.path)
+        command = [str(artifacts.library_runner_path()), "--adapter", str(self.options.path.resolve()), "--calls"]
+        try:
+            answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise RunError(f"{self.options.path}: asking for its calls: {error}") from None
+        if answer.returncode != 0:
+            lines = answer.stderr.strip().splitlines()
+            said = lines[-1].removeprefix("commutant-library-runner: ") if lines else "nothing"
+            if answer.returncode == 2:
+                raise UsageError(said)
+            raise UsageError(
+                f"{self.options.path}: loading it ended the program ({answer.returncode}); it says: {said}"
+            )
+        return parse_calls(answer.stdout, self.options.path)
+
+    def _load(self, workers: int) -> LibraryProgram:
+        check_file(self.options.path)
+        options = self.options
+        numbers = ("--cores", str(options.cores), "--workers", str(workers), "--seed", str(options.seed))
+        arguments = ("--adapter", str(options.path.resolve()), *numbers, "--allocator", options.allocator)
+        return LibraryProgram(artifacts.library_runner_path(), arguments)
+
+    def reseeded(self) -> Sequence[LibraryTarget]:
+        """The same with the next two seeds."""
+        seeds = other_seeds(self.options.seed)
+        return [LibraryTarget(self.argument, dataclasses.replace(self.options, seed=seed)) for seed in seeds]
+
+    def describe(self) -> Mapping[str, object]:
+        """Options, what the adapter's file is, QEMU and the program's arguments."""
+        options = self.options
+        return {
+            "adapter": str(options.path),
+            "adapter_sha256": hashlib.sha256(options.path.read_bytes()).hexdigest(),
+            "cores": options.cores,
+            "allocator": options.allocator,
+            "hash_seed": options.seed,
+            "hash_seeds_of_conflicts": list(other_seeds(options.seed)),
+            **super().describe(),
+        }

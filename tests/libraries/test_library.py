@@ -1,0 +1,211 @@
+"""The target `library` as a whole: a hash table in C behind an adapter, and what is wrong with adapters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from commutant.lang.load import load_interface
+from commutant.support.errors import UsageError
+from commutant.targets.base import Job
+from commutant.targets.library.options import Options, parse_options
+from commutant.targets.registry import load_target
+from commutant.testgen import TestCase, generate
+from tests.libraries.building import SOURCES, both_orders, build, pair, session, variable
+
+
+def all_of_map() -> tuple[TestCase, ...]:
+    return tuple(generate(load_interface("map")).tests)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("table"), "table", "table.c", "table_adapter.c")
+
+
+def test_a_hash_table_counts_its_look_ups_where_readers_meet(table: Path) -> None:
+    tests = all_of_map()
+    assert len(tests) == 60
+    with session(table) as running:
+        records = list(running.run([Job(test, order) for test in tests for order in range(len(test.orders))]))
+    assert [record.wrong for record in records if record.wrong] == []
+    shared: dict[str, set[str]] = {}
+    for record in records:
+        shared.setdefault(record.job.test.set_name, set()).update(map(variable, record.findings))
+    assert "struct table.lookups" in shared["get-get"]
+    assert "struct table.lookups" not in shared["put-put"]
+    assert not any(name.startswith(("block of", "memory outside")) for name in shared["get-get"])
+
+
+def test_two_runs_find_the_same_to_the_byte(table: Path) -> None:
+    def found() -> list[str]:
+        tests = all_of_map()[:20]
+        with session(table) as running:
+            return [
+                json.dumps([finding.to_json() for finding in record.findings])
+                for record in running.run(both_orders(*tests))
+            ]
+
+    assert found() == found()
+
+
+def test_a_private_allocator_leaves_only_the_librarys_own_sharing(table: Path) -> None:
+    tests = all_of_map()
+    with session(table, ",allocator=per-core") as running:
+        names = {
+            variable(finding)
+            for record in running.run([Job(test, order) for test in tests for order in range(len(test.orders))])
+            for finding in record.findings
+        }
+    assert "struct table.lookups" in names
+    assert not any("libc" in name or "outside of blocks" in name or "allocator" in name for name in names)
+
+
+def test_the_adapter_is_small() -> None:
+    lines = (SOURCES / "table_adapter.c").read_text().splitlines()
+    assert len([line for line in lines if line.strip()]) <= 40
+
+
+def test_options_are_checked() -> None:
+    assert parse_options("library", {"path": "a.so", "cores": "4"}) == Options(Path("a.so"), 4)
+    for options, message in (
+        ({}, "expected the adapter's file"),
+        ({"path": "a.so", "cores": "0"}, "cores=0: expected a number from 1 to 1024"),
+        ({"path": "a.so", "seed": "x"}, "seed=x: expected a number"),
+        ({"path": "a.so", "allocator": "mine"}, "allocator=mine: expected one of program, per-core"),
+        ({"path": "a.so", "core": "4"}, "unknown option 'core'; expected path=FILE, cores=N"),
+    ):
+        with pytest.raises(UsageError, match=message.replace("(", r"\(").replace("|", r"\|")):
+            parse_options("library:...", options)
+
+
+def adapter(folder: Path, calls: str, code: str = "", constant: str = "COMMUTANT_ADAPTER(calls, make, drop)") -> Path:
+    """An adapter whose calls do what a test wants."""
+    source = folder / "adapter.c"
+    source.write_text(
+        f"#define _GNU_SOURCE\n#include <commutant.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "#include <pthread.h>\n"
+        "static int object;\nstatic void *make(void) { return &object; }\nstatic void drop(void *o) { (void)o; }\n"
+        f"{code}\nstatic const commutant_call calls[] = {{{calls} {{0, 0}}}};\n"
+        f"const commutant_adapter_type commutant_adapter = {constant};\n"
+    )
+    return build(folder, "adapter", source)
+
+
+def test_what_is_no_adapter_is_refused_in_one_line(tmp_path: Path) -> None:
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    program = tmp_path / "program.so"
+    program.write_bytes(Path("/usr/bin/gcc").resolve().read_bytes())
+    arm = tmp_path / "arm.so"
+    arm.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + (3).to_bytes(2, "little") + (183).to_bytes(2, "little"))
+    (tmp_path / "plain.c").write_text("int nothing;\n")
+    plain = build(tmp_path, "plain", tmp_path / "plain.c")
+    (tmp_path / "needy.c").write_text("int missing_function(void);\nint call(void) { return missing_function(); }\n")
+    needy = build(tmp_path, "needy", tmp_path / "needy.c")
+    old = adapter(tmp_path, "", constant="{99, sizeof(commutant_adapter_type), calls, make, drop, 0, 0, 0}")
+    for path, message in (
+        (tmp_path / "none.so", "expected an adapter, a shared object: No such file"),
+        (text, "expected an adapter, a shared object (ELF)"),
+        (program, "expected a shared object"),
+        (arm, "expected a shared object for x86-64, got one for 64-bit Arm"),
+        (plain, "expected a constant `commutant_adapter`, found none"),
+        (needy, "undefined symbol: missing_function"),
+        (old, "expected an adapter of version 1"),
+    ):
+        if path == program and program.read_bytes()[16] == 3:
+            continue  # a position-independent program is a shared object by its header
+        with pytest.raises(UsageError) as caught:
+            load_target(f"library:path={path}").implements("get", ("key",))
+        assert message in str(caught.value) and "\n" not in str(caught.value), str(caught.value)
+
+
+ENDINGS = {
+    "faults": ("*(volatile int *)(size_t)a->number = 1;", "killed by signal"),
+    "exits": ("exit(0);", "exit code 0"),
+    "aborts": ("abort();", "killed by signal"),
+    "hangs": ("for (;;) ;", "2 s of processor time"),
+}
+RESULTS = {
+    "no_kind": ("commutant_put(r, 77, 0, 0);", "a value of kind 77"),
+    "number": ("commutant_member(r, 12345);", "12345 is a member that the test does not name"),
+    "text": ('commutant_text(r, "nobody");', '"nobody" is a member that the test does not name'),
+    "endless": ('commutant_put(r, COMMUTANT_HANDLE, 1, "x")->length = 1u << 30;', "a text of at most 4096 bytes"),
+    "many": ("for (int i = 0; i < 1000; i++) commutant_number(r, i);", "at most 256 values, got 1000"),
+    "few": ("commutant_sequence(r)->length = 9;", "fewer values than its length"),
+    "failed": ('commutant_failed(r, "the map is damaged");', "the call failed: the map is damaged"),
+}
+
+
+def adapter_of(folder: Path, bodies: Mapping[str, str]) -> Path:
+    """An adapter with a call for each body of a function of the object `o`, the arguments `a` and the result `r`."""
+    head = "(void *o, const commutant_value *a, commutant_result *r) { (void)o; (void)a; (void)r; "
+    code = "".join(f"static void {name}{head}{body} }}\n" for name, body in bodies.items())
+    calls = "".join(f'{{"{name}()", {name}}}, ' for name in bodies)
+    return adapter(folder, calls, code)
+
+
+def test_a_call_that_ends_the_program_costs_its_test_alone(tmp_path: Path) -> None:
+    good = {"good": "commutant_number(r, 0);"}
+    path = adapter_of(tmp_path, {**{name: body for name, (body, _) in ENDINGS.items()}, **good})
+    jobs = [job for name in ENDINGS for job in (Job(pair("good"), 0), Job(pair(name), 0))]
+    with session(path) as running:
+        records = list(running.run([*jobs, Job(pair("good"), 1)]))
+    assert [record.wrong for record in records] == [None] * len(records)
+    assert [record.crashed is None for record in records[::2]] == [True] * 5
+    for (_, told), record in zip(ENDINGS.values(), records[1::2], strict=True):
+        assert told in (record.crashed or "")
+
+
+def test_a_result_that_is_none_is_a_wrong_result_with_its_reason(tmp_path: Path) -> None:
+    path = adapter_of(tmp_path, {name: body for name, (body, _) in RESULTS.items()})
+    with session(path) as running:
+        records = list(running.run([Job(pair(name), 0) for name in RESULTS]))
+    for (_, told), record in zip(RESULTS.values(), records, strict=True):
+        assert record.crashed is None
+        assert told in (record.wrong or ""), record.wrong
+
+
+def test_what_an_adapter_prints_closes_and_forks_harms_nothing(tmp_path: Path) -> None:
+    bodies = {
+        "loud": """printf("noise on standard output\\n"); fflush(stdout);
+            for (int descriptor = 0; descriptor < 1024; descriptor++) close(descriptor);
+            commutant_number(r, fork() < 0 ? 0 : 1);""",
+        "greedy": "commutant_number(r, malloc((size_t)1 << 40) != NULL);",
+        "asks": "commutant_number(r, sysconf(_SC_NPROCESSORS_ONLN) - 5);",
+    }
+    path = adapter_of(tmp_path, bodies)
+    with session(path, ",cores=5") as running:
+        records = list(running.run(both_orders(pair("loud"), pair("greedy"), pair("asks"))))
+    assert [(record.wrong, record.crashed) for record in records] == [(None, None)] * 6
+
+
+def test_a_call_that_the_adapter_lacks_is_known_as_lacking(table: Path) -> None:
+    target = load_target(f"library:path={table}")
+    assert target.implements("put", ("value", "key"))
+    assert not target.implements("put", ("key",))
+    assert not target.implements("len", ())
+
+
+def test_the_command_names_the_planted_field(table: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "commutant",
+        "check",
+        "map",
+        "--target",
+        f"library:path={table}",
+        "--calls",
+        "get,get",
+    ]
+    answer = subprocess.run(
+        [*command, "-o", str(tmp_path / "run")], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "struct table.lookups" in answer.stdout
