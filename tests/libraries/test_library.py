@@ -30,7 +30,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_hash_table_counts_its_look_ups_where_readers_meet(table: Path) -> None:
     tests = all_of_map()
-    assert len(tests) == 60
+    assert len(tests) >= 60
     with session(table) as running:
         records = list(running.run([Job(test, order) for test in tests for order in range(len(test.orders))]))
     assert [record.wrong for record in records if record.wrong] == []

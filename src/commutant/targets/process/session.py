@@ -99,7 +99,7 @@ class ProcessSession:
             self._traced.close()
             self._pending.clear()
             self._named.clear()
-                self._traced = self._start()
+            self._traced = self._start()
         if self._closed:  # closed while the program came up
             self.close()
         self._require_open()
