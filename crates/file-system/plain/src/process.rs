@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 use posix_calls::{Credentials, DataOperations, OnExec};
 
@@ -16,6 +17,13 @@ pub struct Process {
     pub(crate) working_directory: Cell<Number>,
     /// By number: the open file description, and what becomes of the descriptor at `exec`.
     pub(crate) descriptors: RefCell<BTreeMap<u32, (u64, OnExec)>>,
+}
+
+impl Hash for Process {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (self.credentials, self.umask.get(), self.working_directory.get()).hash(hasher);
+        self.descriptors.borrow().hash(hasher);
+    }
 }
 
 impl Process {

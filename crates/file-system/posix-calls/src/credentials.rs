@@ -4,7 +4,7 @@
 pub const MAX_GROUPS: usize = 32;
 
 /// A caller's user and groups, as permission checks see them (POSIX.1-2017, 4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {
     /// The user; 0 may do everything.
     pub user: u32,

@@ -13,7 +13,7 @@ pub enum NumberChoice {
 }
 
 /// Whether a descriptor survives `exec`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OnExec {
     /// It does.
     Keep,

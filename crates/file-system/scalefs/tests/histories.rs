@@ -29,7 +29,7 @@ use reference::{
 use scalefs::names::RenameMode;
 use scalefs::{Context, Credentials, Errno, Follow, Kind, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig, names};
 use sync::Spin;
-use walks::walk_on;
+use walks::{look_up, walk_on};
 
 /// The plain reference, which numbers of files correspond, how far the threads' walks have come, and which directories
 /// the listings have found.
@@ -80,8 +80,7 @@ impl State for Names {
                 found.map(|_| ()) == *outcome
             }
             Step::Tell(listing, name, kind) => {
-                let names = self.reference.names(self.listed[listing]).expect("a directory");
-                names.get(name).map(|object| self.reference.kind(*object)) == *kind
+                look_up(&self.reference, self.listed[listing], name).map(|seen| seen.kind as u8) == *kind
             }
         }
     }

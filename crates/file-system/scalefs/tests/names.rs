@@ -6,7 +6,7 @@ mod reference;
 
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::prelude::*;
-use reference::{Answer, Bijection, Call, Caller, ROOT, Reference, any_call, call, create_new};
+use reference::{Answer, Bijection, Call, Caller, Reference, any_call, call, create_new};
 use scalefs::attributes::{self, Access, NewTime};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
@@ -430,12 +430,14 @@ fn a_full_arena_refuses_and_loses_nothing() {
 }
 
 /// Calls that remove all that the reference has below a directory.
-fn removals(reference: &Reference, directory: u64, path: &str) -> Vec<Call> {
+fn removals(reference: &mut Reference, directory: &str) -> Vec<Call> {
+    let listing = Call::List(directory.to_string(), 5);
+    let Ok(Answer::Names(names)) = reference.call(&listing) else { panic!("{directory} is a directory") };
     let mut calls = Vec::new();
-    for (name, object) in reference.names(directory).unwrap() {
-        let path = format!("{path}{name}");
-        if reference.is_directory(*object) {
-            calls.extend(removals(reference, *object, &format!("{path}/")));
+    for (name, kind) in names {
+        let path = format!("{directory}/{name}");
+        if kind == Kind::Directory as u8 {
+            calls.extend(removals(reference, &path));
             calls.push(Call::RemoveDirectory(path));
         } else {
             calls.push(Call::Unlink(path));
@@ -478,7 +480,7 @@ proptest! {
             }
             world.call(0, &Call::ChangeDirectory("/".into())).unwrap();
             world.caller.let_go(world.fs, &world.cores[0]);
-            for removal in removals(&reference, ROOT, "") {
+            for removal in removals(&mut reference, "/") {
                 assert_eq!(world.call(0, &removal), Ok(Answer::Done), "{removal:?}");
             }
             world.settle();

@@ -1,5 +1,4 @@
-//! A plain reference of the calls on names and directories for one superuser: maps, one call at a time. And the calls as
-//! values, to be drawn, made on ScaleFS, and compared.
+//! The calls on names and directories as values, to be drawn, made on ScaleFS and on crate `plain`, and compared.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,11 +6,12 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use percpu::Core;
+use plain::{Plain, Process};
 use proptest::prelude::*;
 use scalefs::attributes::{self, Access};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Errno, Fields, Follow, Kind, ObjectOperations, OpenFlags, OpenNode, ScaleFs, Start};
+use scalefs::{Context, Credentials, Errno, Fields, Follow, ObjectOperations, OpenFlags, OpenNode, ScaleFs, Start};
 use sync::Spin;
 
 /// One call with its arguments; paths are relative to the caller's working directory, at first the root.
@@ -53,31 +53,31 @@ pub enum Answer {
 
 pub type Outcome = Result<Answer, Errno>;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Object {
-    File { links: u32 },
-    Directory { names: BTreeMap<String, u64>, parent: u64, links: u32 },
-    Symlink { target: String, links: u32 },
-}
+pub const ROOT: u64 = 1;
 
-/// Objects by numbers from 1, which is the root. A removed directory stays, without a link: a walk may be in it.
+/// Callers that a test has at most.
+const CALLERS: usize = 4;
+
+/// Crate `plain`, with a process for each caller. Its directories are kept for ever: a walk may be in a removed one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
-    pub objects: BTreeMap<u64, Object>,
-    pub made: u64,
-    /// Working directories of callers that have left the root.
-    pub working: BTreeMap<usize, u64>,
+    state: Plain,
+    callers: Vec<Process>,
+    /// By number.
+    pub directories: BTreeMap<u64, plain::OpenNode>,
     /// What callers hold, if not the root.
-    pub held: BTreeMap<usize, u64>,
+    held: BTreeMap<usize, u64>,
 }
-
-pub const ROOT: u64 = 1;
 
 impl Default for Reference {
     fn default() -> Reference {
-        let root = Object::Directory { names: BTreeMap::new(), parent: ROOT, links: 1 };
-        let objects = BTreeMap::from([(ROOT, root)]);
-        Reference { objects, made: ROOT, working: BTreeMap::new(), held: BTreeMap::new() }
+        let state = Plain::default();
+        let callers: Vec<Process> = (0..CALLERS).map(|_| Process::new(&state, Credentials::SUPERUSER)).collect();
+        let root = {
+            let call = state.begin(&callers[0]);
+            call.retain(call.root()).unwrap()
+        };
+        Reference { state, callers, directories: BTreeMap::from([(ROOT, root)]), held: BTreeMap::new() }
     }
 }
 
@@ -90,28 +90,17 @@ pub struct Route {
     pub symlinks_left: u32,
 }
 
-impl Route {
-    fn new(directory: u64, path: &str) -> Route {
-        Route { directory, rest: path.to_string(), symlinks_left: 40 }
-    }
-}
-
 impl Call {
     /// What is called, whatever its first path starts at.
     pub fn inner(&self) -> &Call {
         if let Call::At(inner) = self { inner } else { self }
     }
 
-    /// The walks along its paths, which have not begun, from a working directory and one that is held.
-    fn routes(&self, working: u64, held: u64) -> Vec<Route> {
-        let route = |path: &String| Route::new(working, path);
+    /// Its paths.
+    pub fn paths(&self) -> Vec<&str> {
         match self {
-            Call::At(inner) => {
-                let mut routes = inner.routes(working, held);
-                routes[0].directory = held;
-                routes
-            }
-            Call::Link(old, new, _) | Call::Rename(old, new, _) => vec![route(old), route(new)],
+            Call::At(inner) => inner.paths(),
+            Call::Link(old, new, _) | Call::Rename(old, new, _) => vec![old, new],
             Call::WorkingDirectory => Vec::new(),
             Call::Open(path, _)
             | Call::MakeDirectory(path)
@@ -123,272 +112,19 @@ impl Call {
             | Call::Access(path)
             | Call::ChangeDirectory(path)
             | Call::Hold(path)
-            | Call::List(path, _) => vec![route(path)],
+            | Call::List(path, _) => vec![path],
         }
     }
 }
 
-/// The end of a path: in a directory, a name (or dots), and whether a slash follows.
-struct Place {
-    directory: u64,
-    name: String,
-    has_slash: bool,
+pub fn number_of<'v, V: ObjectOperations>(objects: &'v V, node: V::Node<'v>) -> u64 {
+    objects.attributes(node, Fields::IDENTITY).map_err(Into::<Errno>::into).unwrap().number.0
 }
 
 impl Reference {
-    pub fn names(&self, directory: u64) -> Option<&BTreeMap<String, u64>> {
-        match &self.objects[&directory] {
-            Object::Directory { names, .. } => Some(names),
-            _ => None,
-        }
-    }
-
-    fn names_mut(&mut self, directory: u64) -> &mut BTreeMap<String, u64> {
-        match self.objects.get_mut(&directory) {
-            Some(Object::Directory { names, .. }) => names,
-            _ => panic!("a directory"),
-        }
-    }
-
-    fn parent(&self, directory: u64) -> u64 {
-        match self.objects[&directory] {
-            Object::Directory { parent, .. } => parent,
-            _ => panic!("a directory"),
-        }
-    }
-
-    pub fn is_directory(&self, object: u64) -> bool {
-        matches!(self.objects[&object], Object::Directory { .. })
-    }
-
-    fn is_removed(&self, directory: u64) -> bool {
-        matches!(self.objects[&directory], Object::Directory { links: 0, .. })
-    }
-
-    pub fn look_up(&self, directory: u64, name: &str) -> Result<u64, Errno> {
-        match name {
-            "" | "." => Ok(directory),
-            ".." => Ok(self.parent(directory)),
-            _ if name.len() > 255 && self.is_directory(directory) && self.is_removed(directory) => Err(Errno::ENOENT),
-            _ if name.len() > 255 => Err(Errno::ENAMETOOLONG),
-            _ => self.names(directory).ok_or(Errno::ENOTDIR)?.get(name).copied().ok_or(Errno::ENOENT),
-        }
-    }
-
-    /// Where a path ends, starting in a directory, with `links` symbolic links left to follow.
-    fn locate(&self, directory: u64, path: &str, links: &mut u32) -> Result<Place, Errno> {
-        if path.is_empty() {
-            return Err(Errno::ENOENT);
-        }
-        if path.len() > 4095 {
-            return Err(Errno::ENAMETOOLONG);
-        }
-        let mut directory = if path.starts_with('/') { ROOT } else { directory };
-        let has_slash = path.ends_with('/');
-        let components: Vec<&str> = path.split('/').filter(|component| !component.is_empty()).collect();
-        let Some((last, before)) = components.split_last() else {
-            return Ok(Place { directory, name: String::new(), has_slash });
-        };
-        for component in before {
-            let object = self.look_up(directory, component)?;
-            directory = self.follow(directory, object, links)?;
-            if !self.is_directory(directory) {
-                return Err(Errno::ENOTDIR);
-            }
-        }
-        Ok(Place { directory, name: (*last).to_string(), has_slash })
-    }
-
-    /// What an object in a directory stands for, symbolic links followed.
-    fn follow(&self, directory: u64, object: u64, links: &mut u32) -> Result<u64, Errno> {
-        let Object::Symlink { target, .. } = &self.objects[&object] else { return Ok(object) };
-        *links = links.checked_sub(1).ok_or(Errno::ELOOP)?;
-        let place = self.locate(directory, target, links)?;
-        let object = self.look_up(place.directory, &place.name)?;
-        let object = self.follow(place.directory, object, links)?;
-        if place.has_slash && !self.is_directory(object) { Err(Errno::ENOTDIR) } else { Ok(object) }
-    }
-
-    fn resolve(&self, route: &Route, follow: Follow) -> Result<u64, Errno> {
-        let mut links = route.symlinks_left;
-        let place = self.locate(route.directory, &route.rest, &mut links)?;
-        let mut object = self.look_up(place.directory, &place.name)?;
-        if follow == Follow::Symlinks || place.has_slash {
-            object = self.follow(place.directory, object, &mut links)?;
-        }
-        if place.has_slash && !self.is_directory(object) { Err(Errno::ENOTDIR) } else { Ok(object) }
-    }
-
-    fn place(&self, route: &Route) -> Result<Place, Errno> {
-        self.locate(route.directory, &route.rest, &mut route.symlinks_left.clone())
-    }
-
-    fn links_mut(&mut self, object: u64) -> &mut u32 {
-        match self.objects.get_mut(&object) {
-            Some(Object::File { links } | Object::Directory { links, .. } | Object::Symlink { links, .. }) => links,
-            None => panic!("an object"),
-        }
-    }
-
-    fn make(&mut self, place: &Place, object: Object) {
-        self.made += 1;
-        self.objects.insert(self.made, object);
-        let made = self.made;
-        self.names_mut(place.directory).insert(place.name.clone(), made);
-    }
-
-    /// For what must not exist: an error if it does, or if it cannot.
-    fn check_new(&self, place: &Place, is_directory: bool) -> Result<(), Errno> {
-        if is_dots(&place.name) {
-            return Err(Errno::EEXIST);
-        }
-        match self.look_up(place.directory, &place.name) {
-            Ok(_) => Err(Errno::EEXIST),
-            Err(Errno::ENOENT) if !is_directory && place.has_slash => Err(Errno::ENOENT),
-            Err(Errno::ENOENT) if self.is_removed(place.directory) => Err(Errno::ENOENT),
-            Err(Errno::ENOENT) => Ok(()),
-            Err(errno) => Err(errno),
-        }
-    }
-
-    fn drop_name(&mut self, directory: u64, name: &str) {
-        if let Some(object) = self.names_mut(directory).remove(name) {
-            self.drop_link(object);
-        }
-    }
-
-    fn drop_link(&mut self, object: u64) {
-        let links = self.links_mut(object);
-        *links -= 1;
-        if *links == 0 && !self.is_directory(object) {
-            self.objects.remove(&object);
-        }
-    }
-
-    fn is_above(&self, object: u64, mut directory: u64) -> bool {
-        while directory != object && directory != ROOT {
-            directory = self.parent(directory);
-        }
-        directory == object
-    }
-
-    fn open(&mut self, route: &Route, flags: OpenFlags) -> Outcome {
-        let create = flags.contains(OpenFlags::CREATE);
-        let exclusive = create && flags.contains(OpenFlags::EXCLUSIVE);
-        let writes = flags.contains(OpenFlags::WRITE);
-        if create && flags.contains(OpenFlags::DIRECTORY) {
-            return Err(Errno::EINVAL);
-        }
-        let follow = if flags.contains(OpenFlags::NO_FOLLOW) { Follow::Nothing } else { Follow::Symlinks };
-        let object = if create {
-            let mut links = route.symlinks_left;
-            let mut place = self.locate(route.directory, &route.rest, &mut links)?;
-            loop {
-                if is_dots(&place.name) {
-                    return Err(if exclusive { Errno::EEXIST } else { Errno::EISDIR });
-                }
-                if place.has_slash {
-                    return Err(Errno::EISDIR);
-                }
-                match self.look_up(place.directory, &place.name) {
-                    Ok(_) if exclusive => return Err(Errno::EEXIST),
-                    Ok(object) => match &self.objects[&object] {
-                        Object::Symlink { target, .. } if follow == Follow::Symlinks => {
-                            links = u32::checked_sub(links, 1).ok_or(Errno::ELOOP)?;
-                            place = self.locate(place.directory, target, &mut links)?;
-                        }
-                        _ => break object,
-                    },
-                    Err(Errno::ENOENT) if !self.is_removed(place.directory) => {
-                        self.make(&place, Object::File { links: 1 });
-                        return Ok(Answer::Done);
-                    }
-                    Err(errno) => return Err(errno),
-                }
-            }
-        } else {
-            self.resolve(route, follow)?
-        };
-        match self.objects[&object] {
-            Object::Directory { .. } if create || writes => Err(Errno::EISDIR),
-            Object::Directory { .. } => Ok(Answer::Done),
-            _ if flags.contains(OpenFlags::DIRECTORY) => Err(Errno::ENOTDIR),
-            Object::Symlink { .. } => Err(Errno::ELOOP),
-            Object::File { .. } => Ok(Answer::Done),
-        }
-    }
-
-    fn rename(&mut self, old: &Route, new: &Route, mode: RenameMode) -> Outcome {
-        let (from, to) = (self.place(old)?, self.place(new)?);
-        if is_dots(&from.name) {
-            return Err(Errno::EBUSY);
-        }
-        if is_dots(&to.name) {
-            return Err(if mode == RenameMode::NoReplace { Errno::EEXIST } else { Errno::EBUSY });
-        }
-        let moved = self.look_up(from.directory, &from.name)?;
-        let replaced = match self.look_up(to.directory, &to.name) {
-            Ok(object) => Some(object),
-            Err(Errno::ENOENT) if !self.is_removed(to.directory) => None,
-            Err(errno) => return Err(errno),
-        };
-        match (mode, replaced) {
-            (RenameMode::NoReplace, Some(_)) => return Err(Errno::EEXIST),
-            (RenameMode::Exchange, None) => return Err(Errno::ENOENT),
-            (RenameMode::Exchange, Some(other)) if to.has_slash && !self.is_directory(other) => {
-                return Err(Errno::ENOTDIR);
-            }
-            _ => {}
-        }
-        let slash = from.has_slash || (to.has_slash && mode != RenameMode::Exchange);
-        if slash && !self.is_directory(moved) {
-            return Err(Errno::ENOTDIR);
-        }
-        if from.directory != to.directory {
-            if self.is_directory(moved) && self.is_above(moved, to.directory) {
-                return Err(Errno::EINVAL);
-            }
-            if replaced.is_some_and(|other| self.is_above(other, from.directory)) {
-                return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
-            }
-        }
-        if replaced == Some(moved) {
-            return Ok(Answer::Done);
-        }
-        if let (Some(other), true) = (replaced, mode != RenameMode::Exchange) {
-            match (self.is_directory(moved), self.is_directory(other)) {
-                (true, false) => return Err(Errno::ENOTDIR),
-                (false, true) => return Err(Errno::EISDIR),
-                (true, true) if !self.names(other).unwrap().is_empty() => return Err(Errno::ENOTEMPTY),
-                _ => {}
-            }
-        }
-        self.names_mut(from.directory).remove(&from.name);
-        self.names_mut(to.directory).insert(to.name.clone(), moved);
-        self.set_parent(moved, to.directory);
-        match (mode, replaced) {
-            (RenameMode::Exchange, Some(other)) => {
-                self.names_mut(from.directory).insert(from.name.clone(), other);
-                self.set_parent(other, from.directory);
-            }
-            (_, Some(other)) => self.drop_link(other),
-            (_, None) => {}
-        }
-        Ok(Answer::Done)
-    }
-
-    fn set_parent(&mut self, object: u64, directory: u64) {
-        if let Some(Object::Directory { parent, .. }) = self.objects.get_mut(&object) {
-            *parent = directory;
-        }
-    }
-
-    pub fn kind(&self, object: u64) -> u8 {
-        match self.objects[&object] {
-            Object::File { .. } => Kind::Regular as u8,
-            Object::Directory { .. } => Kind::Directory as u8,
-            Object::Symlink { .. } => Kind::Symlink as u8,
-        }
+    /// A call for looking at what there is.
+    pub fn looking(&self) -> plain::Call<'_> {
+        self.state.begin(&self.callers[0])
     }
 
     pub fn call(&mut self, call: &Call) -> Outcome {
@@ -397,126 +133,47 @@ impl Reference {
 
     /// The walks of a caller's call, which have not begun.
     pub fn routes(&self, caller: usize, call: &Call) -> Vec<Route> {
-        call.routes(self.working_directory(caller), self.held.get(&caller).copied().unwrap_or(ROOT))
+        let working = self.state.begin(&self.callers[caller]);
+        let working = number_of(&working, working.working_directory());
+        let held = self.held.get(&caller).copied().unwrap_or(ROOT);
+        let from = |place| if place == 0 && matches!(call, Call::At(_)) { held } else { working };
+        let route =
+            |(place, path): (usize, &str)| Route { directory: from(place), rest: path.into(), symlinks_left: 40 };
+        call.paths().into_iter().enumerate().map(route).collect()
     }
 
     /// What is left of a call whose walks have come so far, at one moment.
     pub fn call_from(&mut self, caller: usize, call: &Call, routes: &[Route]) -> Outcome {
-        let Some(route) = routes.first() else {
-            return self.path_of(self.working_directory(caller)).map(Answer::Text);
+        if let Call::Hold(_) = call.inner() {
+            let directory = self.directory(&routes[0])?;
+            self.held.insert(caller, directory);
+            return Ok(Answer::Done);
+        }
+        let made = self.state.begin(&self.callers[caller]);
+        let path = |place: usize| match routes.get(place) {
+            Some(Route { directory, rest, .. }) => {
+                (Start::Handle(made.held(&self.directories[directory])), rest.as_str())
+            }
+            None => (Start::WorkingDirectory, ""),
         };
-        match call {
-            Call::WorkingDirectory => unreachable!("a call without a path"),
-            Call::At(inner) => self.call_from(caller, inner, routes),
-            Call::Hold(_) => {
-                let directory = self.directory(route)?;
-                self.held.insert(caller, directory);
-                Ok(Answer::Done)
-            }
-            Call::ChangeDirectory(_) => {
-                let directory = self.directory(route)?;
-                self.working.insert(caller, directory);
-                Ok(Answer::Done)
-            }
-            Call::Open(_, flags) => self.open(route, *flags),
-            Call::MakeDirectory(_) => {
-                let place = self.place(route)?;
-                self.check_new(&place, true)?;
-                let parent = place.directory;
-                self.make(&place, Object::Directory { names: BTreeMap::new(), parent, links: 1 });
-                Ok(Answer::Done)
-            }
-            Call::RemoveDirectory(_) => {
-                let place = self.place(route)?;
-                match place.name.as_str() {
-                    "" => return Err(Errno::EBUSY),
-                    "." => return Err(Errno::EINVAL),
-                    ".." => return Err(Errno::ENOTEMPTY),
-                    _ => {}
-                }
-                let object = self.look_up(place.directory, &place.name)?;
-                if !self.names(object).ok_or(Errno::ENOTDIR)?.is_empty() {
-                    return Err(Errno::ENOTEMPTY);
-                }
-                self.drop_name(place.directory, &place.name);
-                Ok(Answer::Done)
-            }
-            Call::Symlink(target, _) => {
-                if target.is_empty() {
-                    return Err(Errno::ENOENT);
-                }
-                let place = self.place(route)?;
-                self.check_new(&place, false)?;
-                self.make(&place, Object::Symlink { target: target.clone(), links: 1 });
-                Ok(Answer::Done)
-            }
-            Call::ReadLink(_) => match &self.objects[&self.resolve(route, Follow::Nothing)?] {
-                Object::Symlink { target, .. } => Ok(Answer::Text(target.clone())),
-                _ => Err(Errno::EINVAL),
-            },
-            Call::Link(_, _, follow) => {
-                let object = self.resolve(route, *follow)?;
-                let place = self.place(&routes[1])?;
-                self.check_new(&place, false)?;
-                if self.is_directory(object) {
-                    return Err(Errno::EPERM);
-                }
-                self.names_mut(place.directory).insert(place.name, object);
-                *self.links_mut(object) += 1;
-                Ok(Answer::Done)
-            }
-            Call::Unlink(_) => {
-                let place = self.place(route)?;
-                if is_dots(&place.name) {
-                    return Err(Errno::EISDIR);
-                }
-                let object = self.look_up(place.directory, &place.name)?;
-                if self.is_directory(object) {
-                    return Err(Errno::EISDIR);
-                }
-                if place.has_slash {
-                    return Err(Errno::ENOTDIR);
-                }
-                self.drop_name(place.directory, &place.name);
-                Ok(Answer::Done)
-            }
-            Call::Rename(_, _, mode) => self.rename(route, &routes[1], *mode),
-            Call::Stat(_, follow) => {
-                let file = self.resolve(route, *follow)?;
-                let links = *self.clone().links_mut(file);
-                Ok(Answer::Status { file, kind: self.kind(file), links })
-            }
-            Call::Access(_) => self.resolve(route, Follow::Symlinks).map(|_| Answer::Done),
-            Call::List(..) => {
-                let names = self.names(self.directory(route)?).expect("a directory");
-                Ok(Answer::Names(names.iter().map(|(name, object)| (name.clone(), self.kind(*object))).collect()))
-            }
+        let outcome = make(&made, call.inner(), path(0), path(1));
+        if let (Call::MakeDirectory(_), Ok(_)) = (call.inner(), &outcome) {
+            let (start, path) = path(0);
+            let kept = open_directory(&made, start, path).expect("made just now");
+            let number = number_of(&made, made.held(&kept));
+            self.directories.insert(number, kept);
         }
-    }
-
-    pub fn working_directory(&self, caller: usize) -> u64 {
-        self.working.get(&caller).copied().unwrap_or(ROOT)
-    }
-
-    fn path_of(&self, directory: u64) -> Result<String, Errno> {
-        if self.is_removed(directory) {
-            return Err(Errno::ENOENT);
-        }
-        let (mut current, mut path) = (directory, String::new());
-        while current != ROOT {
-            let parent = self.parent(current);
-            let mut names = self.names(parent).expect("a directory").iter();
-            let (name, _) = names.find(|(_, object)| **object == current).expect("a name of its own");
-            path = format!("/{name}{path}");
-            current = parent;
-        }
-        Ok(if path.is_empty() { "/".to_string() } else { path })
+        outcome
     }
 
     /// The directory that a path leads to.
     pub fn directory(&self, route: &Route) -> Result<u64, Errno> {
-        let object = self.resolve(route, Follow::Symlinks)?;
-        if self.is_directory(object) { Ok(object) } else { Err(Errno::ENOTDIR) }
+        let call = self.looking();
+        let start = Start::Handle(call.held(&self.directories[&route.directory]));
+        let opened = open_directory(&call, start, &route.rest)?;
+        let number = number_of(&call, call.held(&opened));
+        names::close(&call, opened);
+        Ok(number)
     }
 }
 
@@ -558,53 +215,60 @@ pub fn start<'v, V: ObjectOperations>(verbs: &'v V, held: Option<&'v V::Handle>,
     if let Call::At(_) = call { Start::Handle(held()) } else { Start::WorkingDirectory }
 }
 
-/// The same call on ScaleFS; `stat` returns the inode's number.
+/// The same call on ScaleFS.
 pub fn call(fs: &ScaleFs, core: &Core, caller: &Caller, call: &Call) -> Outcome {
     let verbs = fs.begin(core, caller.context, &Spin);
     let held = caller.held();
-    let (at, there) = (start(&verbs, held.as_deref(), call), Start::WorkingDirectory);
+    let at = start(&verbs, held.as_deref(), call);
+    let paths = call.paths();
+    let path = |place: usize| paths.get(place).copied().unwrap_or("");
+    if let Call::Hold(_) = call.inner() {
+        let opened = open_directory(&verbs, at, path(0))?;
+        drop(held);
+        caller.hold(&verbs, Some(opened));
+        return Ok(Answer::Done);
+    }
+    make(&verbs, call.inner(), (at, path(0)), (Start::WorkingDirectory, path(1)))
+}
+
+/// Makes a call on any file system, from these starts along these paths; `stat` returns the inode's number.
+fn make<'v, V: ObjectOperations>(
+    objects: &'v V,
+    call: &Call,
+    (at, first): (Start<V::Node<'v>>, &str),
+    (there, second): (Start<V::Node<'v>>, &str),
+) -> Outcome {
+    let (first, second) = (first.as_bytes(), second.as_bytes());
     let done = |()| Answer::Done;
-    match call.inner() {
-        Call::Open(path, flags) => names::open(&verbs, at, path.as_bytes(), *flags, 0o644)
-            .map(|opened| names::close(&verbs, opened.handle))
-            .map(done),
-        Call::MakeDirectory(path) => directories::make_directory(&verbs, at, path.as_bytes(), 0o755).map(done),
-        Call::RemoveDirectory(path) => directories::remove_directory(&verbs, at, path.as_bytes()).map(done),
-        Call::Symlink(target, path) => names::symlink(&verbs, target.as_bytes(), at, path.as_bytes()).map(done),
-        Call::ReadLink(path) => names::read_link(&verbs, at, path.as_bytes())
-            .map(|target| Answer::Text(String::from_utf8(target.to_vec()).unwrap())),
-        Call::Link(old, new, follow) => {
-            names::link(&verbs, (at, old.as_bytes()), (there, new.as_bytes()), *follow).map(done)
+    match call {
+        Call::Open(_, flags) => {
+            names::open(objects, at, first, *flags, 0o644).map(|opened| names::close(objects, opened.handle)).map(done)
         }
-        Call::Unlink(path) => names::unlink(&verbs, at, path.as_bytes()).map(done),
-        Call::Rename(old, new, mode) => {
-            names::rename(&verbs, (at, old.as_bytes()), (there, new.as_bytes()), *mode).map(done)
-        }
-        Call::Stat(path, follow) => attributes::stat(&verbs, at, path.as_bytes(), *follow, Fields::LINK_COUNT)
+        Call::MakeDirectory(_) => directories::make_directory(objects, at, first, 0o755).map(done),
+        Call::RemoveDirectory(_) => directories::remove_directory(objects, at, first).map(done),
+        Call::Symlink(target, _) => names::symlink(objects, target.as_bytes(), at, first).map(done),
+        Call::ReadLink(_) => names::read_link(objects, at, first)
+            .map(|target| Answer::Text(String::from_utf8(target.as_ref().to_vec()).unwrap())),
+        Call::Link(_, _, follow) => names::link(objects, (at, first), (there, second), *follow).map(done),
+        Call::Unlink(_) => names::unlink(objects, at, first).map(done),
+        Call::Rename(_, _, mode) => names::rename(objects, (at, first), (there, second), *mode).map(done),
+        Call::Stat(_, follow) => attributes::stat(objects, at, first, *follow, Fields::LINK_COUNT)
             .map(|status| Answer::Status { file: status.number.0, kind: status.kind as u8, links: status.link_count }),
-        Call::Access(path) => {
-            attributes::access(&verbs, at, path.as_bytes(), Follow::Symlinks, Access::EXISTS).map(done)
-        }
-        Call::ChangeDirectory(path) => directories::change_directory(&verbs, at, path.as_bytes()).map(done),
-        Call::WorkingDirectory => directories::working_directory_path(&verbs, &mut [0; 4096])
+        Call::Access(_) => attributes::access(objects, at, first, Follow::Symlinks, Access::EXISTS).map(done),
+        Call::ChangeDirectory(_) => directories::change_directory(objects, at, first).map(done),
+        Call::WorkingDirectory => directories::working_directory_path(objects, &mut [0; 4096])
             .map(|path| Answer::Text(String::from_utf8(path.to_vec()).unwrap())),
-        Call::Hold(path) => {
-            let opened = open_directory(&verbs, at, path)?;
-            drop(held);
-            caller.hold(&verbs, Some(opened));
-            Ok(Answer::Done)
-        }
-        Call::At(_) => unreachable!("a start within a start"),
-        Call::List(path, most) => {
-            let directory = open_directory(&verbs, at, path)?;
+        Call::List(_, most) => {
+            let directory = open_directory(objects, at, std::str::from_utf8(first).unwrap())?;
             let (mut listed, mut from) = (Vec::new(), Some(0));
             while let Some(cookie) = from {
-                from = tell(&verbs, verbs.held(&directory), cookie, *most, |name, kind| listed.push((name, kind)));
+                from = tell(objects, objects.held(&directory), cookie, *most, |name, kind| listed.push((name, kind)));
             }
-            names::close(&verbs, directory);
+            names::close(objects, directory);
             listed.sort();
             Ok(Answer::Names(listed))
         }
+        Call::Hold(_) | Call::At(_) => unreachable!("the caller's own"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Walks along paths in the plain reference, component by component, as concurrent calls see them.
 
-use scalefs::{Follow, OpenFlags};
+use scalefs::{Follow, Kind, ObjectOperations, OpenFlags};
 
-use crate::reference::{Call, Object, ROOT, Reference, Route};
+use crate::reference::{Call, ROOT, Reference, Route, number_of};
 
 /// Goes through one component of the first path that has more than its last one left, or follows the symbolic link at
 /// the end of a path; `None` if there is nothing more to go through, or no way.
@@ -36,16 +36,38 @@ fn step(reference: &Reference, Route { directory, rest, symlinks_left }: &Route,
     let rest = rest.trim_start_matches('/');
     let (component, behind) = rest.split_once('/').unwrap_or((rest, ""));
     let is_last = behind.chars().all(|other| other == '/');
-    let object = reference.look_up(directory, component).ok()?;
-    match &reference.objects[&object] {
-        Object::Symlink { target, .. } if !is_last || follows_last => {
-            let rest = if rest == component { target.clone() } else { format!("{target}/{behind}") };
+    let Seen { number, kind, target } = look_up(reference, directory, component)?;
+    match (kind, target) {
+        (_, Some(target)) if !is_last || follows_last => {
+            let rest = if rest == component { target } else { format!("{target}/{behind}") };
             Some(Route { directory, rest, symlinks_left: symlinks_left.checked_sub(1)? })
         }
-        Object::Directory { .. } if !is_last => {
+        (Kind::Directory, _) if !is_last => {
             let rest = behind.trim_start_matches('/').to_string();
-            Some(Route { directory: object, rest, symlinks_left: *symlinks_left })
+            Some(Route { directory: number, rest, symlinks_left: *symlinks_left })
         }
         _ => None,
     }
+}
+
+/// What a component of a path leads to.
+pub struct Seen {
+    number: u64,
+    pub kind: Kind,
+    /// Of a symbolic link.
+    target: Option<String>,
+}
+
+/// What a component of a path leads to in a directory.
+pub fn look_up(reference: &Reference, directory: u64, component: &str) -> Option<Seen> {
+    let call = reference.looking();
+    let directory = call.held(&reference.directories[&directory]);
+    let node = match component {
+        "" | "." => directory,
+        ".." => call.parent(directory).unwrap(),
+        name => call.look_up(directory, &call.key(name.as_bytes())?).unwrap()?,
+    };
+    let kind = call.kind(node);
+    let target = || String::from_utf8(call.link_target(node).unwrap().to_vec()).unwrap();
+    Some(Seen { number: number_of(&call, node), kind, target: (kind == Kind::Symlink).then(target) })
 }
