@@ -33,7 +33,9 @@ def picture(read: tuple[int, int], written: tuple[int, int]) -> Picture:
 
 
 def found(name: str, shown: Picture | None) -> Verdict:
-    finding = dataclasses.replace(make_finding(name), object="struct cred", sharing="false")
+    finding = dataclasses.replace(
+        make_finding(name), object="struct cred", sharing="false", fields=FIELDS if shown else ()
+    )
     return Verdict("", Outcome.CONFLICTING, (finding,), 6, pictures=((shown,),) if shown else ())
 
 
@@ -172,3 +174,12 @@ def test_a_choice_of_tests_that_cannot_be_made_is_refused(commutant, runs, argum
     answer = commutant("check", *arguments, "--target", "fake:outcome=clean")
     assert answer.returncode == 2
     assert said in one_line(answer)
+
+
+def test_the_worth_of_a_change_stands_beside_its_hint(commutant, runs):
+    shown = commutant("show", CORPUS.tests[0].id, "--from", "base").stdout
+    assert "In this run: move cred.non_rcu to a line of its own: frees 3" in shown
+    assert "In this run" not in commutant("show", CORPUS.tests[0].id, "--from", "old").stdout
+    listed = commutant("report", "base").stdout
+    assert "move cred.non_rcu to a line of its own: frees 3" in listed.split("Worth most")[1]
+    assert "Worth most" not in commutant("report", "clean").stdout

@@ -60,7 +60,7 @@ def command(run: Path, changes: tuple[tuple[str, str], ...], most: int, format_:
             foretold = foretell(scene, wanted)
             rows = [(wanted, foretold, len(foretold.freed))]
         else:
-            ranking = rank(scene, _sense(scene, tests), most)
+            ranking = rank(scene, sense_of(scene, tests), most)
             rows = [((one.change,), one.alone, one.together) for one in ranking.changes]
     if format_ == "json":
         document = remedy_json(rows, calls, len(scene.tests), scene.judged, scene.has_pictures)
@@ -84,7 +84,8 @@ def refuse_unknown(scene: Scene, changes: tuple[Change, ...]) -> None:
             raise UsageError(f"--{change.way.value} {change.place}: no shared line of the run has this place{hint}")
 
 
-def _sense(scene: Scene, tests: dict[str, TestCase]) -> Sense:
+def sense_of(scene: Scene, tests: dict[str, TestCase]) -> Sense:
+    """What the members of a run are used for, for who knows its tests."""
     from commutant.remedy import Sense
     from commutant.report import has_failing_call
     from commutant.support import Once

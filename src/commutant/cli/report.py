@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options, results
+from commutant.support import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from commutant.report import FindingGroup, RunReport
     from commutant.runs import Run
 
 _MOST_SHARED = 10
+_BEST_CHANGES = 3
 
 
 @click.command(
@@ -72,7 +76,7 @@ def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str
     from commutant import report
 
     if format_ == "text":
-        results.draw(lambda screen: report.print_run(content, screen), output)
+        results.draw(lambda screen: _print_text(run, content, screen), output)
     elif format_ == "json":
         document = {
             **content.summary,
@@ -87,3 +91,24 @@ def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str
         results.put([report.sarif(content, groups, run.complete)], output)
     else:
         results.put(report.junit(content, groups), output)
+
+
+def _print_text(run: Run, content: RunReport, screen: Console) -> None:
+    """The run, and the three changes that would free most of its tests."""
+    from rich.text import Text
+
+    from commutant import report
+    from commutant.cli.remedy import sense_of
+    from commutant.remedy import rank, scene_of
+
+    report.print_run(content, screen)
+    try:
+        scene = scene_of(run.verdicts())
+    except UsageError:  # a run without the bytes that were touched
+        return
+    best = rank(scene, sense_of(scene, run.tests), _BEST_CHANGES).changes if scene.tests else ()
+    if best:
+        screen.print()
+        screen.print(Text(f"Worth most (`commutant remedy {run.path}` lists more)"), soft_wrap=True)
+        for one in best:
+            screen.print(Text(f"  {one.change}: frees {len(one.alone.freed):,}"), soft_wrap=True)

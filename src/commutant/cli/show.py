@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,9 @@ from commutant.support import UsageError
 
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
+    from commutant.mtrace import Finding
     from commutant.report import JudgedTest
+    from commutant.runs import Run
 
 _SHOWN_MATCHES = 5
 
@@ -42,18 +44,31 @@ def command(test: str, source: Path | None, as_: str) -> int:
     """Shows TEST, an id or the beginning of one: its set-up, its calls, what they may return, and what they shared."""
     from commutant import report
 
-    found, judged = _find(test, source)
+    found, judged, run = _find(test, source)
     if as_ == "c":
         console.write(report.c_program(found))
     elif as_ == "json":
         console.write(report.test_json(found, judged).rstrip("\n") + "\n")
     else:
-        report.print_test(found, console.results(), judged)
+        report.print_test(found, console.results(), judged, _worth(run) if run is not None else None)
     return 0
 
 
-def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None]:
-    """The test whose id begins with `wanted`, with its verdict if it stands in a run that has judged it.
+def _worth(run: Run) -> Callable[[Finding], list[str]] | None:
+    """What changes of a finding's fields would free in a run; None if the run does not tell."""
+    from commutant.cli.remedy import sense_of
+    from commutant.remedy import scene_of, worth_of
+
+    try:
+        scene = scene_of(run.verdicts())
+    except UsageError:
+        return None
+    sense = sense_of(scene, run.tests)
+    return lambda finding: worth_of(scene, sense, finding)
+
+
+def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None, Run | None]:
+    """The test whose id begins with `wanted`, with its verdict and the run if it stands in one that has judged it.
 
     Where nobody says where it is, a folder that is damaged is told of and passed over.
     """
@@ -61,7 +76,7 @@ def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None
     for place in [source] if source is not None else _newest_first(Path("runs")):
         try:
             matches = _matches(wanted, place)
-            judged = _judged(place, matches[0]) if len(matches) == 1 else None
+            judged, run = _judged(place, matches[0]) if len(matches) == 1 else (None, None)
         except UsageError as error:
             if source is not None:
                 raise
@@ -75,7 +90,7 @@ def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None
         if matches:
             for damaged in damage:
                 console.message(f"{damaged}; shown as in {place}")
-            return matches[0], judged
+            return matches[0], judged, run
     if damage:
         raise UsageError(f"{damage[0]}; no other folder in runs/ has a test that begins with {wanted!r}")
     where = str(source) if source is not None else "any folder in runs/"
@@ -90,17 +105,18 @@ def _matches(wanted: str, place: Path) -> list[TestCase]:
     return [test for test in matches if test.id == wanted] or matches
 
 
-def _judged(place: Path, test: TestCase) -> JudgedTest | None:
-    """The test with its verdict, if it has one there; raises UsageError for a damaged run."""
+def _judged(place: Path, test: TestCase) -> tuple[JudgedTest | None, Run | None]:
+    """The test with its verdict and the run, if it has one there; raises UsageError for a damaged run."""
     from commutant.report import JudgedTest
     from commutant.runs import RUN_FILE, load_run
 
     if not (place / RUN_FILE).is_file():
-        return None
-    for verdict in load_run(place).verdicts():
+        return None, None
+    run = load_run(place)
+    for verdict in run.verdicts():
         if verdict.test_id == test.id:
-            return JudgedTest(test, verdict.outcome, verdict.findings, verdict.detail)
-    return None
+            return JudgedTest(test, verdict.outcome, verdict.findings, verdict.detail), run
+    return None, None
 
 
 def _corpus_of(place: Path) -> Path:

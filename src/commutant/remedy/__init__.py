@@ -8,6 +8,7 @@ from commutant.remedy.rank import Ranked, Ranking, rank
 from commutant.remedy.scene import Scene, scene_of
 from commutant.remedy.sense import Sense
 from commutant.remedy.show import print_foretold, print_ranking, remedy_json
+from commutant.remedy.worth import worth_of
 
 __all__ = [
     "Change",
@@ -30,4 +31,5 @@ __all__ = [
     "read_change",
     "remedy_json",
     "scene_of",
+    "worth_of",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.padding import Padding
@@ -33,8 +33,14 @@ SCHEMA_VERSION = 1
 _SIDE_BY_SIDE_WIDTH = 110
 
 
-def print_test(test: TestCase, console: Console, judged: JudgedTest | None = None) -> None:
-    """Prints the test; with `judged` also its verdict and the lines that its calls shared."""
+def print_test(
+    test: TestCase,
+    console: Console,
+    judged: JudgedTest | None = None,
+    worth: Callable[[Finding], list[str]] | None = None,
+) -> None:
+    """Prints the test; with `judged` also its verdict and the lines that its calls shared, with `worth` also what
+    changes of each would free in the whole run."""
     _print(console, Text(safe_text(test.id), style="bold"))
     same = same_in_every_order(test.orders)
     _print(console, Text(sentence(len(test.calls), len(processes(test.calls)), len(test.setup), same)))
@@ -52,7 +58,7 @@ def print_test(test: TestCase, console: Console, judged: JudgedTest | None = Non
     for line in _expected(test):
         _print(console, line)
     if judged is not None:
-        _print_judgement(judged, console)
+        _print_judgement(judged, console, worth)
 
 
 def test_json(test: TestCase, judged: JudgedTest | None = None) -> str:
@@ -80,7 +86,7 @@ def _expected(test: TestCase) -> Iterator[Text]:
                 yield Text(f"    then {result_text(step, result)}", style="dim")
 
 
-def _print_judgement(judged: JudgedTest, console: Console) -> None:
+def _print_judgement(judged: JudgedTest, console: Console, worth: Callable[[Finding], list[str]] | None) -> None:
     _heading(console, f"Verdict: {OUTCOME_WORDS[judged.outcome]}")
     if judged.detail:
         _print(console, Text(f"  {safe_lines(judged.detail)}"))
@@ -92,6 +98,8 @@ def _print_judgement(judged: JudgedTest, console: Console) -> None:
         _print(console, line.append(f"   {finding.sharing} sharing, {advice.kind.value}", style="dim"))
         _print_accesses(finding, console)
         _print(console, Text(f"    {advice.sentence}", style="italic"))
+        for text in worth(finding) if worth is not None else ():
+            _print(console, Text(f"    In this run: {safe_text(text)}", style="italic"))
 
 
 def _print_accesses(finding: Finding, console: Console) -> None:

@@ -1,0 +1,27 @@
+"""What changes of the fields of one finding are worth: beside the hint that says which technique to look at."""
+
+from __future__ import annotations
+
+from commutant.mtrace import Finding
+from commutant.remedy.change import Change
+from commutant.remedy.foretell import foretell
+from commutant.remedy.places import member_of
+from commutant.remedy.scene import Scene
+from commutant.remedy.sense import Sense
+
+_SHOWN = 3
+
+
+def worth_of(scene: Scene, sense: Sense, finding: Finding) -> list[str]:
+    """The best changes of what the finding's two accesses touch, with the tests of the run that each frees alone; none
+    where no single change frees a test."""
+    members: dict[str, bool] = {}
+    for access in (finding.first, finding.second):
+        for one in finding.fields:
+            if one.offset <= access.offset < one.offset + one.size_bytes:
+                member, is_array = member_of(one.name)
+                members[member] = is_array
+    changes = [Change(way, member) for member, is_array in members.items() for way in sense.ways(member, is_array)]
+    worth = [(len(foretell(scene, (change,)).freed), change) for change in changes]
+    best = sorted((one for one in worth if one[0]), key=lambda one: -one[0])[:_SHOWN]
+    return [f"{change}: frees {freed:,}" for freed, change in best]
