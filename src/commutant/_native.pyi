@@ -430,8 +430,15 @@ class MapContent:
     @property
     def name(self) -> str: ...
     @property
+    def size(self) -> int | None:
+        """The unknown that says how many entries there are, once somebody has asked."""
+
+    @property
     def entries(self) -> list[Entry]:
         """The touched keys, in the order in which they were."""
+
+def len(value: Any) -> Any:
+    """`len` as models see it: of a map of unknown content, too."""
 
 class Cell:
     """What a view holds under a key by itself: a value that was `assigned`, or a copy of one, which may have been
@@ -465,7 +472,22 @@ class SymbolicMap:
         """A view of the initial content."""
 
     def copy(self) -> SymbolicMap:
+        """A map of its own that holds what this one does now, whatever either becomes."""
+
+    def _view(self) -> SymbolicMap:
         """A view that starts from this one and changes alone; this one must not change any more."""
+
+    def length(self) -> Any:
+        """How many entries there are."""
+
+    def add(self, key: Any) -> None:
+        """Adds a key to a set, which is a map to nothing."""
+
+    def remove(self, key: Any) -> None:
+        """Removes a key that is there."""
+
+    def discard(self, key: Any) -> None:
+        """Removes a key if it is there."""
 
     def clear(self) -> None:
         """Removes every entry, touched or not."""

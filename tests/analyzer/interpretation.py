@@ -17,8 +17,10 @@ from commutant.analyzer.condition import Cube, Fact, constants_of
 from commutant.lang.interface import Interface
 from commutant.lang.types import (
     BoolType,
+    EnumType,
     IntType,
     MapType,
+    OptionalType,
     SeqType,
     SortType,
     StructType,
@@ -35,7 +37,7 @@ def scalar_sort(type_: Type) -> str:
     """The SMT-LIB sort of a type without parts."""
     if isinstance(type_, SortType):
         return type_.sort.__name__
-    assert isinstance(type_, BoolType | IntType)
+    assert isinstance(type_, BoolType | IntType | EnumType)
     return "Bool" if isinstance(type_, BoolType) else "Int"
 
 
@@ -71,7 +73,15 @@ def signatures(name: str, type_: Type, keys: tuple[str, ...] = ()) -> dict[str, 
     if isinstance(type_, MapType):
         inner = (*keys, *key_sorts(type_.key))
         free = {f"{name}_free": (inner, "Int")} if inner[-1] == "Int" else {}
-        return {f"{name}_has": (inner, "Bool"), **free, **signatures(value_name(name, type_.value), type_.value, inner)}
+        count = {f"{name}_count": (keys, "Int")}
+        return {
+            f"{name}_has": (inner, "Bool"),
+            **count,
+            **free,
+            **signatures(value_name(name, type_.value), type_.value, inner),
+        }
+    if isinstance(type_, OptionalType):
+        return {f"{name}_given": (keys, "Bool"), **signatures(name, type_.item, keys)}
     if isinstance(type_, StructType | TupleType | SeqType):
         return {n: s for suffix, part in parts(type_) for n, s in signatures(name + suffix, part, keys).items()}
     return {name: (keys, scalar_sort(type_))}
@@ -107,7 +117,14 @@ class World:
         return world
 
     def _enter(self, name: str, type_: Type, value: Any, keys: tuple[Any, ...]) -> None:
-        if isinstance(type_, MapType):
+        if isinstance(type_, OptionalType):
+            self.tables.setdefault(f"{name}_given", {})[keys] = value is not None
+            if value is not None:
+                self._enter(name, type_.item, value, keys)
+        elif isinstance(type_, EnumType):
+            self.tables.setdefault(name, {})[keys] = type_.members.index(value)
+        elif isinstance(type_, MapType):
+            self.tables.setdefault(f"{name}_count", {})[keys] = len(value)
             for key, inner in value.items():
                 at = (*keys, *key_scalars(key))
                 self.tables.setdefault(f"{name}_has", {})[at] = True
@@ -131,6 +148,8 @@ class World:
         if term[0] == "sum":
             return term[2] + sum(coefficient * self.value(inner) for inner, coefficient in term[1])
         keys = tuple(self.value(argument) for argument in term[2]) if term[0] == "apply" else ()
+        if term[1] in ("div", "mod") and term[1] not in self.signatures:
+            return keys[0] // keys[1] if term[1] == "div" else keys[0] % keys[1]
         if len(keys) != len(self.signatures[term[1]][0]):
             raise AssertionError(f"{term[1]} is used with {len(keys)} arguments, declared {self.signatures[term[1]]}")
         table = self.tables.get(term[1], {})

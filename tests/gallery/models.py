@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import Annotated, Any
 
 from commutant.lang import (
@@ -13,6 +14,7 @@ from commutant.lang import (
     Map,
     Range,
     Seq,
+    Set,
     Sort,
     Struct,
     call,
@@ -382,6 +384,188 @@ class Tickets(Interface):
         return 0
 
 
+class Mode(Enum):
+    """How a lock may be held."""
+
+    FREE = auto()
+    SHARED = auto()
+    EXCLUSIVE = auto()
+
+
+class SharedLock(Interface):
+    """A lock that several readers hold, or one writer."""
+
+    mode: Mode
+    readers: Set[Thread]
+
+    @well_formed
+    def readers_share(self) -> bool:
+        return bool(self.readers) == (self.mode == Mode.SHARED)
+
+    @call
+    def read_lock(self, thread: Thread) -> Errno | int:
+        if self.mode == Mode.EXCLUSIVE:
+            return Errno.EBUSY
+        self.mode = Mode.SHARED
+        self.readers.add(thread)
+        return 0
+
+    @call
+    def write_lock(self) -> Errno | int:
+        if self.mode != Mode.FREE:
+            return Errno.EBUSY
+        self.mode = Mode.EXCLUSIVE
+        return 0
+
+    @call
+    def unlock(self, thread: Thread) -> Mode:
+        before = self.mode
+        if before == Mode.EXCLUSIVE:
+            self.mode = Mode.FREE
+        elif before == Mode.SHARED:
+            self.readers.discard(thread)
+            if not self.readers:
+                self.mode = Mode.FREE
+        return before
+
+
+class Owned(Interface):
+    """A lock with an owner, or none."""
+
+    owner: Thread | None
+
+    @call
+    def acquire(self, thread: Thread) -> bool:
+        if self.owner is None:
+            self.owner = thread
+            return True
+        return False
+
+    @call
+    def release(self, thread: Thread) -> Errno | int:
+        if self.owner != thread:
+            return Errno.EPERM
+        self.owner = None
+        return 0
+
+
+class BoundedStore(Interface):
+    """A set of keys of which there are at most two."""
+
+    keys: Set[Key]
+
+    @well_formed
+    def there_are_at_most_two(self) -> bool:
+        return len(self.keys) <= 2
+
+    @call
+    def put(self, key: Key) -> Errno | bool:
+        if key in self.keys:
+            return False
+        if len(self.keys) >= 2:
+            return Errno.ENOSPC
+        self.keys.add(key)
+        return True
+
+    @call
+    def delete(self, key: Key) -> bool:
+        there = key in self.keys
+        self.keys.discard(key)
+        return there
+
+    @call
+    def count(self) -> int:
+        return len(self.keys)
+
+    @call
+    def any(self) -> Errno | Key:
+        return choose(self.keys) if self.keys else Errno.ENOENT
+
+
+class Snapshots(Interface):
+    """A set of keys, and a copy of it as it once was."""
+
+    now: Set[Key]
+    then: Map[Thread, Set[Key]]
+
+    @call
+    def add(self, key: Key) -> None:
+        self.now.add(key)
+
+    @call
+    def save(self, name: Thread) -> None:
+        self.then[name] = self.now.copy()
+
+    @call
+    def was_there(self, name: Thread, key: Key) -> Errno | bool:
+        return key in self.then[name] if name in self.then else Errno.ENOENT
+
+
+class Place(Sort, ordered=True):
+    """A key with an order."""
+
+
+class Intervals(Interface):
+    """Numbers from a first to a last one, by order."""
+
+    first: Place
+    last: Place
+
+    @call
+    def widen(self, to: Place) -> bool:
+        if to < self.first:
+            self.first = to
+            return True
+        if to > self.last:
+            self.last = to
+            return True
+        return False
+
+    @call
+    def holds(self, place: Place) -> bool:
+        return self.first <= place and place <= self.last
+
+
+class Wheel(Interface):
+    """A counter of which callers see the slot and the lap."""
+
+    ticks: Annotated[int, Range(0, 7)]
+
+    @call
+    def tick(self, by: Amount) -> None:
+        self.ticks += by
+
+    @call
+    def slot(self) -> int:
+        return self.ticks % 4
+
+    @call
+    def lap(self) -> int:
+        return self.ticks // 4
+
+    @call
+    def is_odd(self) -> bool:
+        return self.ticks & 1 == 1
+
+
+class Ring(Interface):
+    """Two places that are written in turn, by a number that is unknown."""
+
+    places: tuple[Item, Item]
+    turn: Annotated[int, Range(0, 1)]
+
+    @call
+    def write(self, item: Item) -> None:
+        places = Seq(self.places)
+        places[self.turn] = item
+        self.places = (places[0], places[1])
+        self.turn = 1 - self.turn
+
+    @call
+    def read(self, turn: Annotated[int, Range(0, 1)]) -> Item:
+        return Seq(self.places)[turn]
+
+
 MODELS: tuple[type[Interface], ...] = (
     Queue,
     BoundedQueue,
@@ -397,4 +581,11 @@ MODELS: tuple[type[Interface], ...] = (
     Consensus,
     Cursor,
     Tickets,
+    SharedLock,
+    Owned,
+    BoundedStore,
+    Snapshots,
+    Intervals,
+    Wheel,
+    Ring,
 )

@@ -31,6 +31,7 @@ from commutant.symbolic import (
     EntryHook,
     Infeasible,
     IntValue,
+    Literal,
     SortValue,
     check_not_shared,
     clone,
@@ -142,7 +143,7 @@ class CallSet:
             raise self._not_deterministic()
 
     def _confirm(self, first: Any, second: Any) -> None:
-        if _fingerprint(first) != _fingerprint(second):
+        if not _known_to_agree(first, second):
             raise self._not_deterministic()
 
     def _not_deterministic(self) -> UsageError:
@@ -277,6 +278,32 @@ def _is_map(attribute: Type | None, field: str) -> bool:
 def clone_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments that a call may change or store without the next order of the calls noticing."""
     return {name: clone(value) for name, value in arguments.items()}
+
+
+def _known_to_agree(first: Any, second: Any) -> bool:
+    """Whether two results are the same by what has been decided on the path."""
+    if isinstance(first, tuple | list) and isinstance(second, tuple | list):
+        return len(first) == len(second) and all(map(_known_to_agree, first, second))
+    if isinstance(first, Struct) and isinstance(second, type(first)):
+        return all(_known_to_agree(getattr(first, name), getattr(second, name)) for name in first.relevant())
+    if isinstance(first, SortValue) and isinstance(second, SortValue):
+        low, high = sorted((first.index, second.index))
+        return low == high or current().implied(Literal("same", low, high)) is True
+    if isinstance(first, IntValue) or isinstance(second, IntValue):
+        difference = first - second
+        if not isinstance(difference, IntValue):
+            return bool(difference == 0)
+        leads_positive = difference.linear[0][0][1] > 0
+        return current().implied(Literal("==", (difference if leads_positive else -difference).linear, None)) is True
+    return bool(_truth(first) == _truth(second))
+
+
+def _truth(value: Any) -> Any:
+    """What an unknown truth value was decided to be, if it was; any other value itself."""
+    if not isinstance(value, BoolValue):
+        return value
+    known = current().bool_value(value.index)
+    return ("open", value.index) if known is None else known
 
 
 def _fingerprint(result: Any) -> Any:

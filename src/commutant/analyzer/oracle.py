@@ -6,7 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from commutant.guard import ChoiceRefused
-from commutant.lang import Interface, IntType, MapType, SeqType, SortType, StructType, Time, TupleType, Type
+from commutant.lang import (
+    EnumType,
+    Interface,
+    IntType,
+    MapType,
+    OptionalType,
+    SeqType,
+    SortType,
+    StructType,
+    Time,
+    TupleType,
+    Type,
+)
 from commutant.support import UsageError
 from commutant.symbolic import Literal, SortValue, current, unknown
 
@@ -87,4 +99,8 @@ def _kind_of_choice(type_: Type) -> str:
         return type_.struct.__name__
     if isinstance(type_, TupleType):
         return "and".join(_kind_of_choice(item) for item in type_.items)
+    if isinstance(type_, OptionalType):
+        return f"optional{_kind_of_choice(type_.item)}"
+    if isinstance(type_, EnumType):
+        return type_.enum.__name__
     return f"{_kind_of_choice(type_.item)}s{type_.capacity}" if isinstance(type_, SeqType) else "bool"

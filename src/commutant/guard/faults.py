@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,8 @@ def _kind(result: Any) -> str | None:
     if isinstance(result, tuple):
         items = [_kind(item) for item in result]
         return None if None in items else f"({', '.join(map(str, items))})"
+    if isinstance(result, Enum):
+        return f"a {type(result).__name__}"
     if isinstance(result, list):
         kinds = {_kind(item) for item in result}
         if None in kinds or len(kinds) > 1:

@@ -12,10 +12,12 @@ from commutant.lang.nondeterminism import answered_by as answered_by
 from commutant.lang.nondeterminism import choose, now, unused
 from commutant.lang.nondeterminism import finite_values as finite_values
 from commutant.lang.types import BoolType as BoolType
-from commutant.lang.types import Capacity, Constant, Map, Process, Range, Seq, Sort, Struct, Time, Usually
+from commutant.lang.types import Capacity, Constant, Map, Process, Range, Seq, Set, Sort, Struct, Time, Usually
+from commutant.lang.types import EnumType as EnumType
 from commutant.lang.types import IntType as IntType
 from commutant.lang.types import MapType as MapType
 from commutant.lang.types import OpaqueValue as OpaqueValue
+from commutant.lang.types import OptionalType as OptionalType
 from commutant.lang.types import Record as Record
 from commutant.lang.types import SeqType as SeqType
 from commutant.lang.types import SortType as SortType
@@ -23,6 +25,7 @@ from commutant.lang.types import StructType as StructType
 from commutant.lang.types import TimeValue as TimeValue
 from commutant.lang.types import TupleType as TupleType
 from commutant.lang.types import Type as Type
+from commutant.lang.types import held_as as held_as
 from commutant.lang.types import struct_fields as struct_fields
 from commutant.lang.types import types_within as types_within
 
@@ -37,6 +40,7 @@ __all__ = [
     "Process",
     "Range",
     "Seq",
+    "Set",
     "Signal",
     "Sort",
     "StepResult",

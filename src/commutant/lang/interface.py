@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from commutant.lang.errno import Errno
-from commutant.lang.types import Process, Record, SortType, Type, check_type, describe_type, resolve_hints
+from commutant.lang.types import Process, Record, SortType, Type, check_type, describe_type, held_as, resolve_hints
 from commutant.support import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,7 +135,7 @@ class Interface(Record):
     def __init__(self) -> None:
         for name, type_ in type(self).state_types().items():
             given = hasattr(type(self), name)
-            setattr(self, name, copy.deepcopy(getattr(type(self), name)) if given else type_.zero())
+            setattr(self, name, held_as(copy.deepcopy(getattr(type(self), name)), type_) if given else type_.zero())
 
     @classmethod
     def from_origin(cls, origin: Callable[[Self, str], Any], eager: tuple[str, ...] = ()) -> Self:

@@ -7,12 +7,32 @@ runs a model installs an `Oracle`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
-from commutant.lang.types import BoolType, IntType, OpaqueValue, Sort, SortType, Time, TimeValue, Type, describe_type
+from commutant._native import SymbolicMap
+from commutant.lang.types import (
+    BoolType,
+    EnumType,
+    IntType,
+    MapType,
+    OpaqueValue,
+    OptionalType,
+    SeqType,
+    Sort,
+    SortType,
+    StructType,
+    Time,
+    TimeValue,
+    TupleType,
+    Type,
+    describe_type,
+    struct_fields,
+)
+from commutant.support import UsageError
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Sort)
@@ -76,13 +96,31 @@ class answered_by:
         _oracle.reset(self._before)
 
 
-def choose(annotation: type[T], allowed: Callable[[T], Any] = lambda _: True) -> T:
+@overload
+def choose(among: type[T], allowed: Callable[[T], Any] = ...) -> T: ...
+
+
+@overload
+def choose(among: Iterable[T], allowed: Callable[[T], Any] = ...) -> T: ...
+
+
+def choose(among: Any, allowed: Callable[[Any], Any] = lambda _: True) -> Any:
     """A value that the specification leaves to the implementation, among those for which `allowed` holds.
 
-    Calls commute where a choice exists that is the same value and allowed in every order (docs/models.md).
+    `among` is a type, or a map, set or sequence of the state: then it is one of its keys or items. Calls commute where
+    a choice exists that is the same value and allowed in every order (docs/models.md). Raises UsageError where there is
+    nothing to choose from.
     """
-    value: T = (_oracle.get() or _default_oracle).choose(_described(annotation, "choose"), allowed)
-    return value
+    oracle = _oracle.get() or _default_oracle
+    if not isinstance(among, SymbolicMap | dict | list):
+        return oracle.choose(_described(among, "choose"), allowed)
+    if not among:
+        raise UsageError("choose() from what is empty: expected a test before, such as `if self.entries`")
+    if isinstance(among, SymbolicMap):
+        return oracle.choose(among.content.type.key, lambda key: key in among and allowed(key))
+    if isinstance(among, dict):
+        return oracle.choose(AmongType(tuple(among)), allowed)
+    return among[oracle.choose(IntType(0, len(among) - 1), lambda place: allowed(among[place]))]
 
 
 def unused(sort: type[S]) -> S:
@@ -103,10 +141,49 @@ def now() -> Time:
     return value
 
 
-def finite_values(type_: Type) -> list[Any]:
-    """All values of a bool or bounded int; LookupError for a type with too many."""
+@dataclass(frozen=True)
+class AmongType(Type):
+    """One of these values, which a concrete state holds."""
+
+    values: tuple[Any, ...]
+
+
+def finite_values(type_: Type, state: Any = None) -> list[Any]:
+    """All values of a bool, an enumeration or a bounded int, or those of a sort that occur in a state; LookupError for
+    a type with too many."""
+    if isinstance(type_, AmongType):
+        return list(type_.values)
+    if isinstance(type_, EnumType):
+        return list(type_.members)
+    if isinstance(type_, SortType) and state is not None:
+        found: dict[Any, None] = {}
+        for name, part in type(state).state_types().items():
+            found.update(dict.fromkeys(_of_sort(getattr(state, name), part, type_.sort)))
+        return list(found)
     if isinstance(type_, BoolType):
         return [False, True]
     if isinstance(type_, IntType) and type_.low is not None and type_.high is not None:
         return list(range(type_.low, type_.high + 1))
-    raise LookupError("choose: on concrete runs the type must be bool or an int with a Range")
+    raise LookupError("choose: on concrete runs the type must be bool, an Enum, a Sort, or an int with a Range")
+
+
+def _of_sort(value: Any, type_: Type, sort: type[Sort]) -> Iterator[Any]:
+    """The values of a sort that a part of a concrete state holds."""
+    if isinstance(type_, SortType):
+        if type_.sort is sort and value is not None:
+            yield value
+    elif isinstance(type_, MapType):
+        for key, item in value.items():
+            yield from _of_sort(key, type_.key, sort)
+            yield from _of_sort(item, type_.value, sort)
+    elif isinstance(type_, SeqType):
+        for item in value:
+            yield from _of_sort(item, type_.item, sort)
+    elif isinstance(type_, TupleType):
+        for item, part in zip(value, type_.items, strict=True):
+            yield from _of_sort(item, part, sort)
+    elif isinstance(type_, StructType):
+        for name, part in struct_fields(type_.struct).items():
+            yield from _of_sort(getattr(value, name), part, sort)
+    elif isinstance(type_, OptionalType) and value is not None:
+        yield from _of_sort(value, type_.item, sort)

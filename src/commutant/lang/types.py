@@ -7,16 +7,19 @@ is a dict and a `Seq` is a list, so that the same model runs on ordinary values.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from commutant._native import LazyRecord
+from commutant.lang.errno import Errno, Signal
 from commutant.support import UsageError
 
 K = TypeVar("K")
@@ -31,20 +34,28 @@ class Sort:
     the values and a test compares them up to a bijection (inode numbers, pipe ids); otherwise the test picks them:
     strings such as `n0`, or, with `numbered=True`, the integers from 1 (page contents, page numbers of an address
     space). With `content=True` they say what is stored, not where: which of them are equal does not change what is
-    accessed, and tests ask for it at the level `full` only.
+    accessed, and tests ask for it at the level `full` only. With `ordered=True` they can also be compared by `<`: the
+    test picks integers, of which nothing but their order counts.
     """
 
     opaque: ClassVar[bool] = False
     numbered: ClassVar[bool] = False
     content: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
 
     def __init_subclass__(
-        cls, opaque: bool = False, numbered: bool = False, content: bool = False, **kwargs: Any
+        cls,
+        opaque: bool = False,
+        numbered: bool = False,
+        content: bool = False,
+        ordered: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         cls.opaque = opaque
         cls.numbered = numbered
         cls.content = content
+        cls.ordered = ordered
 
 
 class OpaqueValue:
@@ -119,6 +130,10 @@ class Capacity:
 class Map(dict[K, V], Generic[K, V]):
     """A finite map of any size: `Map[Name, Inum]`. Concrete runs use it as the dict that it is."""
 
+    def copy(self) -> Self:
+        """A map of its own that holds what this one does now, whatever either becomes."""
+        return copy.deepcopy(self)
+
     def lowest_absent(self, *prefix: Any) -> int:
         """The smallest number from 0 that is no key; with a prefix, no last part of a key `(*prefix, number)`."""
         return next(n for n in itertools.count() if ((*prefix, n) if prefix else n) not in self)
@@ -144,6 +159,22 @@ class Map(dict[K, V], Generic[K, V]):
         )
 
 
+class Set(Map[K, tuple[()]], Generic[K]):
+    """A finite set of any size: `Set[Name]`, a map to nothing. Concrete runs iterate over what is in it."""
+
+    def add(self, key: K) -> None:
+        """Puts a key in; nothing happens if it is there."""
+        self[key] = ()
+
+    def remove(self, key: K) -> None:
+        """Takes a key out that is there; KeyError if it is not."""
+        del self[key]
+
+    def discard(self, key: K) -> None:
+        """Takes a key out if it is there."""
+        self.pop(key, None)
+
+
 def same_or_absent(left: Any, right: Any, same: Callable[[Any, Any], Any]) -> bool:
     """Whether two values of a map are the same; None stands for an absent one."""
     if left is None or right is None:
@@ -153,7 +184,23 @@ def same_or_absent(left: Any, right: Any, same: Callable[[Any, Any], Any]) -> bo
 
 class Seq(list[T], Generic[T]):
     """A sequence of bounded length (2 unless annotated with `Capacity`). Concrete runs use it as the list that it
-    is."""
+    is; symbolic ones may index it by an unknown number, which is then decided."""
+
+    def __getitem__(self, place: Any) -> Any:
+        return super().__getitem__(_known(place, len(self)))
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        super().__setitem__(_known(place, len(self)), value)
+
+
+def _known(place: Any, length: int) -> Any:
+    """A place in a sequence of this length as a number, where it is unknown."""
+    if isinstance(place, int | slice):
+        return place
+    for number in range(-length, length):
+        if place == number:
+            return number
+    raise IndexError("sequence index out of range")
 
 
 class Record(LazyRecord):
@@ -188,7 +235,7 @@ class Struct(Record):
         if unknown:
             raise TypeError(f"{type(self).__name__} has no field {sorted(unknown)[0]!r}")
         for name, field_type in declared.items():
-            setattr(self, name, fields[name] if name in fields else field_type.zero())
+            setattr(self, name, held_as(fields[name], field_type) if name in fields else field_type.zero())
 
     def relevant(self) -> Iterable[str]:
         """The fields that a caller could ever tell apart, given the others; a struct with variants overrides this."""
@@ -274,14 +321,15 @@ class StructType(Type):
 
 @dataclass(frozen=True, slots=True)
 class MapType(Type):
-    """A `Map`."""
+    """A `Map`, or a `Set`: a map to nothing."""
 
     key: Type
     value: Type
+    is_set: bool = False
 
     def zero(self) -> Map[Any, Any]:
-        """The empty map."""
-        return Map()
+        """The empty map or set."""
+        return Set() if self.is_set else Map()
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +342,39 @@ class SeqType(Type):
     def zero(self) -> Seq[Any]:
         """The empty sequence."""
         return Seq()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalType(Type):
+    """A value of a type, or None."""
+
+    item: Type
+
+    def zero(self) -> None:
+        """None."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType(Type):
+    """A member of an enumeration."""
+
+    enum: type[Enum]
+
+    @property
+    def members(self) -> tuple[Enum, ...]:
+        """All members, in the order of the text."""
+        return tuple(self.enum)
+
+    def zero(self) -> Enum:
+        """The first member."""
+        return self.members[0]
+
+
+def held_as(value: Any, type_: Type) -> Any:
+    """A value as a state holds it: an empty `dict` or `set` literal stands for the empty map or set."""
+    if isinstance(type_, MapType) and type(value) in (dict, set) and not value:
+        return type_.zero()
+    return value
 
 
 DEFAULT_CAPACITY = 2
@@ -316,6 +397,24 @@ def describe_type(annotation: Any, where: str) -> Type:
         return IntType(limits.low, limits.high)
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return StructType(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum) and annotation not in (Errno, Signal):
+        if not len(annotation):
+            raise UsageError(f"{where}: {annotation.__name__} has no members: expected an enumeration of at least one")
+        return EnumType(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Sort) and annotation.ordered:
+        return IntType()
+    if origin in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        item = describe_type(next(one for one in arguments if one is not type(None)), where)
+        if not isinstance(item, SortType | IntType | BoolType | EnumType):
+            raise UsageError(f"{where}: expected a sort, an int, a bool or an enumeration beside None")
+        return OptionalType(item)
+    if origin is Set and len(arguments) == 1:
+        key = describe_type(arguments[0], f"an item of {where}")
+        if not _is_key(key):
+            raise UsageError(
+                f"{where}: a set holds values of a sort, ints, bools or tuples of these, not {arguments[0]!r}"
+            )
+        return MapType(key, TupleType(()), is_set=True)
     if isinstance(annotation, type) and issubclass(annotation, Sort):
         return SortType(annotation, next((b.value for b in bounds if isinstance(b, Constant)), None))
     if origin is Map and len(arguments) == 2:
@@ -331,7 +430,8 @@ def describe_type(annotation: Any, where: str) -> Type:
     if origin is tuple and arguments and Ellipsis not in arguments:
         return TupleType(tuple(describe_type(item, f"an item of {where}") for item in arguments))
     raise UsageError(
-        f"{where}: expected bool, int, a tuple, or a Sort, Struct, Map[...] or Seq[...] of commutant.lang, "
+        f"{where}: expected bool, int, a tuple, an Enum, one of these or None, or a Sort, Struct, Map[...], "
+        "Set[...] or Seq[...] of commutant.lang, "
         f"got the annotation {_show(annotation)}"
     )
 
@@ -366,7 +466,7 @@ def types_within(type_: Type) -> Iterator[Type]:
         parts = struct_fields(type_.struct).values()
     elif isinstance(type_, MapType):
         parts = (type_.key, type_.value)
-    elif isinstance(type_, SeqType):
+    elif isinstance(type_, SeqType | OptionalType):
         parts = (type_.item,)
     else:
         parts = ()

@@ -15,10 +15,11 @@ from commutant.symbolic.context import (
     current,
     install,
 )
+from commutant.symbolic.division import QUOTIENT, REMAINDER
 from commutant.symbolic.effects import independent, transfer
 from commutant.symbolic.explorer import Path, explore
 from commutant.symbolic.integers import value_of
-from commutant.symbolic.maps import MapContent, SymbolicMap
+from commutant.symbolic.maps import MapContent, SymbolicMap, length
 from commutant.symbolic.state import (
     EntryHook,
     check_not_shared,
@@ -36,6 +37,8 @@ from commutant.symbolic.values import BoolValue, IntValue, SortValue
 
 __all__ = [
     "NOT_DETERMINISTIC",
+    "QUOTIENT",
+    "REMAINDER",
     "BoolValue",
     "Context",
     "Decision",
@@ -58,6 +61,7 @@ __all__ = [
     "install",
     "integers",
     "is_scalar",
+    "length",
     "may_share",
     "shown",
     "term_of",

@@ -8,5 +8,6 @@ look things up in maps.
 """
 
 from commutant._native import Cell, Entry, MapContent, SymbolicMap
+from commutant._native import len as length
 
-__all__ = ["Cell", "Entry", "MapContent", "SymbolicMap"]
+__all__ = ["Cell", "Entry", "MapContent", "SymbolicMap", "length"]

@@ -7,14 +7,17 @@ at. Maps of unknown content are lazy too (`maps`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any, TypeVar
 
 from commutant._native import clone as clone
 from commutant.lang import (
     BoolType,
+    EnumType,
     IntType,
     Map,
     MapType,
+    OptionalType,
     Record,
     Seq,
     SeqType,
@@ -23,6 +26,7 @@ from commutant.lang import (
     StructType,
     TupleType,
     Type,
+    held_as,
     struct_fields,
 )
 from commutant.support import UsageError
@@ -111,6 +115,18 @@ def _unknown_sequence(type_: SeqType, name: str, place: Entry | None, _: EntryHo
     return items
 
 
+def _unknown_optional(type_: OptionalType, name: str, place: Entry | None, _: EntryHook | None) -> Any:
+    """A value or None; which is decided now."""
+    return unknown(type_.item, name, place) if unknown(BoolType(), f"{name}_given", place) else None
+
+
+def _unknown_member(type_: EnumType, name: str, place: Entry | None, _: EntryHook | None) -> Enum:
+    """A member of an enumeration; which is decided now."""
+    *others, last = type_.members
+    number = unknown(IntType(0, len(others)), name, place)
+    return next((member for position, member in enumerate(others) if number == position), last)
+
+
 _MAKERS: dict[type[Type], Callable[..., Any]] = {
     SortType: _unknown_sort_value,
     BoolType: _unknown_bool,
@@ -119,6 +135,8 @@ _MAKERS: dict[type[Type], Callable[..., Any]] = {
     StructType: _unknown_struct,
     MapType: _unknown_map,
     SeqType: _unknown_sequence,
+    OptionalType: _unknown_optional,
+    EnumType: _unknown_member,
 }
 
 
@@ -170,6 +188,20 @@ def accepted(value: Any, content: MapContent) -> Any:
     return adopted
 
 
+def copied(value: Any) -> Any:
+    """A copy of a part of a state that is its own at once: the original may change."""
+    if isinstance(value, SymbolicMap):
+        return value.copy()
+    if isinstance(value, Seq):
+        return Seq(map(copied, value))
+    if isinstance(value, Struct):
+        other = clone(value)
+        for name in struct_fields(type(value)):
+            setattr(other, name, copied(getattr(other, name)))
+        return other
+    return value
+
+
 def check_not_shared(attributes: dict[str, Any]) -> None:
     """UsageError if one record, sequence or map has come to stand in two places of a state.
 
@@ -206,6 +238,10 @@ def fits(value: Any, type_: Type) -> bool:
         return isinstance(value, tuple) and len(value) == len(type_.items) and all(map(fits, value, type_.items))
     if isinstance(type_, StructType):
         return isinstance(value, type_.struct)
+    if isinstance(type_, OptionalType):
+        return value is None or fits(value, type_.item)
+    if isinstance(type_, EnumType):
+        return isinstance(value, type_.enum)
     return isinstance(value, SymbolicMap if isinstance(type_, MapType) else list)
 
 
@@ -233,6 +269,8 @@ def usual_class(type_: Type) -> type:
         return IntValue
     if isinstance(type_, StructType):
         return type_.struct
+    if isinstance(type_, EnumType):
+        return type_.enum
     return SymbolicMap if isinstance(type_, MapType) else Seq if isinstance(type_, SeqType) else tuple
 
 
@@ -245,7 +283,11 @@ def shown(type_: Type) -> str:
     if isinstance(type_, TupleType):
         return f"tuple[{', '.join(map(shown, type_.items))}]"
     if isinstance(type_, MapType):
-        return f"Map[{shown(type_.key)}, {shown(type_.value)}]"
+        return f"Set[{shown(type_.key)}]" if type_.is_set else f"Map[{shown(type_.key)}, {shown(type_.value)}]"
+    if isinstance(type_, OptionalType):
+        return f"{shown(type_.item)} | None"
+    if isinstance(type_, EnumType):
+        return type_.enum.__name__
     if isinstance(type_, SeqType):
         return f"Seq[{shown(type_.item)}]"
     return "bool" if isinstance(type_, BoolType) else "int"
@@ -253,6 +295,7 @@ def shown(type_: Type) -> str:
 
 def adopt(value: Any, type_: Type, name: str) -> Any:
     """A value that a call made, ready to be part of a state: maps in it can hold unknown keys from now on."""
+    value = held_as(value, type_)
     if isinstance(value, Map) and isinstance(type_, MapType):
         view = SymbolicMap(MapContent(type_, name, None, None, empty=True))
         for key, item in value.items():
@@ -261,6 +304,6 @@ def adopt(value: Any, type_: Type, name: str) -> Any:
     if isinstance(value, Struct):
         types = struct_fields(type(value))
         for field, part in vars(value).items():
-            if isinstance(part, Map | Struct):
+            if isinstance(part, dict | set | Struct):
                 setattr(value, field, adopt(part, types[field], f"{name}_{field}"))
     return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Any
 
 from commutant.corpus import Value
@@ -70,6 +71,8 @@ class Canonical:
             return {"errno": value.name}
         if isinstance(value, Signal):
             return {"signal": value.name}
+        if isinstance(value, Enum):
+            return value.name
         return value
 
     def state(self, state: Interface) -> list[Any]:

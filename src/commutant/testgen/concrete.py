@@ -48,17 +48,19 @@ class ReplayedOracle:
         self._label = ""
         self._asked = 0
         self._tick = 0
+        self._state: Interface | None = None
         self._picked: dict[str, int] = {}
         self._limits: dict[str, int] = {}
 
-    def begin(self, label: str, tick: int) -> None:
-        """The answers from here on belong to the call with this label, which runs at this tick of the clock."""
-        self._label, self._asked, self._tick = label, 0, tick
+    def begin(self, label: str, tick: int, state: Interface | None = None) -> None:
+        """The answers from here on belong to the call with this label, which runs at this tick of the clock, from this
+        state."""
+        self._label, self._asked, self._tick, self._state = label, 0, tick, state
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
         """The value that this run picks among the allowed ones; ChoiceRefused if there is none."""
         name = self._name()
-        values = [value for value in finite_values(type_) if allowed(value)]
+        values = [value for value in finite_values(type_, self._state) if allowed(value)]
         if not values:
             raise ChoiceRefused
         self._limits[name] = len(values)
@@ -229,7 +231,7 @@ class ConcreteModel:
         results = []
         with answered_by(oracle):
             for number, given in enumerate(invocations):
-                oracle.begin(f"setup.{number}", 1 + number)
+                oracle.begin(f"setup.{number}", 1 + number, state)
                 invocation = _with_results(given, told)
                 try:
                     result = self.perform(state, invocation.call, invocation.arguments)
@@ -274,7 +276,7 @@ class ConcreteModel:
 
             def move(oracle: ReplayedOracle) -> Move:
                 state = start.copy()
-                oracle.begin(asked.label, TICK_OF_CALLS)
+                oracle.begin(asked.label, TICK_OF_CALLS, state)
                 told = self._told_of(_own(self.perform(state, asked.call, asked.arguments)))
                 return Move(told, self._state(state, _frozen_again(state, start.frozen)))
 
@@ -313,7 +315,7 @@ class ConcreteModel:
                 copied, canonical = state.copy(), Canonical(numbered.values)
                 told = []
                 for number, invocation in enumerate(observe.invocations):
-                    oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1)
+                    oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1, copied)
                     told.append(canonical.json(self.perform(copied, invocation.call, invocation.arguments)))
                 return encode(told)
 

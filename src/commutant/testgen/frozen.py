@@ -8,9 +8,10 @@ values stands behind its class. Maps are in the order of their entries, which a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
-from commutant.lang import Errno, Map, OpaqueValue, Record, Seq, Signal, TimeValue
+from commutant.lang import Errno, Map, OpaqueValue, Record, Seq, Set, Signal, TimeValue
 from commutant.testgen.canonical import Anything
 
 Frozen = Any
@@ -39,6 +40,8 @@ def freeze(value: Any) -> Frozen:
     freezer = _FREEZERS.get(kind)
     if freezer is not None:
         return freezer(value)
+    if isinstance(value, Enum):
+        return value
     if isinstance(value, Record):
         held = value.__dict__
         values = tuple(held.values())
@@ -79,6 +82,7 @@ _FREEZERS: dict[type, Callable[[Any], Frozen]] = {
     Seq: _freeze_items,
     dict: _freeze_entries,
     Map: _freeze_entries,
+    Set: _freeze_entries,
 }
 
 
@@ -163,4 +167,5 @@ _THAWERS: dict[type, Callable[[Frozen], Any]] = {
     Seq: _thaw_items,
     dict: _thaw_entries,
     Map: _thaw_entries,
+    Set: _thaw_entries,
 }

@@ -15,12 +15,14 @@ from typing import Any
 from commutant.guard import ChoiceRefused
 from commutant.lang import (
     BoolType,
+    EnumType,
     Errno,
     Interface,
     IntType,
     Invocation,
     MapType,
     OpaqueValue,
+    OptionalType,
     Process,
     SeqType,
     SortType,
@@ -63,6 +65,9 @@ class _Values:
             for key, item in value.items():
                 self._collect(key, type_.key)
                 self._collect(item, type_.value)
+        elif isinstance(type_, OptionalType):
+            if value is not None:
+                self._collect(value, type_.item)
         elif isinstance(type_, SeqType):
             self._sequences[freeze(value)] = None
             for item in value:
@@ -87,6 +92,10 @@ class _Values:
             low, high = type_.low, type_.high
             fits = [n for n in self._numbers if (low is None or n >= low) and (high is None or n <= high)]
             return fits or [type_.zero()]
+        if isinstance(type_, OptionalType):
+            return [None, *self.of(type_.item, told)]
+        if isinstance(type_, EnumType):
+            return list(type_.members)
         if isinstance(type_, TupleType):
             return [*itertools.islice(itertools.product(*(self.of(item, told) for item in type_.items)), MAX_CALLS)]
         if isinstance(type_, StructType):
@@ -164,7 +173,7 @@ class SetupSearch:
     def _after(self, state: Interface, invocation: Invocation, number: int) -> tuple[Any, Frozen | None]:
         """What a call returns as the step of this number, and what it makes of the state; None if it makes nothing."""
         oracle = ReplayedOracle()
-        oracle.begin(f"setup.{number}", 1 + number)
+        oracle.begin(f"setup.{number}", 1 + number, state)
         try:
             with answered_by(oracle):
                 result = self._model.perform(state, invocation.call, invocation.arguments)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache, lru_cache
 from typing import Any
 
@@ -312,6 +313,8 @@ def _json_argument(value: Any, canonical: Canonical | None) -> Value:
     if isinstance(value, tuple | list):
         items = [_json_argument(item, canonical) for item in value]
         return _OPAQUE if _OPAQUE in items else {"seq": items}
+    if isinstance(value, Enum):
+        return value.name
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 from commutant.lang import Interface, OpaqueValue, SortType, Struct, struct_fields
@@ -37,7 +38,9 @@ def shown(value: Any) -> str:
         return f"({', '.join(map(shown, value))})"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    if isinstance(value, Enum):
+        return value.name
+    return "" if value is None else str(value)
 
 
 def _fields(record: Struct) -> Iterator[str]:

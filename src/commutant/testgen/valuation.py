@@ -12,15 +12,18 @@ from typing import Any, NamedTuple
 
 from commutant.lang import (
     BoolType,
+    EnumType,
     Interface,
     IntType,
     Map,
     MapType,
     OpaqueValue,
+    OptionalType,
     Process,
     Record,
     Seq,
     SeqType,
+    Set,
     Sort,
     SortType,
     Struct,
@@ -30,7 +33,7 @@ from commutant.lang import (
     Type,
     struct_fields,
 )
-from commutant.symbolic import BoolValue, Context, IntValue, SortValue, SymbolicMap, value_of
+from commutant.symbolic import BoolValue, Context, IntValue, MapContent, SortValue, SymbolicMap, value_of
 from commutant.testgen.canonical import Anything
 from commutant.testgen.frozen import FALSE, TRUE, Frozen, freeze, thaw
 
@@ -121,7 +124,26 @@ class Valuation:
         if len(entries) > 1:
             entries.sort(key=lambda found: _place(found[0]))
         type_ = content.type.value
-        return (Map, *[(key, self.frozen(e.value) if e.known else self.of_type(type_)) for key, e in entries])
+        kind = Set if content.type.is_set else Map
+        known = [(key, self.frozen(e.value) if e.known else self.of_type(type_)) for key, e in entries]
+        return (kind, *self._more_entries(content, len(entries)), *known)
+
+    def _more_entries(self, content: MapContent, known: int) -> Iterator[tuple[Frozen, Frozen]]:
+        """Entries that nobody looked at, as many as there must be besides the known ones."""
+        missing = 0 if content.size is None else self._ints[content.size] - known
+        known_keys = [self.frozen(entry.key) for entry in content.entries] if missing else []
+        for number in range(missing):
+            yield self._new_key(content.type.key, known_keys, number), self.of_type(content.type.value)
+
+    def _new_key(self, type_: Type, known: list[Frozen], number: int) -> Frozen:
+        """A key of a map that is none of the known ones."""
+        if isinstance(type_, IntType):
+            lowest = max([key for key in known if isinstance(key, int)], default=(type_.low or 0) - 1)
+            return lowest + 1 + number
+        if isinstance(type_, TupleType):
+            parts = [[key[-len(type_.items) :][place] for key in known] for place in range(len(type_.items))]
+            return (tuple, *[self._new_key(*both, number) for both in zip(type_.items, parts, strict=True)])
+        return self.of_type(type_)
 
     def of_type(self, type_: Type) -> Frozen:
         """The frozen form of a value that nobody has looked at."""
@@ -178,7 +200,7 @@ def _held(context: Context, constrained: set[int], arguments: Sequence[Mapping[s
     return [
         index
         for index, term in enumerate(context.int_terms)
-        if (term[1].endswith("_free") if index in constrained else index not in given)
+        if (term[1].endswith(("_free", "_count")) if index in constrained else index not in given)
     ]
 
 
@@ -238,7 +260,7 @@ def _unasked(type_: Type) -> Frozen | None:
         return _anything(type_.zero())
     if isinstance(type_, BoolType):
         return TRUE if type_.usual else FALSE
-    if isinstance(type_, MapType | SeqType):
+    if isinstance(type_, MapType | SeqType | EnumType | OptionalType):
         return freeze(type_.zero())
     return None
 
@@ -260,7 +282,7 @@ def sorts_of(interface: type[Interface]) -> dict[str, type[Sort]]:
         elif isinstance(type_, MapType):
             visit(type_.key)
             visit(type_.value)
-        elif isinstance(type_, SeqType):
+        elif isinstance(type_, SeqType | OptionalType):
             visit(type_.item)
         elif isinstance(type_, TupleType):
             for item in type_.items:

@@ -20,13 +20,18 @@ def script(interface_name: str, calls: tuple[str, ...], cubes: Sequence[Cube], v
         "; (among the well-formed initial states of the model)",
         "(set-logic ALL)",
     ]
-    functions = vocabulary.functions.values()
+    assertion = _any([_all(cube, vocabulary) for cube in cubes])
+    functions = [
+        function
+        for function in vocabulary.functions.values()
+        if not function.is_rare or smt_symbol(function.name) in assertion
+    ]
     sorts = {sort for function in functions for sort in (*function.arguments, function.result)}
     sorts |= set(vocabulary.parameters.values())
     lines += [f"(declare-sort {sort} 0)" for sort in sorted(sorts - {"Bool", "Int"})]
     lines += [f"(declare-fun {smt_symbol(f.name)} ({' '.join(f.arguments)}) {f.result})" for f in functions]
     lines += [f"(declare-const {smt_symbol(name)} {sort})" for name, sort in vocabulary.parameters.items()]
-    lines += [f"(assert {_any([_all(cube, vocabulary) for cube in cubes])})", "(check-sat)"]
+    lines += [f"(assert {assertion})", "(check-sat)"]
     return "\n".join(lines) + "\n"
 
 

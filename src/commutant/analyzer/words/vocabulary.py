@@ -18,6 +18,7 @@ from commutant.lang import (
     Interface,
     IntType,
     MapType,
+    OptionalType,
     SeqType,
     SortType,
     StructType,
@@ -26,7 +27,7 @@ from commutant.lang import (
     struct_fields,
 )
 from commutant.support import UsageError
-from commutant.symbolic import Term
+from commutant.symbolic import QUOTIENT, REMAINDER, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Function:
     result: str
     pattern: str
     presence_of: str = ""
+    is_rare: bool = False
+    """Whether scripts declare it only where they speak of it."""
 
 
 class Vocabulary:
@@ -52,6 +55,7 @@ class Vocabulary:
     ) -> None:
         self._model = interface.__name__
         self.functions: dict[str, Function] = {}
+        self._whole = {QUOTIENT: "{0} // {1}", REMAINDER: "{0} % {1}"}
         for attribute, type_ in interface.state_types().items():
             self._declare(attribute, attribute, type_, ())
         self.parameters: dict[str, str] = {}
@@ -70,7 +74,7 @@ class Vocabulary:
                     self.short[name] = f"{parameter}{suffix}.{index}"
 
     def _add(self, name: str, arguments: tuple[str, ...], result: str, pattern: str, presence_of: str = "") -> None:
-        if name in self.functions:
+        if name in self.functions and not self.functions[name].is_rare:
             raise UsageError(
                 f"{self._model}: two parts of the state are called {name} in conditions: expected an attribute or "
                 "field of another name"
@@ -83,6 +87,9 @@ class Vocabulary:
             places = ", ".join(f"{{{len(keys) + i}}}" for i in range(len(key_sorts)))
             inner = (*keys, *key_sorts)
             self._add(f"{name}_has", inner, "Bool", f"{places} in {pattern}", pattern)
+            count = f"{name}_count"
+            if count not in self.functions:
+                self.functions[count] = Function(count, keys, "Int", f"len({pattern})", is_rare=True)
             if key_sorts[-1] == "Int":
                 free = f"{name}_free"
                 self._add(free, inner, "Int", f"free({pattern}, {places})")
@@ -91,6 +98,9 @@ class Vocabulary:
         elif isinstance(type_, StructType):
             for field, field_type in struct_fields(type_.struct).items():
                 self._declare(f"{name}_{field}", f"{pattern}.{field}", field_type, keys)
+        elif isinstance(type_, OptionalType):
+            self._add(f"{name}_given", keys, "Bool", f"{pattern} is given")
+            self._declare(name, pattern, type_.item, keys)
         elif isinstance(type_, TupleType):
             for position, item in enumerate(type_.items):
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", item, keys)
@@ -120,7 +130,9 @@ class Vocabulary:
                 return self.short[name]
             return self.functions[name].pattern if name in self.functions else name
         if term[0] == "apply":
-            return self.functions[term[1]].pattern.format(*(self.sentence_term(argument) for argument in term[2]))
+            function = self.functions.get(term[1])
+            pattern = self._whole[term[1]] if function is None else function.pattern
+            return pattern.format(*(self.sentence_term(argument) for argument in term[2]))
         if term[0] == "sum":
             return self.sentence_sum(term[1], term[2])
         return str(term[1])
@@ -144,7 +156,8 @@ class Vocabulary:
         if term[0] == "constant":
             return smt_symbol(term[1])
         if term[0] == "apply":
-            return f"({smt_symbol(term[1])} {' '.join(self.smt_term(argument) for argument in term[2])})"
+            symbol = smt_symbol(term[1]) if term[1] in self.functions else term[1]
+            return f"({symbol} {' '.join(self.smt_term(argument) for argument in term[2])})"
         if term[0] == "sum":
             return self.smt_sum(term[1], term[2])
         value = term[1]
@@ -198,6 +211,8 @@ def scalars_of(type_: Type, suffix: str = "") -> list[tuple[str, Type]]:
         return [pair for i, item in enumerate(type_.items) for pair in scalars_of(item, f"{suffix}_{i}")]
     if isinstance(type_, StructType):
         return [pair for f, t in struct_fields(type_.struct).items() for pair in scalars_of(t, f"{suffix}_{f}")]
+    if isinstance(type_, OptionalType):
+        return [(f"{suffix}_given", BoolType()), *scalars_of(type_.item, suffix)]
     if isinstance(type_, SeqType):
         items = [pair for i in range(type_.capacity) for pair in scalars_of(type_.item, f"{suffix}_{i}")]
         return [(f"{suffix}_length", IntType(0, type_.capacity)), *items]

@@ -80,7 +80,7 @@ fn is_copy_of(value: &Bound<'_, PyAny>, before: Option<&Bound<'_, PyAny>>) -> bo
 }
 
 /// Whether a copy of a map or record has been changed.
-fn is_changed(part: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_changed(part: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = part.py();
     if let Ok(map) = part.downcast_exact::<SymbolicMap>() {
         let map = map.borrow();

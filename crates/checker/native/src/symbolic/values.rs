@@ -3,6 +3,7 @@
 use ::symbolic::{Comparison, Linear, Literal, TooLarge};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyString, PyTuple};
 
 use super::context::decide;
@@ -65,6 +66,12 @@ impl SortValue {
         operator: CompareOp,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        if !matches!(operator, CompareOp::Eq | CompareOp::Ne) {
+            let sort = slf.get().sort.bind(py);
+            return Err(UsageError::new_err(format!(
+                "a {sort} was compared by order: expected == or !=, or a sort with an order: class {sort}(Sort, ordered=True)"
+            )));
+        }
         equality(py, operator, || {
             if slf.is(other) {
                 return Ok(true);
@@ -165,7 +172,7 @@ fn linear_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Linear>> {
 }
 
 /// An expression as a model sees it: a plain number if it is one.
-fn simplified<'py>(py: Python<'py>, linear: Result<Linear, TooLarge>) -> PyResult<Bound<'py, PyAny>> {
+pub fn simplified<'py>(py: Python<'py>, linear: Result<Linear, TooLarge>) -> PyResult<Bound<'py, PyAny>> {
     let linear = linear.map_err(too_large)?;
     match linear.as_number() {
         Some(number) => Ok(number.into_pyobject(py)?.into_any()),
@@ -206,6 +213,12 @@ impl IntValue {
             None => Ok(py.NotImplemented().into_bound(py)),
         }
     }
+}
+
+/// Quotient and remainder of a division, rounded down.
+fn divided<'py>(value: &Bound<'py, IntValue>, by: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static DIVIDED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    DIVIDED.import(value.py(), "commutant.symbolic.division", "divided")?.call1((value, by))
 }
 
 #[pymethods]
@@ -258,6 +271,23 @@ impl IntValue {
 
     fn __rmul__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.__mul__(other)
+    }
+
+    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        divided(slf, other)?.get_item(1)
+    }
+
+    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        divided(slf, other)?.get_item(0)
+    }
+
+    fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        static MASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        MASKED.import(slf.py(), "commutant.symbolic.division", "masked")?.call1((slf, other))
+    }
+
+    fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::__and__(slf, other)
     }
 
     fn __neg__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

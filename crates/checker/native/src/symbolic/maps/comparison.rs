@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::super::UsageError;
 use super::super::context::current;
-use super::super::effects::parts_meet;
+use super::super::effects::{is_changed, parts_meet};
 use super::keys::may_be_equal;
 use super::view::{Held, SymbolicMap};
 
@@ -209,11 +209,17 @@ impl SymbolicMap {
     fn scan_meets(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<bool> {
         let py = slf.py();
         let (mine, theirs) = (slf.borrow(), other.borrow());
-        if mine.scans.is_empty() && mine.counted.is_none() {
+        if mine.copied && (theirs.emptied || is_changed(other.as_any())?) {
+            return Ok(true);
+        }
+        if mine.scans.is_empty() && mine.counted.is_none() && !mine.sized {
             return Ok(false);
         }
         let assigned: Vec<usize> =
             theirs.cells.iter().filter(|(_, cell)| cell.get().assigned).map(|(number, _)| *number).collect();
+        if mine.sized && !assigned.is_empty() {
+            return Ok(true);
+        }
         if mine.counted.is_some_and(|counted| !assigned.is_empty() || theirs.looked.reaches(counted)) {
             return Ok(true);
         }

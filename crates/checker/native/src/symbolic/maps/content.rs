@@ -6,16 +6,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::symbolic::Literal;
+use ::symbolic::{Linear, Literal};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use super::super::context::{current, decide, restrict};
+use super::super::integers::Number;
 use super::super::{Infeasible, UsageError};
 use super::entry::Entry;
-use super::keys::Key;
+use super::keys::{Key, require};
 use super::layout::Layout;
 use super::{Change, log, of_state};
 
@@ -32,6 +33,9 @@ pub struct MapContent {
     pub(super) entries: Vec<Py<Entry>>,
     pub(super) holes: Vec<(Vec<Key>, Vec<usize>)>,
     pub(super) numbers: HashMap<Key, usize>,
+    /// The unknown that says how many entries there are, once somebody has asked.
+    #[pyo3(get)]
+    pub(super) size: Option<u32>,
 }
 
 #[pymethods]
@@ -54,6 +58,7 @@ impl MapContent {
             entries: vec![],
             holes: vec![],
             numbers: HashMap::new(),
+            size: None,
         })
     }
 
@@ -211,8 +216,39 @@ impl MapContent {
         }
     }
 
+    /// The unknown that says how many entries there are: at least those that are known to be there.
+    pub(super) fn size(slf: &Bound<'_, Self>) -> PyResult<u32> {
+        let py = slf.py();
+        if let Some(size) = slf.borrow().size {
+            return Ok(size);
+        }
+        let (place, name) = {
+            let content = slf.borrow();
+            (content.place.as_ref().map(|place| place.clone_ref(py)), format!("{}_count", content.name(py)?))
+        };
+        let term = match place {
+            Some(place) => (intern!(py, "apply"), name, place).into_pyobject(py)?,
+            None => (intern!(py, "constant"), name).into_pyobject(py)?,
+        };
+        let size = current(py)?.borrow_mut(py).new_int(py, &term, Some(Number(0)), None)?;
+        slf.borrow_mut().size = Some(size);
+        log(py, Change::Sized(slf.clone().unbind()))?;
+        Self::require_room(slf)?;
+        Ok(size)
+    }
+
+    /// Excludes initial states with fewer entries than are known to be there.
+    fn require_room(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let Some(size) = slf.borrow().size else { return Ok(()) };
+        let present = slf.borrow().entries.iter().filter(|entry| entry.borrow(py).present == Some(true)).count();
+        let present = i64::try_from(present).expect("fewer entries than 2^63");
+        require(py, Linear::unknown(size, -1, present))
+    }
+
     fn became_present(slf: &Bound<'_, Self>, entry: &Bound<'_, Entry>) -> PyResult<()> {
         let py = slf.py();
+        Self::require_room(slf)?;
         let Some(hook) = slf.borrow().hook.as_ref().map(|hook| hook.clone_ref(py)) else { return Ok(()) };
         let context = current(py)?;
         let outer = std::mem::replace(&mut context.borrow_mut(py).path.in_restriction, true);

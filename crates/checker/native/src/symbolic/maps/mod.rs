@@ -26,7 +26,18 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Cell>()?;
     module.add_class::<Entry>()?;
     module.add_class::<MapContent>()?;
-    module.add_class::<SymbolicMap>()
+    module.add_class::<SymbolicMap>()?;
+    module.add_function(wrap_pyfunction!(length, module)?)
+}
+
+/// `len` as models see it: of a map of unknown content, too.
+#[pyfunction]
+#[pyo3(name = "len")]
+fn length<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match value.downcast_exact::<SymbolicMap>() {
+        Ok(map) => map.call_method0("length"),
+        Err(_) => Ok(value.len()?.into_pyobject(value.py())?.into_any()),
+    }
 }
 
 /// What takes a change of a map back.
@@ -43,6 +54,8 @@ pub enum Change {
     Found(Py<Entry>),
     /// An entry's value came into being.
     Valued(Py<Entry>),
+    /// The number of entries was first asked for.
+    Sized(Py<MapContent>),
     /// A view made a copy of an entry's value.
     Held(Py<SymbolicMap>, usize),
 }
@@ -57,6 +70,7 @@ impl Change {
             Self::Hole(content, position) => drop(content.borrow_mut(py).holes[position].1.pop()),
             Self::Found(entry) => entry.borrow_mut(py).present = None,
             Self::Valued(entry) => entry.borrow_mut(py).value = None,
+            Self::Sized(content) => content.borrow_mut(py).size = None,
             Self::Held(view, number) => drop(view.borrow_mut(py).release(number)),
         }
     }

@@ -1,5 +1,6 @@
 //! One order's view of a map: what it holds on top of the view that it is a copy of, and what it was asked.
 
+use ::symbolic::Linear;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -7,8 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::super::UsageError;
+use super::super::integers::too_large;
 use super::super::records::{clone, is_scalar};
-use super::super::values::equality;
+use super::super::values::{equality, is_at_most_zero, simplified};
 use super::content::MapContent;
 use super::entry::Entry;
 use super::keys::{Key, all_equal, is_less};
@@ -86,6 +88,10 @@ pub struct SymbolicMap {
     pub(super) scans: Vec<Vec<Key>>,
     /// How many entries there were when all were looked at, if they were.
     pub(super) counted: Option<usize>,
+    /// Whether the number of entries was asked for.
+    pub(super) sized: bool,
+    /// Whether all that it held was copied.
+    pub(super) copied: bool,
 }
 
 #[pymethods]
@@ -101,6 +107,8 @@ impl SymbolicMap {
             emptied: false,
             scans: vec![],
             counted: None,
+            sized: false,
+            copied: false,
         }
     }
 
@@ -110,6 +118,7 @@ impl SymbolicMap {
     }
 
     /// A view that starts from this one and changes alone; this one must not change any more.
+    #[pyo3(name = "_view")]
     pub fn copy(slf: &Bound<'_, Self>) -> Self {
         let view = slf.borrow();
         let source = Some(slf.clone().unbind());
@@ -270,7 +279,7 @@ impl SymbolicMap {
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let number = MapContent::find(&Self::content_of(slf), key)?;
         Self::required(slf, number)?; // raises KeyError where the key is known to be absent
-        Self::remove(slf, number)
+        Self::take_out(slf, number)
     }
 
     /// Removes the key and returns its value.
@@ -281,7 +290,7 @@ impl SymbolicMap {
             return Ok(default.get_item(0)?.unbind());
         }
         let value = Self::required(slf, number)?;
-        Self::remove(slf, number)?;
+        Self::take_out(slf, number)?;
         Ok(value)
     }
 
@@ -327,8 +336,51 @@ impl SymbolicMap {
         self.no_iteration(py)
     }
 
-    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        self.no_iteration(py)
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let entries = Self::size(slf)?;
+        Ok(!is_at_most_zero(slf.py(), entries)?)
+    }
+
+    /// How many entries there are.
+    fn length<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        simplified(slf.py(), Ok(Self::size(slf)?))
+    }
+
+    /// Adds a key to a set, which is a map to nothing.
+    fn add(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::__setitem__(slf, key, PyTuple::empty(slf.py()).as_any())
+    }
+
+    /// Removes a key that is there.
+    fn remove(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::__delitem__(slf, key)
+    }
+
+    /// Removes a key if it is there.
+    fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let number = MapContent::find(&Self::content_of(slf), key)?;
+        if Self::has(slf, number)? { Self::take_out(slf, number) } else { Ok(()) }
+    }
+
+    /// A map of its own that holds what this one does now, whatever either becomes.
+    #[pyo3(name = "copy")]
+    fn snapshot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let py = slf.py();
+        slf.borrow_mut().copied = true;
+        let mut cells = vec![];
+        for (number, present) in Self::all_held(slf) {
+            let value = if present {
+                of_state!(py, "copied")?.call1((Self::value(slf, number)?,))?.unbind()
+            } else {
+                py.None()
+            };
+            cells.push((number, Py::new(py, Cell { present, value, assigned: true })?));
+        }
+        let (content, cleared) = {
+            let view = slf.borrow();
+            (view.content.clone_ref(py), view.cleared)
+        };
+        Bound::new(py, Self { cells, cleared, emptied: cleared, ..Self::new(content) })
     }
 
     fn keys(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -452,7 +504,24 @@ impl SymbolicMap {
         Self::value(slf, number)
     }
 
-    fn remove(slf: &Bound<'_, Self>, number: usize) -> PyResult<()> {
+    /// The number of entries: those of the initial content, and one more or less for each that came or went.
+    fn size(slf: &Bound<'_, Self>) -> PyResult<Linear> {
+        slf.borrow_mut().sized = true;
+        let content = Self::content_of(slf);
+        let cleared = slf.borrow().cleared;
+        let mut size = if cleared || content.borrow().empty {
+            Linear::number(0)
+        } else {
+            Linear::unknown(MapContent::size(&content)?, 1, 0)
+        };
+        for (number, is_present) in Self::all_held(slf) {
+            let was_present = !cleared && MapContent::initially_has(&content, number)?;
+            size = size.plus_number(i64::from(is_present) - i64::from(was_present)).map_err(too_large)?;
+        }
+        Ok(size)
+    }
+
+    fn take_out(slf: &Bound<'_, Self>, number: usize) -> PyResult<()> {
         let py = slf.py();
         slf.borrow_mut().put(number, Py::new(py, Cell { present: false, value: py.None(), assigned: true })?);
         Ok(())

@@ -1,0 +1,102 @@
+"""What brute force says of a model over a small domain: when calls commute, and which kinds of results there are."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from commutant.lang import (
+    BoolType,
+    EnumType,
+    Errno,
+    Interface,
+    IntType,
+    MapType,
+    OpaqueValue,
+    OptionalType,
+    Seq,
+    SeqType,
+    SortType,
+    StructType,
+    TupleType,
+    Type,
+    struct_fields,
+)
+from commutant.lang.interface import WHOLE_STATE
+
+NUMBERS = range(-1, 5)
+"""The integers that are tried, within a type's bounds."""
+
+Placed = list[tuple[str, dict[str, Any]]]
+
+
+def values(type_: Type) -> list[Any]:
+    """The values of a type that are tried."""
+    if isinstance(type_, SortType):
+        name = type_.sort.__name__
+        return [OpaqueValue(name, str(n)) if type_.sort.opaque else f"{name.lower()}{n}" for n in range(2)]
+    if isinstance(type_, BoolType):
+        return [False, True]
+    if isinstance(type_, EnumType):
+        return list(type_.members)
+    if isinstance(type_, IntType):
+        return [n for n in NUMBERS if (type_.low is None or n >= type_.low) and (type_.high is None or n <= type_.high)]
+    if isinstance(type_, OptionalType):
+        return [None, *values(type_.item)]
+    if isinstance(type_, TupleType):
+        return list(itertools.product(*map(values, type_.items)))
+    if isinstance(type_, StructType):
+        fields = struct_fields(type_.struct)
+        given = itertools.product(*map(values, fields.values()))
+        return [type_.struct(**dict(zip(fields, one, strict=True))) for one in given]
+    if isinstance(type_, SeqType):
+        items = values(type_.item)
+        return [Seq(one) for n in range(type_.capacity + 1) for one in itertools.product(items, repeat=n)]
+    assert isinstance(type_, MapType)
+    kind = type(type_.zero())
+    keys, items = values(type_.key)[:3], values(type_.value)
+    choices = itertools.product([None, *((item,) for item in items)], repeat=len(keys))
+    return [kind({k: one[0] for k, one in zip(keys, held, strict=True) if one is not None}) for held in choices]
+
+
+class Domain:
+    """The states and arguments of a model that are tried."""
+
+    def __init__(self, interface: type[Interface]) -> None:
+        self.interface = interface
+        self._parts = {name: values(type_) for name, type_ in interface.state_types().items()}
+        self._holds = interface.well_formedness().get(WHOLE_STATE, [])
+        self.sorts = {"Key": ["key0", "key1"], "Item": ["item0", "item1"], "Thread": ["thread0", "thread1"]}
+
+    def state(self, chance: random.Random) -> Interface:
+        """A well-formed state, drawn."""
+        while True:
+            state = self.interface()
+            for name, options in self._parts.items():
+                setattr(state, name, copy.deepcopy(chance.choice(options)))
+            if all(holds(state) for holds in self._holds):
+                return state
+
+    def calls(self, names: Sequence[str], chance: random.Random) -> Placed:
+        """Calls of these names with arguments, drawn."""
+        signatures = [self.interface.signature(name) for name in names]
+        return [
+            (s.name, {name: copy.deepcopy(chance.choice(values(type_))) for name, type_ in s.parameters.items()})
+            for s in signatures
+        ]
+
+
+def kind(result: Any) -> str:
+    """What of a result counts as its kind: the error, the truth value, or that it succeeds."""
+    if isinstance(result, Errno) or (isinstance(result, Mapping) and "errno" in result):
+        return result.name if isinstance(result, Errno) else str(result["errno"])
+    return str(result).lower() if isinstance(result, bool) else "success"
+
+
+def kinds(state: Interface, calls: Placed) -> Iterator[tuple[str, str]]:
+    """The kinds of what the calls return from this state, each by itself."""
+    for name, arguments in calls:
+        yield name, kind(getattr(copy.deepcopy(state), name)(**copy.deepcopy(arguments)))
