@@ -74,13 +74,13 @@ def test_a_view_says_what_it_holds_by_itself(context: Context) -> None:
     assert (entry.key, entry.known, files.cells) == (name, False, [])
     assert entry.arguments == (("constant", "n"),)
 
-    changed = files.copy()
+    changed = files._view()
     changed[name].length = 7
     [(number, cell)] = changed.cells
     assert (number, cell.present, cell.assigned, cell.value.length) == (0, True, False, 7)
-    assert files.copy()[name].length is entry.value.length
+    assert files._view()[name].length is entry.value.length
 
-    removed = changed.copy()
+    removed = changed._view()
     del removed[name]
     assert [(cell.present, cell.assigned) for _, cell in removed.cells] == [(False, True)]
     assert removed.source is changed
@@ -125,7 +125,7 @@ def test_a_hook_is_asked_once_and_may_ask_the_map_itself(context: Context) -> No
 
     files.content.hook = hook
     name = unknown(NAME, "n")
-    assert name in files and name in files.copy()
+    assert name in files and name in files._view()
     assert (asked, context.in_restriction) == ([name], False)
     with pytest.raises(Infeasible):
         files.content.hook = lambda key, value: False

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
-from commutant.analyzer.condition import Cube, Leaf, contradictory, facts_of
+from commutant.analyzer.condition import Cube, Leaf, contradictory, fact_json, facts_of
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.words.sentences import cases, sentences
 from commutant.analyzer.words.smtlib import script
@@ -30,8 +30,9 @@ from commutant.symbolic import explore
 
 SCHEMA_VERSION = 1
 
-Detail = Literal["counts", "conditions", "smt2"]
-"""What `analyze` works out at once: the counts alone, or also the conditions as sentences or as SMT-LIB scripts."""
+Detail = Literal["counts", "conditions", "smt2", "data"]
+"""What `analyze` works out at once: the counts alone, or also the conditions as sentences, as SMT-LIB scripts, or as
+data for programs, with both."""
 
 
 @dataclass
@@ -50,12 +51,14 @@ class SetAnalysis:
     unknown: int = 0
     known_conditions: list[str] | None = field(default=None, repr=False)
     known_smt2: str | None = field(default=None, repr=False)
+    known_data: list[dict[str, object]] | None = field(default=None, repr=False)
     _leaves: tuple[Leaf, ...] | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Between processes without the paths, and with the model as it was loaded."""
-        counts = (self.paths, self.commutative_paths, self.unknown, self.known_conditions, self.known_smt2)
-        return _set_analysis, (ModelReference(self.interface), self.calls, *counts)
+        counts = (self.paths, self.commutative_paths, self.unknown)
+        known = (self.known_conditions, self.known_smt2, self.known_data)
+        return _set_analysis, (ModelReference(self.interface), self.calls, *counts, *known)
 
     @property
     def counts_text(self) -> str:
@@ -126,13 +129,16 @@ class SetAnalysis:
         return script(self.interface.interface_name, self.calls, self.cubes, self.vocabulary)
 
     def to_json(self) -> dict[str, object]:
-        """The set's entry in the JSON document of `analyze`."""
-        return {
+        """The set's entry in the JSON document of `analyze`, with the conditions if they were asked for as data."""
+        entry: dict[str, object] = {
             "calls": list(self.calls),
             "paths": self.paths,
             "commutative_paths": self.commutative_paths,
             "unknown": self.unknown,
         }
+        if self.known_data is not None:
+            entry |= {"conditions": self.known_data, "smt2": self.known_smt2}
+        return entry
 
 
 def _set_analysis(reference: ModelReference, *found: Any) -> SetAnalysis:
@@ -170,6 +176,7 @@ def analyze(
     calls: Sequence[str] | None = None,
     size: int = 2,
     *,
+    with_self: bool = False,
     detail: Detail = "counts",
     jobs: int = 1,
     progress: Progress | None = None,
@@ -178,13 +185,20 @@ def analyze(
 ) -> Analysis:
     """Explores every set of `size` calls (paper, section 5.1) among `calls`, or among all calls of the interface.
 
-    With as many names in `calls` as `size`, exactly that set is analysed. `detail` says what is worked out at once
+    With as many names in `calls` as `size`, exactly that set is analysed; `with_self`, all sets made of these names, a
+    call with itself included. `detail` says what is worked out at once
     besides the counts, on all processes; what is not is worked out when it is asked for. With a cache, an analysis that
     was made before is taken from it, and its time with it. Raises UsageError for an unknown call, a size below 1, or a
     model that cannot be analysed.
     """
-    chosen = sets_of_calls(interface, calls, size)
-    key = {"model": model_hash(interface), "calls": list(calls or ()), "size": size, "detail": detail}
+    chosen = sets_of_calls(interface, calls, size, with_self=with_self)
+    key: dict[str, object] = {
+        "model": model_hash(interface),
+        "calls": list(calls or ()),
+        "size": size,
+        "detail": detail,
+    }
+    key["with_self"] = with_self
     if cache is not None:
         key["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer")
         kept = cache.get("analysis", key)
@@ -214,7 +228,10 @@ def estimated_costs(interface: type[Interface], chosen: Sequence[tuple[str, ...]
 
 def to_kept(analysis: Analysis) -> bytes:
     """The analysis as it is kept in the cache."""
-    sets = [{**one.to_json(), "conditions": one.known_conditions, "smt2": one.known_smt2} for one in analysis.sets]
+    sets = [
+        {**one.to_json(), "conditions": one.known_conditions, "smt2": one.known_smt2, "data": one.known_data}
+        for one in analysis.sets
+    ]
     return json.dumps({"seconds": analysis.seconds, "sets": sets}, separators=(",", ":")).encode()
 
 
@@ -225,28 +242,33 @@ def from_kept(interface: type[Interface], size: int, chosen: Sequence[tuple[str,
         sets = []
         for calls, one in zip(chosen, document["sets"], strict=True):
             paths, commutative, unknown = one["paths"], one["commutative_paths"], one["unknown"]
-            conditions, smt2 = one["conditions"], one["smt2"]
+            conditions, smt2, data = one["conditions"], one["smt2"], one["data"]
             if one["calls"] != list(calls) or not all(type(n) is int for n in (paths, commutative, unknown)):
                 return None
             if conditions is not None and not all(isinstance(text, str) for text in conditions):
                 return None
             if smt2 is not None and not isinstance(smt2, str):
                 return None
-            sets.append(SetAnalysis(interface, calls, paths, commutative, unknown, conditions, smt2))
+            if data is not None and not all(isinstance(condition, dict) for condition in data):
+                return None
+            sets.append(SetAnalysis(interface, calls, paths, commutative, unknown, conditions, smt2, data))
         return Analysis(interface, size, float(document["seconds"]), tuple(sets))
     except (ValueError, TypeError, KeyError):
         return None
 
 
-def sets_of_calls(interface: type[Interface], calls: Sequence[str] | None, size: int) -> list[tuple[str, ...]]:
-    """The sets to analyse, in the order of the interface's text."""
+def sets_of_calls(
+    interface: type[Interface], calls: Sequence[str] | None, size: int, *, with_self: bool = False
+) -> list[tuple[str, ...]]:
+    """The sets to analyse, in the order of the interface's text: the one that as many names as `size` make, or all
+    (`with_self`: always all, in which a call may occur more than once)."""
     if size < 1:
         raise UsageError(f"expected a set size of at least 1, got {size}")
     known = interface.call_names()
     for name in calls or ():
         if name not in known:
             raise UsageError(f"{interface.interface_name} has no call {name!r}; it has {', '.join(known)}")
-    if calls and len(calls) == size:
+    if calls and len(calls) == size and not with_self:
         return [tuple(sorted(calls, key=known.index))]
     return list(combinations_with_replacement([name for name in known if not calls or name in calls], size))
 
@@ -277,6 +299,8 @@ def _analyze_set(work: tuple[ModelReference, tuple[str, ...], Detail]) -> SetAna
         one.known_conditions = one.conditions
     else:
         one.known_smt2 = one.to_smt2()
+    if detail == "data":
+        one.known_data = [{"text": text, "facts": [fact_json(fact) for fact in cube]} for text, cube in one.cases]
     return replace(one, _leaves=None)
 
 

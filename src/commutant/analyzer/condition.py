@@ -59,6 +59,28 @@ class Leaf:
         return self.feasible and self.difference is None
 
 
+def fact_json(fact: Fact) -> dict[str, object]:
+    """A fact as JSON (docs/schemas/analyze.schema.json)."""
+    if fact.kind == "bool":
+        return {"kind": "bool", "holds": fact.holds, "term": _term_json(fact.left)}
+    if fact.kind == "same":
+        return {"kind": "same", "holds": fact.holds, "left": _term_json(fact.left), "right": _term_json(fact.right)}
+    terms = [{"term": _term_json(term), "coefficient": coefficient} for term, coefficient in fact.left]
+    kind = "at_most_zero" if fact.kind == "<=" else "zero"
+    return {"kind": kind, "holds": fact.holds, "terms": terms, "constant": fact.right}
+
+
+def _term_json(term: Term) -> dict[str, object]:
+    if term[0] == "constant":
+        return {"constant": term[1]}
+    if term[0] == "apply":
+        return {"function": term[1], "arguments": [_term_json(argument) for argument in term[2]]}
+    if term[0] == "sum":
+        terms = [{"term": _term_json(inner), "coefficient": coefficient} for inner, coefficient in term[1]]
+        return {"terms": terms, "constant": term[2]}
+    return {"value": term[1]}
+
+
 def facts_of(context: Context, decisions: Sequence[Decision]) -> Cube:
     """The decisions of a path as facts."""
     return tuple(_fact(context, literal, holds) for literal, holds in decisions)

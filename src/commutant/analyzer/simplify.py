@@ -8,6 +8,7 @@ first: restrictions of the model are not conditions of commutativity.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 
 from commutant.analyzer.choices import Choices
@@ -117,6 +118,7 @@ class _Refuting:
         self._cubes = cubes
         self._stated: list[set[int]] = [set() for _ in cubes]
         self._numbers: dict[Hashable, int] = {}
+        self._needing: dict[int, list[int]] = {}
         for cube, stated in zip(cubes, self._stated, strict=True):
             stated.update(map(self._number, cube))
 
@@ -135,14 +137,24 @@ class _Refuting:
         for fact in sorted(cube, key=_importance):
             trial = [other for other in kept if other is not fact]
             alone = {-numbers[fact]}
-            if all(
-                (there and there != alone) or contradictory([*trial, *other])
-                for there, other in zip(opposed, self._cubes, strict=True)
-            ):
+            if self._is_clear(trial, opposed, alone, abs(numbers[fact])):
                 kept = trial
                 for there in opposed:
                     there -= alone
         return tuple(kept)
+
+    def _is_clear(self, trial: Sequence[Fact], opposed: Sequence[set[int]], alone: set[int], atom: int) -> bool:
+        """Whether a cube stays clear of all without the fact about this atom. Those are asked first that needed such a
+        fact before: one answer is mostly enough."""
+        needed = self._needing.setdefault(atom, [])
+        for number in itertools.chain(needed, range(len(self._cubes))):
+            there = opposed[number]
+            if (not there or there == alone) and not contradictory([*trial, *self._cubes[number]]):
+                if number in needed:
+                    needed.remove(number)
+                needed.insert(0, number)
+                return False
+        return True
 
 
 def _importance(fact: Fact) -> tuple[int, int]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from commutant.cli import console, options
+
+_DETAILS: dict[str, Literal["conditions", "data", "smt2"]] = {"text": "conditions", "json": "data", "smt2": "smt2"}
+"""What is worked out for each format."""
 
 
 @click.command(
@@ -15,12 +20,14 @@ from commutant.cli import console, options
         "commutant analyze figure4",
         "commutant analyze figure4 --calls rename,rename --format smt2",
         "commutant analyze names --calls open,unlink --format json",
+        "commutant analyze names --calls open,unlink --with-self",
         "commutant analyze names --calls open,unlink --why",
         "commutant analyze my_model.py:Counter --size 3",
     ),
 )
 @click.argument("interface", type=options.InterfaceArgument())
 @options.calls
+@options.with_self
 @options.size
 @options.jobs
 @options.no_cache
@@ -31,6 +38,7 @@ from commutant.cli import console, options
 def command(
     interface: str,
     calls: tuple[str, ...] | None,
+    with_self: bool,
     size: int,
     jobs: int,
     no_cache: bool,
@@ -57,7 +65,8 @@ def command(
             model,
             calls,
             size,
-            detail="smt2" if format_ == "smt2" else "conditions" if format_ == "text" and readable else "counts",
+            with_self=with_self,
+            detail=_DETAILS[format_] if readable or format_ == "smt2" else "counts",
             jobs=jobs,
             progress=bar,
             make_executor=executor_named(executor) if executor else None,

@@ -107,6 +107,13 @@ def calls(function: F) -> F:
     )(function)
 
 
+def with_self(function: F) -> F:
+    """`--with-self`: all sets made of the named calls."""
+    return click.option(
+        "--with-self", is_flag=True, help="With --calls A,B: also A with itself and B with itself, not this set alone."
+    )(function)
+
+
 def size(function: F) -> F:
     """`--size N`: calls per set."""
     return click.option(
