@@ -238,7 +238,6 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "iteration": (lambda s: list(s["flags"]), "iterated over"),
     "items": (lambda s: s["flags"].items(), "iterated over"),
     "length": (lambda s: len(s["flags"]), "iterated over"),
-    "truth of a map": (lambda s: not s["flags"], "iterated over"),
     "two maps": (lambda s: s["flags"] == s["pairs"], "two different maps were compared"),
     "wrong key": (lambda s: s["p"] in s["flags"], "flags has keys of type Key"),
     "wrong value": (lambda s: s["flags"].__setitem__(s["a"], 3), "flags has values of type bool, got 3"),

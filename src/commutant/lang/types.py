@@ -430,8 +430,8 @@ def describe_type(annotation: Any, where: str) -> Type:
     if origin is tuple and arguments and Ellipsis not in arguments:
         return TupleType(tuple(describe_type(item, f"an item of {where}") for item in arguments))
     raise UsageError(
-        f"{where}: expected bool, int, a tuple, or a Sort, Struct, Map[...], Set[...] or Seq[...] of commutant.lang, an "
-        f"Enum, or one of the simple ones or None; got the annotation {_show(annotation)}"
+        f"{where}: expected bool, int, a tuple, or a Sort, Struct, Map[...], Set[...] or Seq[...] of commutant.lang, "
+        f"an Enum, or a simple one of these or None; got the annotation {_show(annotation)}"
     )
 
 
