@@ -1,4 +1,4 @@
-"""docs/models.md: every model on the page runs, and prints what the page says."""
+"""docs/models.md and docs/modelling.md: every model on the pages runs, and prints what the page says."""
 
 from __future__ import annotations
 
@@ -17,25 +17,31 @@ from commutant.lang import load_interface
 from commutant.testgen import generate
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+GUIDE = PAGE.with_name("modelling.md")
 
 
-def models() -> Iterator[tuple[str, str, str]]:
-    """File name, text of the model, and the session behind it: the command, and what it prints."""
-    text = PAGE.read_text()
-    for model, session in re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        name = re.match(r"\$ commutant analyze (\w+\.py)", session)
-        assert name, session
-        yield name[1], model, session
+def models(page: Path) -> Iterator[tuple[str, str, str]]:
+    """File name, text of the model, and each session behind it: the command, and what it prints."""
+    pattern = r"^```python\n(.*?)^```\n((?:\n```text\n.*?^```\n)+)"
+    for model, sessions in re.findall(pattern, page.read_text(), re.MULTILINE | re.DOTALL):
+        for session in re.findall(r"^```text\n(.*?)^```", sessions, re.MULTILINE | re.DOTALL):
+            name = re.match(r"\$ commutant (?:analyze|generate) (\w+\.py)", session)
+            assert name, session
+            yield name[1], model, session
 
 
-MODELS = list(models())
+MODELS = list(models(PAGE))
+GUIDED = list(models(GUIDE))
 
 
-def test_every_example_is_executed() -> None:
-    assert PAGE.read_text().count("```python\n") == len(MODELS) > 4
+@pytest.mark.parametrize("page, found", [(PAGE, MODELS), (GUIDE, GUIDED)], ids=["models", "modelling"])
+def test_every_example_is_executed(page: Path, found: list[tuple[str, str, str]]) -> None:
+    assert page.read_text().count("```python\n") == len({name for name, *_ in found}) > 4
 
 
-@pytest.mark.parametrize("name, model, session", MODELS, ids=[name for name, *_ in MODELS])
+@pytest.mark.parametrize(
+    "name, model, session", [*MODELS, *GUIDED], ids=[s[:40].strip() for *_, s in [*MODELS, *GUIDED]]
+)
 def test_a_model_prints_what_the_page_says(name: str, model: str, session: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(model)
     command, _, expected = session.removeprefix("$ commutant ").partition("\n")
