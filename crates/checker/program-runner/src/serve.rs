@@ -117,7 +117,8 @@ fn enter<P: Program>(program: &'static P, core: Option<usize>) {
 
 /// The life of the worker of a core.
 fn work<P: Program>(slots: &'static Slots<<P::Target as Target>::Operation>, core: usize) -> ! {
-    slots[Place::Worker { process: 0, core }.index()].serve::<P::Target>(Waiting::Spinning)
+    // SAFETY: each core has one thread, which serves its slot.
+    unsafe { slots[Place::Worker { process: 0, core }.index()].serve::<P::Target>(Waiting::Spinning) }
 }
 
 /// Runs batches until the input ends.

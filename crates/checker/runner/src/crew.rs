@@ -55,7 +55,8 @@ impl<T: Target> Crew<T> {
             return;
         }
         match awake.replace(place) {
-            Some(other) => self.slots[other.index()].relieve(&self.slots[place.index()]),
+            // SAFETY: the slots are one array, which the actors of all of them serve (`new`).
+            Some(other) => unsafe { self.slots[other.index()].relieve(&self.slots[place.index()]) },
             None => self.slots[place.index()].attend(),
         }
     }

@@ -100,7 +100,10 @@ impl<Operation> Slot<Operation> {
 
     /// Sends the actor to sleep and wakes `successor` on the same virtual CPU, which the actor itself does on its way: one
     /// switch between two tasks, without a detour by another processor. Returns once the successor spins.
-    pub fn relieve(&self, successor: &Self) {
+    ///
+    /// # Safety
+    /// The successor's slot lives as long as this one's actor serves, and lies at one address in the processes of both.
+    pub unsafe fn relieve(&self, successor: &Self) {
         let arrival = successor.announce(ATTEND);
         self.successor.store(ptr::from_ref(&successor.command).cast_mut(), Ordering::Relaxed);
         self.command(SLEEP, false);
@@ -161,7 +164,10 @@ impl<Operation> Slot<Operation> {
     }
 
     /// The life of an actor: executes what its slot brings, for ever. Starts asleep.
-    pub fn serve<T: Target<Operation = Operation>>(&self, waiting: Waiting) -> ! {
+    ///
+    /// # Safety
+    /// Nobody else serves this slot.
+    pub unsafe fn serve<T: Target<Operation = Operation>>(&self, waiting: Waiting) -> ! {
         marker::thread();
         let mut last = self.done.0.load(Ordering::Relaxed);
         let mut awake = false;
@@ -182,14 +188,13 @@ impl<Operation> Slot<Operation> {
                     awake = false;
                     let successor = self.successor.load(Ordering::Relaxed);
                     if !successor.is_null() {
-                        // SAFETY: `relieve` stored the address of a command in another slot; slots live for ever and lie
-                        // at the same address in all processes.
+                        // SAFETY: `relieve` stored the address of a command in another slot, which lives as long as we serve.
                         futex_wake(unsafe { &*successor });
                     }
                 }
                 what => {
                     let marks = if what == RUN_MARKED { Marks::Around } else { Marks::None };
-                    // SAFETY: `command != done`, so the coordinator does not touch the operation.
+                    // SAFETY: `command != done`, so the coordinator does not touch the operation, and nobody else serves.
                     let operation = unsafe { &mut *self.operation.get() };
                     self.result.store(T::execute(operation, marks), Ordering::Relaxed);
                 }

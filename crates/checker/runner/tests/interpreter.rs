@@ -96,7 +96,8 @@ fn interpreter() -> &'static Mutex<Interpreter<Register>> {
             Box::leak(Box::new(std::array::from_fn::<_, ACTOR_COUNT, _>(|_| Slot::default())));
         for place in Place::all(CORE_COUNT).filter(|place| *place != Place::Home { process: 0 }) {
             let waiting = if matches!(place, Place::Home { .. }) { Waiting::Asleep } else { Waiting::Spinning };
-            thread::spawn(move || slots[place.index()].serve::<Register>(waiting));
+            // SAFETY: each slot has one thread.
+            thread::spawn(move || unsafe { slots[place.index()].serve::<Register>(waiting) });
         }
         // SAFETY: the only crew over these slots.
         let mut interpreter = Interpreter::new(Register, unsafe { Crew::new(slots, CORE_COUNT) });

@@ -182,14 +182,41 @@ unsafe fn bytes<'p>(path: *const c_char) -> &'p [u8] {
     unsafe { CStr::from_ptr(path) }.to_bytes()
 }
 
+/// A buffer to read into, of at most as many bytes as one call can tell of (POSIX `read`: more is EINVAL here).
+///
 /// # Safety
 /// The buffer has room for so many bytes, and nobody else uses it during the call.
-unsafe fn buffer<'b>(start: *mut c_void, length: usize) -> &'b mut [u8] {
-    if length == 0 {
-        return &mut [];
+unsafe fn buffer<'b>(start: *mut c_void, length: usize) -> Result<&'b mut [u8], Errno> {
+    match isize::try_from(length) {
+        Ok(0) => Ok(&mut []),
+        // SAFETY: the caller's promise.
+        Ok(_) => Ok(unsafe { core::slice::from_raw_parts_mut(initialised(start.cast(), length), length) }),
+        Err(_) => Err(Errno::EINVAL),
     }
-    // SAFETY: the caller's promise; C's buffers may be uninitialised, and are written only.
-    unsafe { core::slice::from_raw_parts_mut(start.cast(), length) }
+}
+
+/// What C hands over may never have been written, which Rust must not see: from here on the bytes have values, whichever.
+///
+/// # Safety
+/// The bytes can be written.
+unsafe fn initialised(start: *mut u8, length: usize) -> *mut u8 {
+    let mut start = start;
+    // SAFETY: no instruction; for the compiler it may write any of the bytes, which are the caller's to give.
+    unsafe { core::arch::asm!("/* {0} {1} */", inout(reg) start, in(reg) length, options(nostack, preserves_flags)) };
+    start
+}
+
+/// A buffer to write from: others may do so at the same time.
+///
+/// # Safety
+/// The buffer holds so many bytes, and nobody writes to it during the call.
+unsafe fn source<'b>(start: *const c_void, length: usize) -> Result<&'b [u8], Errno> {
+    match isize::try_from(length) {
+        Ok(0) => Ok(&[]),
+        // SAFETY: the caller's promise.
+        Ok(_) => Ok(unsafe { core::slice::from_raw_parts(start.cast(), length) }),
+        Err(_) => Err(Errno::EINVAL),
+    }
 }
 
 fn descriptor(fd: c_int) -> Result<u32, Errno> {
@@ -246,7 +273,7 @@ pub unsafe extern "C" fn scalefs_read(
     size: usize,
 ) -> i64 {
     // SAFETY: see `scalefs_open`.
-    unsafe { call(thread, process, |verbs| data::read(verbs, descriptor(fd)?, buffer(into, size)).map(length)) }
+    unsafe { call(thread, process, |verbs| data::read(verbs, descriptor(fd)?, buffer(into, size)?).map(length)) }
 }
 
 /// Writes size bytes at the descriptor's offset; returns how many were written.
@@ -261,10 +288,8 @@ pub unsafe extern "C" fn scalefs_write(
     from: *const c_void,
     size: usize,
 ) -> i64 {
-    // SAFETY: see `scalefs_open`; what is written is only read.
-    unsafe {
-        call(thread, process, |verbs| data::write(verbs, descriptor(fd)?, buffer(from.cast_mut(), size)).map(length))
-    }
+    // SAFETY: see `scalefs_open`.
+    unsafe { call(thread, process, |verbs| data::write(verbs, descriptor(fd)?, source(from, size)?).map(length)) }
 }
 
 /// Reads up to size bytes at an offset.
@@ -282,7 +307,7 @@ pub unsafe extern "C" fn scalefs_pread(
 ) -> i64 {
     // SAFETY: see `scalefs_open`.
     unsafe {
-        call(thread, process, |verbs| data::read_at(verbs, descriptor(fd)?, buffer(into, size), offset).map(length))
+        call(thread, process, |verbs| data::read_at(verbs, descriptor(fd)?, buffer(into, size)?, offset).map(length))
     }
 }
 
@@ -299,11 +324,9 @@ pub unsafe extern "C" fn scalefs_pwrite(
     size: usize,
     offset: i64,
 ) -> i64 {
-    // SAFETY: see `scalefs_open`; what is written is only read.
+    // SAFETY: see `scalefs_open`.
     unsafe {
-        call(thread, process, |verbs| {
-            data::write_at(verbs, descriptor(fd)?, buffer(from.cast_mut(), size), offset).map(length)
-        })
+        call(thread, process, |verbs| data::write_at(verbs, descriptor(fd)?, source(from, size)?, offset).map(length))
     }
 }
 
@@ -586,7 +609,7 @@ pub unsafe extern "C" fn scalefs_readlink(
         call(thread, process, |verbs| {
             let target = names::read_link(verbs.objects(), Start::WorkingDirectory, bytes(path))?;
             let copied = target.len().min(size);
-            buffer(into.cast(), size)[..copied].copy_from_slice(&target[..copied]);
+            buffer(into.cast(), copied)?.copy_from_slice(&target[..copied]);
             Ok(length(copied))
         })
     }

@@ -12,7 +12,7 @@ use maxima::{Maxima, MaximaConfig};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{CacheLine, Core, OutOfMemory, PerCore, SizeClass};
 use posix_calls::{InodeNumber, Kind, NewObject, Permissions, Space};
-use refcache::{RefCache, RefCacheConfig};
+use refcache::{Counted, RefCache, RefCacheConfig};
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait};
 
@@ -421,7 +421,7 @@ impl ScaleFs {
             };
             debug_assert!(is_ours);
         });
-        self.counts().maintain(core, |core, counted| {
+        let free = |core: &Core<'_>, counted: NonNull<Counted>| {
             // SAFETY: dead objects are given to us once; kinds say in which field of an inode the count is.
             unsafe {
                 match counted.as_ref().kind() {
@@ -448,7 +448,9 @@ impl ScaleFs {
                     other => debug_assert!(false, "{other:?} is no kind of ours"),
                 }
             }
-        });
+        };
+        // SAFETY: the core is in no call, or the maintenance of epochs above would have panicked.
+        unsafe { self.counts().maintain(core, free) };
         self.grow_directories(core, wait);
     }
 

@@ -12,15 +12,15 @@
 //!
 //! impl SpinLock {
 //!     fn lock(&self) {
-//!         tell::<{ Event::Attempt as u32 }, 4>(&raw const self.0);
+//!         tell::<{ Event::Attempt as u32 }, 4>(&self.0);
 //!         while self.0.swap(1, Ordering::Acquire) != 0 {
-//!             tell::<{ Event::Wait as u32 }, 4>(&raw const self.0);
+//!             tell::<{ Event::Wait as u32 }, 4>(&self.0);
 //!         }
-//!         tell::<{ Event::AcquireExclusive as u32 }, 4>(&raw const self.0);
+//!         tell::<{ Event::AcquireExclusive as u32 }, 4>(&self.0);
 //!     }
 //!
 //!     fn unlock(&self) {
-//!         tell::<{ Event::Release as u32 }, 4>(&raw const self.0);
+//!         tell::<{ Event::Release as u32 }, 4>(&self.0);
 //!         self.0.store(0, Ordering::Release);
 //!     }
 //! }
@@ -95,14 +95,26 @@ pub fn event_of_instruction(bytes: &[u8]) -> Option<(Event, u16)> {
     (u32::from(magic) == MAGIC).then_some((event, u16::from_le_bytes([low, high])))
 }
 
-/// Tells an event (`Event::... as u32`) of the lock at `lock`, which has `SIZE_BYTES` bytes, all of which are its own.
+/// Tells an event (`Event::... as u32`) of a lock, which has `SIZE_BYTES` bytes, all of which are its own.
 ///
-/// The first byte of the lock is loaded, so it must be readable.
+/// # Panics
+/// If the lock has no byte: its first one is loaded.
 #[inline(always)]
-pub fn tell<const EVENT: u32, const SIZE_BYTES: u16>(lock: *const impl Sized) {
+pub fn tell<const EVENT: u32, const SIZE_BYTES: u16>(lock: &impl Sized) {
+    assert!(size_of_val(lock) > 0, "a lock has a byte");
+    // SAFETY: a reference to a byte.
+    unsafe { tell_at::<EVENT, SIZE_BYTES>(core::ptr::from_ref(lock)) }
+}
+
+/// [`tell`] of the lock at an address.
+///
+/// # Safety
+/// The byte at the address is readable.
+#[inline(always)]
+pub unsafe fn tell_at<const EVENT: u32, const SIZE_BYTES: u16>(lock: *const impl Sized) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction loads a byte of the lock, of which the caller holds a pointer to readable memory, into a
-    // register that is given as clobbered, and does nothing else.
+    // SAFETY: the instruction loads a byte that the caller says is readable, into a register that is given as clobbered, and
+    // does nothing else.
     unsafe {
         let base = lock.cast::<u8>().wrapping_sub(const { displacement(EVENT, SIZE_BYTES) } as usize);
         core::arch::asm!(

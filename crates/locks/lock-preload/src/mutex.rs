@@ -1,9 +1,10 @@
 //! Mutexes, and condition variables, which release and reacquire one.
 
 use libc::{EBUSY, EOWNERDEAD, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
-use lock_annotation::{Event, tell};
+use lock_annotation::Event;
 
 use crate::next::next;
+use crate::told::tell;
 
 type Mutex = *mut pthread_mutex_t;
 const SIZE_BYTES: u16 = size_of::<pthread_mutex_t>() as u16;

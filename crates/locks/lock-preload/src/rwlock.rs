@@ -1,9 +1,10 @@
 //! Reader-writer locks.
 
 use libc::{EBUSY, c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
-use lock_annotation::{Event, tell};
+use lock_annotation::Event;
 
 use crate::next::next;
+use crate::told::tell;
 
 type Lock = *mut pthread_rwlock_t;
 const SIZE_BYTES: u16 = size_of::<pthread_rwlock_t>() as u16;

@@ -5,9 +5,10 @@
 //! words are left out. (POSIX, sem_init; there is no other way to make one in a program's own memory.)
 
 use libc::{EAGAIN, c_char, c_int, c_uint, clockid_t, mode_t, sem_t, timespec};
-use lock_annotation::{Event, tell};
+use lock_annotation::Event;
 
 use crate::next::next;
+use crate::told::tell;
 
 type Semaphore = *mut sem_t;
 const SIZE_BYTES: u16 = size_of::<sem_t>() as u16;

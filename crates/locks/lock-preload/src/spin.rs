@@ -1,9 +1,10 @@
 //! Spin locks.
 
 use libc::{EBUSY, c_int, pthread_spinlock_t};
-use lock_annotation::{Event, tell};
+use lock_annotation::Event;
 
 use crate::next::next;
+use crate::told::tell;
 
 type Lock = *mut pthread_spinlock_t;
 const SIZE_BYTES: u16 = size_of::<pthread_spinlock_t>() as u16;

@@ -41,6 +41,7 @@
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p epoch --release --test loom`.
 #![cfg_attr(not(loom), no_std)]
 
+use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
@@ -83,12 +84,15 @@ struct Sealed {
 struct Record {
     /// Atomic, written by the core, read by whoever advances: 2 * epoch + 1 while pinned, else 0.
     pinned: AtomicU64,
-    // The rest is the core's own.
-    nesting: OwnWord<u32>,
+    // The rest is the core's own; the heir begins with no guard, whatever it finds in the first.
+    nesting: Cell<u32>,
     open: OwnWord<*mut Retired>,
     /// At most two stamps are not yet old enough, and they differ by one: a list's place is its stamp's last bit.
     sealed: [Sealed; 2],
 }
+
+// SAFETY: `nesting` is touched through `&Core` alone; all else is atomic.
+unsafe impl Sync for Record {}
 
 /// The epochs of one arena; see the crate's head.
 pub struct Epochs {
@@ -118,7 +122,7 @@ impl Epochs {
     pub fn create(arena: &Arena) -> Result<&Epochs, OutOfMemory> {
         let records = PerCore::create(arena, |_| Record {
             pinned: AtomicU64::new(0),
-            nesting: OwnWord::new(0),
+            nesting: Cell::new(0),
             open: OwnWord::new(ptr::null_mut()),
             sealed: core::array::from_fn(|_| Sealed { stamp: OwnWord::new(0), list: OwnWord::new(ptr::null_mut()) }),
         })?;

@@ -210,12 +210,15 @@ impl Arena {
     }
 
     /// Memory that is never given back, aligned to lines at least: for tables made when a structure is created.
+    ///
+    /// # Panics
+    /// If it is to be aligned to more than 4 KiB.
     pub fn allocate_permanent(&self, layout: Layout) -> Result<NonNull<u8>, OutOfMemory> {
         let align = layout.align().max(LINE_BYTES);
+        // Offsets are aligned as addresses are up to 4 KiB, the alignment of the base.
+        assert!(align <= KIND_MAP_BYTES, "memory of an arena is aligned to 4096 bytes at most");
         let mut current = self.next_offset.0.load(Ordering::Relaxed);
         loop {
-            // Offsets are aligned as addresses are up to 4 KiB, the alignment of the base.
-            debug_assert!(align <= 4096);
             let start = current.checked_next_multiple_of(align).ok_or(OutOfMemory)?;
             let end = start.checked_add(layout.size()).ok_or(OutOfMemory)?;
             if end > self.size_bytes {

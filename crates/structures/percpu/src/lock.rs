@@ -7,6 +7,7 @@
 //! Cost: one exchange to lock, one store to unlock, on the lock's own line.
 
 use core::fmt;
+use core::marker::PhantomData;
 
 use sync::atomic::{AtomicU32, Ordering};
 use sync::{Wait, WaitReason};
@@ -26,6 +27,8 @@ pub struct CoreLock {
 /// Holds a [`CoreLock`] and frees it when dropped.
 pub struct CoreLockGuard<'l> {
     lock: &'l CoreLock,
+    // It stays with its core, in all builds alike.
+    _core: PhantomData<&'l Core<'l>>,
     #[cfg(debug_assertions)]
     held: &'l HeldLocks,
 }
@@ -73,6 +76,7 @@ impl CoreLock {
         let _ = rank;
         Some(CoreLockGuard {
             lock: self,
+            _core: PhantomData,
             #[cfg(debug_assertions)]
             held: &core.held,
         })

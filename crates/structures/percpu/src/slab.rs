@@ -130,6 +130,14 @@ impl SizeClass {
         LINE_BYTES << self.size
     }
 
+    /// Whether objects of the class are as large and as aligned as this.
+    #[inline]
+    pub const fn holds(self, layout: Layout) -> bool {
+        layout.size() <= self.object_bytes()
+            && layout.align() <= self.object_bytes()
+            && layout.align() <= KIND_MAP_BYTES
+    }
+
     const fn batch_objects(self) -> u32 {
         let fitting = BATCH_BYTES / self.object_bytes();
         if fitting > BATCH_OBJECTS {
@@ -222,9 +230,9 @@ impl Magazine {
         Some(object)
     }
 
-    /// Puts a free object of this core on the list.
+    /// Puts a free object of this core on the list; returns how many it has now.
     #[inline]
-    fn push(&self, object: NonNull<FreeObject>) {
+    fn push(&self, object: NonNull<FreeObject>) -> u32 {
         let (next, count) = (self.active.get(), self.active_count.get() + 1);
         if sync::mutant::planted("percpu: the head comes before the link") {
             self.set_active(object.as_ptr(), count);
@@ -232,6 +240,7 @@ impl Magazine {
         // SAFETY: the object is ours, large and aligned enough for a `FreeObject`.
         unsafe { object.write(FreeObject { next, next_batch: ptr::null_mut() }) };
         self.set_active(object.as_ptr(), count);
+        count
     }
 
     #[inline]
@@ -333,8 +342,7 @@ impl Core<'_> {
         let magazine = &self.record.slabs.magazines[class.magazine()];
         magazine.use_for(class);
         magazine.count_live(-1);
-        magazine.push(object.cast());
-        if magazine.active_count.get() == class.batch_objects() {
+        if magazine.push(object.cast()) == class.batch_objects() {
             if let Some(spare) = NonNull::new(magazine.spare.get()) {
                 // Before others can take it: a death in between loses it.
                 magazine.spare.set(ptr::null_mut());
@@ -352,15 +360,22 @@ impl Core<'_> {
     }
 
     /// Allocates and initialises an object of a type without a kind.
+    ///
+    /// # Panics
+    /// When compiled, if the type is aligned to more than 4 KiB.
     #[inline]
     pub fn allocate_value<T>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {
         self.allocate_in(const { SizeClass::of_type::<T>() }, value)
     }
 
     /// Allocates an object of a class and initialises it.
+    ///
+    /// # Panics
+    /// If the class is too small for the type, or less aligned.
     #[inline]
     pub fn allocate_in<T>(&self, class: SizeClass, value: T) -> Result<NonNull<T>, OutOfMemory> {
-        debug_assert!(size_of::<T>() <= class.object_bytes(), "the class is the type's");
+        // Known when it is compiled wherever the class is.
+        assert!(class.holds(Layout::new::<T>()), "the class is the type's");
         let place = self.allocate(class)?.cast::<T>();
         // SAFETY: fresh memory of a class that holds a `T`.
         unsafe { place.write(value) };
@@ -368,6 +383,7 @@ impl Core<'_> {
     }
 
     fn allocate_from_fresh(&self, class: SizeClass, magazine: &Magazine) -> Result<NonNull<u8>, OutOfMemory> {
+        assert!(magazine.class().is_none_or(|used| used == class), "objects of a kind have one size");
         magazine.use_for(class);
         if !magazine.spare.get().is_null() {
             magazine.activate_spare(class);

@@ -83,8 +83,9 @@ impl RefCache {
     /// Flushes the core's deltas, reviews what is due, and advances the epoch if all cores have flushed in it. `free`
     /// gets each object that is dead; it may count other objects.
     ///
-    /// Callers run it between their calls: a core inside it holds no pointer that it has not counted.
-    pub fn maintain(&self, core: &Core<'_>, mut free: impl FnMut(&Core<'_>, NonNull<Counted>)) -> Maintained {
+    /// # Safety
+    /// Called between the calls of the core: it holds no pointer to an object that it has not counted.
+    pub unsafe fn maintain(&self, core: &Core<'_>, mut free: impl FnMut(&Core<'_>, NonNull<Counted>)) -> Maintained {
         let mut outcome = Maintained::default();
         // Acquire pairs with the release in `advance`: flushes of the epochs before are visible.
         let epoch = self.epoch.load(Ordering::Acquire);

@@ -36,7 +36,8 @@ impl Counts<'_> {
     }
 
     fn maintain(&self, core: &Core) {
-        self.cache.maintain(core, |_, _| panic!("a count became zero"));
+        // SAFETY: objects live as long as the world.
+        unsafe { self.cache.maintain(core, |_, _| panic!("a count became zero")) };
     }
 
     fn repair(&self, heir: &Core) {
@@ -194,10 +195,13 @@ fn all_are_freed(access: u64) -> bool {
     let object = |_| world.place((Counted::new(1, CountedKind(1)), AtomicI64::new(0))).unwrap();
     let objects: Vec<&(Counted, AtomicI64)> = (0..OBJECTS).map(object).collect();
     let maintain = |core: &Core| {
-        cache.maintain(core, |_, dead| {
-            let freed = objects.iter().find(|(counted, _)| std::ptr::eq(counted, dead.as_ptr()));
-            freed.expect("an object").1.fetch_add(1, Ordering::Relaxed);
-        });
+        // SAFETY: a test's core holds no pointers between its calls.
+        unsafe {
+            cache.maintain(core, |_, dead| {
+                let freed = objects.iter().find(|(counted, _)| std::ptr::eq(counted, dead.as_ptr()));
+                freed.expect("an object").1.fetch_add(1, Ordering::Relaxed);
+            })
+        };
     };
     let give_up = |core: &Core, objects: &[&(Counted, AtomicI64)]| {
         // SAFETY: objects live as long as the world.

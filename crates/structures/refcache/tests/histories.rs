@@ -135,11 +135,13 @@ impl<'a> Round<'a> {
     }
 
     fn maintain(&self, core: &Core) {
-        self.cache.maintain(core, |_, dead: NonNull<Counted>| {
+        let free = |_: &Core<'_>, dead: NonNull<Counted>| {
             let object = self.objects.iter().find(|object| std::ptr::eq(object.counted, dead.as_ptr())).unwrap();
             assert!(!object.freed.swap(true, Ordering::SeqCst), "freed twice");
             assert_eq!(object.held.load(Ordering::SeqCst), 0, "freed under a reference");
-        });
+        };
+        // SAFETY: a test's core holds no pointers between its calls.
+        unsafe { self.cache.maintain(core, free) };
     }
 
     /// Does one operation; `mine` are the references that the thread has. Without one most operations must not be done.

@@ -9,7 +9,7 @@ use std::thread::ScopedJoinHandle;
 use commit::Decisions;
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
 use proptest::prelude::*;
-use refcache::{Counted, CountedKind, RefCache, RefCacheConfig, WeakRef};
+use refcache::{Counted, CountedKind, Maintained, RefCache, RefCacheConfig, WeakRef};
 use sync::Spin;
 
 fn owner() -> OwnerId {
@@ -39,6 +39,11 @@ fn exact(cache: &RefCache, object: &Counted) -> i64 {
     unsafe { cache.exact(object, &Spin) }
 }
 
+fn maintain(cache: &RefCache, core: &Core, free: impl FnMut(&Core, NonNull<Counted>)) -> Maintained {
+    // SAFETY: placed in the arena for good.
+    unsafe { cache.maintain(core, free) }
+}
+
 #[test]
 fn an_arena_that_is_too_small_is_an_error() {
     let mut region = HeapRegion::new(64 << 10).unwrap();
@@ -64,7 +69,7 @@ fn counts_are_exact_over_256_cores_and_after_some_went_offline() {
         drop(cores);
         assert_eq!(exact(cache, counted), sum);
         arena.for_each_idle_core(|idle| {
-            cache.maintain(idle, |_, _| panic!("nothing is dead"));
+            maintain(cache, idle, |_, _| panic!("nothing is dead"));
         });
         assert_eq!((exact(cache, counted), counted.applied()), (sum, sum));
     });
@@ -110,25 +115,25 @@ fn a_dead_object_is_freed_once_after_two_epochs_in_which_all_cores_flushed() {
             assert!(std::ptr::eq(dead.as_ptr(), counted));
             freed.set(freed.get() + 1);
         };
-        cache.maintain(&cores[0], free); // sees zero, since core 1 still caches its increment
+        maintain(cache, &cores[0], free); // sees zero, since core 1 still caches its increment
         for _ in 0..5 {
             for core in &cores {
-                cache.maintain(core, free);
+                maintain(cache, core, free);
             }
         }
         assert_eq!((freed.get(), exact(cache, counted)), (0, 1));
         change(cache, &cores[0], counted, -1);
         for _ in 0..20 {
-            cache.maintain(&cores[0], free);
+            maintain(cache, &cores[0], free);
         }
         assert_eq!(freed.get(), 0, "core 1 did not flush");
         for _ in 0..4 {
             for core in &cores {
-                cache.maintain(core, free);
+                maintain(cache, core, free);
             }
         }
         assert_eq!(freed.get(), 1);
-        assert!(!cache.maintain(&cores[0], free).pending && !cache.maintain(&cores[1], free).pending);
+        assert!(!maintain(cache, &cores[0], free).pending && !maintain(cache, &cores[1], free).pending);
     });
 }
 
@@ -144,15 +149,15 @@ fn a_weak_reference_keeps_nothing_alive_but_postpones_death_when_used() {
         let freed = Cell::new(0);
         let free = |_: &Core, _: NonNull<Counted>| freed.set(freed.get() + 1);
         change(cache, &core, counted, -1);
-        cache.maintain(&core, free);
+        maintain(cache, &core, free);
         assert!(cache.upgrade(&core, weak).is_some());
         for _ in 0..6 {
-            cache.maintain(&core, free);
+            maintain(cache, &core, free);
         }
         assert_eq!(freed.get(), 0, "the upgraded reference counts");
         change(cache, &core, counted, -1);
         for _ in 0..6 {
-            cache.maintain(&core, free);
+            maintain(cache, &core, free);
         }
         assert_eq!(freed.get(), 1);
         assert!(cache.upgrade(&core, weak).is_none());
@@ -198,7 +203,7 @@ fn exact_reads_of_a_constant_sum_never_differ_under_threads() {
                         change(cache, &core, constant, 0);
                         change(cache, &core, other, -1);
                         if round % 16 == 0 {
-                            cache.maintain(&core, |_, _| panic!("nothing is dead"));
+                            maintain(cache, &core, |_, _| panic!("nothing is dead"));
                         }
                     }
                     change(cache, &core, constant, -3);
@@ -256,7 +261,7 @@ proptest! {
                 }
                 Step::Change { .. } => {}
                 Step::Maintain { core } => {
-                    cache.maintain(&cores[core], |_, dead| freed[index_of(dead)] = true);
+                    maintain(cache, &cores[core], |_, dead| freed[index_of(dead)] = true);
                 }
             }
             for object in 0..5 {
@@ -265,7 +270,7 @@ proptest! {
             }
         }
         for core in cores.iter().cycle().take(24) {
-            cache.maintain(core, |_, dead| {
+            maintain(cache, core, |_, dead| {
                 let index = index_of(dead);
                 assert!(!freed[index], "freed twice");
                 freed[index] = true;

@@ -97,7 +97,8 @@ fn process_main(
         0 => {
             pin(home.cpu(core_count));
             if number > 0 {
-                slots[home.index()].serve::<Linux>(Waiting::Asleep);
+                // SAFETY: this process's home is this thread.
+                unsafe { slots[home.index()].serve::<Linux>(Waiting::Asleep) };
             }
             if let Some(coordinate) = coordinate.take() {
                 // SAFETY: only the home of process 0 comes here, and once.
@@ -122,7 +123,8 @@ fn process_main(
             pin(place.cpu(core_count));
             turns.wait();
             turns.wait();
-            slots[place.index()].serve::<Linux>(Waiting::Spinning);
+            // SAFETY: each worker is one thread.
+            unsafe { slots[place.index()].serve::<Linux>(Waiting::Spinning) };
         });
         if let Err(error) = started {
             return format!("starting the worker of core {core}: {error}");

@@ -1,6 +1,8 @@
 //! An instance for tests: an arena with pages and counts, and files that are vectors of bytes.
 #![allow(dead_code)]
 
+use std::ptr::NonNull;
+
 use std::sync::Mutex;
 
 use address_space::{AddressSpace, FileId, Files, KIND_MAPPING, MAPPING_CLASS, Mapping, Memory};
@@ -8,7 +10,7 @@ use commit::Decisions;
 use epoch::{Epochs, Guard};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
-use refcache::{RefCache, RefCacheConfig};
+use refcache::{Counted, RefCache, RefCacheConfig};
 use sync::Spin;
 
 /// Everything that an address space lives in.
@@ -63,7 +65,7 @@ impl Instance<'_> {
                 unsafe { radix::free_retired(core, kind, object) || self.pages.free_retired(core, kind, object) };
             assert!(is_ours);
         });
-        self.counts.maintain(core, |core, count| {
+        let free = |core: &Core<'_>, count: NonNull<Counted>| {
             // SAFETY: dead objects are given once; only mappings are counted.
             unsafe {
                 assert_eq!(count.as_ref().kind(), KIND_MAPPING);
@@ -71,7 +73,9 @@ impl Instance<'_> {
                 self.files.change_references(mapping.as_ref().file(), -1);
                 core.free(mapping.cast(), MAPPING_CLASS);
             }
-        });
+        };
+        // SAFETY: a test's core holds no pointers between its calls.
+        unsafe { self.counts.maintain(core, free) };
     }
 }
 
