@@ -74,6 +74,10 @@ class Planted:
     variable: str
     lines: frozenset[int]
 
+    def is_named(self, name: str) -> bool:
+        """Whether a finding's variable is this one: a name that ends with `*` is the beginning of one."""
+        return name.startswith(self.variable[:-1]) if self.variable.endswith("*") else name == self.variable
+
 
 def planted(source: Path) -> list[Planted]:
     """The faults that a file's comments speak of: `FAULT name: variable`, and `at name` on lines."""

@@ -53,6 +53,7 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
         "commutant/_artifacts/commutant-scalefs-runner",
         "commutant/_artifacts/commutant-library-runner",
         "commutant/targets/library/include/commutant.h",
+        "commutant/targets/library/include/commutant.hpp",
         "commutant/_artifacts/libcommutant_mtrace_plugin.so",
         "commutant/py.typed",
     ):

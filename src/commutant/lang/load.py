@@ -19,12 +19,17 @@ from commutant.lang.interface import Interface
 from commutant.support import UsageError
 
 SHIPPED = {
+    "counter": "commutant.interfaces.libraries.counter:Counter",
     "figure4": "commutant.interfaces.figure4:Figure4",
+    "kv": "commutant.interfaces.libraries.kv:KeyValueStore",
     "map": "commutant.interfaces.libraries.map:MapOfValues",
     "map-relaxed": "commutant.interfaces.libraries.map:RelaxedMap",
+    "metrics": "commutant.interfaces.libraries.counter:Metrics",
     "names": "commutant.interfaces.names:Names",
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
     "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",
+    "queue": "commutant.interfaces.libraries.queue:Queue",
+    "stack": "commutant.interfaces.libraries.queue:Stack",
 }
 """The interfaces that ship, by the name that the command line knows them by."""
 

@@ -1,0 +1,53 @@
+"""What is put in and taken out again: a queue (the oldest item comes first) and a stack (the newest does).
+
+Taking from an empty one is a try that fails with EAGAIN. Bounded variants and blocking calls are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from commutant.lang import Capacity, Errno, Interface, Invocation, Seq, Sort, call, invoke
+
+_MOST_ITEMS = 2
+_MOST_CALLS = 4
+
+
+class Item(Sort):
+    """What is put in."""
+
+
+class Queue(Interface):
+    """Items in the order in which they came."""
+
+    items: Annotated[Seq[Item], Capacity(_MOST_ITEMS)]
+
+    @call
+    def push(self, item: Item) -> None:
+        """Adds an item at the end."""
+        self.items.append(item)
+
+    @call
+    def pop(self) -> Errno | Item:
+        """Takes the oldest item."""
+        return self.items.pop(0) if self.items else Errno.EAGAIN
+
+    def setup(self) -> Iterable[Invocation]:
+        """Pushes every item."""
+        for item in self.items:
+            yield invoke("push", item=item)
+
+    def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterable[Invocation]:
+        """Takes all that there can be."""
+        for _ in range(_MOST_ITEMS + _MOST_CALLS):
+            yield invoke("pop")
+
+
+class Stack(Queue):
+    """Items of which the newest comes first."""
+
+    @call
+    def pop(self) -> Errno | Item:
+        """Takes the newest item."""
+        return self.items.pop() if self.items else Errno.EAGAIN
