@@ -183,3 +183,17 @@ def test_the_worth_of_a_change_stands_beside_its_hint(commutant, runs):
     listed = commutant("report", "base").stdout
     assert "move cred.non_rcu to a line of its own: frees 3" in listed.split("Worth most")[1]
     assert "Worth most" not in commutant("report", "clean").stdout
+
+
+def test_a_history_tells_what_came_and_went(commutant, runs):
+    value = document(commutant("history", "base", "better", "clean", "--format", "json"), "history")
+    assert [run["not_conflict_free"] for run in value["runs"]] == [4, 1, 0]
+    assert value["causes"][0] == {
+        "name": "struct cred.non_rcu | struct cred.user_ns",
+        "tests": [3, 0, 0],
+        "fate": "went",
+    }
+    answer = commutant("history", "clean", "base")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "came" in answer.stdout and "6 tests in all runs" in answer.stdout
+    assert "two runs or more" in one_line(commutant("history", "base"))

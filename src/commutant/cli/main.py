@@ -44,6 +44,7 @@ VERBS = (
     "show",
     "remedy",
     "prove",
+    "history",
     "locks",
     "doctor",
     "completion",

@@ -3,6 +3,7 @@
 from commutant.remedy.change import Change, Way, read_change
 from commutant.remedy.evidence import Side, commit_message, print_proof, proof_json
 from commutant.remedy.foretell import Foretold, foretell
+from commutant.remedy.history import History, history, history_json, print_history
 from commutant.remedy.prove import Proof, prove
 from commutant.remedy.rank import Ranked, Ranking, rank
 from commutant.remedy.scene import Scene, scene_of
@@ -13,6 +14,7 @@ from commutant.remedy.worth import worth_of
 __all__ = [
     "Change",
     "Foretold",
+    "History",
     "Proof",
     "Ranked",
     "Ranking",
@@ -22,7 +24,10 @@ __all__ = [
     "Way",
     "commit_message",
     "foretell",
+    "history",
+    "history_json",
     "print_foretold",
+    "print_history",
     "print_proof",
     "print_ranking",
     "proof_json",

@@ -90,7 +90,7 @@ def prove(
     for judged in common:
         if aimed and judged.test.id in aimed - freed:
             left.update({finding.name for finding in judged.findings})
-    moved, came = _moved_and_new(before, common)
+    moved, came = moved_and_new(before, common)
     noise, worse_floor = _noise(before, None if floor is None else [floor[test] for test in sorted(ids)])
     unknown = _unknown(before, [] if floor is None else [floor[test] for test in ids], common)
     above: Counter[str] = Counter()
@@ -130,7 +130,7 @@ def _by_id(tests: Sequence[JudgedTest]) -> dict[str, JudgedTest]:
     return {judged.test.id: judged for judged in tests if judged.outcome in BADNESS}
 
 
-def _moved_and_new(
+def moved_and_new(
     before: Mapping[str, JudgedTest], after: Sequence[JudgedTest]
 ) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     """Of findings whose variable the test did not share before: those with a former name, and those without."""
@@ -164,7 +164,7 @@ def _noise(before: Mapping[str, JudgedTest], again: Sequence[JudgedTest] | None)
     worse in it."""
     if again is None:
         return Counter(), None
-    moved, noise = _moved_and_new(before, again)
+    moved, noise = moved_and_new(before, again)
     for (_, name), count in moved.items():
         noise[name] += count
     worse = sum(one.outcome in _SHARED and before[one.test.id].outcome not in _SHARED for one in again)
