@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppression, Suppressions, findings_of
 from commutant.report import group_json, junit, rank_shared, ranking_json, run_markdown, sarif
+from commutant.report.causes import rank_causes, run_cause_json
 from commutant.report.data import JudgedTest, RunReport
 from commutant.report.groups import FindingGroup, group_findings
 from commutant.report.hints import Technique
@@ -239,7 +240,7 @@ class TestMarkdown:
         run = invented_run()
         text = run_markdown(run, compared(run))
         before_folds = text.split("<details>")[0]
-        assert len(before_folds.splitlines()) < 20
+        assert len(before_folds.splitlines()) < 25
         new = sum(1 for group in compared(run) if group.is_new and not group.accepted)
         assert f"**{new} new**" in before_folds and "accepted" in before_folds
         assert rank_shared(run.tests)[0].name.replace("|", r"\|") in before_folds
@@ -257,6 +258,7 @@ class TestJson:
         document = {
             **run.summary,
             "complete": True,
+            "first": [run_cause_json(cause) for cause in rank_causes(run.tests)],
             "most_shared": ranking_json(rank_shared(run.tests), 10),
             "findings": [group_json(group) for group in groups],
         }

@@ -26,6 +26,7 @@ _BEST_CHANGES = 3
     short_help="Show a run again: heat map, most shared variables, page, SARIF, JUnit, ...",
     epilog=options.examples(
         "commutant report runs/names-linux-1",
+        "commutant report runs/names-linux-1 --first",
         "commutant report runs/names-linux-1 --format html",
         "commutant report runs/names-linux-1 --format json | jq '.most_shared[].name'",
         "commutant report runs/names-linux-2 --format sarif --baseline runs/names-linux-1 -o findings.sarif",
@@ -33,18 +34,24 @@ _BEST_CHANGES = 3
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @options.output_format("text", "html", "json", "markdown", "sarif", "junit", "parquet")
+@click.option("--first", is_flag=True, help="Say what to fix first, and nothing else.")
 @options.baseline
 @options.suppress
 @options.output_file
-def command(run: Path, format_: str, baseline: tuple[Path, ...], suppress: Path | None, output: Path | None) -> int:
+def command(
+    run: Path, format_: str, first: bool, baseline: tuple[Path, ...], suppress: Path | None, output: Path | None
+) -> int:
     """Shows the run directory RUN; an interrupted run is shown as far as it got.
 
     `--format html` and `--format parquet` write report.html and findings.parquet into the run directory again, or
     wherever `-o` says, and print the path. The other formats go to standard output.
     """
+    from commutant import report
     from commutant.compare import findings_of
     from commutant.runs import load_run, report_of
 
+    if first and format_ != "text":
+        raise UsageError(f"--first is a text: expected no --format with it, got {format_}; json has it as `first`")
     results.refuse_existing(output)
     suppressions = results.load_suppressions(suppress)
     loaded = load_run(run)
@@ -52,6 +59,10 @@ def command(run: Path, format_: str, baseline: tuple[Path, ...], suppress: Path 
     results.say_if_interrupted(loaded)
     if format_ in ("html", "parquet"):
         console.write_path(_write_file(loaded, content, format_, output))
+        return 0
+    if first:
+        ranking = report.rank_causes(content.tests)
+        results.draw(lambda screen: report.print_first(ranking, screen), output)
         return 0
     groups = findings_of(content, [report_of(load_run(path)) for path in baseline], suppressions)
     results.say_unused(suppress, suppressions)
@@ -81,6 +92,7 @@ def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str
         document = {
             **content.summary,
             "complete": run.complete,
+            "first": [report.run_cause_json(cause) for cause in report.rank_causes(content.tests)[:_MOST_SHARED]],
             "most_shared": report.ranking_json(report.rank_shared(content.tests), _MOST_SHARED),
             "findings": [report.group_json(group) for group in groups],
         }

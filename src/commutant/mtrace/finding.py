@@ -92,6 +92,9 @@ class Finding:
     `first` and `second` are the two accesses that show it best. `fields` and `touched` are the picture of the line at
     `line_address`, where it was met first: what its bytes are called, and all that each core touched of it. Both are
     empty where the tracer knows nothing of the kind.
+
+    `under` is the outermost lock that both cores held whenever they touched what they share, so that it follows from
+    that lock; empty where there is none, or where the run is older than this.
     """
 
     line_address: int
@@ -102,6 +105,7 @@ class Finding:
     second: Access
     fields: tuple[LineField, ...] = ()
     touched: tuple[Touched, ...] = ()
+    under: str = ""
     identity: Identity = field_(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,6 +125,7 @@ class Finding:
             "object": self.object,
             "field": self.field,
             "sharing": self.sharing,
+            "under": self.under,
             "first": self.first.to_json(),
             "second": self.second.to_json(),
             "fields": [[field.offset, field.size_bytes, field.name] for field in self.fields],
@@ -141,7 +146,8 @@ class Finding:
         first, second = Access.from_json(raw["first"]), Access.from_json(raw["second"])
         fields = tuple(LineField(*read_range(entry[:2]), read_text(entry[2])) for entry in read_list(raw["fields"]))
         touched = tuple(map(_touched, read_list(raw["touched"])))
-        return cls(line, raw["object"], raw["field"], sharing, first, second, fields, touched)
+        under = read_text(raw.get("under", ""))
+        return cls(line, raw["object"], raw["field"], sharing, first, second, fields, touched, under)
 
 
 def _touched(raw: Mapping[str, Any]) -> Touched:

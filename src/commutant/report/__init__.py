@@ -3,6 +3,7 @@
 Everything here takes plain data (`commutant.report.data`) and reads no run directory itself.
 """
 
+from commutant.report.causes import Cause, RunCause, causes, rank_causes, run_cause_json
 from commutant.report.cprogram import c_program
 from commutant.report.data import BADNESS, JudgedTest, RunReport, read_sets, total_counts
 from commutant.report.groups import (
@@ -21,20 +22,23 @@ from commutant.report.page import write_html
 from commutant.report.ranking import SharedVariable, rank_shared, ranking_json
 from commutant.report.sarif import sarif
 from commutant.report.show import print_test, test_json
-from commutant.report.terminal import print_heat_map, print_most_shared, print_run
+from commutant.report.terminal import print_first, print_heat_map, print_most_shared, print_run
 from commutant.report.variables import by_variable
 
 __all__ = [
     "BADNESS",
+    "Cause",
     "FindingGroup",
     "FingerprintTable",
     "JudgedTest",
     "Kind",
+    "RunCause",
     "RunReport",
     "SharedVariable",
     "by_variable",
     "by_weight",
     "c_program",
+    "causes",
     "cell",
     "code",
     "folded",
@@ -44,13 +48,16 @@ __all__ = [
     "hint",
     "junit",
     "kind_by_name",
+    "print_first",
     "print_heat_map",
     "print_most_shared",
     "print_run",
     "print_test",
+    "rank_causes",
     "rank_shared",
     "ranking_json",
     "read_sets",
+    "run_cause_json",
     "run_markdown",
     "sarif",
     "table",

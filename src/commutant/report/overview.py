@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from commutant.campaign import Outcome
 from commutant.corpus import headline
+from commutant.report.causes import RunCause, rank_causes
 from commutant.report.data import JudgedTest, RunReport, SetCounts, read_sets, total_counts
 from commutant.report.groups import FindingGroup
 from commutant.report.heat import sorted_sets
@@ -15,6 +16,8 @@ from commutant.report.variables import by_variable
 from commutant.support import percent, plural
 
 LISTED = 10
+FIRST = 3
+"""Causes that the text begins with, and sets of calls that each names."""
 
 
 def run_markdown(run: RunReport, groups: Sequence[FindingGroup]) -> str:
@@ -48,6 +51,9 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
     if accepted:
         findings += f", {accepted:,} accepted"
     yield ". ".join([findings, *([", ".join(notes)] if notes else [])]) + "."
+    first = [cause for cause in rank_causes(run.tests)[:FIRST] if cause.first]
+    if first:
+        yield _first_list(first)
     ranking = rank_shared(run.tests)
     if ranking:
         yield _ranking_table(ranking[:LISTED], groups)
@@ -56,6 +62,17 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
     failed = [judged for judged in run.tests if judged.outcome in (Outcome.WRONG_RESULT, Outcome.CRASHED)]
     if failed:
         yield folded(plural(len(failed), "wrong result or crash", "wrong results and crashes"), _failure_table(failed))
+
+
+def _first_list(first: Sequence[RunCause]) -> str:
+    lines = ["What to fix first:"]
+    for number, cause in enumerate(first, 1):
+        sets = ", ".join(code(" beside ".join(calls)) for calls, _ in cause.sets.most_common(FIRST))
+        lines.append(
+            f"{number}. {code(cause.title)}: the first cause in {plural(cause.first, 'test')} ({sets}). "
+            f"{cause.example.hint.technique.title}: {cause.example.hint.technique.advice}"
+        )
+    return "\n".join(lines)
 
 
 def _ranking_table(ranking: Sequence[SharedVariable], groups: Sequence[FindingGroup]) -> str:

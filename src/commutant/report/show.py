@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -22,13 +22,18 @@ from commutant.corpus import (
     step_text,
 )
 from commutant.mtrace import Access, Finding
+from commutant.report.causes import Cause, cause_json, causes
 from commutant.report.data import OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import access_text
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
-from commutant.support import safe_lines, safe_text
+from commutant.report.roles import role
+from commutant.support import plural, safe_lines, safe_text
 
 SCHEMA_VERSION = 1
+
+CAUSES_SHOWN = 10
+"""Causes in the list of a test; its shared lines are all shown, under theirs."""
 
 _SIDE_BY_SIDE_WIDTH = 110
 
@@ -67,7 +72,8 @@ def test_json(test: TestCase, judged: JudgedTest | None = None) -> str:
     if judged is not None:
         document["outcome"] = judged.outcome.value
         document["detail"] = judged.detail
-        document["findings"] = [finding.to_json() for finding in judged.findings]
+        document["causes"] = [cause_json(cause) for cause in causes(judged)]
+        document["findings"] = [{**finding.to_json(), "role": role(test, finding)} for finding in judged.findings]
     return json.dumps(document, indent=2, ensure_ascii=True)
 
 
@@ -90,16 +96,39 @@ def _print_judgement(judged: JudgedTest, console: Console, worth: Callable[[Find
     _heading(console, f"Verdict: {OUTCOME_WORDS[judged.outcome]}")
     if judged.detail:
         _print(console, Text(f"  {safe_lines(judged.detail)}"))
-    failing = has_failing_call(judged.test.orders)
-    for finding in judged.findings:
+    found = causes(judged)
+    if found:
         console.print()
-        line = Text("  ").append(safe_text(finding.name), style="bold")
-        advice = hint(finding, failing)
-        _print(console, line.append(f"   {finding.sharing} sharing, {advice.kind.value}", style="dim"))
-        _print_accesses(finding, console)
-        _print(console, Text(f"    {advice.sentence}", style="italic"))
-        for text in worth(finding) if worth is not None else ():
-            _print(console, Text(f"    In this run: {safe_text(text)}", style="italic"))
+        _print_causes(found, console)
+    failing = has_failing_call(judged.test.orders)
+    for number, cause in enumerate(found, 1):
+        _heading(console, f"{number}. {safe_text(cause.title)}")
+        for finding in cause.lines:
+            console.print()
+            line = Text("  ").append(safe_text(finding.name), style="bold")
+            advice = hint(finding, failing)
+            part = role(judged.test, finding)
+            words = f"   {f'{part}, ' if part else ''}{finding.sharing} sharing, {advice.kind.value}"
+            _print(console, line.append(safe_text(words), style="dim"))
+            _print_accesses(finding, console)
+            _print(console, Text(f"    {advice.sentence}", style="italic"))
+            for text in worth(finding) if worth is not None else ():
+                _print(console, Text(f"    In this run: {safe_text(text)}", style="italic"))
+
+
+def _print_causes(found: Sequence[Cause], console: Console) -> None:
+    first = found[0]
+    if not first.is_told:
+        _print(console, Text(f"  No common cause can be told: {len(found)} shared lines, each of its own."))
+        return
+    _print(console, Text("  Fix first: ").append(safe_text(first.title), style="bold").append(f": {first.sentence}."))
+    _print(console, Text(f"  {first.hint.sentence}", style="italic"))
+    for number, cause in enumerate(found[1:CAUSES_SHOWN], 2):
+        _print(
+            console, Text(f"  {number:>2}. {safe_text(cause.title)}: {plural(len(cause.lines), 'line')}", style="dim")
+        )
+    if len(found) > CAUSES_SHOWN:
+        _print(console, Text(f"  and {len(found) - CAUSES_SHOWN} more", style="dim"))
 
 
 def _print_accesses(finding: Finding, console: Console) -> None:

@@ -17,7 +17,7 @@
 use std::ops::Range;
 
 use mtrace::encode::{self, WindowSummary, WindowWriter};
-use mtrace::record::{Access, MAX_ACCESSES, MAX_CAPTURES};
+use mtrace::record::{Access, MAX_ACCESSES, MAX_CAPTURES, Moments};
 use mtrace::rules::RULE_COUNT;
 use mtrace::{LINE_BYTES, OBJECT_ALIGNMENT_BYTES};
 
@@ -211,6 +211,7 @@ fn pieces(entry: &Entry, direct_map: DirectMap, objects: &Objects) -> impl Itera
 struct Kept {
     rank: u32,
     order: u32,
+    last: u32,
     access: Access,
 }
 
@@ -344,6 +345,7 @@ pub struct WindowAnalysis {
     staying: Vec<u32>,
     kept: Vec<Kept>,
     accesses: Vec<Access>,
+    moments: Vec<Moments>,
     captures: Vec<u8>,
     captured: Vec<Range<u64>>,
     objects: Objects,
@@ -358,6 +360,7 @@ impl Default for WindowAnalysis {
             staying: Vec::new(),
             kept: Vec::new(),
             accesses: Vec::new(),
+            moments: Vec::new(),
             captures: Vec::new(),
             captured: Vec::new(),
             objects: Vec::new(),
@@ -504,7 +507,7 @@ impl WindowAnalysis {
                         size_bytes: piece.size_bytes,
                         write: entry.write,
                     };
-                    self.kept.push(Kept { rank, order: self.kept.len() as u32, access });
+                    self.kept.push(Kept { rank, order: self.kept.len() as u32, last: self.kept.len() as u32, access });
                 }
             }
         }
@@ -514,7 +517,13 @@ impl WindowAnalysis {
             (kept.rank, access.instruction, access.stack, bytes)
         };
         self.kept.sort_unstable_by_key(|kept| (identity(kept), kept.order));
-        self.kept.dedup_by_key(|kept| identity(kept));
+        self.kept.dedup_by(|later, kept| {
+            let same = identity(later) == identity(kept);
+            if same {
+                kept.last = later.order;
+            }
+            same
+        });
         self.kept.sort_unstable_by_key(|kept| (kept.rank, kept.order));
     }
 
@@ -530,6 +539,9 @@ impl WindowAnalysis {
             rest = behind;
             self.accesses.clear();
             self.accesses.extend(own.iter().take(MAX_ACCESSES).map(|kept| kept.access));
+            self.moments.clear();
+            let made = |kept: &Kept| Moments { first: kept.order, last: kept.last };
+            self.moments.extend(own.iter().take(MAX_ACCESSES).map(made));
             unwritten += own.len() - self.accesses.len();
             self.captures.clear();
             self.captured.clear();
@@ -537,7 +549,8 @@ impl WindowAnalysis {
                 capture_objects(capturer, line.address, &self.accesses, &mut self.captures, &mut self.captured);
             }
             if writer.has_room(self.captures.len(), self.accesses.len()) {
-                writer.line(line.address, physical(line), self.captured.len(), &self.captures, &self.accesses);
+                let Self { captured, captures, accesses, moments, .. } = self;
+                writer.line(line.address, physical(line), captured.len(), captures, accesses, moments);
             } else {
                 unwritten += self.accesses.len();
             }

@@ -154,6 +154,7 @@ fn is_better(pair: [Candidate; 2], known: [Candidate; 2], places: &impl Places) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Moments;
     use proptest::prelude::*;
 
     /// Fields of eight bytes; the function of instruction 0x100 is called "f256".
@@ -192,8 +193,9 @@ mod tests {
             size_bytes,
             write,
         };
-        let accesses = accesses.iter().map(access).collect();
-        SharedLine { address: 0, physical: None, captures: Vec::new(), accesses }
+        let accesses: Vec<Access> = accesses.iter().map(access).collect();
+        let moments = vec![Moments { first: 0, last: 0 }; accesses.len()];
+        SharedLine { address: 0, physical: None, captures: Vec::new(), accesses, moments }
     }
 
     fn found(line: &SharedLine) -> Vec<Conflict> {

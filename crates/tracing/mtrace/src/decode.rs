@@ -10,7 +10,7 @@ use crate::OBJECT_ALIGNMENT_BYTES;
 use crate::encode::{ACCESS_BYTES, LINE_HEADER_BYTES, NO_PHYSICAL_ADDRESS};
 use crate::record::{
     Access, Event, HEADER_BYTES, Header, MAGIC, MAX_BODY_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, MAX_CORES,
-    MAX_STACK_NODES, Mode, RECORD_HEADER_BYTES, ROOT_NODE, SharedLine, StackNode, VERSION, Window, kind,
+    MAX_STACK_NODES, Mode, Moments, RECORD_HEADER_BYTES, ROOT_NODE, SharedLine, StackNode, VERSION, Window, kind,
 };
 use crate::rules::RULE_COUNT;
 
@@ -398,6 +398,7 @@ fn parse_line(
         return Err(damaged(position, format!("expected {access_count} accesses, got {} bytes", body.left())));
     }
     let mut accesses = Vec::with_capacity(access_count);
+    let mut moments = Vec::with_capacity(access_count);
     for _ in 0..access_count {
         let position = body.position();
         let instruction = body.u64()?;
@@ -417,8 +418,14 @@ fn parse_line(
         if write > 1 {
             return Err(damaged(position + 15, format!("expected 0 (read) or 1 (write), got {write}")));
         }
+        let made = Moments { first: body.u32()?, last: body.u32()? };
+        if made.last < made.first {
+            let problem = format!("expected a last time from {} on, got {}", made.first, made.last);
+            return Err(damaged(position + 20, problem));
+        }
+        moments.push(made);
         accesses.push(Access { instruction, stack, core, offset, size_bytes, write: write == 1 });
     }
     let physical = (physical != NO_PHYSICAL_ADDRESS).then_some(physical);
-    Ok(SharedLine { address, physical, captures, accesses })
+    Ok(SharedLine { address, physical, captures, accesses, moments })
 }

@@ -4,8 +4,8 @@
 //! intermediate [`crate::record::Window`].
 
 use crate::record::{
-    Access, HEADER_BYTES, Header, MAGIC, MAX_BODY_BYTES, RECORD_HEADER_BYTES, SharedLine, StackNode, VERSION, Window,
-    kind,
+    Access, HEADER_BYTES, Header, MAGIC, MAX_BODY_BYTES, Moments, RECORD_HEADER_BYTES, SharedLine, StackNode, VERSION,
+    Window, kind,
 };
 use crate::rules::RULE_COUNT;
 
@@ -150,6 +150,7 @@ impl<'a> WindowWriter<'a> {
         capture_count: usize,
         captures: &[u8],
         accesses: &[Access],
+        moments: &[Moments],
     ) {
         let buffer = &mut self.record.buffer;
         buffer.extend_from_slice(&address.to_le_bytes());
@@ -157,10 +158,13 @@ impl<'a> WindowWriter<'a> {
         buffer.extend_from_slice(&(capture_count as u16).to_le_bytes());
         buffer.extend_from_slice(&(accesses.len() as u16).to_le_bytes());
         buffer.extend_from_slice(captures);
-        for access in accesses {
+        assert_eq!(accesses.len(), moments.len(), "each access has its moments");
+        for (access, made) in accesses.iter().zip(moments) {
             buffer.extend_from_slice(&access.instruction.to_le_bytes());
             buffer.extend_from_slice(&access.stack.to_le_bytes());
             buffer.extend_from_slice(&[access.core, access.offset, access.size_bytes, u8::from(access.write)]);
+            buffer.extend_from_slice(&made.first.to_le_bytes());
+            buffer.extend_from_slice(&made.last.to_le_bytes());
         }
         self.line_count += 1;
     }
@@ -175,7 +179,7 @@ impl<'a> WindowWriter<'a> {
 /// Bytes of a line in front of its captures.
 pub(crate) const LINE_HEADER_BYTES: usize = 20;
 /// Bytes of one access.
-pub(crate) const ACCESS_BYTES: usize = 16;
+pub(crate) const ACCESS_BYTES: usize = 24;
 
 /// Appends a whole window.
 pub fn window(buffer: &mut Vec<u8>, window: &Window) {
@@ -186,8 +190,8 @@ pub fn window(buffer: &mut Vec<u8>, window: &Window) {
         ignored_lines: &window.ignored_lines,
     };
     let mut writer = WindowWriter::begin(buffer, &summary);
-    for SharedLine { address, physical, captures, accesses } in &window.lines {
-        writer.line(*address, *physical, captures.len(), &captures.concat(), accesses);
+    for SharedLine { address, physical, captures, accesses, moments } in &window.lines {
+        writer.line(*address, *physical, captures.len(), &captures.concat(), accesses, moments);
     }
     writer.finish();
 }

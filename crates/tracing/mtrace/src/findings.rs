@@ -12,6 +12,7 @@ use crate::names::Names;
 use crate::pictures::{Fields, PictureStore, Touched, touched};
 use crate::record::{Access, Event, MAX_CORES, SharedLine, Window};
 use crate::rules::RULE_COUNT;
+use crate::sections::{self, Step};
 
 /// One core's part in a finding, named.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,6 +40,8 @@ pub struct Finding {
     pub field: String,
     /// Whether the cores touched common bytes.
     pub sharing: Sharing,
+    /// The outermost lock under which alone both cores touched them, by its name; empty if there is none.
+    pub under: String,
     /// The lower core's access.
     pub first: NamedAccess,
     /// The higher core's access.
@@ -77,6 +80,7 @@ pub struct NamedWindow {
 struct FindingKey {
     sharing: Sharing,
     places: (u32, u32),
+    under: Option<u32>,
     first: Access,
     second: Access,
 }
@@ -89,6 +93,8 @@ pub struct FindingStore {
     numbers: HashMap<Finding, u32>,
     findings: Vec<(Finding, LineExample)>,
     pictures: PictureStore,
+    /// What functions do to locks, by the function's number.
+    steps: HashMap<u32, Option<Step>>,
 }
 
 impl FindingStore {
@@ -100,6 +106,7 @@ impl FindingStore {
             numbers: HashMap::new(),
             findings: Vec::new(),
             pictures: PictureStore::default(),
+            steps: HashMap::new(),
         }
     }
 
@@ -125,16 +132,26 @@ impl FindingStore {
 
     /// Names what a window showed.
     pub fn window<R: Read>(&mut self, window: &Window, decoder: &TraceDecoder<R>) -> NamedWindow {
-        let mut lines = Vec::new();
-        let mut found = Vec::new();
         if !window.lines.is_empty() {
             self.names.update();
         }
-        for line in &window.lines {
+        let Self { names, steps, .. } = self;
+        let step = |instruction| {
+            let function = names.function(instruction);
+            *steps.entry(function).or_insert_with(|| sections::step_of(names.function_name(function)))
+        };
+        let sections = sections::sections(window, step);
+        let mut lines = Vec::new();
+        let mut found = Vec::new();
+        for (place, line) in window.lines.iter().enumerate() {
             let conflicts = conflicts(line, &mut self.names);
-            let Some(conflict) = conflicts.first() else { continue };
-            found.extend(conflicts.iter().map(|conflict| (self.number(line, conflict, decoder), lines.len())));
-            lines.push((line, line.accesses[conflict.first].offset));
+            let Some(first) = conflicts.first() else { continue };
+            for conflict in &conflicts {
+                let under = sections::held_by_both(&sections, place, line, conflict);
+                let under = under.map(|lock| (&window.lines[lock.line], lock.bytes));
+                found.push((self.number(line, conflict, under, decoder), lines.len()));
+            }
+            lines.push((line, line.accesses[first.first].offset));
         }
         let pictures = self.pictures.of_window(&lines, &mut self.names);
         let mut findings: Vec<(u32, u32)> = found.into_iter().map(|(number, line)| (number, pictures[line])).collect();
@@ -154,10 +171,17 @@ impl FindingStore {
         self.known.clear();
     }
 
-    fn number<R: Read>(&mut self, line: &SharedLine, conflict: &Conflict, decoder: &TraceDecoder<R>) -> u32 {
+    fn number<R: Read>(
+        &mut self,
+        line: &SharedLine,
+        conflict: &Conflict,
+        under: Option<(&SharedLine, (u8, u8))>,
+        decoder: &TraceDecoder<R>,
+    ) -> u32 {
+        let under = under.map(|(lock, (offset, size_bytes))| self.names.place(lock, offset, size_bytes));
         let (first, second) = (line.accesses[conflict.first], line.accesses[conflict.second]);
         let places = (conflict.place, conflict.other_place);
-        let key = FindingKey { sharing: conflict.sharing, places, first, second };
+        let key = FindingKey { sharing: conflict.sharing, places, under, first, second };
         if let Some(&number) = self.known.get(&key) {
             return number;
         }
@@ -166,6 +190,7 @@ impl FindingStore {
             object,
             field,
             sharing: conflict.sharing,
+            under: under.map_or_else(String::new, |place| self.names.place_name(place)),
             first: self.named_access(first, decoder),
             second: self.named_access(second, decoder),
         };

@@ -25,6 +25,7 @@ pub mod names;
 pub mod pictures;
 pub mod record;
 pub mod rules;
+pub mod sections;
 
 /// Size of a cache line, the unit of sharing (x86-64: 64 bytes).
 pub const LINE_BYTES: u64 = 64;

@@ -64,6 +64,7 @@ pub struct Names {
     source: NameSource,
     places: HashMap<PlaceKey, u32>,
     place_numbers: HashMap<(String, String), u32>,
+    place_names: Vec<String>,
     functions: HashMap<u64, u32>,
     function_numbers: HashMap<String, u32>,
     function_names: Vec<String>,
@@ -85,6 +86,7 @@ impl Names {
             source,
             places: HashMap::new(),
             place_numbers: HashMap::new(),
+            place_names: Vec::new(),
             functions: HashMap::new(),
             function_numbers: HashMap::new(),
             function_names: Vec::new(),
@@ -243,7 +245,15 @@ impl Names {
 
     fn place_number(&mut self, object: String, field: String) -> u32 {
         let next = self.place_numbers.len() as u32;
-        *self.place_numbers.entry((object, field)).or_insert(next)
+        *self.place_numbers.entry((object, field)).or_insert_with_key(|(object, field)| {
+            self.place_names.push(if field.is_empty() { object.clone() } else { format!("{object}.{field}") });
+            next
+        })
+    }
+
+    /// The name of a place: a type with its field, or a variable.
+    pub fn place_name(&self, place: u32) -> String {
+        self.place_names.get(place as usize).cloned().unwrap_or_default()
     }
 }
 
@@ -388,7 +398,8 @@ mod tests {
         let mut pair = |address: u64, offset: u8| {
             let instruction = 0xffff_ffff_8100_0004;
             let access = |core| Access { instruction, stack: 0, core, offset, size_bytes: 4, write: true };
-            let line = SharedLine { address, physical: None, captures: Vec::new(), accesses: Vec::new() };
+            let line =
+                SharedLine { address, physical: None, captures: Vec::new(), accesses: Vec::new(), moments: Vec::new() };
             names.pair(&line, [access(0), access(1)], Sharing::True).0
         };
         assert_eq!(pair(0xffff_ffff_8200_0000, 4), "rename_lock");

@@ -158,7 +158,7 @@ mod tests {
     fn a_line_is_drawn_core_by_core_and_symbol_by_symbol() {
         let accesses =
             vec![access(1, 0, 4, false), access(0, 0, 4, true), access(0, 2, 6, true), access(0, 63, 1, false)];
-        let line = SharedLine { address: 0x1000, physical: None, captures: Vec::new(), accesses };
+        let line = SharedLine { address: 0x1000, physical: None, captures: Vec::new(), moments: Vec::new(), accesses };
         assert_eq!(
             touched(&line),
             [
@@ -180,6 +180,7 @@ mod tests {
             address,
             physical: None,
             captures: Vec::new(),
+            moments: Vec::new(),
             accesses: vec![access(core, 0, 8, true), access(core + 1, 8, 8, false)],
         };
         let (one, other, third) = (line(0x1000, 0), line(0x1040, 0), line(0x1000, 1));

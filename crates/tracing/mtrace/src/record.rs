@@ -7,7 +7,7 @@ use crate::rules::{RULE_COUNT, Rule};
 /// First bytes of a trace. The high first byte and the line ends show a transfer that damaged the file as text.
 pub const MAGIC: [u8; 8] = *b"\x89MTRACE\n";
 /// Version of the format that this crate reads and writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 32;
 /// Bytes in front of each record's body: kind, length of the body, checksum.
@@ -90,6 +90,15 @@ impl Access {
     }
 }
 
+/// When a core made an access: how many of its accesses to shared lines came before it, the first time and the last time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moments {
+    /// The first time.
+    pub first: u32,
+    /// The last time, no earlier.
+    pub last: u32,
+}
+
 /// A line that two cores touched in a window, at least one of them writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedLine {
@@ -101,6 +110,8 @@ pub struct SharedLine {
     pub captures: Vec<Vec<u8>>,
     /// The distinct accesses: core by core, each core's in order of first occurrence.
     pub accesses: Vec<Access>,
+    /// When each of them was made: one for each access.
+    pub moments: Vec<Moments>,
 }
 
 /// What one window showed.

@@ -5,7 +5,7 @@ use mtrace::encode;
 use mtrace::findings::{AnalysisError, BatchEnd, Finding, LineExample, NamedWindow, TraceAnalyzer};
 use mtrace::names::{NameSource, Names, Symbol};
 use mtrace::pictures::Touched;
-use mtrace::record::{Access, Header, Mode, SharedLine, StackNode, Window};
+use mtrace::record::{Access, Header, Mode, Moments, SharedLine, StackNode, Window};
 
 fn names() -> Names {
     let symbol = |start, end, name: &str| Symbol { start, end, name: name.to_owned() };
@@ -25,7 +25,8 @@ fn window(sequence: u64, lines: Vec<SharedLine>) -> Window {
 }
 
 fn line(address: u64, accesses: Vec<Access>) -> SharedLine {
-    SharedLine { address, physical: None, captures: Vec::new(), accesses }
+    let moments = (0..accesses.len() as u32).map(|at| Moments { first: at, last: at }).collect();
+    SharedLine { address, physical: None, captures: Vec::new(), accesses, moments }
 }
 
 fn header() -> Vec<u8> {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use mtrace::decode::{TraceDecoder, TraceError};
 use mtrace::encode;
-use mtrace::record::{Access, Event, Header, Mode, SharedLine, StackNode, Window};
+use mtrace::record::{Access, Event, Header, Mode, Moments, SharedLine, StackNode, Window};
 use proptest::prelude::*;
 
 const CAPTURE_BYTES: usize = 12;
@@ -29,10 +29,15 @@ fn any_access(cores: u8, nodes: u32) -> impl Strategy<Value = Access> {
 
 fn any_line(cores: u8, nodes: u32) -> impl Strategy<Value = SharedLine> {
     let captures = proptest::collection::vec(proptest::collection::vec(any::<u8>(), CAPTURE_BYTES), 0..4);
-    let accesses = proptest::collection::vec(any_access(cores, nodes), 0..8);
+    let moments = (any::<u32>(), any::<u32>()).prop_map(|(a, b)| Moments { first: a.min(b), last: a.max(b) });
+    let accesses = proptest::collection::vec((any_access(cores, nodes), moments), 0..8);
     let physical = proptest::option::of((0u64..1 << 40).prop_map(|line| line * 64));
-    ((any::<u64>().prop_map(|address| address & !63), physical), captures, accesses)
-        .prop_map(|((address, physical), captures, accesses)| SharedLine { address, physical, captures, accesses })
+    ((any::<u64>().prop_map(|address| address & !63), physical), captures, accesses).prop_map(
+        |((address, physical), captures, accesses)| {
+            let (accesses, moments) = accesses.into_iter().unzip();
+            SharedLine { address, physical, captures, accesses, moments }
+        },
+    )
 }
 
 /// A correct trace as a sequence of what is written.
@@ -226,7 +231,7 @@ fn messages_name_position_and_expectation() {
     assert!(message_of(&with(0, 0)).starts_with("trace damaged at byte 0: expected the first eight bytes of a trace"));
     assert_eq!(
         message_of(&with(8, 9)),
-        "trace damaged at byte 8: expected format version 1, got 9; trace again with this release"
+        "trace damaged at byte 8: expected format version 2, got 9; trace again with this release"
     );
     assert!(message_of(&with(12, 2)).contains("at byte 12: expected mode 0 (user) or 1 (system), got 2"));
     assert!(message_of(&with(18, 1)).contains("at byte 16: expected captures of at most 1024 bytes, got 65536"));
@@ -284,6 +289,7 @@ fn bytes_are_as_documented() {
                 physical: None,
                 captures: vec![b"abcd".to_vec()],
                 accesses: vec![access],
+                moments: vec![Moments { first: 3, last: 4 }],
             }],
         },
     );
@@ -294,7 +300,7 @@ fn bytes_are_as_documented() {
         record.extend_from_slice(body);
         record
     };
-    let header = [&b"\x89MTRACE\n"[..], &[1, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0], &[0; 12]].concat();
+    let header = [&b"\x89MTRACE\n"[..], &[2, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0], &[0; 12]].concat();
     let nodes = [&[1, 0, 0, 0, 1, 0, 0, 0][..], &[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11], &[0; 4]].concat();
     let window = [
         &[0; 8][..],
@@ -307,6 +313,7 @@ fn bytes_are_as_documented() {
         &[1, 0, 1, 0],
         b"abcd",
         &[0x99, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 8, 4, 1],
+        &[3, 0, 0, 0, 4, 0, 0, 0],
     ]
     .concat();
     assert_eq!(bytes, [header, record(1, &nodes), record(2, &window)].concat());

@@ -1,0 +1,226 @@
+//! Critical sections of a window, as far as shared lines show them: what is touched only while one lock is held follows from
+//! that lock, and is no cause of its own.
+//!
+//! A lock that two cores take lies in a line that they share, so all that either did to it is in the window's record: the
+//! functions that took it and released it, and when. Between the two the core held it. A section is known by a core's
+//! count of accesses to shared lines ([`Moments`]), so nothing is asked of the tracer but their order.
+
+use crate::conflict::Conflict;
+use crate::record::{Access, Moments, SharedLine, Window};
+
+/// What a function does to a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Takes it and keeps all others out.
+    Take(Family),
+    /// Takes it and lets other readers in.
+    TakeShared(Family),
+    /// Gives it back.
+    Release(Family),
+}
+
+/// Locks that are told apart within one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Spin locks.
+    Spin,
+    /// Reader-writer locks that spin.
+    ReadWrite,
+    /// Mutexes.
+    Mutex,
+    /// Reader-writer semaphores.
+    Semaphore,
+}
+
+/// What a function of Linux (`include/linux/{spinlock,rwlock,mutex,rwsem}.h`) or of pthread's does to a lock, by its name.
+pub fn step_of(function: &str) -> Option<Step> {
+    const NAMES: [(&str, Step); 21] = [
+        ("_raw_spin_unlock", Step::Release(Family::Spin)),
+        ("_raw_spin_lock", Step::Take(Family::Spin)),
+        ("_raw_spin_trylock", Step::Take(Family::Spin)),
+        ("_raw_read_unlock", Step::Release(Family::ReadWrite)),
+        ("_raw_write_unlock", Step::Release(Family::ReadWrite)),
+        ("_raw_read_lock", Step::TakeShared(Family::ReadWrite)),
+        ("_raw_write_lock", Step::Take(Family::ReadWrite)),
+        ("mutex_unlock", Step::Release(Family::Mutex)),
+        ("mutex_lock", Step::Take(Family::Mutex)),
+        ("mutex_trylock", Step::Take(Family::Mutex)),
+        ("up_read", Step::Release(Family::Semaphore)),
+        ("up_write", Step::Release(Family::Semaphore)),
+        ("down_read", Step::TakeShared(Family::Semaphore)),
+        ("down_write", Step::Take(Family::Semaphore)),
+        ("pthread_mutex_unlock", Step::Release(Family::Mutex)),
+        ("pthread_mutex_lock", Step::Take(Family::Mutex)),
+        ("pthread_spin_unlock", Step::Release(Family::Spin)),
+        ("pthread_spin_lock", Step::Take(Family::Spin)),
+        ("pthread_rwlock_unlock", Step::Release(Family::ReadWrite)),
+        ("pthread_rwlock_rdlock", Step::TakeShared(Family::ReadWrite)),
+        ("pthread_rwlock_wrlock", Step::Take(Family::ReadWrite)),
+    ];
+    let name = function.strip_prefix("___").unwrap_or(function);
+    NAMES.iter().find(|(start, _)| name.starts_with(start)).map(|&(_, step)| step)
+}
+
+/// A stretch of a core's accesses during which it held a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    /// The lock's line, by its place in the window.
+    pub line: usize,
+    /// The lock's first byte there, and how many it has, as the taking instruction touched them.
+    pub bytes: (u8, u8),
+    family: Family,
+    core: u8,
+    start: u32,
+    end: u32,
+    shared: bool,
+}
+
+/// All sections of a window; `step` says what the function of an instruction does to a lock.
+pub fn sections(window: &Window, mut step: impl FnMut(u64) -> Option<Step>) -> Vec<Section> {
+    let mut found = Vec::new();
+    let mut events = Vec::new();
+    for (place, line) in window.lines.iter().enumerate() {
+        events.clear();
+        for (access, made) in line.accesses.iter().zip(&line.moments) {
+            if let Some(step) = step(access.instruction) {
+                events.push((access.core, made.first, step, *access));
+                if made.last != made.first {
+                    events.push((access.core, made.last, step, *access));
+                }
+            }
+        }
+        events.sort_unstable_by_key(|&(core, at, ..)| (core, at));
+        add_sections(place, &events, &mut found);
+    }
+    found.sort_unstable_by_key(|section: &Section| (section.core, section.start));
+    found
+}
+
+fn add_sections(line: usize, events: &[(u8, u32, Step, Access)], found: &mut Vec<Section>) {
+    let mut open: Vec<Section> = Vec::new();
+    for &(core, at, step, access) in events {
+        let (family, shared) = match step {
+            Step::Take(family) => (family, false),
+            Step::TakeShared(family) => (family, true),
+            Step::Release(family) => {
+                if let Some(index) = open.iter().rposition(|one| one.core == core && one.family == family) {
+                    found.push(Section { end: at, ..open.remove(index) });
+                }
+                continue;
+            }
+        };
+        if access.write && !open.iter().any(|one| one.core == core && one.family == family) {
+            let bytes = (access.offset, access.size_bytes);
+            open.push(Section { line, bytes, family, core, start: at, end: at, shared });
+        }
+    }
+}
+
+/// The outermost lock under which alone both cores touched what they share; None if there is none.
+///
+/// Looked at is each access of the two cores to the bytes in question: one that is made without the lock makes them a
+/// cause of their own. Two readers keep nobody out, so one of the sections must.
+pub fn held_by_both<'a>(
+    sections: &'a [Section],
+    place: usize,
+    line: &SharedLine,
+    conflict: &Conflict,
+) -> Option<&'a Section> {
+    let pair = [line.accesses[conflict.first], line.accesses[conflict.second]];
+    let common = pair[0].byte_mask() & pair[1].byte_mask();
+    let masks = if common == 0 { pair.map(|access| access.byte_mask()) } else { [common, common] };
+    let moments = [0, 1].map(|side| {
+        let touched = line.accesses.iter().zip(&line.moments);
+        let own =
+            touched.filter(move |(access, _)| access.core == pair[side].core && access.byte_mask() & masks[side] != 0);
+        own.map(|(_, made)| *made).collect::<Vec<_>>()
+    });
+    let covers = |section: &Section, made: &[Moments]| {
+        made.iter().all(|made| section.start < made.first && made.last < section.end)
+    };
+    let mine = sections.iter().filter(|section| section.core == pair[0].core && section.line != place);
+    mine.filter(|section| covers(section, &moments[0])).find(|section| {
+        let theirs = sections.iter().filter(|other| {
+            other.core == pair[1].core && (other.line, other.bytes.0) == (section.line, section.bytes.0)
+        });
+        theirs.filter(|other| covers(other, &moments[1])).any(|other| !(section.shared && other.shared))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflict::Sharing;
+
+    const TAKES: u64 = 1;
+    const RELEASES: u64 = 2;
+    const READS: u64 = 3;
+
+    fn access(core: u8, instruction: u64, offset: u8) -> Access {
+        Access { instruction, stack: 0, core, offset, size_bytes: 8, write: true }
+    }
+
+    fn line(accesses: &[(Access, u32, u32)]) -> SharedLine {
+        SharedLine {
+            address: 0,
+            physical: None,
+            captures: Vec::new(),
+            accesses: accesses.iter().map(|one| one.0).collect(),
+            moments: accesses.iter().map(|one| Moments { first: one.1, last: one.2 }).collect(),
+        }
+    }
+
+    fn window(lines: Vec<SharedLine>) -> Window {
+        let ignored_lines = [0; crate::rules::RULE_COUNT];
+        Window { sequence: 0, lost_accesses: 0, counted_accesses: vec![0, 0], ignored_lines, lines }
+    }
+
+    fn steps(instruction: u64) -> Option<Step> {
+        match instruction {
+            TAKES => Some(Step::Take(Family::Mutex)),
+            RELEASES => Some(Step::Release(Family::Mutex)),
+            READS => Some(Step::TakeShared(Family::Mutex)),
+            _ => None,
+        }
+    }
+
+    fn held(second_take: u64, outside: bool) -> bool {
+        let lock = line(&[
+            (access(0, TAKES, 16), 10, 10),
+            (access(0, RELEASES, 16), 20, 20),
+            (access(1, second_take, 16), 110, 110),
+            (access(1, RELEASES, 16), 120, 120),
+        ]);
+        let data = line(&[
+            (access(0, 9, 0), 12, if outside { 22 } else { 13 }),
+            (access(1, 9, 0), 112, 112),
+            (access(1, 9, 32), 130, 130),
+        ]);
+        let window = window(vec![lock, data]);
+        let conflict = Conflict { sharing: Sharing::True, place: 0, other_place: 0, first: 0, second: 1 };
+        let sections = sections(&window, steps);
+        assert_eq!(sections.len(), 2);
+        held_by_both(&sections, 1, &window.lines[1], &conflict)
+            .is_some_and(|section| (section.line, section.bytes) == (0, (16, 8)))
+    }
+
+    #[test]
+    fn what_is_touched_only_while_a_lock_is_held_is_under_it() {
+        assert!(held(TAKES, false));
+        assert!(held(READS, false), "a writer keeps a reader out");
+        assert!(!held(TAKES, true), "it was touched again behind the release");
+    }
+
+    #[test]
+    fn functions_are_known_by_their_names() {
+        for (name, step) in [
+            ("down_write_killable", Some(Step::Take(Family::Semaphore))),
+            ("_raw_spin_unlock_irqrestore", Some(Step::Release(Family::Spin))),
+            ("___pthread_mutex_lock", Some(Step::Take(Family::Mutex))),
+            ("mutex_unlock", Some(Step::Release(Family::Mutex))),
+            ("lockref_get", None),
+        ] {
+            assert_eq!(step_of(name), step, "{name}");
+        }
+    }
+}

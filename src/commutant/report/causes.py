@@ -1,0 +1,193 @@
+"""Causes before symptoms: the shared lines of a test by what they follow from, the one that explains most first.
+
+Lines that both calls touch only while they hold one lock follow from that lock; lines of an object that one call makes
+and the other uses follow from that the object is made there; the rest are causes of their own, a variable each. Without
+the first cause the fewest lines remain. Lines that are shared by their place alone stand apart: to separate the fields
+is enough there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from commutant.campaign import Outcome
+from commutant.mtrace import Access, Finding
+from commutant.report.data import JudgedTest
+from commutant.report.groups import has_failing_call
+from commutant.report.hints import Hint, Kind, hint, kind_of
+from commutant.report.roles import role
+from commutant.support import plural
+
+
+class CauseKind(StrEnum):
+    """Why lines belong together."""
+
+    LOCK = "lock"
+    """They are touched only while it is held."""
+    MADE = "made"
+    """One call makes the object, the other uses it."""
+    VARIABLE = "variable"
+    """They are the same one."""
+    PLACE = "place"
+    """Two variables that lie in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause in a test: its name, the part of its object in the test, the lines that follow from it (its own first,
+    where that is shared), how many of the test's lines remain without it, and what to look at."""
+
+    kind: CauseKind
+    name: str
+    role: str
+    lines: tuple[Finding, ...]
+    remaining: int
+    hint: Hint
+
+    @property
+    def title(self) -> str:
+        """`the lock struct inode.i_rwsem (the directory)`."""
+        words = {
+            CauseKind.LOCK: f"the lock {self.name}",
+            CauseKind.MADE: f"{self.name}, which one call makes and the other uses",
+            CauseKind.VARIABLE: self.name,
+            CauseKind.PLACE: f"{self.name}, in one line",
+        }[self.kind]
+        return f"{words} ({self.role})" if self.role else words
+
+    @property
+    def sentence(self) -> str:
+        """What follows from it and what would remain."""
+        count, total = len(self.lines), len(self.lines) + self.remaining
+        if not self.remaining:
+            return f"{plural(count, 'shared line')}, and no other"
+        follow = {
+            CauseKind.LOCK: "are touched only while it is held, or are the lock's own",
+            CauseKind.MADE: "are of that object",
+        }.get(self.kind, "are this one")
+        return f"{count} of {plural(total, 'shared line')} {follow}; {self.remaining} would remain without it"
+
+    @property
+    def is_told(self) -> bool:
+        """Whether more than one line follows from it, or nothing else is shared: else it is but one line of many."""
+        return len(self.lines) > 1 or not self.remaining
+
+
+_A_FILE = "a file's inode and names"
+_OF_A_FILE = re.compile(r"struct (?:inode|dentry|address_space|\w+_inode_info|jbd2_inode)$")
+"""What is made together with a file."""
+_MAKERS = frozenset(
+    {
+        *("alloc_inode", "new_inode", "new_inode_pseudo", "inode_init_always", "inode_init_owner", "__d_alloc"),
+        *("alloc_empty_file", "alloc_file", "shmem_get_inode", "shmem_alloc_inode", "__ext4_new_inode"),
+        *("ext4_alloc_inode", "vm_area_alloc", "vm_area_dup", "anon_vma_alloc", "mas_alloc_nodes", "alloc_pipe_info"),
+    }
+)
+"""Functions of Linux that make an object and nothing else."""
+
+
+def causes(judged: JudgedTest) -> list[Cause]:
+    """The causes of a test's shared lines: the one first without which the fewest remain."""
+    grouped: dict[tuple[CauseKind, str], list[Finding]] = defaultdict(list)
+    locks = {finding.under for finding in judged.findings if finding.under}
+    for finding in judged.findings:
+        grouped[_key(finding, locks)].append(finding)
+    failing = has_failing_call(judged.test.orders)
+    total = len(judged.findings)
+
+    def cause(kind: CauseKind, name: str, lines: Sequence[Finding]) -> Cause:
+        own = sorted(lines, key=lambda finding: finding.name != name)
+        part = role(judged.test, own[0]) if own[0].name == name or kind is CauseKind.MADE else ""
+        return Cause(kind, name, part, tuple(own), total - len(own), hint(own[0], failing))
+
+    found = [cause(*key, lines) for key, lines in grouped.items()]
+    return sorted(found, key=lambda one: (-len(one.lines), one.kind is not CauseKind.LOCK, one.name))
+
+
+def _key(finding: Finding, locks: set[str]) -> tuple[CauseKind, str]:
+    if finding.under:
+        return CauseKind.LOCK, finding.under
+    if finding.sharing == "false":
+        return CauseKind.PLACE, finding.name
+    if finding.name in locks:
+        return CauseKind.LOCK, finding.name
+    if _makes(finding.first) != _makes(finding.second):
+        return CauseKind.MADE, _A_FILE if _OF_A_FILE.match(finding.object) else finding.object
+    if kind_of(finding) is Kind.LOCK:
+        return CauseKind.LOCK, finding.name
+    return CauseKind.VARIABLE, finding.name
+
+
+def _makes(access: Access) -> bool:
+    return any(frame.partition("+")[0].partition(".")[0] in _MAKERS for frame in access.stack)
+
+
+@dataclass(slots=True)
+class RunCause:
+    """A cause over all tests: in how many it comes first, in how many it has a part, how many of their lines follow
+    from it, and an example: of the tests in which it comes first the one in which it explains most."""
+
+    example: Cause
+    example_id: str
+    first: int = 0
+    tests: int = 0
+    lines: int = 0
+    sets: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    @property
+    def title(self) -> str:
+        """The cause as in its example."""
+        return self.example.title
+
+
+def rank_causes(tests: Iterable[JudgedTest]) -> list[RunCause]:
+    """The causes of a run: the one first that comes first in most tests, not counting tests whose cause is not told."""
+    known: dict[tuple[CauseKind, str, str], RunCause] = {}
+    for judged in tests:
+        if judged.outcome is not Outcome.CONFLICTING:
+            continue
+        for place, cause in enumerate(causes(judged)):
+            key = (cause.kind, cause.name, cause.role)
+            one = known.get(key)
+            if one is None:
+                one = known[key] = RunCause(cause, judged.test.id)
+            one.tests += 1
+            one.lines += len(cause.lines)
+            if place == 0 and cause.is_told:
+                if not one.first or len(cause.lines) > len(one.example.lines):
+                    one.example, one.example_id = cause, judged.test.id
+                one.first += 1
+                one.sets[judged.calls] += 1
+    return sorted(known.values(), key=lambda one: (-one.first, -one.lines, one.title))
+
+
+def cause_json(cause: Cause) -> dict[str, object]:
+    """A cause of a test as a JSON object, as `commutant show --as json` has it."""
+    return {
+        "kind": cause.kind.value,
+        "name": cause.name,
+        "role": cause.role,
+        "lines": len(cause.lines),
+        "remaining": cause.remaining,
+        "technique": cause.hint.technique.anchor,
+        "names": sorted({finding.name for finding in cause.lines}),
+    }
+
+
+def run_cause_json(cause: RunCause) -> dict[str, object]:
+    """A run's cause as a JSON object (docs/schemas/report.schema.json)."""
+    return {
+        "kind": cause.example.kind.value,
+        "name": cause.example.name,
+        "role": cause.example.role,
+        "first": cause.first,
+        "tests": cause.tests,
+        "lines": cause.lines,
+        "technique": cause.example.hint.technique.anchor,
+        "sets": [list(calls) for calls, _ in cause.sets.most_common()],
+        "example": cause.example_id,
+    }

@@ -1,0 +1,127 @@
+"""Causes before symptoms, and the parts of objects in a test."""
+
+from __future__ import annotations
+
+import pytest
+
+from commutant.campaign import Outcome as Judgement
+from commutant.corpus import Order, Outcome, PlacedCall, Step, TestCase
+from commutant.mtrace import Access, Finding
+from commutant.report.causes import CauseKind, cause_json, causes, rank_causes
+from commutant.report.data import JudgedTest
+from commutant.report.roles import role
+
+ENTRY = ("do_syscall_64+0x58", "entry_SYSCALL_64_after_hwframe+0x69")
+
+
+def case(*calls: tuple[str, dict[str, object]], setup: tuple[Step, ...] = (), processes: tuple[int, ...] = (0, 1)):
+    placed = tuple(
+        PlacedCall(call, args, process, 0, core)
+        for core, ((call, args), process) in enumerate(zip(calls, processes, strict=True))
+    )
+    results = Outcome((0,) * len(placed), ())
+    orders = tuple(Order(order, (results,)) for order in ((0, 1), (1, 0)))
+    return TestCase("invented-0", "conflict", 0, "invented", placed, setup, (), orders)
+
+
+def finding(
+    name: str, *stacks: str, under: str = "", sharing: str = "true", second: tuple[str, ...] | None = None
+) -> Finding:
+    """Both sides have the stack, of functions from the innermost outward, or the second one has another."""
+    sides = (stacks, second or stacks)
+    accesses = [
+        Access(core, True, 8 * core * (sharing == "false"), 8, side[0], (*(f"{one}+0x1" for one in side), *ENTRY))
+        for core, side in enumerate(sides)
+    ]
+    object_, _, field = name.partition(".")
+    return Finding(0x1000, object_, field, sharing, *accesses, under=under)  # type: ignore[arg-type]
+
+
+LOCK = "struct inode.i_rwsem"
+CREATE = case(("open", {"name": "n0", "creat": True}), ("open", {"name": "n1", "creat": True}))
+LINES = (
+    finding("struct cred.usage", "__alloc_file", "path_openat"),
+    finding("struct inode.i_ctime", "add_dirent_to_buf", "ext4_add_entry", under=LOCK),
+    finding(LOCK, "down_write", "path_openat"),
+    finding("struct super_block.s_inodes", "inode_sb_list_add", "new_inode", under=LOCK),
+    finding("struct inode.i_rdev | i_size", "shmem_mknod", "path_openat", sharing="false"),
+    finding("struct inode.i_op", "inode_init_always", "alloc_inode", second=("notify_change", "do_truncate")),
+    finding("struct inode.i_uid", "inode_init_always", "alloc_inode", second=("may_open", "path_openat")),
+)
+
+
+def judged(test: TestCase, *findings: Finding) -> JudgedTest:
+    return JudgedTest(test, Judgement.CONFLICTING, findings)
+
+
+def test_the_lock_that_others_follow_from_comes_first() -> None:
+    first, made, *rest = causes(judged(CREATE, *LINES))
+    assert (first.kind, first.name, first.role, len(first.lines), first.remaining) == (
+        CauseKind.LOCK,
+        LOCK,
+        "the directory",
+        3,
+        4,
+    )
+    assert first.lines[0].name == LOCK, "the lock's own line stands first"
+    assert first.sentence == (
+        "3 of 7 shared lines are touched only while it is held, or are the lock's own; 4 would remain without it"
+    )
+    assert (made.kind, made.name, len(made.lines)) == (CauseKind.MADE, "a file's inode and names", 2)
+    assert {one.kind for one in rest} == {CauseKind.VARIABLE, CauseKind.PLACE}
+    assert sum(len(one.lines) for one in (first, made, *rest)) == len(LINES)
+    assert cause_json(first)["role"] == "the directory"
+
+
+def test_without_the_first_cause_the_fewest_lines_remain() -> None:
+    found = causes(judged(CREATE, *LINES))
+    assert [one.remaining for one in found] == sorted(one.remaining for one in found)
+
+
+def test_a_test_whose_cause_cannot_be_told_counts_for_none() -> None:
+    apart = (LINES[0], finding("struct file.f_count", "fget"), finding("init_ucounts", "inc_ucount"))
+    assert not causes(judged(CREATE, *apart))[0].is_told
+    ranking = rank_causes([judged(CREATE, *apart), judged(CREATE, *LINES), judged(CREATE, LINES[2])])
+    assert (ranking[0].title, ranking[0].first, ranking[0].lines) == (f"the lock {LOCK} (the directory)", 2, 4)
+    assert not any(one.first for one in ranking[1:])
+
+
+def test_a_run_of_the_version_before_has_no_locks_over_lines() -> None:
+    raw = LINES[1].to_json()
+    del raw["under"]
+    assert Finding.from_json(raw).under == ""
+    assert Finding.from_json(LINES[1].to_json()).under == LOCK
+
+
+STAT = case(("stat", {"name": "n0"}), ("stat", {"name": "n0"}))
+LINKED = case(
+    ("stat", {"name": "n0"}),
+    ("stat", {"name": "n1"}),
+    setup=(Step("link", {"old": "n0", "new": "n1"}, 0, 0),),
+)
+ONE_PROCESS = case(("read", {"fd": 3}), ("fstat", {"fd": 3}), processes=(1, 1))
+MAPPED = case(("memread", {"address": 4}), ("memwrite", {"address": 4, "data": 1}))
+LEGITIMIZE = ("lockref_get_not_dead", "__legitimize_path", "try_to_unlazy")
+
+
+@pytest.mark.parametrize(
+    ("test", "shared", "expected"),
+    [
+        (CREATE, finding("struct dentry.d_lockref", *LEGITIMIZE, "path_openat"), "the directory"),
+        (STAT, finding("struct dentry.d_lockref", *LEGITIMIZE, "complete_walk", "path_lookupat"), "the file named n0"),
+        (STAT, finding("struct inode.i_rwsem", "down_read", "lookup_slow", "walk_component"), "the directory"),
+        (STAT, finding("struct dentry.d_lockref", "dput", "terminate_walk", "path_openat"), ""),
+        (LINKED, finding("struct inode.i_mode", "generic_fillattr", "shmem_getattr"), "the file"),
+        (CREATE, finding("struct inode.i_sb_list", "inode_sb_list_add", "new_inode"), ""),
+        (CREATE, finding("struct super_block.s_inodes", "inode_sb_list_add"), "of the file system"),
+        (CREATE, finding("struct address_space.private_lock", "_raw_spin_lock"), "of the block device"),
+        (CREATE, finding("page cache page", "ext4_insert_dentry", "add_dirent_to_buf"), "a block of the directory"),
+        (ONE_PROCESS, finding("struct file.f_count", "__fget_light"), "descriptor 3 of process 1"),
+        (ONE_PROCESS, finding("struct files_struct.file_lock", "_raw_spin_lock"), "of process 1"),
+        (MAPPED, finding("anonymous page", "user code"), "the page at address 4"),
+        (CREATE, finding("per-CPU runqueues", "resched_curr"), "of a processor"),
+        (CREATE, finding("rename_lock", "d_move"), ""),
+    ],
+)
+def test_an_object_has_its_part_in_the_test(test: TestCase, shared: Finding, expected: str) -> None:
+    assert role(test, shared) == expected
