@@ -9,7 +9,7 @@ import pytest
 
 from commutant.lang import Errno, Interface, Invocation, Map, Range, Sort, Struct, call, invoke, unused
 from commutant.support import UsageError
-from commutant.testgen import TestCase, generate
+from commutant.testgen import TestCase, generate, untestable_beforehand
 
 
 class Block(Sort, opaque=True):
@@ -119,3 +119,19 @@ class Failing(Files):
 def test_a_handle_of_a_call_that_failed() -> None:
     with pytest.raises(UsageError, match=r"<result of step 0> was used, and that step failed with EINVAL"):
         generate(Failing, ["size", "size"])
+
+
+class Orphans(Interface):
+    """Takes handles that nobody hands out."""
+
+    blocks: Map[Block, int]
+
+    @call
+    def size(self, block: Block) -> Errno | int:
+        return self.blocks.get(block, Errno.EINVAL)
+
+
+def test_handles_that_nobody_hands_out_are_told_beforehand() -> None:
+    assert untestable_beforehand(Heap) == untestable_beforehand(Files) == []
+    (warning,) = untestable_beforehand(Orphans)
+    assert warning.startswith("size takes a Block, which the implementation picks and no call returns")

@@ -57,6 +57,7 @@ def command(
     from commutant.cli.cases import lines_of
     from commutant.lang import load_interface
     from commutant.support import ResultCache
+    from commutant.testgen import untestable_beforehand
 
     model = load_interface(interface)
     readable = conditions_fit_on_a_screen(calls, size)
@@ -72,6 +73,8 @@ def command(
             make_executor=executor_named(executor) if executor else None,
             cache=None if no_cache else ResultCache(console.message),
         )
+    for warning in untestable_beforehand(model):
+        console.message(warning)
     if format_ == "json":
         console.write_json(analysis.to_json())
         return 0

@@ -6,7 +6,10 @@ once, and with it stands how a test tells of it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import contextlib
+import types
+import typing
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
@@ -24,6 +27,8 @@ from commutant.lang import (
     SortType,
     StepResult,
     Struct,
+    Type,
+    describe_type,
     struct_fields,
     types_within,
 )
@@ -258,6 +263,40 @@ def takes_handles(interface: type[Interface]) -> bool:
         for type_ in signature.parameters.values()
         for part in types_within(type_)
     )
+
+
+def untestable_beforehand(interface: type[Interface]) -> list[str]:
+    """What of a model cannot be tested whatever its states, a sentence for each: handles that no call hands out."""
+    handed_out = {
+        part.sort
+        for signature in interface.signatures()
+        for part in _result_types(getattr(interface, signature.name))
+        if isinstance(part, SortType)
+    }
+    taken = {
+        (signature.name, part.sort)
+        for signature in interface.signatures()
+        for type_ in signature.parameters.values()
+        for part in types_within(type_)
+        if isinstance(part, SortType) and part.sort.opaque
+    }
+    return [
+        f"{call} takes a {sort.__name__}, which the implementation picks and no call returns: it will have no tests"
+        for call, sort in sorted(taken, key=str)
+        if sort not in handed_out
+    ]
+
+
+def _result_types(function: Any) -> Iterator[Type]:
+    """The types that a call is annotated to return, and those that they are made of."""
+    pending = [typing.get_type_hints(function, include_extras=True).get("return")]
+    while pending:
+        hint = pending.pop()
+        if typing.get_origin(hint) in (typing.Union, types.UnionType):
+            pending += typing.get_args(hint)
+            continue
+        with contextlib.suppress(UsageError):  # an Errno, or nothing
+            yield from types_within(describe_type(hint, "the result"))
 
 
 def invocations_of(given: Iterable[Any]) -> list[Invocation]:
