@@ -2,7 +2,7 @@
 
 use core::slice;
 
-use pages::{PAGE_BYTES, shared_bytes};
+use pages::{PAGE_BYTES, PageNumber, shared_bytes};
 use percpu::OutOfMemory;
 use sync::Wait;
 use sync::atomic::{Ordering, fence};
@@ -10,7 +10,7 @@ use sync::mutant::planted;
 
 use crate::content::{Content, note_copy};
 use crate::files::Files;
-use crate::mapping::{MappingRef, Sharing};
+use crate::mapping::Sharing;
 use crate::marks::Mark;
 use crate::mmu::{Access, Mmu, Revoked, Translation};
 use crate::space::{AddressSpace, Memory};
@@ -74,21 +74,49 @@ impl<M: Mmu> AddressSpace<M> {
         start: usize,
         bytes: &mut [u8],
     ) -> Result<(), Fault> {
-        let translation = loop {
-            if let Some(translation) = self.mmu.find(memory.guard, page, Access::Load) {
-                break translation;
+        loop {
+            let Some(translation) = self.mmu.find(memory.guard, page, Access::Load) else {
+                self.fault_load(memory, page)?;
+                continue;
+            };
+            let value = match translation {
+                Translation::Content => self.content.settled(memory.guard, page, memory.wait),
+                _ => None,
+            };
+            let content = match translation {
+                Translation::Zeros => Content::Anonymous,
+                Translation::Page(own) => Content::Own(own),
+                Translation::File(mapping) => Content::File(mapping),
+                Translation::Content => {
+                    Content::decode(value.ok_or(Fault::Segment)?).present(page, memory.pages, memory.files)
+                }
+            };
+            let is_there = self.copy_out(memory, page, start, content, bytes);
+            // Nobody but the file's users changes what it holds: if it was not ours any more when we looked, this has not been.
+            fence(Ordering::Acquire);
+            let has_stayed = match translation {
+                Translation::Zeros | Translation::Page(_) => true,
+                Translation::File(_) => self.mmu.find(memory.guard, page, Access::Load) == Some(translation),
+                Translation::Content => {
+                    self.mmu.find(memory.guard, page, Access::Load) == Some(translation)
+                        && self.content.get(memory.guard, page) == value
+                }
+            };
+            if has_stayed || planted("address-space: a file is looked at once") {
+                return if is_there { Ok(()) } else { Err(Fault::Bus) };
             }
-            self.fault_load(memory, page)?;
-        };
-        let content = match translation {
-            Translation::Zeros => Content::Anonymous,
-            Translation::Page(own) => Content::Own(own),
-            Translation::File(mapping) => Content::File(mapping),
-            Translation::Content => {
-                let value = self.content.get(memory.guard, page).ok_or(Fault::Segment)?;
-                Content::decode(value).present(page, memory.pages, memory.files)
-            }
-        };
+        }
+    }
+
+    /// Copies what a page leads to; false if it lies behind the end of its file.
+    fn copy_out<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        page: u64,
+        start: usize,
+        content: Content,
+        bytes: &mut [u8],
+    ) -> bool {
         match content {
             Content::Anonymous => bytes.fill(0),
             // SAFETY: the page is in use, at least until the guard ends.
@@ -97,12 +125,10 @@ impl<M: Mmu> AddressSpace<M> {
             },
             Content::File(mapping) => {
                 let mapping = mapping.get();
-                if !memory.files.load(mapping.file, mapping.page_of_file(page), start, bytes) {
-                    return Err(Fault::Bus);
-                }
+                return memory.files.load(mapping.file, mapping.page_of_file(page), start, bytes);
             }
         }
-        Ok(())
+        true
     }
 
     fn store_within<F: Files, W: Wait>(
@@ -136,8 +162,13 @@ impl<M: Mmu> AddressSpace<M> {
             Some(Translation::Page(own)) => Some(Content::Own(own)),
             Some(Translation::File(mapping)) => Some(Content::File(mapping)),
             Some(Translation::Content) => {
-                let content = self.content.get(memory.guard, page).map(Content::decode);
-                content.map(|content| content.present(page, memory.pages, memory.files))
+                // Not in the middle of a change; and nobody is waited for now.
+                let Ok(Some(value)) = self.content.try_settled(memory.guard, page) else { return Ok(false) };
+                match Content::decode(value).present(page, memory.pages, memory.files) {
+                    Content::Own(own) => Some(Content::Own(own)),
+                    // The entry holds until the store ends, and with it the right to store.
+                    _ => self.make_own(memory, page, value)?.map(Content::Own),
+                }
             }
         };
         match found {
@@ -146,7 +177,7 @@ impl<M: Mmu> AddressSpace<M> {
                 unsafe { shared_bytes::store(memory.pages.address(own).as_ptr().add(start), bytes) };
                 Ok(true)
             }
-            Some(Content::File(mapping)) if mapping.get().sharing == Sharing::Shared => {
+            Some(Content::File(mapping)) => {
                 let mapping = mapping.get();
                 let is_there = memory.files.store(mapping.file, mapping.page_of_file(page), start, bytes);
                 // Linux: a file system without space raises SIGBUS (`filemap_fault`, `vmf_error`).
@@ -160,18 +191,21 @@ impl<M: Mmu> AddressSpace<M> {
     #[cold]
     fn fault_load<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> Result<(), Fault> {
         let Memory { guard, wait, .. } = *memory;
-        let rests_on = || {
-            let is_hidden = self.marks.has(guard, page, Mark::Hidden);
-            self.content.get(guard, page).filter(|_| !is_hidden)
-        };
-        let value = rests_on().ok_or(Fault::Segment)?;
+        // Whoever hides the page has told all tables when this says so: it is waited for.
+        let is_hidden = || self.marks.of(Mark::Hidden).read(guard, page, wait, |mark| mark.is_some());
+        // Not in the middle of a change, of which other cores have not been told yet.
+        let value = self.content.settled(guard, page, wait).ok_or(Fault::Segment)?;
+        if is_hidden() {
+            return Err(Fault::Segment);
+        }
         let translation = match Content::decode(value) {
             content if content.is_looked_at(memory.pages) => Translation::Content,
             Content::Anonymous => Translation::Zeros,
             Content::Own(own) => Translation::Page(own),
             Content::File(mapping) => Translation::File(mapping),
         };
-        self.install(memory, (page, Access::Load), translation, || rests_on() == Some(value), wait)
+        let is_still_so = || self.content.get(guard, page) == Some(value) && !is_hidden();
+        self.install(memory, (page, Access::Load), translation, is_still_so, wait)
     }
 
     fn install<F, W: Wait>(
@@ -199,37 +233,35 @@ impl<M: Mmu> AddressSpace<M> {
         if !is_writable() {
             return Err(Fault::Segment);
         }
-        let value = self.content.get(guard, page).ok_or(Fault::Segment)?;
-        let content = Content::decode(value);
-        let translation = match content.present(page, memory.pages, memory.files) {
-            Content::Anonymous => return self.make_own(memory, page, value, None),
-            Content::File(mapping) if mapping.get().sharing == Sharing::Private => {
-                return self.make_own(memory, page, value, Some(mapping));
+        let value = self.content.settled(guard, page, wait).ok_or(Fault::Segment)?;
+        let translation = match Content::decode(value) {
+            Content::File(mapping) if mapping.get().sharing == Sharing::Shared => Translation::File(mapping),
+            Content::Own(own) if !Content::Own(own).is_looked_at(memory.pages) => Translation::Page(own),
+            // What the store itself will make a page of its own, perhaps: that wants a slot of its own.
+            _ => {
+                drop(self.content.lock_slot(guard, page, wait)?);
+                Translation::Content
             }
-            Content::File(mapping) => Translation::File(mapping),
-            Content::Own(_) if content.is_looked_at(memory.pages) => Translation::Content,
-            Content::Own(own) => Translation::Page(own),
         };
         let is_still_so = || is_writable() && self.content.get(guard, page) == Some(value);
         self.install(memory, (page, Access::Store), translation, is_still_so, wait)
     }
 
-    /// Gives the address space a page of its own where it has none: zeros, or what the file has there. Nothing if the slot holds
-    /// another value by now.
+    /// Gives the address space a page of its own where it has none: zeros, or what the file has there. Called while the core stores
+    /// to the page, so it waits for no lock of the content: `None` if others have it, or if the slot holds another value by now.
     fn make_own<F: Files, W: Wait>(
         &self,
         memory: &Memory<'_, F, W>,
         page: u64,
         value: u64,
-        original: Option<MappingRef>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<PageNumber>, Fault> {
         let Memory { guard, pages, files, wait, .. } = *memory;
-        let slot = self.content.lock_slot(guard, page, wait)?;
-        if slot.value() != Some(value) {
-            return Ok(());
-        }
+        let Some(slot) = self.content.try_lock_slot(guard, page).filter(|slot| slot.value() == Some(value)) else {
+            return Ok(None);
+        };
+        let content = Content::decode(value);
         let own = pages.allocate(guard.core())?;
-        let is_there = match original {
+        let is_there = match content.mapping(pages) {
             None => {
                 // SAFETY: the page is ours alone.
                 unsafe { shared_bytes::clear(pages.address(own).as_ptr(), PAGE_BYTES) };
@@ -252,13 +284,13 @@ impl<M: Mmu> AddressSpace<M> {
             return Err(Fault::Bus);
         }
         slot.change(|| Some(Content::Own(own).encode()));
-        match Content::decode(value) {
+        match content {
             Content::Anonymous => self.mmu.revoke(guard, page..page + 1, Revoked::Loads, wait),
             // Loads of private pages of files look at the content each time.
             Content::File(_) => {}
             // A copy that was cut off. SAFETY: it was in this slot only, and no table leads to it.
             Content::Own(old) => unsafe { pages.retire(guard, old) },
         }
-        Ok(())
+        Ok(Some(own))
     }
 }

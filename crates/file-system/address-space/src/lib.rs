@@ -18,9 +18,9 @@
 //! load:     own table, else content → own table, look at the content again;  then the byte
 //! store:    own table, else writable?, content → a page of its own if it needs one → own table, look at both again;
 //!           then the byte, while the core says that it stores to this page
-//! map:      lock content and the marks that change;  change them;  ask all cores' tables for the pages;  give up what was there
+//! map:      lock content and the marks that change;  change the content;  ask all cores' tables for the pages;  change the marks
 //! unmap:    as map, to nothing;  if no page of the range is mapped: nothing
-//! protect:  lock "writable";  change it;  ask all cores' tables of stores
+//! protect:  lock "writable";  ask all cores' tables of stores;  change it
 //! ```
 //! Who changes nothing writes nothing: each call looks first.
 //!
@@ -28,8 +28,9 @@
 //! the tables of all cores, writes to those only that have it ([`Mmu::revoke`]), and waits for stores that are under way
 //! through them. Loads are not waited for: what they read is not used for anything else before they have ended (crate `epoch`).
 //!
-//! **One page is one step**: what content and marks say of it changes at once for whoever looks, by the sequences of their
-//! slots. A call on several pages goes through each array from left to right.
+//! **One page is one step**: what content and marks say of it changes at once for whoever looks, and no sooner than all tables
+//! have been told. Who asks a mark waits while its slot changes, and a fault waits while the content is locked; an access to a file
+//! that a table knows looks at the table again afterwards. A call on several pages goes through each array from left to right.
 //!
 //! **Lives.** A mapping of a file is an object with a count of the pages that lead to it (crate `refcache`); it has a
 //! reference to the file. A page of its own (crate `pages`) knows the mapping whose page it is a copy of, and how often the

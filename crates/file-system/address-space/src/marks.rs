@@ -64,12 +64,6 @@ impl Marks {
         &self.0[mark as usize]
     }
 
-    /// Whether a page has a mark.
-    #[inline]
-    pub(crate) fn has(&self, guard: &Guard<'_>, page: u64, mark: Mark) -> bool {
-        self.of(mark).get(guard, page).is_some()
-    }
-
     /// The end of the pages from the start of a range on that all have the mark.
     pub(crate) fn prefix(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark) -> u64 {
         let mut end = range.start;

@@ -213,10 +213,10 @@ impl<M: Mmu> AddressSpace<M> {
                 replaces = true;
                 self.give_up(memory, &part, old);
             });
+            if replaces {
+                self.mmu.revoke(guard, range.clone(), Revoked::All, wait);
+            }
         });
-        if replaces {
-            self.mmu.revoke(guard, range.clone(), Revoked::All, wait);
-        }
         Ok(Mapped { page: range.start, is_new: true })
     }
 
@@ -237,8 +237,10 @@ impl<M: Mmu> AddressSpace<M> {
         let wanted = rights(Protection::Read).with(Mark::Sealed, false).with(Mark::Mapped, false);
         let content = self.content.lock(guard, range.clone(), wait)?;
         let marks = self.marks.lock(guard, &range, wanted, wait)?;
-        marks.change(wanted, || content.fill(None, |part, old| self.give_up(memory, &part, old)));
-        self.mmu.revoke(guard, range, Revoked::All, wait);
+        marks.change(wanted, || {
+            content.fill(None, |part, old| self.give_up(memory, &part, old));
+            self.mmu.revoke(guard, range, Revoked::All, wait);
+        });
         Ok(())
     }
 
@@ -269,9 +271,15 @@ impl<M: Mmu> AddressSpace<M> {
             let error = if sealed < part.end { ProtectError::Denied } else { ProtectError::NotMapped };
             (part.start..sealed, if sealed < range.end { Err(error) } else { Ok(()) })
         };
+        let is_page = range.end - range.start == 1;
         loop {
+            // Of one page at one moment, at which nobody changes it.
+            let is_so = || self.is_mapped(memory, range.start) && self.marks.are(guard, &range, wanted);
+            if is_page && self.marks.of(Mark::Writable).read(guard, range.start, wait, |_| is_so()) {
+                return Ok(());
+            }
             let (part, outcome) = possible();
-            if part.is_empty() || self.marks.are(guard, &part, wanted) {
+            if part.is_empty() || (!is_page && self.marks.are(guard, &part, wanted)) {
                 return outcome;
             }
             let marks = self.marks.lock(guard, &part, wanted, wait)?;
@@ -279,13 +287,16 @@ impl<M: Mmu> AddressSpace<M> {
             if possible().0 != part {
                 continue;
             }
-            marks.change(wanted, || ());
             let revoked = match protection {
-                Protection::None => Revoked::All,
-                Protection::Read => Revoked::Stores,
-                Protection::ReadWrite => return outcome,
+                Protection::None => Some(Revoked::All),
+                Protection::Read => Some(Revoked::Stores),
+                Protection::ReadWrite => None,
             };
-            self.mmu.revoke(guard, part, revoked, wait);
+            marks.change(wanted, || {
+                if let Some(revoked) = revoked {
+                    self.mmu.revoke(guard, part.clone(), revoked, wait);
+                }
+            });
             return outcome;
         }
     }
@@ -333,17 +344,19 @@ impl<M: Mmu> AddressSpace<M> {
     /// Whether the page leads where a mapping of it would let it lead, with the same rights.
     fn is_same<F, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64, backing: Backing, wanted: Wanted) -> bool {
         let Memory { guard, wait, .. } = *memory;
-        self.content.read(guard, page, wait, |value| {
-            let is_same = match (value.map(Content::decode), backing) {
-                (Some(Content::Anonymous), Backing::Anonymous) => true,
-                (Some(Content::File(mapping)), Backing::File { file, page: page_of_file, sharing, .. }) => {
-                    let mapping = mapping.get();
-                    mapping.file == file && mapping.sharing == sharing && mapping.page_of_file(page) == page_of_file
-                }
-                _ => false,
-            };
-            is_same && self.marks.are(guard, &(page..page + 1), wanted)
-        })
+        // Not in the middle of a change, of which the tables have not been told yet.
+        let value = self.content.settled(guard, page, wait);
+        let leads_there = match (value.map(Content::decode), backing) {
+            (Some(Content::Anonymous), Backing::Anonymous) => true,
+            (Some(Content::File(mapping)), Backing::File { file, page: page_of_file, sharing, .. }) => {
+                let mapping = mapping.get();
+                mapping.file == file && mapping.sharing == sharing && mapping.page_of_file(page) == page_of_file
+            }
+            _ => false,
+        };
+        leads_there
+            && self.marks.are(guard, &(page..page + 1), wanted)
+            && self.content.settled(guard, page, wait) == value
     }
 
     /// The pages of a range do not lead there any more.

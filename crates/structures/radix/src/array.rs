@@ -32,7 +32,7 @@ impl RadixArray {
     pub fn get(&self, guard: &Guard<'_>, index: u64) -> Option<u64> {
         loop {
             match self.find(guard, index) {
-                End::Uniform(value) => return value,
+                End::Uniform(value, _) => return value,
                 End::Leaf(slot) => {
                     if let Some(value) = Word(slot.word.load(Ordering::Acquire)).value() {
                         return value;

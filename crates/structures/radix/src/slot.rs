@@ -3,7 +3,7 @@
 use core::convert::Infallible;
 
 use epoch::Guard;
-use percpu::{Core, OutOfMemory};
+use percpu::{Core, CoreIndex, OutOfMemory};
 use sync::atomic::Ordering;
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
@@ -20,8 +20,8 @@ pub struct LockedSlot<'g> {
 pub(crate) enum End<'g> {
     /// In a slot of its own.
     Leaf(&'g LeafSlot),
-    /// In a word that stands for more than this index.
-    Uniform(Option<u64>),
+    /// In a word that stands for more than this index, with who has that locked.
+    Uniform(Option<u64>, Option<usize>),
 }
 
 impl RadixArray {
@@ -30,7 +30,7 @@ impl RadixArray {
         loop {
             let mut word = Word(self.root.load(Ordering::Acquire));
             if word.child().is_some_and(|node| index >> node.bits() != 0) {
-                return End::Uniform(None);
+                return End::Uniform(None, None);
             }
             while let Some(node) = word.child() {
                 if node.is_leaf() {
@@ -43,7 +43,7 @@ impl RadixArray {
             }
             // A slot without a value is dead: its node was folded away.
             if let Some(value) = word.value() {
-                return End::Uniform(value.filter(|_| index >> INDEX_BITS == 0));
+                return End::Uniform(value.filter(|_| index >> INDEX_BITS == 0), word.holder());
             }
         }
     }
@@ -61,7 +61,7 @@ impl RadixArray {
         let mut round = 0;
         loop {
             match self.find(guard, index) {
-                End::Uniform(value) => return look(value),
+                End::Uniform(value, _) => return look(value),
                 End::Leaf(slot) => {
                     let moment = slot.sequence.now();
                     let word = Word(slot.word.load(Ordering::Acquire));
@@ -79,6 +79,35 @@ impl RadixArray {
             }
             wait.wait(WaitReason::Operation, round);
             round = round.saturating_add(1);
+        }
+    }
+
+    /// The value at an index at a moment at which nobody has it locked. Writes nothing.
+    pub fn settled(&self, guard: &Guard<'_>, index: u64, wait: &impl Wait) -> Option<u64> {
+        let mut round = 0;
+        loop {
+            match self.try_settled(guard, index) {
+                Ok(value) => return value,
+                Err(holder) => wait.wait(WaitReason::Lock { holder: holder.get() as u16 }, round),
+            }
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// [`RadixArray::settled`] without waiting; tells who has the index locked.
+    pub fn try_settled(&self, guard: &Guard<'_>, index: u64) -> Result<Option<u64>, CoreIndex> {
+        loop {
+            let (value, holder) = match self.find(guard, index) {
+                End::Uniform(value, holder) => (Some(value), holder),
+                End::Leaf(slot) => {
+                    let word = Word(slot.word.load(Ordering::Acquire));
+                    (word.value(), word.holder())
+                }
+            };
+            // Else the slot was folded away.
+            if let Some(value) = value {
+                return holder.and_then(CoreIndex::new).map_or(Ok(value), Err);
+            }
         }
     }
 
@@ -112,17 +141,20 @@ impl RadixArray {
             let End::Leaf(slot) = self.find(guard, index) else {
                 return self.lock_absent_slot(guard, index, wait);
             };
-            let word = Word(slot.word.load(Ordering::Relaxed));
-            if word.value().is_some() && word.holder().is_none() {
-                let locked = word.locked_by(guard.core().index());
-                // Acquire pairs with the release of whoever held the lock before.
-                if slot.word.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    return Ok(LockedSlot { slot });
-                }
+            if let Some(locked) = slot.try_lock(guard) {
+                return Ok(locked);
             }
-            let holder = word.holder().unwrap_or_default() as u16;
+            let holder = Word(slot.word.load(Ordering::Relaxed)).holder().unwrap_or_default() as u16;
             wait.wait(WaitReason::Lock { holder }, round);
             round = round.saturating_add(1);
+        }
+    }
+
+    /// Locks one index that has a slot of its own and is not locked; waits for nobody.
+    pub fn try_lock_slot<'g>(&'g self, guard: &'g Guard<'g>, index: u64) -> Option<LockedSlot<'g>> {
+        match self.find(guard, index) {
+            End::Leaf(slot) => slot.try_lock(guard),
+            End::Uniform(..) => None,
         }
     }
 
@@ -168,6 +200,18 @@ unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64, wait: &i
 }
 
 impl LeafSlot {
+    #[inline]
+    fn try_lock<'g>(&'g self, guard: &Guard<'_>) -> Option<LockedSlot<'g>> {
+        let word = Word(self.word.load(Ordering::Relaxed));
+        if word.value().is_none() || word.holder().is_some() {
+            return None;
+        }
+        let locked = word.locked_by(guard.core().index());
+        // Acquire pairs with the release of whoever held the lock before.
+        let taken = self.word.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed);
+        taken.is_ok().then(|| LockedSlot { slot: self })
+    }
+
     fn holds_value(&self, wait: &impl Wait) -> bool {
         let mut round = 0;
         loop {
