@@ -18,7 +18,7 @@ from tests.libraries.building import (
     variable,
 )
 
-FILES = {"canaries.c": 24}
+FILES = {"canaries.c": 24, "canaries.cpp": 12}
 """Files of canaries, and how many faults each plants."""
 
 

@@ -28,7 +28,11 @@ pub(crate) enum Received {
 /// `functions` are those that the call belongs to, the innermost first. In the order of what is more certain.
 pub(crate) fn receivers(unit: &Unit, functions: &[&Function], code: &[u8], back: u64) -> Vec<Received> {
     let mut found = Vec::new();
-    let locals = || functions.iter().flat_map(|function| function.variables.iter());
+    // A constructor that was inlined begins behind the call, with the pointer as its first parameter.
+    let begins_behind =
+        |function: &&Function| function.ranges.iter().any(|(start, _)| (back..=back + REACH_BYTES).contains(start));
+    let constructors = || functions.iter().flat_map(|function| function.inlined.iter()).filter(begins_behind);
+    let locals = || functions.iter().copied().chain(constructors()).flat_map(|function| function.variables.iter());
     let typed =
         |local: &Local| unit.pointee(local.of_type).filter(|target| unit.size(*target).is_some_and(|size| size > 0));
     for local in locals() {

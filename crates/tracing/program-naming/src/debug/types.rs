@@ -68,8 +68,8 @@ impl Unit {
             match self.plain(entry)? {
                 Type::Pointer(target) => return *target,
                 Type::Record(record) if record.size_bytes == 8 => {
-                    let mut sized = record.fields.iter().filter(|field| self.size(field.of_type) != Some(0));
-                    entry = sized.next().filter(|field| field.offset == 0)?.of_type;
+                    // Beside the pointer there may be what takes no room, such as what deletes.
+                    entry = record.fields.iter().find(|field| self.size(field.of_type) == Some(8))?.of_type;
                 }
                 _ => return None,
             }
@@ -176,7 +176,9 @@ impl Unit {
                         let size = self.size(field.of_type).unwrap_or(0);
                         (field.offset..field.offset.saturating_add(size)).contains(&offset)
                     };
-                    let field = record.fields.iter().find(holds)?;
+                    // What takes no room of its own, such as an empty base, lies where another field does.
+                    let size = |field: &&Field| self.size(field.of_type);
+                    let field = record.fields.iter().filter(holds).max_by_key(size)?;
                     (entry, offset) = (field.of_type, offset - field.offset);
                 }
                 Type::Array(of, _) => {
