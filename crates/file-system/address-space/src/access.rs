@@ -234,16 +234,23 @@ impl<M: Mmu> AddressSpace<M> {
             return Err(Fault::Segment);
         }
         let value = self.content.settled(guard, page, wait).ok_or(Fault::Segment)?;
+        let is_still_so = || is_writable() && self.content.get(guard, page) == Some(value);
         let translation = match Content::decode(value) {
             Content::File(mapping) if mapping.get().sharing == Sharing::Shared => Translation::File(mapping),
             Content::Own(own) if !Content::Own(own).is_looked_at(memory.pages) => Translation::Page(own),
             // What the store itself will make a page of its own, perhaps: that wants a slot of its own.
-            _ => {
+            content => {
+                if let Content::File(mapping) = content.present(page, memory.pages, memory.files) {
+                    let mapping = mapping.get();
+                    // Behind the end nothing is locked.
+                    if !memory.files.load(mapping.file, mapping.page_of_file(page), 0, &mut []) {
+                        return if is_still_so() { Err(Fault::Bus) } else { Ok(()) };
+                    }
+                }
                 drop(self.content.lock_slot(guard, page, wait)?);
                 Translation::Content
             }
         };
-        let is_still_so = || is_writable() && self.content.get(guard, page) == Some(value);
         self.install(memory, (page, Access::Store), translation, is_still_so, wait)
     }
 
