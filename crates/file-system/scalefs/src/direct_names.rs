@@ -253,10 +253,11 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         };
         {
             let locked = self.names(directory).lock(&self.guard, key, self.host);
-            let found = locked.lookup(key).filter(|found| InodeRef::of(found) == expected).ok_or(Refusal::Changed)?;
+            let found =
+                locked.lookup(key).filter(|found| found.value() == expected.to_bits()).ok_or(Refusal::Changed)?;
             let links = &expected.inode().links;
             let operation = self.fs.decisions().begin_firm(core);
-            let prepared = locked.prepare_remove(&found, operation.tag());
+            let prepared = found.prepare_remove(operation.tag());
             // SAFETY: the name leads to the inode; the count is settled before the next one.
             unsafe { counts.prepare(core, links, -1, operation.tag()) };
             let happened = operation.commit().is_ok();
@@ -299,9 +300,9 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                 self.host,
             );
             let source = pair.first().lookup(source_key);
-            let source = source.filter(|found| InodeRef::of(found) == expected).ok_or(Refusal::Changed)?;
+            let source = source.filter(|found| found.value() == expected.to_bits()).ok_or(Refusal::Changed)?;
             let target = pair.second().lookup(target_key);
-            if target.as_ref().map(InodeRef::of) != replaced {
+            if target.as_ref().map(|found| InodeRef::from_bits(found.value())) != replaced {
                 return Err(Refusal::Changed);
             }
             let operation = self.fs.decisions().begin_firm(core);
@@ -310,8 +311,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
             if let Some(place) = place {
                 place.announce(target_directory, operation.tag());
             }
-            let put = match &target {
-                Some(old) => Ok(pair.second().prepare_replace(old, source.value(), operation.tag())),
+            let put = match target {
+                Some(old) => Ok(old.prepare_replace(source.value(), operation.tag())),
                 None => pair.second().prepare_insert(target_key, source.value(), operation.tag()),
             };
             match put {
@@ -323,7 +324,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                     Err(error)
                 }
                 Ok(put) => {
-                    let gone = pair.first().prepare_remove(&source, operation.tag());
+                    let gone = source.prepare_remove(operation.tag());
                     let links = replaced.map(|node| &node.inode().links);
                     if let Some(links) = links {
                         // SAFETY: the name leads to the inode; the count is settled before the next one.
@@ -389,7 +390,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         let (Some(first_entry), Some(second_entry)) = entries else {
             return Err(Refusal::Changed);
         };
-        if InodeRef::of(&first_entry) != first || InodeRef::of(&second_entry) != second {
+        if first_entry.value() != first.to_bits() || second_entry.value() != second.to_bits() {
             return Err(Refusal::Changed);
         }
         let operation = self.fs.decisions().begin_firm(core);
@@ -399,8 +400,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                 node.directory().place.announce(to, operation.tag());
             }
         }
-        let there = pair.first().prepare_replace(&first_entry, second.to_bits(), operation.tag());
-        let here = pair.second().prepare_replace(&second_entry, first.to_bits(), operation.tag());
+        let there = first_entry.prepare_replace(second.to_bits(), operation.tag());
+        let here = second_entry.prepare_replace(first.to_bits(), operation.tag());
         let happened = operation.commit().is_ok();
         there.finish(happened);
         here.finish(happened);

@@ -44,7 +44,7 @@ fn bench(criterion: &mut Criterion) {
             let key = key(black_box("new"));
             dir.lock(&guard, &key, &Spin).insert(&key, 1).unwrap();
             let locked = dir.lock(&guard, &key, &Spin);
-            locked.remove(&locked.lookup(&key).unwrap());
+            locked.lookup(&key).unwrap().remove();
             drop(locked);
             drop(guard);
             maintain();
@@ -58,8 +58,8 @@ fn bench(criterion: &mut Criterion) {
             let pair = lock_two(&guard, (dir, &from), (dir, &to), &Spin);
             let operation = decisions.begin_firm(&core);
             let found = pair.first().lookup(&from).unwrap();
-            let gone = pair.first().prepare_remove(&found, operation.tag());
             let there = pair.second().prepare_insert(&to, found.value(), operation.tag()).unwrap();
+            let gone = found.prepare_remove(operation.tag());
             operation.commit().unwrap();
             there.finish(true);
             gone.finish(true);

@@ -8,7 +8,7 @@ use percpu::{CoreLockGuard, OutOfMemory};
 use sync::atomic::{Ordering, fence};
 use sync::{Wait, WaitReason};
 
-use crate::dir::{ALIVE, DEAD, Found, HashDir, KILLING, find_in_chain};
+use crate::dir::{ALIVE, DEAD, HashDir, KILLING, find_in_chain};
 use crate::entry::Entry;
 use crate::key::{Key, TIE_BITS, position};
 use crate::table::{Bucket, KIND_ENTRY, RANK_BUCKET};
@@ -48,6 +48,13 @@ pub struct Locked<'g> {
 pub struct LockedPair<'g> {
     first: Locked<'g>,
     second: Option<Locked<'g>>,
+}
+
+/// A name in a bucket that the core has locked, with its value. What it is changed by consumes it.
+pub struct LockedEntry<'l> {
+    locked: &'l Locked<'l>,
+    entry: &'l Entry,
+    value: u64,
 }
 
 /// What was done to an entry on condition that an operation commits. Dropping it asks the operation, which, if it can be
@@ -146,14 +153,18 @@ impl<'g> LockedPair<'g> {
 impl<'g> Locked<'g> {
     /// A name and its value, if it exists; both stay so until the lock is dropped.
     #[inline]
-    pub fn lookup(&self, key: &Key<'_>) -> Option<Found<'_>> {
+    pub fn lookup<'l>(&'l self, key: &Key<'_>) -> Option<LockedEntry<'l>>
+    where
+        'g: 'l,
+    {
         let (head, _) = self.bucket.head();
         if !self.bucket.may_hold(key.hash) {
             return None;
         }
         // SAFETY: the chain is ours while we hold the lock.
         let entry = unsafe { find_in_chain(head, self.parity, key) }?;
-        entry.exists(self.dir.decisions()).then(|| Found::of(entry, self.dir.decisions()))
+        let decisions = self.dir.decisions();
+        entry.exists(decisions).then(|| LockedEntry { locked: self, entry, value: entry.value(decisions).0 })
     }
 
     fn check_status(&self) -> Result<(), InsertError> {
@@ -237,21 +248,6 @@ impl<'g> Locked<'g> {
         Ok(())
     }
 
-    /// Removes a name.
-    #[inline]
-    pub fn remove(&self, found: &Found<'_>) {
-        found.entry.set_dead();
-        self.unlink(NonNull::from(found.entry));
-        fence(Ordering::SeqCst);
-    }
-
-    /// Replaces the value of a name.
-    #[inline]
-    pub fn replace(&self, found: &Found<'_>, value: u64) {
-        found.entry.replace(value);
-        fence(Ordering::SeqCst);
-    }
-
     /// Inserts a name that does not exist, on condition that the operation commits.
     #[inline]
     pub fn prepare_insert<'l>(&'l self, key: &Key<'_>, value: u64, tag: Tag) -> Result<Prepared<'l>, InsertError>
@@ -262,25 +258,56 @@ impl<'g> Locked<'g> {
         let entry = self.push(key, value, Some(tag))?;
         Ok(Prepared { locked: self, entry, change: Change::Insert })
     }
+}
 
-    /// Removes a name on condition that the operation commits.
+impl<'l> LockedEntry<'l> {
+    /// The value when it was looked up, which nobody else changes.
     #[inline]
-    pub fn prepare_remove<'l>(&'l self, found: &Found<'_>, tag: Tag) -> Prepared<'l>
-    where
-        'g: 'l,
-    {
-        found.entry.mark_removing(tag);
-        Prepared { locked: self, entry: NonNull::from(found.entry), change: Change::Remove }
+    pub fn value(&self) -> u64 {
+        self.value
     }
 
-    /// Replaces the value of a name on condition that the operation commits.
+    /// Another look-up of the same name may have removed it, or be about to.
     #[inline]
-    pub fn prepare_replace<'l>(&'l self, found: &Found<'_>, value: u64, tag: Tag) -> Prepared<'l>
-    where
-        'g: 'l,
-    {
-        found.entry.prepare_replace(value, tag);
-        Prepared { locked: self, entry: NonNull::from(found.entry), change: Change::Replace }
+    fn assert_present(&self) {
+        assert!(self.entry.is_present(), "a name is removed once");
+    }
+
+    /// Removes the name.
+    ///
+    /// # Panics
+    /// If it is removed already, or about to be, by another look-up under the same lock.
+    #[inline]
+    pub fn remove(self) {
+        self.assert_present();
+        self.entry.set_dead();
+        self.locked.unlink(NonNull::from(self.entry));
+        fence(Ordering::SeqCst);
+    }
+
+    /// Replaces the value of the name.
+    #[inline]
+    pub fn replace(self, value: u64) {
+        self.entry.replace(value);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Removes the name on condition that the operation commits.
+    ///
+    /// # Panics
+    /// As [`LockedEntry::remove`].
+    #[inline]
+    pub fn prepare_remove(self, tag: Tag) -> Prepared<'l> {
+        self.assert_present();
+        self.entry.mark_removing(tag);
+        Prepared { locked: self.locked, entry: NonNull::from(self.entry), change: Change::Remove }
+    }
+
+    /// Replaces the value of the name on condition that the operation commits.
+    #[inline]
+    pub fn prepare_replace(self, value: u64, tag: Tag) -> Prepared<'l> {
+        self.entry.prepare_replace(value, tag);
+        Prepared { locked: self.locked, entry: NonNull::from(self.entry), change: Change::Replace }
     }
 }
 

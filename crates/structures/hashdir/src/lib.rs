@@ -14,7 +14,7 @@
 //! ```text
 //! lookup(k), exists(k)            no write; pins the epoch
 //! locked = lock(k)                or lock_two(k, l): two buckets in the order of their addresses
-//! p = locked.prepare_insert(k, v, tag) │ prepare_remove(entry, tag) │ prepare_replace(entry, v, tag)
+//! p = locked.prepare_insert(k, v, tag) │ locked.lookup(k).prepare_remove(tag) │ .prepare_replace(v, tag)
 //! operation.commit()              crate `commit`: all that carries the tag becomes true at once
 //! locked.finish(p, happened)
 //! ```
@@ -66,7 +66,7 @@ mod kill;
 mod list;
 mod table;
 
-pub use change::{InsertError, Locked, LockedPair, Prepared, lock_two};
+pub use change::{InsertError, Locked, LockedEntry, LockedPair, Prepared, lock_two};
 pub use dir::{Found, HashDir, Present};
 pub use entry::{ENTRY, ENTRY_CLASS, MARK};
 pub use grow::Growth;

@@ -53,7 +53,7 @@ impl Directory<'_> {
             let guard = self.epochs.pin(core);
             let locked = self.dir.lock(&guard, key, &Patience);
             let found = locked.lookup(key).expect("a name");
-            locked.remove(&found);
+            found.remove();
         });
     }
 

@@ -196,13 +196,13 @@ impl<'a> Round<'a> {
             Operation::Remove(place @ (dir, name)) => {
                 let locked = dirs[dir].lock(guard, &self.key(name), &Spin);
                 let Some(found) = locked.lookup(&self.key(name)) else { return Some(vec![Step::Exists(place, false)]) };
-                locked.remove(&found);
+                found.remove();
                 vec![Step::Remove(place)]
             }
             Operation::Replace(place @ (dir, name), value) => {
                 let locked = dirs[dir].lock(guard, &self.key(name), &Spin);
                 let Some(found) = locked.lookup(&self.key(name)) else { return Some(vec![Step::Exists(place, false)]) };
-                locked.replace(&found, value);
+                found.replace(value);
                 vec![Step::Replace(place, value)]
             }
             Operation::Rename(from, to) => {
@@ -214,7 +214,7 @@ impl<'a> Round<'a> {
                 }
                 let operation = decisions.begin_firm(core);
                 let there = match pair.second().lookup(&to_key) {
-                    Some(old) => pair.second().prepare_replace(&old, found.value(), operation.tag()),
+                    Some(old) => old.prepare_replace(found.value(), operation.tag()),
                     None => match pair.second().prepare_insert(&to_key, found.value(), operation.tag()) {
                         Ok(there) => there,
                         Err(error) => {
@@ -223,7 +223,7 @@ impl<'a> Round<'a> {
                         }
                     },
                 };
-                let gone = pair.first().prepare_remove(&found, operation.tag());
+                let gone = found.prepare_remove(operation.tag());
                 operation.commit().unwrap();
                 there.finish(true);
                 gone.finish(true);
@@ -232,18 +232,20 @@ impl<'a> Round<'a> {
             Operation::Exchange(one, other) => {
                 let (one_key, other_key) = (self.key(one.1), self.key(other.1));
                 let pair = lock_two(guard, (dirs[one.0], &one_key), (dirs[other.0], &other_key), &Spin);
-                let found = (pair.first().lookup(&one_key), pair.second().lookup(&other_key));
-                let (Some(first), Some(second)) = found else {
-                    let is_first = found.0.is_none();
-                    return Some(vec![Step::Exists(if is_first { one } else { other }, false)]);
+                let Some(first) = pair.first().lookup(&one_key) else {
+                    return Some(vec![Step::Exists(one, false)]);
+                };
+                let Some(second) = pair.second().lookup(&other_key) else {
+                    return Some(vec![Step::Exists(other, false)]);
                 };
                 if one == other {
                     return Some(vec![Step::Exists(one, true)]);
                 }
                 let operation = decisions.begin_firm(core);
+                let (to_first, to_second) = (second.value(), first.value());
                 let changed = [
-                    pair.first().prepare_replace(&first, second.value(), operation.tag()),
-                    pair.second().prepare_replace(&second, first.value(), operation.tag()),
+                    first.prepare_replace(to_first, operation.tag()),
+                    second.prepare_replace(to_second, operation.tag()),
                 ];
                 operation.commit().unwrap();
                 changed.into_iter().for_each(|one| one.finish(true));

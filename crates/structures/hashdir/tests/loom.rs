@@ -48,7 +48,7 @@ impl World {
         let locked = self.dir.lock(guard, key, &Spin);
         let Some(found) = locked.lookup(key) else { return false };
         let operation = self.decisions.begin_firm(guard.core());
-        let prepared = locked.prepare_remove(&found, operation.tag());
+        let prepared = found.prepare_remove(operation.tag());
         operation.commit().unwrap();
         prepared.finish(true);
         true
@@ -66,10 +66,11 @@ impl World {
         let pair = lock_two(guard, (self.dir, from), (self.dir, to), &Spin);
         let Some(found) = pair.first().lookup(from) else { return false };
         let operation = self.decisions.begin_firm(guard.core());
-        let gone = pair.first().prepare_remove(&found, operation.tag());
+        let value = found.value();
+        let gone = found.prepare_remove(operation.tag());
         let there = match pair.second().lookup(to) {
-            Some(old) => pair.second().prepare_replace(&old, found.value(), operation.tag()),
-            None => pair.second().prepare_insert(to, found.value(), operation.tag()).unwrap(),
+            Some(old) => old.prepare_replace(value, operation.tag()),
+            None => pair.second().prepare_insert(to, value, operation.tag()).unwrap(),
         };
         operation.commit().unwrap();
         there.finish(true);
@@ -284,10 +285,10 @@ fn replaced_values_are_decided(first: bool) {
         first,
         move |world, guard| {
             let locked = world.dir.lock(guard, &name, &Spin);
-            let found = locked.lookup(&name).unwrap();
             for value in 1..3 {
+                let found = locked.lookup(&name).unwrap();
                 let operation = world.decisions.begin_firm(guard.core());
-                let prepared = locked.prepare_replace(&found, value, operation.tag());
+                let prepared = found.prepare_replace(value, operation.tag());
                 decided_there.store(value, Plain::Relaxed);
                 operation.commit().unwrap();
                 prepared.finish(true);
@@ -310,7 +311,7 @@ fn marks_are_seen_with_values(first: bool) {
             let locked = world.dir.lock(guard, &name, &Spin);
             let found = locked.lookup(&name).unwrap();
             let operation = world.decisions.begin_firm(guard.core());
-            let prepared = locked.prepare_replace(&found, 4 | MARK, operation.tag());
+            let prepared = found.prepare_replace(4 | MARK, operation.tag());
             operation.commit().unwrap();
             prepared.finish(true);
         },

@@ -128,14 +128,14 @@ fn a_killed_directory_is_dead_for_ever_and_a_given_up_kill_leaves_it_alive() {
         insert("b").unwrap();
         for name in ["a", "b"] {
             let locked = dir.lock(&guard, &key(name), &Spin);
-            locked.remove(&locked.lookup(&key(name)).unwrap());
+            locked.lookup(&key(name)).unwrap().remove();
         }
         let killing = dir.begin_kill(&guard, &Spin).unwrap();
         assert_eq!(insert("c"), Err(InsertError::Killing));
         drop(killing);
         insert("c").unwrap();
         let locked = dir.lock(&guard, &key("c"), &Spin);
-        locked.remove(&locked.lookup(&key("c")).unwrap());
+        locked.lookup(&key("c")).unwrap().remove();
         drop(locked);
         dir.begin_kill(&guard, &Spin).unwrap().finish();
         assert!(dir.is_dead());
@@ -156,12 +156,27 @@ fn checks_of_two_names_notice_changes_in_between() {
         let found = dir.lookup(&guard, &key("a")).unwrap();
         assert!(found.still_present() && found.still_same());
         let locked = dir.lock(&guard, &key("a"), &Spin);
-        locked.replace(&locked.lookup(&key("a")).unwrap(), 2);
-        locked.replace(&locked.lookup(&key("a")).unwrap(), 1);
+        locked.lookup(&key("a")).unwrap().replace(2);
+        locked.lookup(&key("a")).unwrap().replace(1);
         assert!(found.still_present() && !found.still_same(), "1, 2, 1 is not the same");
-        locked.remove(&locked.lookup(&key("a")).unwrap());
+        locked.lookup(&key("a")).unwrap().remove();
         locked.insert(&key("a"), 1).unwrap();
         assert!(!found.still_present(), "removed and inserted again is another entry");
+    });
+}
+
+#[test]
+#[should_panic(expected = "a name is removed once")]
+fn a_name_that_two_look_ups_found_is_removed_once() {
+    with_world(|world| {
+        let core = world.arena.claim(0, owner()).unwrap();
+        let guard = world.epochs.pin(&core);
+        let dir = world.dir(&core, 2);
+        let locked = dir.lock(&guard, &key("a"), &Spin);
+        locked.insert(&key("a"), 1).unwrap();
+        let (first, second) = (locked.lookup(&key("a")).unwrap(), locked.lookup(&key("a")).unwrap());
+        first.remove();
+        second.remove();
     });
 }
 
@@ -182,8 +197,8 @@ fn what_a_dead_process_left_is_completed_or_undone() {
                 let operation = world.decisions.begin_firm(dead);
                 let from = pair.first().lookup(&key("a")).unwrap();
                 let to = pair.second().lookup(&key("b")).unwrap();
-                std::mem::forget(pair.first().prepare_remove(&from, operation.tag()));
-                std::mem::forget(pair.second().prepare_replace(&to, 1, operation.tag()));
+                std::mem::forget(from.prepare_remove(operation.tag()));
+                std::mem::forget(to.prepare_replace(1, operation.tag()));
                 if committed {
                     operation.commit().unwrap();
                 }
@@ -220,7 +235,7 @@ fn a_panic_after_the_decision_undoes_nothing_that_others_have_seen() {
                 let pair = lock_two(&guard, (dir, &key("a")), (dir, &key("b")), &Spin);
                 let operation = world.decisions.begin_firm(&core);
                 let from = pair.first().lookup(&key("a")).unwrap();
-                let _gone = pair.first().prepare_remove(&from, operation.tag());
+                let _gone = from.prepare_remove(operation.tag());
                 let _there = pair.second().prepare_insert(&key("b"), 1, operation.tag()).unwrap();
                 if committed {
                     operation.commit().unwrap();
@@ -328,13 +343,13 @@ proptest! {
                         let found = locked.lookup(&key_of(name));
                         assert_eq!(found.as_ref().map(|found| found.value()), models[dir].remove(&name));
                         if let Some(found) = found {
-                            locked.remove(&found);
+                            found.remove();
                         }
                     }
                     Step::Replace { dir, name, value } => {
                         let locked = dirs[dir].lock(&guard, &key_of(name), &Spin);
                         if let Some(found) = locked.lookup(&key_of(name)) {
-                            locked.replace(&found, value);
+                            found.replace(value);
                             models[dir].insert(name, value);
                         }
                     }
@@ -343,10 +358,11 @@ proptest! {
                         let pair = lock_two(&guard, (dirs[from.0], &from_key), (dirs[to.0], &to_key), &Spin);
                         if let Some(found) = pair.first().lookup(&from_key) {
                             let operation = world.decisions.begin_firm(&core);
-                            let removed = pair.first().prepare_remove(&found, operation.tag());
+                            let moved = found.value();
+                            let removed = found.prepare_remove(operation.tag());
                             let put = match pair.second().lookup(&to_key) {
-                                Some(old) => pair.second().prepare_replace(&old, found.value(), operation.tag()),
-                                None => pair.second().prepare_insert(&to_key, found.value(), operation.tag()).unwrap(),
+                                Some(old) => old.prepare_replace(moved, operation.tag()),
+                                None => pair.second().prepare_insert(&to_key, moved, operation.tag()).unwrap(),
                             };
                             assert!(dirs[from.0].exists(&guard, &from_key), "undecided");
                             assert_eq!(dirs[to.0].exists(&guard, &to_key), models[to.0].contains_key(&to.1));
@@ -378,7 +394,7 @@ proptest! {
                             core.fail_allocations_after(Some(allowed));
                             let locked = dirs[0].lock(&guard, &key_of(name), &Spin);
                             match locked.insert(&key_of(name), 5) {
-                                Ok(()) => locked.remove(&locked.lookup(&key_of(name)).unwrap()),
+                                Ok(()) => locked.lookup(&key_of(name)).unwrap().remove(),
                                 Err(error) => assert_eq!(error, InsertError::OutOfMemory),
                             }
                         }

@@ -85,7 +85,7 @@ fn tokens_are_never_lost_or_doubled() {
                             let found = pair.first().lookup(from).unwrap();
                             assert_eq!(found.value(), mover);
                             let operation = decisions.begin_firm(&core);
-                            let gone = pair.first().prepare_remove(&found, operation.tag());
+                            let gone = found.prepare_remove(operation.tag());
                             let there = pair.second().prepare_insert(to, mover, operation.tag()).unwrap();
                             operation.commit().unwrap();
                             there.finish(true);
