@@ -168,6 +168,22 @@ class TestReportAndShow:
         assert answer.returncode == 0, answer.stderr
         assert "link" in answer.stdout
 
+    def test_show_lists_the_tests_of_a_set_of_calls(self, commutant, run):
+        tests = make_corpus(1).tests
+        calls = ",".join(call.call for call in reversed(tests[0].calls))
+        listed = commutant("show", calls, "--from", "run").stdout.splitlines()
+        assert tests[0].id in {line.split()[0] for line in listed}
+        assert all("conflicting" in line and "(" in line for line in listed)
+        refused = commutant("show", "fstat,mmap")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "is of the calls fstat, mmap; --from RUN says where to look" in refused.stderr
+
+    def test_report_says_what_to_fix_first_and_nothing_else(self, commutant, run):
+        text = commutant("report", "run", "--first").stdout
+        assert text.startswith("What to fix first") and "Most shared" not in text
+        refused = commutant("report", "run", "--first", "--format", "json")
+        assert refused.returncode == 2 and "expected no --format" in refused.stderr
+
     def test_show_prints_a_c_program(self, commutant):
         corpus = json.loads(commutant("generate", "names", "--calls", "link,stat", "--format", "json").stdout)["corpus"]
         test = read_corpus(Path(corpus)).tests[0]

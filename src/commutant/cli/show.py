@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options
-from commutant.support import UsageError
+from commutant.support import UsageError, safe_text
 
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
@@ -25,6 +25,7 @@ _SHOWN_MATCHES = 5
     short_help="Show one test: what it does, what it shared, as a C program.",
     epilog=options.examples(
         "commutant show link-rename-1f0c55aa90b2",
+        "commutant show open,open",
         "commutant show link-rename-1f0c --from runs/names-linux-1",
         "commutant show link-rename-1f0c --as c > test.c && cc -pthread test.c && ./a.out",
     ),
@@ -41,9 +42,17 @@ _SHOWN_MATCHES = 5
     "--as", "as_", type=click.Choice(["text", "c", "json"]), default="text", show_default=True, help="What to print."
 )
 def command(test: str, source: Path | None, as_: str) -> int:
-    """Shows TEST, an id or the beginning of one: its set-up, its calls, what they may return, and what they shared."""
+    """Shows TEST, an id or the beginning of one: its set-up, its calls, what they may return, and what they shared.
+
+    A set of calls, such as `open,open`, lists its tests: id, verdict, and the calls with their arguments.
+    """
     from commutant import report
 
+    if "," in test:
+        if as_ != "text":
+            raise UsageError(f"{test} names a set of calls, whose tests are listed: expected an id for --as {as_}")
+        _list(test, source)
+        return 0
     found, judged, run = _find(test, source)
     if as_ == "c":
         console.write(report.c_program(found))
@@ -65,6 +74,28 @@ def _worth(run: Run) -> Callable[[Finding], list[str]] | None:
         return None
     sense = sense_of(scene, run.tests)
     return lambda finding: worth_of(scene, sense, finding)
+
+
+def _list(wanted: str, source: Path | None) -> None:
+    """Lists the tests of a set of calls, in the newest folder that has any, with what each came to and what it does."""
+    from commutant.corpus import headline, read_corpus
+    from commutant.runs import RUN_FILE, load_run
+
+    calls = sorted(name.strip() for name in wanted.split(","))
+    for place in [source] if source is not None else _newest_first(Path("runs")):
+        tests = [
+            test for test in read_corpus(_corpus_of(place)).tests if sorted(call.call for call in test.calls) == calls
+        ]
+        if not tests:
+            continue
+        verdicts = load_run(place).verdicts() if (place / RUN_FILE).is_file() else ()
+        outcomes = {verdict.test_id: verdict.outcome.value.replace("_", " ") for verdict in verdicts}
+        for test in tests:
+            outcome = outcomes.get(test.id, "not judged")
+            console.write(f"{test.id}  {outcome:<13}  {safe_text(headline(test.calls))}\n")
+        return
+    where = str(source) if source is not None else "any folder in runs/"
+    raise UsageError(f"no test in {where} is of the calls {', '.join(calls)}; --from RUN says where to look")
 
 
 def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None, Run | None]:

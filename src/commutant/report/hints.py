@@ -80,7 +80,7 @@ _LONGEST_NAME = 200  # characters that are looked at: the patterns take far long
 # Of a path such as `d_lockref.count` each component is looked at, so words end at a dot, an underscore or a bracket.
 _START, _END = r"(?:^|[._\s])(?:\w+_)?", r"(?=$|[._\s\[])"
 _REFERENCE_COUNT = re.compile(
-    rf"{_START}(?:lockref|refcount|refcnt|refs?|kref|usage|users|f_count|i_count|d_count|mm_count|mnt_count|_count"
+    rf"{_START}(?:lockref|refcount|refcnt|refs?|kref|usage|users|f_count|i_count|b_count|d_count|mm_count|mnt_count|_count"
     rf"|ns\.count|non_rcu|writecount|active_refs){_END}"
 )
 _LOCK = re.compile(
@@ -88,7 +88,7 @@ _LOCK = re.compile(
 )
 _STATISTICS = re.compile(
     rf"(?:^|[._\s])(?:nr_\w+|n_\w+|total_\w+|\w*stat|\w*stats|\w*_cnt|\w*counter|\w*counters|i_version|hits|misses){_END}"
-    rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|last_ino|cookie|map_count|nonresident_age|rlimit"
+    rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|t_handle_count|t_updates|t_outstanding_credits|last_ino|cookie|map_count|nonresident_age|rlimit"
     rf"|pipe_bufs|vm_stat|used_blocks){_END}"
 )
 _LIST_HEAD = re.compile(
