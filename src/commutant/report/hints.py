@@ -95,7 +95,10 @@ _LIST_HEAD = re.compile(
     rf"{_START}(?:list|lists|lru|next|prev|pprev|subdirs|child|children|siblings?|hlist|hash|hashtable|alias|inodes|head"
     rf"|tail|first|queue|llist|rb|rb_root|rb_node|rb_leftmost|rb_subtree_last|anon_vma_chain){_END}|free list link$"
 )
-_ALL_OBJECTS = re.compile(rf"{_START}(?:s_inodes|sb_list|inode_list_lock|lru|lru_lock){_END}|free list link$")
+# A page's own `lru` is no list of all pages but its link in one: what is shared by it is the page.
+_ALL_OBJECTS = re.compile(
+    rf"{_START}(?:s_inodes|sb_list|inode_list_lock|lru|lru_lock){_END}(?<!struct page\.lru)|free list link$"
+)
 _LOCK_FUNCTION = re.compile(
     r"(?:^|_)(?:spin_(?:try)?(?:un)?lock|(?:read|write)_(?:try)?(?:un)?lock|mutex_(?:try)?(?:un)?lock|down|up)(?:_|$)"
     r"|queued_spin|rwsem_"

@@ -133,7 +133,7 @@ impl Search<'_> {
             let exact = self.has_exact_scalar(member.kind, member_base, NESTING_LIMIT);
             let name = self.name_below(member, base);
             let private = name.starts_with('_') || name.contains("pad");
-            let deferred = types.name(types.strip(member.kind)) == "callback_head";
+            let deferred = self.leads_to_deferred_link(member, base);
             (!exact, private, deferred != (self.union_use == UnionUse::Deferred), *index)
         });
         best.map(|(_, member)| *member).or_else(|| {
@@ -159,6 +159,26 @@ impl Search<'_> {
             }
         }
         "_"
+    }
+
+    /// Whether the range lies in the link used for deferred work, in this member of a union or in an unnamed part of it.
+    fn leads_to_deferred_link(&self, member: &Member, base: u64) -> bool {
+        let mut member = *member;
+        let mut base = base;
+        for _ in 0..NESTING_LIMIT {
+            let kind = self.types.strip(member.kind);
+            if self.types.name(kind) == "callback_head" {
+                return true;
+            }
+            if !self.types.text(member.name).is_empty() {
+                return false;
+            }
+            base = base.saturating_add(u64::from(member.offset_bits) / 8);
+            let members = self.types.members_of(kind);
+            let Some(inner) = members.iter().find(|inner| self.holds(&self.extent(inner, base))) else { return false };
+            member = *inner;
+        }
+        false
     }
 
     /// The first name at or below a member.

@@ -6,8 +6,8 @@
 //! have is left out of the graph; the numbers themselves must all be there, or the kernel is refused.
 
 use super::known::{
-    ARRAYS, CONTAINERS, CONTROLLERS, FDTABLE_LEAST_FILES, FILE_POINTERS, FILE_SYSTEMS, NODES, OPEN_FILES,
-    PER_CPU_OBJECTS, PER_CPU_POINTERS, POINTER_ARRAY_LIMIT, REGIONS, ZONE_PER_CPU_POINTERS,
+    ARRAYS, CONTAINERS, CONTROLLERS, FDTABLE_LEAST_FILES, FILE_POINTERS, FILE_SYSTEMS, FLEX_GROUP_POINTERS, NODES,
+    OPEN_FILES, PER_CPU_OBJECTS, PER_CPU_POINTERS, POINTER_ARRAY_LIMIT, REGIONS, ZONE_PER_CPU_POINTERS,
 };
 use super::pointers::{Edge, EdgeKind, Guard, Region, Root, RootKind, TYPE_NAME_LIMIT_BYTES, TypeEntry};
 use super::text::LAYOUT_VERSION;
@@ -301,9 +301,12 @@ impl Graph<'_> {
                 guard: None,
             });
         }
-        let (files, file) = (self.index(FILE_POINTERS, 8 * u64::from(FDTABLE_LEAST_FILES)), self.structure("file"));
-        if let (Some(source), Some(target)) = (files, file) {
-            let kind = EdgeKind::Pointers(FDTABLE_LEAST_FILES);
+        for (pointers, count, pointed) in
+            [(FILE_POINTERS, FDTABLE_LEAST_FILES, "file"), (FLEX_GROUP_POINTERS, 1, "flex_groups")]
+        {
+            let Some(target) = self.structure(pointed) else { continue };
+            let Some(source) = self.index(pointers, 8 * u64::from(count)) else { continue };
+            let kind = EdgeKind::Pointers(count);
             self.edges.push(Edge { source, kind, offset_bytes: 0, target, target_offset_bytes: 0, guard: None });
         }
     }

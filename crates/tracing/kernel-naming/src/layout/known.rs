@@ -63,6 +63,8 @@ pub(super) const NODES: &[&str] = &[
     "kernfs_super_info",
     "kernfs_root",
     "ext4_sb_info",
+    "blockgroup_lock",
+    "flex_groups",
     "journal_s",
     "xfs_mount",
     "xlog",
@@ -126,7 +128,11 @@ pub(super) const ARRAYS: &[(&str, &str, &str, u64)] = &[
     ("mm_struct", "pgd", "pgd_t[]", 4096),
     ("pipe_inode_info", "bufs", "pipe_buffer[]", 40),
     ("list_lru", "node", "list_lru_node", 64),
+    ("ext4_sb_info", "s_flex_groups", FLEX_GROUP_POINTERS, 8),
 ];
+
+/// The array of an ext4's groups of block groups; its elements are pointers to `struct flex_groups`.
+pub(super) const FLEX_GROUP_POINTERS: &str = "flex_groups*[]";
 
 /// The array of open files; its elements are pointers to `struct file`.
 pub(super) const FILE_POINTERS: &str = "fdtable.fd[]";

@@ -9,8 +9,9 @@
 //! 4. The full path ends at a word such as `atomic_t` or `spinlock_t`, whose insides have no meaning of their own
 //!    (`i_rwsem.count`). The short path ends one level earlier, at the lock, list or work item that the field is part of
 //!    (`i_rwsem`).
-//! 5. Where it is the slab allocator that accesses a free object, the field is the `free list link`, and where a function
-//!    queues deferred work, of a union's alternatives the one for that (`f_rcuhead`).
+//! 5. Of a union's alternatives the accessing function chooses, where it is one of those that are known to (`usage`): the
+//!    slab allocator accesses the `free list link` of a free object, who queues deferred work the field for that
+//!    (`f_rcuhead`). Where the two sides of a pair use the bytes for different things, both are named, ` / ` between them.
 //! 6. Variables are called by their symbol, per-CPU ones with `per-CPU` in front; a field follows where the type is known.
 //! 7. Memory without type is called what it is: `kernel stack`, `page table`, `page cache page`, `user page`. A bare
 //!    `kmalloc-192`, `page` or `unknown` is no name ([`ObjectName::known`] is false).
@@ -21,6 +22,7 @@ mod function;
 mod holder;
 mod pair;
 mod tables;
+mod usage;
 
 pub use function::FunctionName;
 pub use holder::Holder;
@@ -29,6 +31,7 @@ pub use pair::{PairName, Sharing, Side};
 use crate::btf::{FieldStep, KernelTypes, TypeId, UnionUse};
 use crate::capture::{CaptureKind, ObjectCapture, PageKind};
 use crate::symbols::{KernelSymbols, without_number};
+use usage::Use;
 
 /// The name of a byte range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,17 +60,6 @@ impl ObjectName {
 pub struct Namer {
     types: KernelTypes,
     symbols: KernelSymbols,
-}
-
-/// What bytes are used for, as far as the accessing function tells.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// What their type says.
-    Plain,
-    /// As the link by which an object waits for deferred work, such as being freed behind a grace period.
-    Deferred,
-    /// As part of a free object: by the slab allocator.
-    FreeObject,
 }
 
 /// A byte range within a structure.
@@ -100,7 +92,13 @@ impl Namer {
     /// Names the `size_bytes` bytes at `address`, which lie in the captured object.
     #[must_use]
     pub fn name(&self, capture: &ObjectCapture, address: u64, size_bytes: u64) -> ObjectName {
-        self.name_used(capture, address, size_bytes, Use::Plain)
+        self.name_used(capture, address, size_bytes, Use::Unknown)
+    }
+
+    /// As [`Namer::name`], for what `function` ([`FunctionName::identity`]) accesses.
+    #[must_use]
+    pub fn name_for(&self, capture: &ObjectCapture, address: u64, size_bytes: u64, function: &str) -> ObjectName {
+        self.name_used(capture, address, size_bytes, Use::of(function))
     }
 
     /// As [`Namer::name`], for what a function is known to use the bytes for.
@@ -110,7 +108,7 @@ impl Namer {
         let within = address.wrapping_sub(capture.object);
         match capture.capture_kind() {
             CaptureKind::Slab => self.slab_name(capture, address, size_bytes, used),
-            CaptureKind::StructPage => self.page_structure_name(capture, within, size_bytes),
+            CaptureKind::StructPage => self.page_structure_name(capture, within, size_bytes, used),
             CaptureKind::Page => self.page_name(capture, address, size_bytes),
             CaptureKind::PerCpu => self.per_cpu_name(capture, canonical, size_bytes),
             CaptureKind::KernelImage => self.variable_name(canonical, size_bytes),
@@ -142,13 +140,17 @@ impl Namer {
                 known: !cache.is_empty() && !tables::is_kmalloc(cache),
             };
         }
-        if let Some(name) = self.typed_name(capture, address, size_bytes) {
+        if cache == tables::MAPLE_NODES && matches!(used, Use::Deferred | Use::SpareNode) {
+            // Whatever the node was in its tree.
+        } else if let Some(name) = self.typed_name(capture, address, size_bytes) {
             return name;
         }
         if !tables::is_kmalloc(cache) {
             // Sizes are not compared: objects may be shorter than their structure, whose last array is cut to what the
             // machine needs (`kmem_cache.node`, the register state in `task_struct`).
-            let structure = tables::cache_structures(cache).find_map(|structure| self.types.structure(structure));
+            let by_use = usage::maple_structure(used).filter(|_| cache == tables::MAPLE_NODES);
+            let mut structures = by_use.into_iter().chain(tables::cache_structures(cache));
+            let structure = structures.find_map(|structure| self.types.structure(structure));
             if let Some(structure) = structure {
                 return self.structure_name_used(Place { structure, offset, size_bytes }, used);
             }
@@ -184,23 +186,20 @@ impl Namer {
         })
     }
 
-    fn page_structure_name(&self, capture: &ObjectCapture, offset: u64, size_bytes: u64) -> ObjectName {
+    fn page_structure_name(&self, capture: &ObjectCapture, offset: u64, size_bytes: u64, used: Use) -> ObjectName {
         let structure = if capture.page() == PageKind::Slab { "slab" } else { "page" };
         let Some(id) = self.types.structure(structure) else { return ObjectName::plain("struct page", true) };
         let mut name = self.structure_name(Place { structure: id, offset, size_bytes });
-        // Alternatives of the unions that follow from what the page is used for; the path alone cannot know.
-        let alternatives: &[&str] = match capture.page() {
-            PageKind::PageTable => &["ptl", "pt_mm", "pmd_huge_pte"],
-            PageKind::PageCache | PageKind::Anonymous => &["_mapcount"],
-            _ => &[],
+        // The path alone cannot know the alternative.
+        let holds = |field: &&&str| {
+            self.types.member("page", field).is_some_and(|member| {
+                let end = member.offset_bytes.saturating_add(member.size_bytes);
+                offset >= member.offset_bytes && offset.saturating_add(size_bytes) <= end
+            })
         };
-        for field in alternatives {
-            let Some(member) = self.types.member("page", field) else { continue };
-            let end = member.offset_bytes.saturating_add(member.size_bytes);
-            if offset >= member.offset_bytes && offset.saturating_add(size_bytes) <= end {
-                name.field = (*field).to_owned();
-                name.full_field = (*field).to_owned();
-            }
+        if let Some(field) = usage::page_members(capture.page(), used).iter().find(holds) {
+            name.field = (*field).to_owned();
+            name.full_field = (*field).to_owned();
         }
         name
     }

@@ -1,6 +1,7 @@
 //! The name of a shared line: what both cores touched.
 
-use super::{Namer, ObjectName, Use, tables};
+use super::usage::Use;
+use super::{Namer, ObjectName};
 use crate::capture::ObjectCapture;
 
 /// What one core touched of a shared line.
@@ -18,13 +19,7 @@ pub struct Side<'a> {
 
 impl Side<'_> {
     fn used(&self) -> Use {
-        if tables::is_slab_function(self.function) {
-            Use::FreeObject
-        } else if tables::is_deferring_function(self.function) {
-            Use::Deferred
-        } else {
-            Use::Plain
-        }
+        Use::of(self.function)
     }
 }
 
@@ -42,7 +37,8 @@ pub enum Sharing {
 pub struct PairName {
     /// The object; both, joined by ` | `, where they differ.
     pub object: String,
-    /// The field; both, joined by ` | `, with false sharing.
+    /// The field; both, joined by ` | `, with false sharing, and by ` / ` where the two use common bytes for different
+    /// things.
     pub field: String,
     /// Whether the bytes overlap.
     pub sharing: Sharing,
@@ -61,25 +57,55 @@ impl Namer {
             // The common bytes; they lie in both objects, so either capture will do. The one that is further in begins at
             // the common bytes.
             let capture = if first.address >= second.address { first.capture } else { second.capture };
-            // Where the two use the bytes for different things, what the object is for names them best.
-            let used = if first.used() == second.used() { first.used() } else { Use::Plain };
-            let name = self.name_used(capture, start, end - start, used);
+            let name = |used| self.name_used(capture, start, end - start, used);
+            let name = match [first.used(), second.used()] {
+                [one, other] if one == other => name(one),
+                [Use::Unknown, known] | [known, Use::Unknown] => name(known),
+                // A free object is called by its cache; who uses it knows better what it is.
+                [Use::FreeObject, other] | [other, Use::FreeObject] => {
+                    used_for_both(name(other), name(Use::FreeObject))
+                }
+                [one, other] => {
+                    let names = [name(one), name(other)];
+                    let [low, high] = sorted(names);
+                    used_for_both(low, high)
+                }
+            };
             return PairName { object: name.object, field: name.field, sharing: Sharing::True, known: name.known };
         }
         let name = |side: Side<'_>| self.name_used(side.capture, side.address, side.size_bytes, side.used());
         let names = [first, second].map(name);
         let known = names.iter().all(|name| name.known);
-        let [mut low, mut high] = names;
-        if (&high.object, &high.full_field) < (&low.object, &low.full_field) {
-            std::mem::swap(&mut low, &mut high);
-        }
-        let (object, field) = if low.object == high.object {
+        let [low, high] = sorted(names);
+        // A variable without fields has none to set beside the other's.
+        let whole = low.field.is_empty() && low.full_field.is_empty() && !high.full_field.is_empty();
+        let (object, field) = if low.object == high.object && whole {
+            (format!("{} | {}{}", low.object, high.object, high.full_field), String::new())
+        } else if low.object == high.object {
             (low.object.clone(), joined_fields(&low, &high))
         } else {
             (format!("{} | {}", qualified(&low), qualified(&high)), String::new())
         };
         PairName { object, field, sharing: Sharing::False, known }
     }
+}
+
+fn sorted([low, high]: [ObjectName; 2]) -> [ObjectName; 2] {
+    if (&high.object, &high.full_field) < (&low.object, &low.full_field) { [high, low] } else { [low, high] }
+}
+
+/// Common bytes that one side uses for something else than the other.
+fn used_for_both(one: ObjectName, other: ObjectName) -> ObjectName {
+    let known = one.known && other.known;
+    if one.field == other.field {
+        return ObjectName { known, ..one };
+    }
+    if one.object == other.object || (other.field == super::tables::FREE_LIST_LINK && !one.field.is_empty()) {
+        let field = format!("{} / {}", one.field, other.field);
+        return ObjectName { object: one.object, full_field: field.clone(), field, known };
+    }
+    let object = format!("{} / {}", qualified(&one), qualified(&other));
+    ObjectName { object, field: String::new(), full_field: String::new(), known }
 }
 
 /// Two fields of one object: short where that tells them apart.

@@ -1,6 +1,8 @@
 //! What BTF does not tell: which structure a slab cache holds, which structures have a name of their own wherever they are
 //! embedded, where a field path should end, and which types well-known variables have.
 
+use super::usage::Use;
+
 /// Slab caches whose name is not that of their structure. A cache that is missing here is tried as `struct NAME`, and
 /// without `_cache`. Sources: the `kmem_cache_create` calls and `KMEM_CACHE` uses of Linux 6.1 to 6.12.
 const CACHES: &[(&str, &str)] = &[
@@ -254,6 +256,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("init_uts_ns", "uts_namespace"),
     ("kmem_cache_boot", "kmem_cache"),
     ("noop_backing_dev_info", "backing_dev_info"),
+    ("nr_files", "percpu_counter"),
     ("psi_system", "psi_group"),
     ("rcu_state", "rcu_state"),
     ("root_task_group", "task_group"),
@@ -321,12 +324,69 @@ const DEFERRING_FUNCTIONS: &[&str] = &[
     "task_work_run",
 ];
 
-pub(super) fn is_slab_function(function: &str) -> bool {
-    SLAB_FUNCTIONS.contains(&function)
-}
+/// Functions of the page allocator that access pages which are free, or about to be or no more (`mm/page_alloc.c`).
+const PAGE_ALLOCATOR_FUNCTIONS: &[&str] = &[
+    "__free_one_page",
+    "__free_pages_core",
+    "__free_pages_ok",
+    "__rmqueue_pcplist",
+    "free_one_page",
+    "free_pcppages_bulk",
+    "free_unref_folios",
+    "free_unref_page",
+    "free_unref_page_commit",
+    "get_page_from_freelist",
+    "move_freepages",
+    "move_freepages_block",
+    "rmqueue",
+    "rmqueue_bulk",
+    "split_free_page",
+    "steal_suitable_fallback",
+];
 
-pub(super) fn is_deferring_function(function: &str) -> bool {
-    DEFERRING_FUNCTIONS.contains(&function)
+/// Functions that keep pages in lists by a page's own link, those of recent use mostly (`mm/swap.c`, `mm/vmscan.c`).
+const PAGE_LIST_FUNCTIONS: &[&str] = &[
+    "__folio_batch_release",
+    "__page_cache_release",
+    "free_unref_page_list",
+    "isolate_lru_folios",
+    "move_folios_to_lru",
+    "put_pages_list",
+    "release_pages",
+    "shrink_folio_list",
+];
+
+/// Functions that mark pages as page tables, or take the mark away (`pgtable_pte_page_ctor`, inlined).
+const PAGE_TABLE_FUNCTIONS: &[&str] = &[
+    "___pmd_free_tlb",
+    "___pte_free_tlb",
+    "__pmd_alloc",
+    "__pte_alloc",
+    "do_fault_around",
+    "pmd_free",
+    "pte_alloc_one",
+    "pte_free",
+];
+
+/// Functions that keep nodes for the next change of a maple tree (`struct maple_alloc`, `lib/maple_tree.c`).
+const SPARE_NODE_FUNCTIONS: &[&str] = &["mas_alloc_nodes", "mas_pop_node", "mas_push_node"];
+
+/// The slab cache of the nodes of maple trees.
+pub(super) const MAPLE_NODES: &str = "maple_node";
+
+/// What a function is known to use bytes for that have several meanings.
+pub(super) fn function_use(function: &str) -> Option<Use> {
+    let listed = [
+        (SLAB_FUNCTIONS, Use::FreeObject),
+        (DEFERRING_FUNCTIONS, Use::Deferred),
+        (PAGE_ALLOCATOR_FUNCTIONS, Use::FreePage),
+        (PAGE_LIST_FUNCTIONS, Use::PageList),
+        (PAGE_TABLE_FUNCTIONS, Use::PageTable),
+        (SPARE_NODE_FUNCTIONS, Use::SpareNode),
+    ];
+    let listed = listed.iter().find(|(functions, _)| functions.contains(&function)).map(|(_, used)| *used);
+    // `lru_add_fn`, `lru_deactivate_file_fn`, `folio_isolate_lru` and their kin.
+    listed.or(function.split('_').any(|word| word == "lru").then_some(Use::PageList))
 }
 
 fn find<'a>(table: &[(&str, &'a str)], name: &str) -> Option<&'a str> {

@@ -189,7 +189,35 @@ pub fn small_kernel() -> Vec<u8> {
     let page_tables = btf.structure("", 16, &[("_pt_pad_1", long, 0), ("ptl", spinlock_t, 64)]);
     let cache_page = btf.structure("", 16, &[("mapping", void_pointer, 0), ("index", long, 64)]);
     let page_union = btf.union("", 16, &[("", cache_page, 0), ("", page_tables, 0)]);
-    btf.structure("page", 32, &[("flags", long, 0), ("", page_union, 64), ("_refcount", atomic_t, 192)]);
+    let lists = btf.union("", 16, &[("lru", list, 0), ("pcp_list", list, 0)]);
+    let used_page = btf.structure("", 16, &[("", lists, 0)]);
+    let tail_page = btf.structure("", 16, &[("compound_head", long, 0), ("compound_order", byte, 64)]);
+    let list_union = btf.union("", 16, &[("", used_page, 0), ("", tail_page, 0)]);
+    let type_union = btf.union("", 4, &[("_mapcount", atomic_t, 0), ("page_type", int, 0)]);
+    btf.structure(
+        "page",
+        64,
+        &[
+            ("flags", long, 0),
+            ("", page_union, 64),
+            ("_refcount", atomic_t, 192),
+            ("", type_union, 224),
+            ("", list_union, 256),
+        ],
+    );
+    let pivots = btf.array(long, 15);
+    let node_slots = btf.array(void_pointer, 16);
+    let range = btf.structure(
+        "maple_range_64",
+        256,
+        &[("parent", void_pointer, 0), ("pivot", pivots, 64), ("slot", node_slots, 1024)],
+    );
+    let spare = btf.structure("maple_alloc", 256, &[("total", long, 0), ("node_count", int, 64)]);
+    let all_slots = btf.array(void_pointer, 31);
+    let dense = btf.structure("", 256, &[("parent", void_pointer, 0), ("slot", all_slots, 64)]);
+    let waiting = btf.structure("", 256, &[("pad", void_pointer, 0), ("rcu", rcu, 64)]);
+    let layouts = btf.union("", 256, &[("", dense, 0), ("", waiting, 0), ("mr64", range, 0), ("alloc", spare, 0)]);
+    btf.structure("maple_node", 256, &[("", layouts, 0)]);
     btf.structure("slab", 32, &[("__page_flags", long, 0), ("slab_cache", void_pointer, 64)]);
     btf.variable("runqueues", rq);
     let rqs = btf.array(rq, 2);
