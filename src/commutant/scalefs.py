@@ -23,6 +23,12 @@ from commutant import _native
 PAGE_BYTES = 4096
 """Bytes of a page: data takes space in such pieces."""
 
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+_MOST_PAGES = 1 << 32
+_LEAST_METADATA_BYTES = 16 << 20
+_PAGE_METADATA_BYTES = 64
+
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """A path from the root, with or without a slash in front; encoded as Python encodes names of files."""
 
@@ -58,14 +64,24 @@ class Status:
 class FileSystem:
     """An empty file system with one directory, `/`, of user 0. It goes with the object; nothing reaches a disk."""
 
-    def __init__(self, *, data_bytes: int = 64 << 20, metadata_bytes: int = 16 << 20) -> None:
-        """With space for data, rounded up to pages, and for names and inodes (an empty file takes less than 1 KiB).
+    def __init__(self, *, data_bytes: int = 64 << 20, metadata_bytes: int | None = None) -> None:
+        """With space for data, rounded up to pages, and for all else.
 
-        Memory is used as it is filled. Raises ValueError where the sizes make no file system.
+        Of `metadata_bytes` each page of data takes 64, whether it is used or not, and a file without data, with its
+        name, 1.3 KiB in the long run; unless told there are 16 MiB, and twice what the pages take. Memory is used as it
+        is filled. Raises ValueError where the sizes make no file system.
         """
+        pages = -(-data_bytes // PAGE_BYTES)
+        if metadata_bytes is None:
+            metadata_bytes = _LEAST_METADATA_BYTES + 2 * _PAGE_METADATA_BYTES * pages
         if data_bytes < 0 or metadata_bytes < 0:
             raise ValueError(f"expected sizes that are not negative, got {data_bytes} and {metadata_bytes} bytes")
-        self._native = _native.ScaleFs(metadata_bytes, -(-data_bytes // PAGE_BYTES))
+        try:
+            self._native = _native.ScaleFs(metadata_bytes, pages)
+        except OverflowError:
+            raise ValueError(
+                f"expected fewer than {_MOST_PAGES:,} pages of data, got {data_bytes} bytes and {metadata_bytes} bytes"
+            ) from None
 
     def list(self, path: Path = "/") -> list[str]:
         """The names in a directory, sorted. Raises OSError as `os.listdir` does."""
@@ -75,12 +91,14 @@ class FileSystem:
         """All that a file holds. Raises OSError."""
         return self._native.read(os.fsencode(path))
 
-    def write(self, path: Path, data: bytes, *, append: bool = False) -> None:
-        """Makes a file hold these bytes; with `append`, adds them at its end. The file is made if there is none.
+    def write(self, path: Path, data: Bytes, *, append: bool = False) -> None:
+        """Makes a file hold these bytes (`bytes`, `bytearray`, `memoryview`); with `append`, adds them at its end.
 
+        The file is made if there is none.
         Raises OSError; where space ran out (ENOSPC), what fitted is in the file.
         """
-        self._native.write(os.fsencode(path), data, append)
+        given = data if isinstance(data, bytes) else memoryview(data).tobytes()
+        self._native.write(os.fsencode(path), given, append)
 
     def make_directory(self, path: Path, mode: int = 0o777) -> None:
         """Makes a directory, with these permission bits less the mask 0o022. Raises OSError."""

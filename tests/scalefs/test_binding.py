@@ -56,6 +56,43 @@ def test_any_bytes_come_back() -> None:
     assert {name: files.read(name) for name in files.list()} == kept
 
 
+def test_all_that_holds_bytes_can_be_written() -> None:
+    files = FileSystem()
+    for data in (bytearray(b"one"), memoryview(b"xtwox")[1:4], memoryview(b"t.h.r")[::2]):
+        files.write("file", data, append=True)
+    assert files.read("file") == b"onetwothr"
+    for wrong in ("text", 5, [1, 2]):
+        with pytest.raises(TypeError):
+            files.write("file", wrong)  # type: ignore[arg-type]
+    assert files.read("file") == b"onetwothr"
+
+
+@pytest.mark.parametrize("data_bytes", [0, 1, 64 << 20, 1 << 30, 3 << 30])
+def test_space_for_all_else_follows_the_space_for_data(data_bytes: int) -> None:
+    """A gigabyte of pages once took all of the metadata that there was, for the first file to find none."""
+    files = FileSystem(data_bytes=data_bytes)
+    assert files.free_bytes == -(-data_bytes // PAGE_BYTES) * PAGE_BYTES
+    for number in range(1_000):
+        files.write(f"file{number}", b"")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"data_bytes": -1},
+        {"metadata_bytes": -1},
+        {"data_bytes": 1 << 44},
+        {"data_bytes": 1 << 80},
+        {"metadata_bytes": 1 << 64},
+        {"metadata_bytes": 100},
+        {"data_bytes": 1 << 30, "metadata_bytes": 1 << 20},
+    ],
+)
+def test_sizes_that_make_no_file_system_are_refused(sizes: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="bytes"):
+        FileSystem(**sizes)
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [

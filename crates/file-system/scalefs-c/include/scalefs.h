@@ -3,7 +3,8 @@
  * Made from crates/file-system/scalefs-c/src/lib.rs; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.
  *
  * A thread handle is used by one thread at a time. Paths end with NUL. A call returns what it returns in POSIX,
- * or a negative error number of Linux. */
+ * or a negative error number of Linux: -EINVAL where a path, a buffer or an answer is NULL, or a size is above
+ * SSIZE_MAX. Instances, threads and processes are never NULL. */
 #ifndef SCALEFS_H
 #define SCALEFS_H
 

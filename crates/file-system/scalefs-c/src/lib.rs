@@ -176,19 +176,23 @@ unsafe fn call(
 }
 
 /// # Safety
-/// The path ends with NUL.
-unsafe fn bytes<'p>(path: *const c_char) -> &'p [u8] {
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(path) }.to_bytes()
+/// The path ends with NUL, or is NULL.
+unsafe fn bytes<'p>(path: *const c_char) -> Result<&'p [u8], Errno> {
+    if path.is_null() {
+        return Err(Errno::EINVAL);
+    }
+    // SAFETY: the caller's promise, and it is not NULL.
+    Ok(unsafe { CStr::from_ptr(path) }.to_bytes())
 }
 
 /// A buffer to read into, of at most as many bytes as one call can tell of (POSIX `read`: more is EINVAL here).
 ///
 /// # Safety
-/// The buffer has room for so many bytes, and nobody else uses it during the call.
+/// The buffer has room for so many bytes, or is NULL, and nobody else uses it during the call.
 unsafe fn buffer<'b>(start: *mut c_void, length: usize) -> Result<&'b mut [u8], Errno> {
     match isize::try_from(length) {
         Ok(0) => Ok(&mut []),
+        Ok(_) if start.is_null() => Err(Errno::EINVAL),
         // SAFETY: the caller's promise.
         Ok(_) => Ok(unsafe { core::slice::from_raw_parts_mut(initialised(start.cast(), length), length) }),
         Err(_) => Err(Errno::EINVAL),
@@ -209,14 +213,20 @@ unsafe fn initialised(start: *mut u8, length: usize) -> *mut u8 {
 /// A buffer to write from: others may do so at the same time.
 ///
 /// # Safety
-/// The buffer holds so many bytes, and nobody writes to it during the call.
+/// The buffer holds so many bytes, or is NULL, and nobody writes to it during the call.
 unsafe fn source<'b>(start: *const c_void, length: usize) -> Result<&'b [u8], Errno> {
     match isize::try_from(length) {
         Ok(0) => Ok(&[]),
+        Ok(_) if start.is_null() => Err(Errno::EINVAL),
         // SAFETY: the caller's promise.
         Ok(_) => Ok(unsafe { core::slice::from_raw_parts(start.cast(), length) }),
         Err(_) => Err(Errno::EINVAL),
     }
+}
+
+/// Where an answer goes; EINVAL for NULL.
+fn place<T>(pointer: *mut T) -> Result<*mut T, Errno> {
+    if pointer.is_null() { Err(Errno::EINVAL) } else { Ok(pointer) }
 }
 
 fn descriptor(fd: c_int) -> Result<u32, Errno> {
@@ -244,7 +254,7 @@ pub unsafe extern "C" fn scalefs_open(
         call(thread, process, |verbs| {
             let flags = OpenFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
             let options = DescriptorOptions::PLAIN;
-            data::open(verbs, Start::WorkingDirectory, bytes(path), flags, mode, options).map(i64::from)
+            data::open(verbs, Start::WorkingDirectory, bytes(path)?, flags, mode, options).map(i64::from)
         })
     };
     result as c_int
@@ -407,8 +417,8 @@ pub unsafe extern "C" fn scalefs_stat(
         call(thread, process, |verbs| {
             let fields = Fields::from_bits(fields).ok_or(Errno::EINVAL)?;
             let at = Start::WorkingDirectory;
-            let attributes = attributes::stat(verbs.objects(), at, bytes(path), follow(follow_link), fields)?;
-            status.write(status_of(attributes));
+            let attributes = attributes::stat(verbs.objects(), at, bytes(path)?, follow(follow_link), fields)?;
+            place(status)?.write(status_of(attributes));
             Ok(0)
         })
     };
@@ -431,7 +441,7 @@ pub unsafe extern "C" fn scalefs_fstatx(
     let result = unsafe {
         call(thread, process, |verbs| {
             let fields = Fields::from_bits(fields).ok_or(Errno::EINVAL)?;
-            status.write(status_of(data::stat(verbs, descriptor(fd)?, fields)?));
+            place(status)?.write(status_of(data::stat(verbs, descriptor(fd)?, fields)?));
             Ok(0)
         })
     };
@@ -457,7 +467,7 @@ pub unsafe extern "C" fn scalefs_access(
             }
             let wanted = Access { read: wanted & 4 != 0, write: wanted & 2 != 0, execute: wanted & 1 != 0 };
             let at = Start::WorkingDirectory;
-            attributes::access(verbs.objects(), at, bytes(path), Follow::Symlinks, wanted).map(|()| 0)
+            attributes::access(verbs.objects(), at, bytes(path)?, Follow::Symlinks, wanted).map(|()| 0)
         })
     };
     result as c_int
@@ -474,7 +484,7 @@ unsafe fn path_call(
     body: impl FnOnce(&InProcess<'_, Outside>, &[u8]) -> Result<(), Errno>,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { call(thread, process, |verbs| body(verbs, bytes(path)).map(|()| 0)) as c_int }
+    unsafe { call(thread, process, |verbs| body(verbs, bytes(path)?).map(|()| 0)) as c_int }
 }
 
 /// Makes a directory.
@@ -571,7 +581,7 @@ pub unsafe extern "C" fn scalefs_link(
     // SAFETY: see `scalefs_open`.
     unsafe {
         path_call(thread, process, new_path, |verbs, new| {
-            names::link(verbs.objects(), (at, bytes(old_path)), (at, new), Follow::Nothing)
+            names::link(verbs.objects(), (at, bytes(old_path)?), (at, new), Follow::Nothing)
         })
     }
 }
@@ -589,7 +599,7 @@ pub unsafe extern "C" fn scalefs_symlink(
 ) -> c_int {
     let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe { path_call(thread, process, path, |verbs, path| names::symlink(verbs.objects(), bytes(target), at, path)) }
+    unsafe { path_call(thread, process, path, |verbs, path| names::symlink(verbs.objects(), bytes(target)?, at, path)) }
 }
 
 /// Writes what a symbolic link leads to into a buffer, cut off at size bytes and without NUL; returns how many.
@@ -607,7 +617,7 @@ pub unsafe extern "C" fn scalefs_readlink(
     // SAFETY: see `scalefs_open`.
     unsafe {
         call(thread, process, |verbs| {
-            let target = names::read_link(verbs.objects(), Start::WorkingDirectory, bytes(path))?;
+            let target = names::read_link(verbs.objects(), Start::WorkingDirectory, bytes(path)?)?;
             let copied = target.len().min(size);
             buffer(into.cast(), copied)?.copy_from_slice(&target[..copied]);
             Ok(length(copied))
@@ -637,7 +647,7 @@ pub unsafe extern "C" fn scalefs_rename(
                 SCALEFS_EXCHANGE => RenameMode::Exchange,
                 _ => return Err(Errno::EINVAL),
             };
-            names::rename(verbs.objects(), (at, bytes(old_path)), (at, new), mode)
+            names::rename(verbs.objects(), (at, bytes(old_path)?), (at, new), mode)
         })
     }
 }
@@ -659,10 +669,10 @@ pub unsafe extern "C" fn scalefs_list(
     // SAFETY: see `scalefs_open`.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let each = each.ok_or(Errno::EINVAL)?;
+            let (each, cookie) = (each.ok_or(Errno::EINVAL)?, place(cookie)?);
             let objects = verbs.objects();
             let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
-            let opened = names::open(objects, Start::WorkingDirectory, bytes(path), flags, 0)?.handle;
+            let opened = names::open(objects, Start::WorkingDirectory, bytes(path)?, flags, 0)?.handle;
             let next = directories::read_directory(objects, objects.held(&opened), cookie.read(), |entry| {
                 each(entry.name.as_ptr().cast(), entry.name.len(), entry.number.0, argument) != 0
             });

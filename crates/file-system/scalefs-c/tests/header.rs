@@ -61,7 +61,8 @@ fn header(source: &str) -> String {
         "/* ScaleFS for C: a POSIX file system in memory that shares no cache line where POSIX commutes.\n *\n * Made from \
          crates/file-system/scalefs-c/src/lib.rs; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.\n *\n * A thread handle is \
          used by one thread at a time. Paths end with NUL. A call returns what it returns in POSIX,\n * or a negative error \
-         number of Linux. */\n#ifndef SCALEFS_H\n#define SCALEFS_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef \
+         number of Linux: -EINVAL where a path, a buffer or an answer is NULL, or a size is above\n * SSIZE_MAX. Instances, \
+         threads and processes are never NULL. */\n#ifndef SCALEFS_H\n#define SCALEFS_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef \
          __cplusplus\nextern \"C\" {\n#endif\n\ntypedef struct scalefs_instance scalefs_instance;\ntypedef struct \
          scalefs_thread scalefs_thread;\ntypedef struct scalefs_process scalefs_process;\n\n",
     );

@@ -2,6 +2,7 @@
 #include "scalefs.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,14 @@ int main(void) {
     CHECK(scalefs_link(thread, process, "file", "link") == 0);
     CHECK(scalefs_fstatx(thread, process, fd, SCALEFS_ALL, &status) == 0);
     CHECK(status.link_count == 2 && status.size_bytes == 4096 && status.mode == 0100644 && status.modified_ns > 0);
+    CHECK(scalefs_read(thread, process, fd, NULL, 1) == -EINVAL && scalefs_read(thread, process, fd, NULL, 0) == 0);
+    CHECK(scalefs_read(thread, process, fd, bytes, (size_t)-1) == -EINVAL);
+    CHECK(scalefs_pwrite(thread, process, fd, bytes, (size_t)SSIZE_MAX + 1, 0) == -EINVAL);
+    CHECK(scalefs_open(thread, process, NULL, flags, 0) == -EINVAL && scalefs_mkdir(thread, process, NULL, 0) == -EINVAL);
+    CHECK(scalefs_link(thread, process, "file", NULL) == -EINVAL && scalefs_link(thread, process, NULL, "x") == -EINVAL);
+    CHECK(scalefs_stat(thread, process, "file", 1, SCALEFS_ALL, NULL) == -EINVAL);
+    CHECK(scalefs_fstatx(thread, process, fd, SCALEFS_ALL, NULL) == -EINVAL);
+    CHECK(scalefs_list(thread, process, ".", NULL, count_names, NULL) == -EINVAL);
     CHECK(scalefs_close(thread, process, fd) == 0 && scalefs_close(thread, process, fd) == -EBADF);
     CHECK(scalefs_symlink(thread, process, "file", "symlink") == 0);
     CHECK(scalefs_readlink(thread, process, "symlink", bytes, 3) == 3 && memcmp(bytes, "fil", 3) == 0);
