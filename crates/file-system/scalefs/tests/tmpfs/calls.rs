@@ -9,6 +9,9 @@ use crate::data::DataOperation;
 
 /// Users that make calls; all have their number as group too.
 pub const USERS: [u32; 3] = [0, 1001, 1002];
+/// The groups that each of them is in beside that: the second and third share one, the third is in the second's own too.
+pub const GROUPS: [&[u32]; 3] = [&[], &[SHARED_GROUP], &[SHARED_GROUP, 1001]];
+pub const SHARED_GROUP: u32 = 1003;
 
 /// One call of one of [`USERS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,17 +91,25 @@ impl Bijection {
     }
 }
 
-/// Splitmix64: good enough, small, and the same everywhere.
-pub struct Random(u64);
+/// Splitmix64 (good enough, small, and the same everywhere), and the paths that it gave last.
+pub struct Random {
+    state: u64,
+    recent: Vec<String>,
+}
+
+/// So many of the last paths are drawn again.
+const RECENT_PATHS: usize = 5;
+/// Longer ones are not, so that paths grow deep by being drawn again and again, but not without end.
+const RECENT_BYTES: usize = 600;
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Random { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), recent: Vec::new() }
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.state;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((word ^ (word >> 31)) % limit as u64) as usize
@@ -118,7 +129,33 @@ impl Random {
         }
     }
 
+    /// A path: two in five times one of those that were drawn last, or one beside or below it. What matters mostly takes
+    /// two calls on one thing: that one of two links is renamed to the other was found after 313,000 calls without this.
     pub fn path(&mut self, up: bool) -> String {
+        let path = if self.recent.is_empty() || self.below(5) >= 2 { self.new_path(up) } else { self.known_path(up) };
+        if (1..=RECENT_BYTES).contains(&path.len()) && !self.recent.contains(&path) {
+            if self.recent.len() == RECENT_PATHS {
+                self.recent.remove(0);
+            }
+            self.recent.push(path.clone());
+        }
+        path
+    }
+
+    fn known_path(&mut self, up: bool) -> String {
+        let known = self.below(self.recent.len());
+        let known = self.recent[known].clone();
+        match self.below(8) {
+            0 => format!("{known}/{}", self.name(up)),
+            1 => match known.rsplit_once('/') {
+                Some((directory, _)) => format!("{directory}/{}", self.name(up)),
+                None => self.name(up),
+            },
+            _ => known,
+        }
+    }
+
+    fn new_path(&mut self, up: bool) -> String {
         let components = [1, 1, 1, 1, 2, 2, 3][self.below(7)];
         let components: Vec<String> = (0..components).map(|_| self.name(up)).collect();
         match self.below(40) {
@@ -134,7 +171,57 @@ impl Random {
     }
 }
 
-pub const MODES: [u32; 9] = [0o777, 0o777, 0o755, 0o644, 0o4755, 0o2775, 0o2777, 0o1777, 0o070];
+pub const MODES: [u32; 14] =
+    [0o777, 0o777, 0o777, 0o755, 0o755, 0o644, 0o4755, 0o2775, 0o2777, 0o1777, 0o070, 0o6777, 0o6711, 0o3775];
+
+/// What a sequence begins with, so that calls meet there what they come upon rarely by themselves: a directory that all
+/// may write and none may take others' names out of, one whose files get its group, one far below, a file of two names.
+pub fn scene(random: &mut Random, up: bool) -> Vec<Call> {
+    let create = OpenFlags::WRITE | OpenFlags::CREATE;
+    let path = str::to_string;
+    let first = |operation| Call { user: 0, operation };
+    let shared_directory = |owner: usize, mode: u32| {
+        let by = |operation| Call { user: owner, operation };
+        vec![
+            by(Operation::MakeDirectory(path("n0"), 0o777)),
+            by(Operation::ChangeOwner(path("n0"), true, None, Some([0, SHARED_GROUP, 1001][owner]))),
+            by(Operation::ChangeMode(path("n0"), mode)),
+        ]
+    };
+    let mut calls = match random.below(if up { 8 } else { 3 }) {
+        0 => vec![
+            first(Operation::Open(path("n0"), create, 0o666)),
+            first(Operation::Link(path("n0"), path("n1"), false)),
+        ],
+        1 => {
+            let long = "x".repeat(255);
+            (0..random.below(11))
+                .flat_map(|_| [Operation::MakeDirectory(long.clone(), 0o777), Operation::ChangeDirectory(long.clone())])
+                .map(first)
+                .collect()
+        }
+        2 | 3 => return Vec::new(),
+        number => {
+            let owner = random.below(3);
+            let mode = if number < 6 { 0o1777 } else { 0o2775 + (random.below(2) as u32) * 2 };
+            let mut calls = shared_directory(owner, mode);
+            for user in 0..USERS.len() {
+                let name = format!("n0/n{user}");
+                let operation = match random.below(4) {
+                    0 => Operation::MakeDirectory(name, random.pick(&MODES)),
+                    1 => Operation::Symlink(path("n0"), name),
+                    _ => Operation::Open(name, create, random.pick(&MODES)),
+                };
+                calls.push(Call { user, operation });
+            }
+            calls
+        }
+    };
+    if up && random.below(2) == 0 && calls.len() > 2 {
+        calls.push(first(Operation::ChangeDirectory(path("n0"))));
+    }
+    calls
+}
 
 impl Call {
     /// A call on names, or on data by the one user who has descriptors.
@@ -194,8 +281,8 @@ impl Call {
             30 => Operation::Access(random.path(up), random.below(8) as u32),
             31 | 32 => Operation::ChangeMode(random.path(up), random.pick(&MODES)),
             33 => {
-                let owner = |random: &mut Random| [None, Some(0), Some(1001), Some(1002)][random.below(4)];
-                let (user, group) = (owner(random), owner(random));
+                let user = [None, None, Some(0), Some(1001), Some(1002)][random.below(5)];
+                let group = [None, Some(0), Some(1001), Some(1002), Some(SHARED_GROUP)][random.below(5)];
                 Operation::ChangeOwner(random.path(up), random.below(2) == 0, user, group)
             }
             34 => Operation::ChangeDirectory(random.path(up)),

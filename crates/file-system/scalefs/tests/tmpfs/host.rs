@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use scalefs::names::RenameMode;
 use scalefs::{Credentials, Kind, OpenFlags};
 
-use crate::calls::{Answer, Call, Operation, Outcome, USERS};
+use crate::calls::{Answer, Call, GROUPS, Operation, Outcome, USERS};
 use crate::host_data;
 
 /// A directory of tmpfs in which the thread works. If the thread may, the directory is its root, and it acts as any user;
@@ -115,7 +115,7 @@ impl Host {
 
     /// Makes the directory empty, lets everybody write it, and works in it.
     pub fn clear(&self) {
-        self.become_user(USERS[0]);
+        self.become_user(0);
         host_data::close_all();
         std::env::set_current_dir(&self.root).unwrap();
         remove_below(&self.root);
@@ -128,13 +128,14 @@ impl Host {
         }
     }
 
-    /// For the file system this thread is that user, in that user's group alone.
-    fn become_user(&self, user: u32) {
+    /// For the file system this thread is that one of [`USERS`], in that user's groups.
+    fn become_user(&self, index: usize) {
+        let (user, groups) = (USERS[index], GROUPS[index]);
         if self.can_use_root {
             // SAFETY: the raw calls concern this thread only; back to 0 always works, since the real user stays 0.
             unsafe {
                 libc::syscall(libc::SYS_setfsuid, 0);
-                libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>());
+                libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr());
                 libc::syscall(libc::SYS_setfsgid, user);
                 libc::syscall(libc::SYS_setfsuid, user);
             }
@@ -143,11 +144,28 @@ impl Host {
 
     /// Makes a call.
     pub fn call(&self, call: &Call) -> Outcome {
-        self.become_user(USERS[call.user]);
+        self.become_user(call.user);
         let outcome = make(&call.operation);
-        self.become_user(USERS[0]);
+        self.become_user(0);
         outcome
     }
+}
+
+/// What a path leads to, a symbolic link not followed: kind, and what the user is to it.
+pub fn look(path: &str, user: usize) -> (&'static str, &'static str) {
+    let Ok(status) = status(path, false) else { return ("absent", "") };
+    let kind = match status.st_mode & libc::S_IFMT {
+        libc::S_IFDIR => "directory",
+        libc::S_IFLNK => "symbolic link",
+        _ => "file",
+    };
+    let role = match USERS[user] {
+        0 => "superuser",
+        number if number == status.st_uid => "owner",
+        number if number == status.st_gid || GROUPS[user].contains(&status.st_gid) => "group",
+        _ => "other",
+    };
+    (kind, role)
 }
 
 fn open(path: &str, flags: libc::c_int, mode: u32) -> Result<libc::c_int, i32> {

@@ -4,10 +4,12 @@
 //! the latter on file systems of so few pages that they run full.
 //!
 //! `SCALEFS_FUZZ_CALLS=N` makes N calls of each kind (10,000 if it is not set), `SCALEFS_FUZZ_SEED=N` starts with another
-//! sequence.
+//! sequence. What was reached is counted (`corners`), and printed with `--nocapture`; nothing of what stands in
+//! `corners.txt` may be missing.
 #![cfg(all(not(loom), target_os = "linux"))]
 
 mod calls;
+mod corners;
 mod data;
 mod host;
 mod host_data;
@@ -15,6 +17,7 @@ mod ours;
 mod ours_data;
 
 use calls::{Answer, Call, Operation, Random};
+use corners::Corners;
 use data::DataOperation;
 use host::Host;
 use ours::{Memory, Ours};
@@ -27,11 +30,24 @@ const FEW_PAGES: usize = 24;
 
 /// Makes the calls on both systems; the first difference, if there is one.
 fn difference(host: &Host, memory: &mut Memory, page_limit: Option<usize>, calls: &[Call]) -> Option<String> {
+    difference_at(host, memory, page_limit, calls, &Corners::default())
+}
+
+/// The same, and notes what the calls reach.
+fn difference_at(
+    host: &Host,
+    memory: &mut Memory,
+    page_limit: Option<usize>,
+    calls: &[Call],
+    corners: &Corners,
+) -> Option<String> {
     host.clear();
     let mut numbers = calls::Bijection::default();
     ours::with_instance(memory, page_limit, host.first_user(), |ours| {
         for (index, call) in calls.iter().enumerate() {
+            let place = Corners::before(call);
             let (here, there) = (ours.call(index, call), host.call(call));
+            corners.after(place, &there);
             if !numbers.same(&here, &there) {
                 let (here, there) = (calls::told(&here), calls::told(&there));
                 return Some(format!("call {index} gives {here} on ScaleFS, {there} on tmpfs"));
@@ -105,15 +121,17 @@ fn number_from_environment(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, got {text:?}")))
 }
 
-/// Draws sequences and compares; panics at the first difference. Returns whether the host could be used.
-fn compare(page_limit: Option<usize>, draw: impl Fn(&mut Random, bool) -> Vec<Call> + Sync) -> bool {
+/// Draws sequences and compares; panics at the first difference. Returns what was reached; `None` if the host could not
+/// be used.
+fn compare(page_limit: Option<usize>, draw: impl Fn(&mut Random, bool) -> Vec<Call> + Sync) -> Option<Corners> {
     let wanted = number_from_environment("SCALEFS_FUZZ_CALLS").unwrap_or(10_000);
     let first = number_from_environment("SCALEFS_FUZZ_SEED").unwrap_or(1);
+    let corners = Corners::default();
     let outcome = host::with_host(page_limit.map(|pages| pages * PAGE_BYTES), |host| {
         let memory = &mut Memory::new();
         for seed in first..first + wanted.div_ceil(CALLS_PER_SEQUENCE as u64) {
             let calls = draw(&mut Random::new(seed), host.can_use_root());
-            if difference(host, memory, page_limit, &calls).is_some() {
+            if difference_at(host, memory, page_limit, &calls, &corners).is_some() {
                 let few = shrunk(calls, |calls| difference(host, memory, page_limit, calls).is_some());
                 let lines: Vec<String> = few.iter().map(|call| format!("  {call:?}")).collect();
                 let what = difference(host, memory, page_limit, &few).unwrap_or_default();
@@ -122,40 +140,51 @@ fn compare(page_limit: Option<usize>, draw: impl Fn(&mut Random, bool) -> Vec<Ca
         }
         Ok(())
     });
-    if let Some(Err(difference)) = outcome {
+    if let Some(Err(difference)) = &outcome {
         panic!("{difference}");
     }
-    outcome.is_some()
+    outcome.is_some().then(|| {
+        println!("{}", corners.table());
+        corners
+    })
 }
 
-fn sequence(random: &mut Random, mut draw: impl FnMut(&mut Random) -> Call) -> Vec<Call> {
-    (0..CALLS_PER_SEQUENCE).map(|_| draw(random)).collect()
+/// Calls after one of the beginnings that let them meet.
+fn sequence(random: &mut Random, up: bool, mut draw: impl FnMut(&mut Random) -> Call) -> Vec<Call> {
+    let mut calls = calls::scene(random, up);
+    calls.extend((0..CALLS_PER_SEQUENCE).map(|_| draw(random)));
+    calls
 }
 
 #[test]
 fn random_calls_on_names_give_the_same_as_on_tmpfs() {
-    assert!(compare(None, |random, up| sequence(random, |random| Call::any(random, up))));
+    let corners = compare(None, |random, up| sequence(random, up, |random| Call::any(random, up)));
+    let corners = corners.expect("any user can compare without a limit");
+    corners.must_hold("names");
 }
 
 #[test]
 fn random_calls_on_names_and_data_give_the_same_as_on_tmpfs() {
-    assert!(compare(None, |random, up| {
+    let corners = compare(None, |random, up| {
         // One user has all descriptors of a sequence.
         let user = if up { random.below(2) } else { 0 };
-        sequence(random, |random| Call::of_names_and_data(random, up, user, false))
-    }));
+        sequence(random, up, |random| Call::of_names_and_data(random, up, user, false))
+    });
+    let corners = corners.expect("any user can compare without a limit");
+    corners.must_hold("data");
 }
 
 #[test]
 fn random_calls_on_small_file_systems_give_the_same_as_on_tmpfs() {
-    let could_mount = compare(Some(FEW_PAGES), |random, up| {
-        let mut calls = sequence(random, |random| Call::of_names_and_data(random, up, 0, true));
+    let corners = compare(Some(FEW_PAGES), |random, up| {
+        let mut calls = sequence(random, up, |random| Call::of_names_and_data(random, up, 0, true));
         // On the host a symbolic link of more than 127 bytes takes a page.
         calls.retain(|call| !matches!(&call.operation, Operation::Symlink(target, _) if target.len() > 127));
         calls
     });
-    if !could_mount {
-        eprintln!("not compared: this user may not mount a small tmpfs");
+    match corners {
+        Some(corners) => corners.must_hold("small"),
+        None => eprintln!("not compared: this user may not mount a small tmpfs"),
     }
 }
 
@@ -232,8 +261,9 @@ fn planted_differences_are_found_and_shrunk() {
     host::with_host(None, |host| {
         let memory = &mut Memory::new();
         for [first, second] in [names, bytes] {
-            let mut calls =
-                sequence(&mut Random::new(7), |random| Call::of_names_and_data(random, host.can_use_root(), 0, false));
+            let mut calls = sequence(&mut Random::new(7), false, |random| {
+                Call::of_names_and_data(random, host.can_use_root(), 0, false)
+            });
             // The planted descriptor is the only one, and the planted name stays in reach.
             calls.retain(|call| !matches!(call.operation, Operation::Data(_) | Operation::ChangeDirectory(_)));
             calls.insert(20, first);

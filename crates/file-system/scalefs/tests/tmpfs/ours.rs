@@ -13,7 +13,7 @@ use scalefs::{
 use scalefs::{directories, names};
 use sync::Spin;
 
-use crate::calls::{Answer, Call, Operation, Outcome, USERS};
+use crate::calls::{Answer, Call, GROUPS, Operation, Outcome, USERS};
 use crate::ours_data::{self, answer_status};
 
 /// An instance with a process of every user, which all work in one directory.
@@ -63,7 +63,7 @@ pub fn with_instance<T>(
     // SAFETY: the pages are this instance's as long as it is used.
     let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
     let fs = ScaleFs::create_with_pages(&cores[0], pool, config).unwrap();
-    let others = [USERS[1], USERS[2]].map(|user| Credentials::new(user, user, &[]).unwrap());
+    let others = [1, 2].map(|index| Credentials::new(USERS[index], USERS[index], GROUPS[index]).unwrap());
     let processes = [first_user, others[0], others[1]].map(|user| Process::new(fs, &cores[0], user));
     let superuser = Process::new(fs, &cores[0], Credentials::SUPERUSER);
     let verbs = fs.begin(&cores[0], superuser.context(), &Spin);
@@ -109,7 +109,8 @@ impl Ours<'_> {
         for process in &self.processes {
             process.exit(self.fs, core, &Spin);
         }
-        (0..3).for_each(|_| self.settle());
+        // A directory's end lets the one above it go, each behind a grace period of its own.
+        (0..24).for_each(|_| self.settle());
         let space = attributes::space(&self.fs.begin(core, self.superuser.context(), &Spin)).unwrap();
         let (inodes, pages) = (space.inodes - space.free_inodes, space.blocks - space.free_blocks);
         (inodes + pages > 0).then(|| format!("{inodes} inodes and {pages} pages are left when all is removed"))
