@@ -14,6 +14,7 @@ COMMANDS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-x86_64": "qemu-user",
     "gcc": "gcc",
+    "gdb": "gdb",
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
     "xz": "xz-utils",
@@ -22,7 +23,8 @@ COMMANDS = {
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
 }
-"""A command, and the package that brings it: the emulators, a compiler and linker, the browser of the page's test, the
+"""A command, and the package that brings it: the emulators, a compiler and linker, the debugger that tells where a
+test hangs, the browser of the page's test, the
 reader of kernel types that ours is compared with, and what makes disks for the file systems under test."""
 
 SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])

@@ -24,6 +24,8 @@ RUST_SEED = ["env", f"PROPTEST_RNG_SEED={SEED}"]
 SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'target' / 'shuttle'}"]
 """For threads of which a scheduler lets one run at a time (crates/structures/sync); all is built apart."""
 SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
+LIMITED = ["--config", f"target.'cfg(all())'.runner = {[PYTHON, str(ROOT / 'scripts' / 'limited.py')]}"]
+"""Ends a test program that hangs, with the stacks of all its threads."""
 HISTORIES = ["test", "--quiet", "--release", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths"]
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
@@ -84,8 +86,8 @@ def test(cargo: str) -> list[str]:
     """Runs the Rust and the Python tests, showing what they print; returns the names of those that failed."""
     failed = []
     suites: list[tuple[str, Callable[[], None]]] = [
-        ("cargo test", lambda: stream([*RUST_SEED, cargo, "test", "--quiet", *RUST], without=NO_TESTS)),
-        ("histories", lambda: stream([*SCHEDULED, cargo, *HISTORIES, *RUST[1:]], without=NO_TESTS)),
+        ("cargo test", lambda: stream([*RUST_SEED, cargo, "test", "--quiet", *LIMITED, *RUST], without=NO_TESTS)),
+        ("histories", lambda: stream([*SCHEDULED, cargo, *HISTORIES, *LIMITED, *RUST[1:]], without=NO_TESTS)),
         ("pytest", lambda: stream([PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED])),
     ]
     for name, suite in suites:

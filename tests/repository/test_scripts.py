@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import limited as limited_script
 import rust
 import setup
 import steps
@@ -79,6 +81,32 @@ def test_both_suites_draw_the_same_random_cases_each_time(monkeypatch: pytest.Mo
     assert "RUSTFLAGS=--cfg shuttle" in histories, "rounds of chosen schedules are drawn by their number"
     assert rust[:4] == ["env", f"PROPTEST_RNG_SEED={verify.SEED}", "cargo", "test"]
     assert f"--hypothesis-seed={verify.SEED}" in python
+
+
+def test_a_program_that_hangs_is_ended_with_the_stacks_of_all_threads(tmp_path: Path) -> None:
+    source = tmp_path / "hangs.c"
+    source.write_text(
+        "#include <pthread.h>\n#include <unistd.h>\n"
+        "static void *waits_for_ever(void *unused) { for (;;) pause(); return unused; }\n"
+        "int main(void) { pthread_t thread; pthread_create(&thread, 0, waits_for_ever, 0);\n"
+        "                 return pthread_join(thread, 0); }\n"
+    )
+    program = tmp_path / "hangs"
+    subprocess.run(["gcc", "-g", "-pthread", source, "-o", program], check=True)
+    command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", program, "argument"]
+    limited = {**os.environ, "COMMUTANT_TEST_LIMIT_SECONDS": "2"}
+    ended = subprocess.run(command, capture_output=True, text=True, env=limited)
+    assert ended.returncode == limited_script.TIMED_OUT
+    assert ended.stderr.startswith("hangs argument: not done after 2 s; its threads:\n")
+    for part in ("Thread 1", "Thread 2", "waits_for_ever", "main ("):
+        assert part in ended.stderr, ended.stderr
+    assert not [path for path in Path("/proc").glob("[0-9]*/exe") if path.exists() and path.readlink() == program]
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -ABRT $$", 128 + 6), ("exit 0", 0)])
+def test_a_program_within_its_limit_ends_as_it_does(script: str, code: int) -> None:
+    command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", "sh", "-c", script]
+    assert subprocess.run(command).returncode == code
 
 
 def test_the_long_run_names_each_test_with_its_result(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
