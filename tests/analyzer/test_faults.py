@@ -68,6 +68,12 @@ IN_A_CALL = {
     "raises": ('raise ValueError("too\\n late")', r"raised ValueError: too late"),
     "raises nothing to say": ("raise LookupError", r"raised LookupError: no message"),
     "exits": ("raise SystemExit(3)", r"raised SystemExit: 3"),
+    "ends the process": ("getattr(os, '_exit')(0)", r"raised SystemExit: os\._exit\(0\): expected a model that leaves"),
+    "ends as generators do": ("raise GeneratorExit", r"raised GeneratorExit: no message"),
+    "raises what cannot be told": (
+        "raise type('Mute', (ValueError,), {'__str__': lambda self: 1 // 0})",
+        r"raised Mute: \(its text cannot be made\)",
+    ),
     "fails an assertion": ("assert name != name", r"raised AssertionError: no message"),
     "attribute missing": ("return self.inodes", r"raised AttributeError: .*'inodes'.* \(annotate every attribute"),
     "key missing in a new map": (
@@ -202,6 +208,7 @@ FILES = {
     "syntax error": ("class Model(Interface)\n    pass\n", r"model\.py:\d+: the model cannot be loaded: SyntaxError"),
     "raises on import": ("raise OSError('no')", rf"model\.py:{FIRST}: the model cannot be loaded: OSError: no"),
     "exits on import": ("raise SystemExit", rf"model\.py:{FIRST}: the model cannot be loaded: SystemExit"),
+    "ends the process on import": ("os._exit(0)", r"the model cannot be loaded: SystemExit: os\._exit\(0\): expected"),
     "no class": ("x = 1", r"model\.py: expected one model in the file, or :Class behind it; found none"),
     "two classes": (
         "class One(Interface):\n    pass\nclass Two(Interface):\n    pass\n",

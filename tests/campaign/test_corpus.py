@@ -391,7 +391,7 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path):
     pipe = tmp_path / "pipe.jsonl.gz"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero")):
-        with pytest.raises(UsageError, match=f"cannot read the corpus {path}: expected a regular file"):
+        with pytest.raises(UsageError, match=f"cannot read the corpus {path}: not a regular file"):
             read_corpus(path)
     other = tmp_path / "pipe"
     os.mkfifo(other)
@@ -522,3 +522,23 @@ def test_equal_numbers_of_different_types_stay_different():
     lists = [equal.one([("seq", items)]) for items in ([one, 1], [one, 1], [true, 1], [one, True], [], [[1]])]
     assert lists[0] is lists[1] and len(set(map(id, lists))) == 5
     assert equal.one([("orders", [one])]) is not equal.one([("orders", [one])])
+
+
+@pytest.mark.parametrize("as_written", [True, False], ids=["as generate writes", "with spaces"])
+def test_tests_that_have_nothing_in_common_are_refused_before_they_fill_the_memory(tmp_path, monkeypatch, as_written):
+    """A file of 8 MB, each of its tests with a thousand outcomes of its own, took 1.8 GB."""
+    lines = []
+    for number in range(20):
+        test = make_test(1)
+        outcomes = tuple(Outcome((0, 0), ({"time": 1000 * number + other},)) for other in range(50))
+        orders = tuple(dataclasses.replace(order, outcomes=outcomes) for order in test.orders)
+        raw = dataclasses.replace(test, orders=orders).to_json()
+        content = encode({key: raw[key] for key in ("calls", "setup", "observe", "orders")})
+        raw["id"] = id_of(test.set_name, content.encode())
+        lines.append((encode(raw) if as_written else json.dumps(raw)).encode() + b"\n")
+    path = write_lines(tmp_path / "c.jsonl.gz", with_header(tests=20), *lines)
+    assert len(read_corpus(path).tests) == 20
+    monkeypatch.setattr(reading, "MAX_NEW_CHARACTERS", 12_000)
+    assert "more than 12,000 characters that no test before it has" in refused(path)
+    alike = write_lines(tmp_path / "alike.jsonl.gz", HEADER, lines[0])
+    assert len(read_corpus(alike).tests) == 1

@@ -255,6 +255,17 @@ def test_a_pipe_in_place_of_a_file_is_refused(complete, name):
     assert "regular file" in refused(complete)
 
 
+def test_an_entry_that_is_too_short_is_damage(complete):
+    """What a line is called has three parts; two were a defect of ours, an IndexError."""
+    lines = (complete / "verdicts.jsonl").read_text().splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if '"finding":' in line)
+    raw = json.loads(lines[number])
+    raw["finding"]["fields"] = [[0, 1]]
+    lines[number] = json.dumps(raw) + "\n"
+    (complete / "verdicts.jsonl").write_text("".join(lines))
+    assert f"verdicts.jsonl, line {number + 1} is damaged" in refused(complete)
+
+
 def test_what_is_said_of_a_damaged_file_is_short(complete):
     """A text of 10,000 characters where a number should be was told in full."""
     summary = json.loads((complete / "summary.json").read_text())

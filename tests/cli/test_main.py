@@ -105,6 +105,15 @@ class TestUnexpected:
         assert "internal error, a defect of commutant: ZeroDivisionError: first second \\x1b[2J" in line
         assert "please report this, with what COMMUTANT_TRACEBACK=1 prints" in line
 
+    def test_want_of_memory_is_no_defect(self, broken, capsys, monkeypatch):
+        def fail(argument):
+            raise MemoryError
+
+        monkeypatch.setattr("commutant.lang.load_interface", fail)
+        assert run(["analyze", "names"]) == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("commutant: out of memory: ")
+
     def test_a_panic_of_the_native_module_is_a_defect_too(self, broken, capsys, monkeypatch):
         """A panic is no `Exception` in Python: it passed all the way up, as a traceback."""
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import itertools
 import lzma
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
+import tarfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from commutant.guest import elf as elf_module
 from commutant.guest import kernel as kernels
+from commutant.guest import package as package_module
 from commutant.guest.bzimage import extract_vmlinux, is_bzimage
 from commutant.guest.elf import Elf
 from commutant.guest.prepare import image_package, main
@@ -135,6 +139,68 @@ def test_all_forms_give_the_same_kernel_and_are_unpacked_once(tmp_path: Path) ->
         stamp = kernel.vmlinux.stat().st_mtime_ns
         assert kernels.unpack(form) == kernel
         assert kernel.vmlinux.stat().st_mtime_ns == stamp
+
+
+def test_notes_are_looked_at_once_and_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """65,535 headers that each said that all of the file is notes were gone through for minutes."""
+    looked_at: list[int] = []
+    notes = elf_module._notes
+
+    def counted(data: bytes) -> Iterator[tuple[bytes, int]]:
+        looked_at.append(len(data))
+        return notes(data)
+
+    monkeypatch.setattr(elf_module, "_notes", counted)
+    content = bytes(1 << 20)
+    header = struct.pack("<IIQQQQQQ", 4, 0, 64, 0, 0, len(content), 0, 0)
+    image = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01", 2, 62, 1, 0, 64 + len(content), 0, 0, 64, 56, 65_535, 0, 0, 0
+    )
+    assert not Elf(image + content + header * 65_535, "vmlinux").starts_by_pvh()
+    assert sum(looked_at) <= 1 << 16
+
+
+def _deb(path: Path, data: bytes) -> Path:
+    """A package whose archive of files is given; deb(5) has the form."""
+    control = io.BytesIO()
+    with tarfile.open(fileobj=control, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        text = b"Package: x\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: x\n"
+        member = tarfile.TarInfo("./control")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    parts = {"debian-binary": b"2.0\n", "control.tar": control.getvalue(), "data.tar": data}
+    package = b"!<arch>\n"
+    for name, part in parts.items():
+        package += b"%-16s%-12d%-6d%-6d%-8o%-10d`\n" % (name.encode(), 0, 0, 0, 0o100644, len(part))
+        package += part + b"\n" * (len(part) % 2)
+    return write(path, package)
+
+
+def _tar_header(name: str, kind: bytes, size: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (_tar_header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 1 << 30) + bytes(1 << 20), "a name of 1,073,741,824 b"),
+        (_tar_header("x", tarfile.XHDTYPE, 1 << 30) + bytes(1 << 20), "no file as packages have them"),
+        (_tar_header("x", tarfile.XGLTYPE, 100) + bytes(1 << 20), "no file as packages have them"),
+        (_tar_header("x", tarfile.GNUTYPE_SPARSE, 100) + bytes(1 << 20), "no file as packages have them"),
+        (_tar_header("boot/vmlinuz-6.1", tarfile.REGTYPE, 1 << 29) + bytes(1 << 20), "unpacks to more than 256 MiB"),
+        (_tar_header("boot/x", tarfile.REGTYPE, 1 << 32) + bytes(1 << 20), "unpacks to more than 2048 MiB"),
+        (b"".join(_tar_header(f"x{n}", tarfile.REGTYPE, 0) for n in range(100)) + bytes(1 << 20), "more than 50 files"),
+    ],
+)
+def test_what_a_package_announces_is_looked_at_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, expected: str
+) -> None:
+    """A name of a gigabyte, in a package of one megabyte, was read into memory."""
+    monkeypatch.setattr(package_module, "_FILE_LIMIT", 50)
+    with pytest.raises(UsageError, match=expected):
+        kernels.unpack(_deb(tmp_path / "x.deb", data))
 
 
 def _package(folder: Path, image: bytes, name: str = "vmlinuz-6.1.0-test") -> Path:

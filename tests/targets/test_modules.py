@@ -16,16 +16,20 @@ from hypothesis import strategies as st
 
 from commutant.guest import kernel as kernels
 from commutant.guest.modules import Module, load_order, read_module
-from commutant.support.errors import RunError, UsageError
+from commutant.support import Budget, RunError, UsageError
 from tests.targets.images import make_bzimage, make_elf, make_module
 
 COMPRESSIONS: list[Callable[[bytes], bytes]] = [bytes, lzma.compress, gzip.compress, bz2.compress]
 
 
+def _budget() -> Budget:
+    return Budget("package", 1 << 20, 60.0)
+
+
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 def test_a_module_says_what_it_needs(compress: Callable[[bytes], bytes]) -> None:
     image = make_module(depends="jbd2,crc-16", softdep="pre: crypto-crc32c other post: late", alias="fs-ext4")
-    module = read_module("ext-4", compress(image))
+    module = read_module("ext-4", compress(image), _budget())
     aliases = frozenset({"fs-ext4"})
     assert module == Module("ext_4", image, ("jbd2", "crc_16"), ("crypto-crc32c", "other"), aliases, False)
 
@@ -34,9 +38,19 @@ def test_a_module_says_what_it_needs(compress: Callable[[bytes], bytes]) -> None
 def test_damaged_modules_give_one_line(data: bytes, cut: int) -> None:
     for damaged in (data, lzma.compress(make_module())[:cut], make_module()[:cut] + data):
         try:
-            read_module("x", damaged)
+            read_module("x", damaged, _budget())
         except UsageError as error:
             assert "\n" not in str(error)
+
+
+def test_modules_are_unpacked_within_one_budget_and_say_little_of_themselves() -> None:
+    budget, packed = _budget(), lzma.compress(make_module() + bytes(400_000))
+    for _ in range(2):
+        read_module("x", packed, budget)
+    with pytest.raises(UsageError, match="module x: package: unpacks to more than 1 MiB"):
+        read_module("x", packed, budget)
+    with pytest.raises(UsageError, match=r"module x: a section .modinfo of 90,0\d\d bytes"):
+        read_module("x", make_module(alias="a" * 90_000), _budget())
 
 
 def _module(name: str, *depends: str, soft: str = "", aliases: str = "", cpu: bool = False) -> Module:
@@ -64,6 +78,14 @@ def test_a_module_that_is_missing_is_named_and_soft_ones_may_be_missing() -> Non
     with pytest.raises(UsageError, match="the module b needs c"):
         load_order("a", modules)
     assert load_order("a", {**modules, "b": _module("b")}) == ("b", "a")
+
+
+def test_a_chain_without_end_and_a_thousand_aliases_are_no_burden() -> None:
+    modules = _by_name(*(_module(f"m{number}", f"m{number + 1}") for number in range(100_000)))
+    with pytest.raises(UsageError, match="the module m0 needs others that need others without end"):
+        load_order("m0", modules)
+    many = [_module(f"m{number}", soft=" ".join(map(str, range(100))), aliases="x y") for number in range(2_000)]
+    assert load_order("m0", _by_name(*many)) == ("m0",)
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=3)), st.data())

@@ -11,6 +11,7 @@ from commutant.analyzer.cube import NO_DIFFERENCE, Cube, Difference
 from commutant.analyzer.oracle import IN_USE, NOW, Answers, SymbolicOracle
 from commutant.guard import ChoiceRefused, Kinds, begin_path, check_source, placed
 from commutant.lang import (
+    ESCAPES,
     WHOLE_STATE,
     CallSignature,
     Errno,
@@ -202,13 +203,13 @@ class CallSet:
     def _touch(self, initial: Interface, arguments: dict[str, Any]) -> None:
         try:
             initial.touch(arguments)
-        except (Exception, SystemExit) as error:
+        except ESCAPES as error:
             raise placed(error, self.interface, "touch") from None
 
     def _equivalent(self, left: Interface, right: Interface) -> bool:
         try:
             return bool(left.equivalent(right))
-        except (Exception, SystemExit) as error:
+        except ESCAPES as error:
             raise placed(error, self.interface, "equivalent") from None
 
     def _perform(self, index: int, state: Interface, arguments: dict[str, Any], answers: Answers) -> Any:
@@ -217,7 +218,7 @@ class CallSet:
             try:
                 result = self._functions[index](state, **arguments)
                 self._check_attributes(state)
-            except (Exception, SystemExit) as error:
+            except ESCAPES as error:
                 raise placed(error, self.interface, call) from None
         self._kinds.check(call, result)
         return result

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -18,7 +19,7 @@ import click
 
 from commutant import __version__
 from commutant.cli import console
-from commutant.support import CommutantError
+from commutant.support import CommutantError, fill_standard_streams, text_of
 
 EXIT_OK = 0
 EXIT_GATE = 1
@@ -93,6 +94,8 @@ def cli(ctx: click.Context) -> int:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line (default: this process's) and returns the exit code; never raises."""
+    with contextlib.suppress(OSError):
+        fill_standard_streams()
     console.guard_streams()
     _set_signals()
     try:
@@ -118,13 +121,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except SystemExit:
         raise
+    except MemoryError:
+        _traceback_if_wanted()
+        console.error("out of memory: fewer --jobs take less, and so do fewer --calls at a time")
+        return EXIT_FAILED
     except BaseException as error:  # a panic of the native module is no Exception
         _traceback_if_wanted()
         if isinstance(error, OSError) and error.errno in _CANNOT_BE_LOOKED_AT and error.filename:
             console.error(f"{error.filename}: {error.strerror}; expected a path that can be looked at")
             return EXIT_USAGE
         hint = "please report this, with what COMMUTANT_TRACEBACK=1 prints (CONTRIBUTING.md says where)"
-        console.error(f"internal error, a defect of commutant: {type(error).__name__}: {error}; {hint}")
+        console.error(f"internal error, a defect of commutant: {type(error).__name__}: {text_of(error)}; {hint}")
         return EXIT_FAILED
 
 

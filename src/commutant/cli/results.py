@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commutant.cli import console
-from commutant.support import RunError, UsageError, plural
+from commutant.support import RunError, UsageError, plural, whole_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,21 +37,11 @@ def put(pieces: Iterable[str], path: Path | None) -> None:
             console.write(piece)
         return
     refuse_existing(path)
-    temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-        temporary = None
+        with whole_file(path) as file:
+            file.writelines(piece.encode() for piece in pieces)
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
     console.write_path(path)
 
 

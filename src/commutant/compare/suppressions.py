@@ -28,7 +28,7 @@ from typing import Any
 
 from commutant.mtrace import DIGEST_CHARACTERS, Fingerprint
 from commutant.report import FindingGroup
-from commutant.support import UsageError, safe_text
+from commutant.support import UsageError, read_regular, safe_text
 
 MAX_FILE_BYTES = 4 << 20
 MAX_PATTERN_CHARACTERS = 512
@@ -93,8 +93,7 @@ class Suppressions:
 def read_suppressions(path: Path, today: datetime.date | None = None) -> Suppressions:
     """Reads a suppression file; raises UsageError, one line with the entry's number, for anything else."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+        content = read_regular(path, MAX_FILE_BYTES)
         if len(content) > MAX_FILE_BYTES:
             raise UsageError(f"{path}: larger than {MAX_FILE_BYTES} bytes; expected a suppression file (docs/ci.md)")
         document = tomllib.loads(content.decode())

@@ -15,6 +15,7 @@ from commutant.conformance.sequence import Call, CallSequence, Results, resolve
 from commutant.corpus import Value
 from commutant.guard import ChoiceRefused, ModelFault, faults_of, placed
 from commutant.lang import (
+    ESCAPES,
     Interface,
     Invocation,
     OpaqueValue,
@@ -100,7 +101,7 @@ class ModelRun:
         with answered_by(self.resolution):
             try:
                 return getattr(self.state, step.call)(**{name: _own(value) for name, value in step.arguments.items()})
-            except (Exception, SystemExit) as error:
+            except ESCAPES as error:
                 raise placed(error, self.interface, step.call) from None
 
 

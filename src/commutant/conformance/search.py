@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import threading
 import time
@@ -22,7 +23,7 @@ from commutant.conformance.draw import Drawer
 from commutant.conformance.judge import Undecided
 from commutant.conformance.trial import Fault, Refused, find_fault
 from commutant.guard import begin_path, time_limit
-from commutant.support import CommutantError, RunError
+from commutant.support import CommutantError, RunError, die_with
 from commutant.targets import SequenceRecord, Session
 
 CHUNK_SEQUENCES = 256
@@ -90,7 +91,7 @@ class Search:
         self._behind = seed + sequences
         self._others = set(multiprocessing.active_children())
         self._pool = ProcessPoolExecutor(
-            jobs, multiprocessing.get_context("fork"), initializer=_begin_worker, initargs=(drawer,)
+            jobs, multiprocessing.get_context("fork"), initializer=_begin_worker, initargs=(os.getpid(), drawer)
         )
         self._pool.submit(int).result()  # forks all workers
         self._width = jobs
@@ -215,8 +216,9 @@ _drawer: Drawer | None = None
 """In a worker process: what draws."""
 
 
-def _begin_worker(drawer: Drawer) -> None:
+def _begin_worker(parent: int, drawer: Drawer) -> None:
     global _drawer
+    die_with(parent)
     _drawer = drawer
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

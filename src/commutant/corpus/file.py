@@ -11,9 +11,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import stat
-import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,7 +25,7 @@ from commutant.corpus.packed import FiledTests, PackedTests, pack
 from commutant.corpus.reading import TestReader
 from commutant.corpus.testcase import TestCase, encode
 from commutant.corpus.untested import Untested
-from commutant.support import RunError, UsageError, paused_collector, plural
+from commutant.support import RunError, UsageError, open_regular, paused_collector, plural, read_regular, whole_file
 
 if TYPE_CHECKING:
     from commutant.analyzer import Analysis
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 MAX_LINE_BYTES = 1 << 20
 MAX_FILE_BYTES = 1 << 28
-MAX_TOTAL_BYTES = 1 << 31
+MAX_TOTAL_BYTES = 1 << 29
 MAX_TESTS = 1_000_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -106,22 +103,11 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
 
     Raises RunError if the file cannot be written (full disk, missing permission).
     """
-    temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
+        with whole_file(path) as file:
             file.write(content_of(corpus))
-        temporary.chmod(0o644)
-        temporary.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise RunError(f"cannot write the corpus {path}: {error.strerror or error}") from error
-    except BaseException:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise
 
 
 def read_corpus(path: Path) -> Corpus:
@@ -163,9 +149,7 @@ def looks_like_corpus(path: Path) -> bool:
     if path.name.endswith((".jsonl.gz", ".jsonl")):
         return True
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return False
-        with path.open("rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             return file.read(2) == _GZIP_MAGIC
     except (OSError, ValueError):
         return False
@@ -191,10 +175,7 @@ class _Lines:
         self._number = 0
         self._left_bytes = MAX_TOTAL_BYTES
         try:
-            if not stat.S_ISREG(path.stat().st_mode):  # a pipe might never end, nor begin
-                raise UsageError(f"cannot read the corpus {path}: expected a regular file")
-            with path.open("rb") as file:
-                self.content = file.read(MAX_FILE_BYTES + 1)
+            self.content = read_regular(path, MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot read the corpus {path}: {getattr(error, 'strerror', None) or error}") from error
         if len(self.content) > MAX_FILE_BYTES:

@@ -35,6 +35,10 @@ from commutant.support import MAX_CALLS_PER_SET
 
 T = TypeVar("T")
 
+MAX_NEW_CHARACTERS = 3 << 24
+"""So much text may be read that no test before had: steps, results and observations that are not alike. They take up to
+20 bytes of memory for each character; the 32,275 tests of `posix18` have 8 million."""
+
 MAX_KEPT_CHARACTERS = 1 << 25
 """So much text of each kind of part is kept with its value, whatever a file holds."""
 
@@ -52,13 +56,17 @@ _END = "]}]}"
 class _Parts(dict[str, T]):
     """Parts of one kind by their text; what is no such part raises ValueError or RecursionError."""
 
-    def __init__(self, decode: Callable[[str], Any], check: Callable[[Any], T]) -> None:
+    def __init__(
+        self, decode: Callable[[str], Any], check: Callable[[Any], T], spend: Callable[[str | bytes], object] = len
+    ) -> None:
         super().__init__()
         self._decode = decode
         self._check = check
+        self._spend = spend
         self._left_characters = MAX_KEPT_CHARACTERS
 
     def __missing__(self, text: str) -> T:
+        self._spend(text)
         value = self._check(self._decode(text))
         self._left_characters -= len(text)
         if self._left_characters > 0:
@@ -75,11 +83,13 @@ class TestReader:
         self._decode = json.JSONDecoder(
             parse_float=_no_float, parse_constant=_no_float, object_pairs_hook=EqualObjects().one
         ).decode
-        self._call = [_Parts(self._decode, partial(check_call, core=core)) for core in range(MAX_CALLS_PER_SET)]
-        self._setup_step = _Parts(self._decode, check_setup_step)
-        self._observe_step = _Parts(self._decode, check_observe_step)
-        self._values = _Parts(self._decode, check_values)
-        self._class = _Parts(self._decode, _text)
+        self._left_characters = MAX_NEW_CHARACTERS
+        spend = self._spend
+        self._call = [_Parts(self._decode, partial(check_call, core=core), spend) for core in range(MAX_CALLS_PER_SET)]
+        self._setup_step = _Parts(self._decode, check_setup_step, spend)
+        self._observe_step = _Parts(self._decode, check_observe_step, spend)
+        self._values = _Parts(self._decode, check_values, spend)
+        self._class = _Parts(self._decode, _text, spend)
         self._calls = _Parts(_texts_of, self._placed)
         self._setup = _Parts(_texts_of, partial(_steps, self._setup_step))
         self._observe = _Parts(_texts_of, partial(_steps, self._observe_step))
@@ -95,7 +105,16 @@ class TestReader:
             test = self._in_parts(line.decode("ascii").removesuffix("\n"))
         except (ValueError, RecursionError):  # what is wrong is said of the line as a whole
             test = None
-        return read_test(self.decode(line), line) if test is None else test
+        if test is not None:
+            return test
+        self._spend(line)
+        return read_test(self.decode(line), line)
+
+    def _spend(self, text: str | bytes) -> None:
+        """Pays for text that is read anew, whatever kind of part it is; Malformed if that is too much."""
+        self._left_characters -= len(text)
+        if self._left_characters < 0:
+            raise Malformed(f"more than {MAX_NEW_CHARACTERS:,} characters that no test before it has")
 
     def _in_parts(self, line: str) -> TestCase | None:
         """The test of a line that is written as `commutant generate` does; None for another one."""

@@ -15,8 +15,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from commutant.lang import Errno, Interface, Map, OpaqueValue, Signal, Struct, TimeValue, struct_fields
-from commutant.support import UsageError
+from commutant.lang import ESCAPES, Errno, Interface, Map, OpaqueValue, Signal, Struct, TimeValue, struct_fields
+from commutant.support import UsageError, text_of
 from commutant.symbolic import BoolValue, Infeasible, IntValue, SortValue, SymbolicMap
 
 SECONDS_PER_PATH = 10.0
@@ -46,7 +46,7 @@ def faults_of(interface: type[Interface], what: str) -> Iterator[None]:
     """Turns whatever escapes from the model in the `with` block into a ModelFault; `what` names the method."""
     try:
         yield
-    except (Exception, SystemExit) as error:
+    except ESCAPES as error:
         raise placed(error, interface, what) from None
 
 
@@ -59,7 +59,7 @@ def placed(error: BaseException, interface: type[Interface], what: str) -> BaseE
         return (Endless if isinstance(error, Endless) else ModelFault)(f"{where}: {error}")
     if isinstance(error, RecursionError):
         return ModelFault(f"{where} recurses without bound: expected calls that end")
-    text = " ".join(str(error).split()) or "no message"
+    text = text_of(error) or "no message"
     return ModelFault(f"{where} raised {type(error).__name__}: {text}{_hint(error)}")
 
 

@@ -1,9 +1,9 @@
 """A Linux that boots: kernels found and unpacked, virtual machines run and talked to, a booted guest kept.
 
-Used by the target `linux` and by the lock view. `prepare` and `kernel` (with `bzimage`, `elf`, `modules`) get a kernel,
-`file_systems` says what one needs and makes its disk, `cpio` packs all that with a first program, `emulator`,
-`machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once. `user_emulator` finds the
-emulator of programs.
+Used by the target `linux` and by the lock view. `prepare` and `kernel` (with `package`, `bzimage`, `elf`, `modules`)
+get a kernel, `file_systems` says what one needs and makes its disk, `cpio` packs all that with a first program,
+`emulator`, `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once. `user_emulator`
+finds the emulator of programs.
 """
 
 from commutant.guest.cpio import CpioWriter
@@ -12,6 +12,7 @@ from commutant.guest.emulator import Emulator, find_emulator
 from commutant.guest.file_systems import FILE_SYSTEMS, tool_version
 from commutant.guest.kernel import Kernel, default_kernel, kernel_of, unpack
 from commutant.guest.machine import GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
+from commutant.guest.package import open_package
 from commutant.guest.qmp import Monitor
 from commutant.guest.region import BATCH_LIMIT_BYTES, LEAST_RAM_BYTES, SLOT_COUNT, Region
 from commutant.guest.snapshot import Guest, Snapshot, take_snapshot
@@ -39,6 +40,7 @@ __all__ = [
     "find_user_emulator",
     "hardware_arguments",
     "kernel_of",
+    "open_package",
     "source_archive",
     "take_snapshot",
     "tool_version",

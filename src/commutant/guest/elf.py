@@ -14,6 +14,8 @@ _NOTE_HEADER = struct.Struct("<III")
 _EM_X86_64 = 62
 _PT_NOTE = 4
 _XEN_ELFNOTE_PHYS32_ENTRY = 18
+_NOTES_LIMIT_BYTES = 1 << 16
+"""Of notes so many bytes are looked at, in all of a file; a kernel has some hundred."""
 
 
 class Elf:
@@ -46,16 +48,17 @@ class Elf:
             return None
         names = self._slice(sections[self._names_index][4], sections[self._names_index][5])
         for section in sections:
-            end = names.find(b"\0", section[0])
-            if end >= 0 and names[section[0] : end] == wanted.encode():
+            if names.startswith(wanted.encode() + b"\0", section[0]):
                 return self._slice(section[4], section[5])
         return None
 
     def starts_by_pvh(self) -> bool:
         """Whether the kernel has the entry that QEMU needs for starting a vmlinux (CONFIG_PVH)."""
+        left_bytes = _NOTES_LIMIT_BYTES
         for header in self._table(self._program_table, _PROGRAM_HEADER):
             if header[0] == _PT_NOTE:
-                notes = self._slice(header[2], header[5])
+                notes = self._slice(header[2], min(header[5], left_bytes))
+                left_bytes -= len(notes)
                 if any(note == (b"Xen\0", _XEN_ELFNOTE_PHYS32_ENTRY) for note in _notes(notes)):
                     return True
         return False

@@ -12,27 +12,30 @@ import hashlib
 import json
 import os
 import re
-import subprocess
-import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import platformdirs
 
-from commutant.guest.bzimage import VMLINUX_LIMIT_BYTES, extract_vmlinux
+from commutant.guest.bzimage import UNPACK_SECONDS, extract_vmlinux
 from commutant.guest.elf import Elf
 from commutant.guest.file_systems import MODULES
-from commutant.guest.modules import SIZE_LIMIT_BYTES as MODULE_LIMIT_BYTES
 from commutant.guest.modules import load_order, plain_name, read_module
-from commutant.support import RunError, UsageError, replace_file
+from commutant.guest.package import open_package
+from commutant.support import Budget, RunError, UsageError, read_regular, replace_file
 
 _FORMAT = 2
 _DEFAULT = "default"
 _PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}")
 _VERSION = re.compile(rb"Linux version ([!-~]{1,64}) ")
-_FILE_LIMIT_BYTES = 2 << 30
-_MODULES_LIMIT_BYTES = 1 << 30
+_FILE_LIMIT_BYTES = 1 << 30
+"""A vmlinux with debug information has 700 MB."""
+_FILES_LIMIT_BYTES = 2 << 30
+"""All files of a package; Debian's 6.1 has 400 MB."""
+_KEPT_LIMIT_BYTES = 256 << 20
+"""What is kept of a package: its image, and modules, packed and unpacked each. Those of 6.1 have 55 MB."""
+_MODULES_LIMIT = 2_048
 
 _MODULE_FILE = re.compile(
     r"(?:\./)?(?:usr/)?lib/modules/[^/]+/kernel/(?:(?:fs|lib|crypto)/(?:.*/)?|drivers/block/)([^/]+)\.ko(?:\.\w+)?"
@@ -147,12 +150,13 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
     of the three, cut off, damaged, or cannot be started directly.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(_FILE_LIMIT_BYTES)
+        data = read_regular(path, _FILE_LIMIT_BYTES)
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}; expected a kernel (bzImage, vmlinux or a Debian package)"
         ) from None
+    if len(data) > _FILE_LIMIT_BYTES:
+        raise UsageError(f"{path}: larger than {_FILE_LIMIT_BYTES >> 20} MiB; expected a kernel, or its package")
     folder = kernels_folder() / hashlib.sha256(data).hexdigest()[:24]
     try:
         return _load(folder)
@@ -168,7 +172,7 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
         raise UsageError(f"{path}: an ELF file without the text 'Linux version'; expected a kernel")
     if not elf.starts_by_pvh():
         raise UsageError(f"{path}: Linux {version[1].decode()} without CONFIG_PVH; QEMU cannot start its vmlinux")
-    images, load_orders = _needed_modules(packed)
+    images, load_orders = _needed_modules(packed, Budget(str(path), _KEPT_LIMIT_BYTES, UNPACK_SECONDS))
     kernel = Kernel(
         release=version[1].decode(),
         source=source or str(path),
@@ -190,12 +194,12 @@ def _module_path(folder: Path, name: str) -> Path:
     return folder / "modules" / f"{name}.ko"
 
 
-def _needed_modules(packed: Mapping[str, bytes]) -> tuple[dict[str, bytes], dict[str, tuple[str, ...]]]:
+def _needed_modules(packed: Mapping[str, bytes], budget: Budget) -> tuple[dict[str, bytes], dict[str, tuple[str, ...]]]:
     """Of a package's modules those that file systems need, decompressed, and what to load for each of `MODULES`.
 
     What the package does not have is left out: it may be a part of the kernel, which the guest knows.
     """
-    modules = {name: read_module(name, data) for name, data in packed.items()}
+    modules = {name: read_module(name, data, budget) for name, data in packed.items()}
     orders = {wanted: load_order(wanted, modules) for wanted in MODULES if wanted in modules}
     return {name: modules[name].image for order in orders.values() for name in order}, orders
 
@@ -226,36 +230,24 @@ def _load(folder: Path) -> Kernel:
 def _read_package(path: Path) -> tuple[bytes, dict[str, bytes]]:
     """The file boot/vmlinuz-* of a Debian package, and by name those modules that file systems may need, as they are
     packed. The package is read as it is unpacked; nothing else is written anywhere."""
-    command = ["dpkg-deb", "--fsys-tarfile", str(path)]
-    try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    except OSError as error:
-        raise UsageError(f"{path}: dpkg-deb does not run ({error.strerror}); give the bzImage inside instead") from None
-    image, modules, size_bytes = None, {}, 0
-    with process:
-        assert process.stdout is not None and process.stderr is not None
-        try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-                for member in archive:
-                    is_image = member.name.removeprefix("./").startswith("boot/vmlinuz-")
-                    module = _MODULE_FILE.fullmatch(member.name)
-                    if not member.isfile() or not (is_image or module):
-                        continue
-                    size_bytes += member.size
-                    limit_bytes = VMLINUX_LIMIT_BYTES if is_image else MODULE_LIMIT_BYTES
-                    if member.size > limit_bytes or size_bytes > _MODULES_LIMIT_BYTES:
-                        raise UsageError(f"{path}: {member.name} is larger than any kernel or module")
-                    file = archive.extractfile(member)
-                    assert file is not None
-                    if module:
-                        modules[plain_name(module[1])] = file.read()
-                    else:
-                        image = file.read()
-        except (tarfile.TarError, EOFError):
-            reason = " ".join(process.stderr.read().decode(errors="replace").split())[-160:]
-            raise UsageError(f"{path}: cut off or damaged package ({reason}); get it again") from None
-        finally:
-            process.kill()
+    image, modules = None, {}
+    packed = Budget(str(path), _FILES_LIMIT_BYTES, UNPACK_SECONDS)
+    kept = Budget(str(path), _KEPT_LIMIT_BYTES, UNPACK_SECONDS)
+    with open_package(path, packed) as archive:
+        for member in archive:
+            is_image = member.name.removeprefix("./").startswith("boot/vmlinuz-")
+            module = _MODULE_FILE.fullmatch(member.name)
+            if not member.isfile() or not (is_image or module):
+                continue
+            kept.spend(member.size)
+            file = archive.extractfile(member)
+            assert file is not None
+            if module:
+                modules[plain_name(module[1])] = file.read()
+            else:
+                image = file.read()
+            if len(modules) > _MODULES_LIMIT:
+                raise UsageError(f"{path}: more than {_MODULES_LIMIT:,} modules of file systems, expected a kernel")
     if image is None:
         raise UsageError(f"{path}: a package without boot/vmlinuz-*; expected linux-image-VERSION-amd64")
     return image, modules

@@ -14,22 +14,18 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from commutant.guest.emulator import Emulator
 from commutant.guest.qmp import Monitor
 from commutant.guest.region import Region
-from commutant.support import RunError
+from commutant.support import RunError, start_program
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _CONSOLE_TAIL_BYTES = 4000
 _MONITOR_SECONDS = 30.0
 _EXIT_SECONDS = 10.0
-
-_spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="emulator-spawner")
-"""Starts all emulators: the kernel kills them when the *thread* that started them ends, and this one never does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +115,7 @@ class Machine:
             tracer = make_tracer(self.ram_descriptor) if make_tracer else None
             passed += tracer.descriptors if tracer else ()
             command = [
-                *(
-                    "setpriv",
-                    "--pdeathsig",
-                    "KILL",
-                    "--",
-                    emulator.path,
-                    "-name",
-                    "commutant",
-                    *hardware_arguments(hardware),
-                ),
+                *(emulator.path, "-name", "commutant", *hardware_arguments(hardware)),
                 *("-sandbox", _SANDBOX),
                 "-object",
                 f"memory-backend-file,id=ram,size={hardware.memory_bytes},mem-path=/proc/self/fd/{self.ram_descriptor},share=on",
@@ -143,7 +130,7 @@ class Machine:
                 command += ["-initrd", f"/proc/self/fd/{start.initramfs}", "-append", start.command_line]
             if tracer:
                 command += ["-plugin", tracer.argument]
-            self._process = _spawner.submit(_spawn, command, passed, self._messages).result()
+            self._process = start_program(command, passed=passed, output=self._messages, messages=self._messages)
             stack.callback(self._kill)
             far_doorbell.close()
             far_monitor.close()
@@ -279,20 +266,6 @@ class Machine:
                 complaints = [text for text in lines[:number] if "commutant-runner:" in text or "BUG:" in text]
                 return " / ".join([*complaints[:1], line])
         return None
-
-
-def _spawn(command: list[str], descriptors: Sequence[int], messages: int) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=messages,
-            stderr=messages,
-            pass_fds=descriptors,
-            start_new_session=True,  # Ctrl-C is for us; we end the emulators
-        )
-    except OSError as error:
-        raise RunError(f"{command[0]} does not start: {error.strerror}") from None
 
 
 def _memory_file(stack: contextlib.ExitStack, name: str, size_bytes: int) -> int:

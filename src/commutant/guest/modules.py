@@ -7,30 +7,15 @@ needs no modules.dep, which is made when a package is installed.
 
 from __future__ import annotations
 
-import bz2
-import lzma
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from commutant.guest.elf import Elf
-from commutant.support import UsageError
+from commutant.support import Budget, UsageError, decompressed
 
-SIZE_LIMIT_BYTES = 64 << 20
-"""Far above any module's size; amdgpu, the largest, has 25 MB."""
-
-
-class _Decompressor(Protocol):
-    def decompress(self, data: bytes, limit_bytes: int, /) -> bytes:
-        """At most so many bytes."""
-
-
-_DECOMPRESSORS: dict[bytes, Callable[[], _Decompressor]] = {
-    b"\xfd7zXZ\0": lzma.LZMADecompressor,
-    b"\x1f\x8b": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
-    b"BZh": bz2.BZ2Decompressor,
-}
+_FACTS_LIMIT_BYTES = 1 << 16
+"""What a module says of itself; those that file systems need take some hundred bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +38,21 @@ def plain_name(name: str) -> str:
     return name.replace("-", "_")
 
 
-def read_module(name: str, data: bytes) -> Module:
-    """The module in a file of a package, compressed or not; raises UsageError if the file is damaged."""
-    image = _decompress(name, data)
-    facts = list(_facts(Elf(image, name).section(".modinfo") or b""))
+def read_module(name: str, data: bytes, budget: Budget) -> Module:
+    """The module in a file of a package, compressed or not.
+
+    Raises UsageError if the file is damaged, or unpacks to more than the budget has left.
+    """
+    try:
+        image = decompressed(data, budget) or data
+    except UsageError as error:
+        raise UsageError(f"module {name}: {error}") from None
+    if not image.startswith(b"\x7fELF"):
+        raise UsageError(f"module {name}: no ELF file, or compressed in an unknown way")
+    section = Elf(image, name).section(".modinfo") or b""
+    if len(section) > _FACTS_LIMIT_BYTES:
+        raise UsageError(f"module {name}: a section .modinfo of {len(section):,} bytes; get the package again")
+    facts = list(_facts(section))
     depends = [part for key, value in facts if key == "depends" for part in value.split(",") if part]
     soft = [word for key, value in facts if key == "softdep" for word in _before(value)]
     aliases = {value for key, value in facts if key == "alias"}
@@ -78,6 +74,11 @@ def load_order(wanted: str, modules: Mapping[str, Module]) -> tuple[str, ...]:
     """
     order: dict[str, None] = {}
     visiting: set[str] = set()
+    serving: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(modules):
+        for alias in modules[name].aliases:
+            if not modules[name].for_processors:
+                serving[alias].append(name)
 
     def visit(name: str, needed_by: str) -> None:
         if name in order or name in visiting:
@@ -87,14 +88,16 @@ def load_order(wanted: str, modules: Mapping[str, Module]) -> tuple[str, ...]:
         visiting.add(name)
         module = modules[name]
         for alias in module.soft:
-            for other in sorted(modules):
-                if alias in modules[other].aliases and not modules[other].for_processors:
-                    visit(other, name)
+            for other in serving.get(alias, ()):
+                visit(other, name)
         for other in module.depends:
             visit(other, name)
         order[name] = None
 
-    visit(wanted, wanted)
+    try:
+        visit(wanted, wanted)
+    except RecursionError:
+        raise UsageError(f"the module {wanted} needs others that need others without end") from None
     return tuple(order)
 
 
@@ -114,18 +117,3 @@ def _before(softdep: str) -> Iterator[str]:
             before = word == "pre:"
         elif before:
             yield word
-
-
-def _decompress(name: str, data: bytes) -> bytes:
-    for magic, decompressor in _DECOMPRESSORS.items():
-        if data.startswith(magic):
-            try:
-                image = decompressor().decompress(data, SIZE_LIMIT_BYTES)
-            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-                raise UsageError(f"module {name}: damaged ({error}); get the package again") from None
-            break
-    else:
-        image = data
-    if not image.startswith(b"\x7fELF"):
-        raise UsageError(f"module {name}: no ELF file, or compressed in an unknown way")
-    return image

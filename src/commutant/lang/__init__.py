@@ -4,6 +4,7 @@ from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import WHOLE_STATE as WHOLE_STATE
 from commutant.lang.interface import CallSignature as CallSignature
 from commutant.lang.interface import Interface, Invocation, StepResult, call, invoke, setup_call, well_formed
+from commutant.lang.load import ESCAPES as ESCAPES
 from commutant.lang.load import SHIPPED, load_interface, model_hash
 
 # What the engine asks of a model; authors need none of it.

@@ -9,14 +9,17 @@ import ast
 import hashlib
 import importlib
 import importlib.util
+import os
+import posix
 import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 from commutant.lang.interface import Interface
-from commutant.support import UsageError
+from commutant.support import UsageError, text_of
 
 SHIPPED = {
     "counter": "commutant.interfaces.libraries.counter:Counter",
@@ -32,6 +35,10 @@ SHIPPED = {
     "stack": "commutant.interfaces.libraries.queue:Stack",
 }
 """The interfaces that ship, by the name that the command line knows them by."""
+
+
+ESCAPES = (Exception, SystemExit, GeneratorExit)
+"""What may come out of a model's code that is the model's fault; an interrupt is not, nor a defect of the engine's."""
 
 
 def load_interface(argument: str) -> type[Interface]:
@@ -122,23 +129,44 @@ def _module_from_file(path: Path) -> ModuleType:
         raise UsageError(f"{path}: cannot be loaded as a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    _keep_alive()
+    _models.add(name)
     try:
         spec.loader.exec_module(module)
     except UsageError:
         del sys.modules[name]
         raise
-    except (Exception, SystemExit) as error:
+    except ESCAPES as error:
         del sys.modules[name]
         raise UsageError(f"{path}{_line_of(error, path)}: the model cannot be loaded: {_text(error)}") from None
     return module
 
 
+_models: set[str] = set()
+"""Names of the modules that were asked for as models."""
+
+_exit = os._exit
+
+
+def _keep_alive() -> None:
+    """From now on a model that ends its process raises SystemExit instead, which is told as the fault that it is."""
+
+    def refuse(status: int) -> NoReturn:
+        if sys._getframe(1).f_globals.get("__name__") in _models:
+            raise SystemExit(f"os._exit({status!r}): expected a model that leaves its process alone")
+        _exit(status)
+
+    os._exit = posix._exit = refuse
+
+
 def _module_by_name(name: str) -> ModuleType:
+    _keep_alive()
+    _models.add(name)
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise UsageError(f"module {name!r} cannot be imported: {error}") from None
-    except (Exception, SystemExit) as error:
+    except ESCAPES as error:
         raise UsageError(f"module {name!r} cannot be loaded: {_text(error)}") from None
 
 
@@ -182,4 +210,4 @@ def _line_of(error: BaseException, path: Path) -> str:
 
 
 def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{type(error).__name__}: {text_of(error)}"

@@ -223,7 +223,7 @@ def read_record(path: Path) -> Record:
     """Reads a record; raises UsageError, which says where it is not what it should be."""
     try:
         document = json.loads(path.read_bytes())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:  # not only of JSON: an integer may have too many digits
         raise UsageError(f"{path}: expected a lock record: {error}") from None
     except RecursionError:
         raise UsageError(f"{path}: expected a lock record, got JSON nested too deeply") from None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import importlib
 import multiprocessing
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from commutant.lang import Interface, load_interface
 from commutant.pool.neighbours import Neighbours
-from commutant.support import RunError, UsageError
+from commutant.support import RunError, UsageError, die_with
 
 W = TypeVar("W")
 R = TypeVar("R")
@@ -243,12 +244,14 @@ _offered: tuple[_Offer, int] | None = None
 
 def _processes(jobs: int, offer: _Offer | None = None) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("fork")
-    return ProcessPoolExecutor(jobs, context, initializer=_begin_work, initargs=(offer,))
+    return ProcessPoolExecutor(jobs, context, initializer=_begin_work, initargs=(os.getpid(), offer))
 
 
-def _begin_work(offer: _Offer | None) -> None:
-    """Leaves interrupts to the parent. What it has brought into being is no garbage, and pieces make little of it."""
+def _begin_work(parent: int, offer: _Offer | None) -> None:
+    """Ends with the parent, and leaves interrupts to it. What it has brought into being is no garbage, and pieces make
+    little of it."""
     global _offered
+    die_with(parent)
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

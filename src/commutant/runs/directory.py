@@ -23,7 +23,6 @@ import itertools
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -34,7 +33,7 @@ from commutant.campaign import Summary, Tally, Verdict
 from commutant.corpus import Corpus, TestCase, read_corpus, write_corpus
 from commutant.mtrace import Finding
 from commutant.runs.pictures import PictureNumbers, PicturesRead
-from commutant.support import MAX_CALLS_PER_SET, CommutantError, Once, RunError, UsageError, open_regular
+from commutant.support import MAX_CALLS_PER_SET, CommutantError, Once, RunError, UsageError, open_regular, whole_file
 
 SCHEMA_VERSION = 1
 RUN_FILE = "run.json"
@@ -180,17 +179,10 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes a file so that it is never seen half written; raises RunError (full disk, missing permission)."""
-    temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
+        with whole_file(path) as file:
             file.write(content)
-        temporary.chmod(0o644)
-        temporary.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise RunError(f"cannot write {path}: {_reason(error)}") from error
 
 
@@ -209,7 +201,7 @@ class RunWriter:
         self._number = Once(self._new_number, MAX_KNOWN_FINDINGS)
         self._pictures = PictureNumbers()
         try:
-            self._descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise RunError(f"cannot write {self._file}: {_reason(error)}") from error
         try:
@@ -398,7 +390,7 @@ class Run:
                 raise ValueError(f"the run is complete, yet tests without a verdict: {missing}")
         except OSError as error:
             raise UsageError(f"cannot read {path}: {_reason(error)}; expected a run directory") from error
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise _damaged(path, error, number) from error
 
 
@@ -445,7 +437,7 @@ def _read_document(path: Path, read: Callable[[Mapping[str, Any]], _Document]) -
         raise
     except OSError as error:
         raise UsageError(f"cannot read {path}: {_reason(error)}") from error
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
 
 

@@ -8,7 +8,6 @@ In DuckDB, the variables that break most tests:
 
 from __future__ import annotations
 
-import tempfile
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from commutant.campaign import Outcome
 from commutant.mtrace import Access, Finding, fingerprint
 from commutant.report import JudgedTest, has_failing_call, hint
-from commutant.support import Once, RunError
+from commutant.support import Once, RunError, whole_file
 
 _ROWS_PER_GROUP = 10_000
 
@@ -114,22 +113,13 @@ def write_findings(path: Path, tests: Iterable[JudgedTest]) -> None:
 
     schema = _schema()
     test_id = schema.field("test_id")
-    temporary: Path | None = None
     try:
         rows = _Rows(tests)
         details = pa.Table.from_pylist(rows.details, schema=schema.remove(0))
-        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=path.parent, delete=False) as file:
-            temporary = Path(file.name)
-            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-                for start in range(0, len(rows.test_ids), _ROWS_PER_GROUP):
-                    group = slice(start, start + _ROWS_PER_GROUP)
-                    table = details.take(pa.array(rows.numbers[group]))
-                    writer.write_table(table.add_column(0, test_id, pa.array(rows.test_ids[group], test_id.type)))
-        temporary.chmod(0o644)
-        temporary.replace(path)
-        temporary = None
+        with whole_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for start in range(0, len(rows.test_ids), _ROWS_PER_GROUP):
+                group = slice(start, start + _ROWS_PER_GROUP)
+                table = details.take(pa.array(rows.numbers[group]))
+                writer.write_table(table.add_column(0, test_id, pa.array(rows.test_ids[group], test_id.type)))
     except (OSError, pa.ArrowInvalid, OverflowError) as error:
         raise RunError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)

@@ -1,23 +1,32 @@
-"""What every room may use: errors, whole files, results kept by content, plurals, one object per equal thing."""
+"""What every room may use: errors, whole files, results kept by content, plurals, one object per equal thing.
+
+And the bounds that every room keeps: data from anyone is read by `open_regular` and `decompressed`, programs are
+started by `start_program`.
+"""
 
 from commutant.support import artifacts
 from commutant.support.artifacts import lock_preload_path, locks_plugin_path
 from commutant.support.cache import ResultCache, engine_hash
+from commutant.support.child import Limits, die_with, start_program
 from commutant.support.closing import close_at_exit
 from commutant.support.collector import paused_collector
-from commutant.support.errors import CommutantError, RunError, UsageError
-from commutant.support.files import replace_file
+from commutant.support.errors import CommutantError, RunError, UsageError, text_of
+from commutant.support.files import private_folder, replace_file, whole_file
 from commutant.support.limits import MAX_CALLS_PER_SET
 from commutant.support.once import Made, Once, each
 from commutant.support.plural import plural
 from commutant.support.processors import available_processors
-from commutant.support.regular import open_regular
+from commutant.support.regular import open_regular, read_regular
+from commutant.support.streams import fill_standard_streams
 from commutant.support.text import LONGEST_TEXT, percent, safe_lines, safe_text
+from commutant.support.untrusted import Budget, decompressed
 
 __all__ = [
     "LONGEST_TEXT",
     "MAX_CALLS_PER_SET",
+    "Budget",
     "CommutantError",
+    "Limits",
     "Made",
     "Once",
     "ResultCache",
@@ -26,15 +35,23 @@ __all__ = [
     "artifacts",
     "available_processors",
     "close_at_exit",
+    "decompressed",
+    "die_with",
     "each",
     "engine_hash",
+    "fill_standard_streams",
     "lock_preload_path",
     "locks_plugin_path",
     "open_regular",
     "paused_collector",
     "percent",
     "plural",
+    "private_folder",
+    "read_regular",
     "replace_file",
     "safe_lines",
     "safe_text",
+    "start_program",
+    "text_of",
+    "whole_file",
 ]

@@ -22,6 +22,7 @@ from pathlib import Path
 import platformdirs
 
 from commutant import __version__
+from commutant.support.files import private_folder
 from commutant.support.regular import open_regular
 
 _FORMAT = 1
@@ -68,7 +69,7 @@ class ResultCache:
         if len(value) > self._max_bytes // 2:
             return
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(self._folder)
             descriptor, name = tempfile.mkstemp(prefix=f"{kind}-", suffix=".part", dir=self._folder)
             try:
                 with os.fdopen(descriptor, "wb") as file:

@@ -12,6 +12,14 @@ class CommutantError(Exception):
     exit_code = 3
 
 
+def text_of(error: BaseException) -> str:
+    """What an exception of anybody's code says, on one line; some cannot even be asked."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:
+        return "(its text cannot be made)"
+
+
 class UsageError(CommutantError):
     """Bad use or bad input: an unknown name, a damaged file, a model that cannot be analysed (exit code 2)."""
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from commutant.corpus import Value, encode
 from commutant.guard import ChoiceRefused, ModelFault, placed
 from commutant.lang import (
+    ESCAPES,
     Errno,
     Interface,
     Invocation,
@@ -212,7 +213,7 @@ class ConcreteModel:
             return function(
                 state, **{n: value if value.__class__ in _PLAIN else _own(value) for n, value in arguments.items()}
             )
-        except (Exception, SystemExit) as error:
+        except ESCAPES as error:
             raise placed(error, self.interface, call) from None
 
     def start(self, state: Interface) -> Start:
@@ -223,7 +224,7 @@ class ConcreteModel:
         """Where a set-up leads from the empty state; in `Start.invocations` results of its steps are themselves."""
         try:
             state = self.interface()
-        except (Exception, SystemExit) as error:
+        except ESCAPES as error:
             raise placed(error, self.interface, "__init__") from None
         oracle, canonical = ReplayedOracle(), Canonical()
         made: list[Invocation] = []

@@ -13,21 +13,21 @@ comment `# recorded: between switches` says that it turns the recorder on and of
 from __future__ import annotations
 
 import re
-import subprocess
 import tarfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from commutant.guest import CpioWriter, binary_packages, source_archive
-from commutant.support import RunError, UsageError
+from commutant.guest import CpioWriter, binary_packages, open_package, source_archive
+from commutant.support import Budget, RunError, UsageError, read_regular
 
 _BASE_PACKAGES = ("coreutils", "dash", "mount")
 _SWITCHES = re.compile(r"# recorded: between switches\s*")
 _NEED = re.compile(r"# (packages|sources):((?: [a-z0-9][a-z0-9+.-]*)+)\s*")
 _SCRIPT_LIMIT_BYTES = 1 << 20
 _IMAGE_LIMIT_BYTES = 1 << 30
+_UNPACKED_LIMIT_BYTES = 2 << 30
+"""Of one package, with what is left out."""
+_UNPACK_SECONDS = 600.0
 
 _LEFT_OUT = re.compile(
     r"usr/share/(doc|man|locale|info|lintian|bug|bash-completion|gdb|gcc)/|var/|"
@@ -78,8 +78,7 @@ class Workload:
 def read_workload(path: Path) -> Workload:
     """Reads a script; raises UsageError if it cannot be read or is none."""
     try:
-        with path.open("rb") as file:
-            script = file.read(_SCRIPT_LIMIT_BYTES + 1)
+        script = read_regular(path, _SCRIPT_LIMIT_BYTES)
         text = script.decode()
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; expected a shell script to run in the guest") from None
@@ -106,7 +105,8 @@ def build_image(workload: Workload) -> bytes:
     """The archive with the workload and all that it needs, downloaded where it has not been before. Raises RunError."""
     image = _Image()
     for path in binary_packages(sorted({*_BASE_PACKAGES, *workload.packages})):
-        with _contents(path) as archive:
+        budget = Budget(str(path), _UNPACKED_LIMIT_BYTES, _UNPACK_SECONDS)
+        with open_package(path, budget) as archive:
             image.add_all(archive, PurePosixPath("."), 0, str(path))
     for name in workload.sources:
         path = source_archive(name)
@@ -199,21 +199,3 @@ def _inside(name: str, below: PurePosixPath, stripped: int) -> PurePosixPath | N
     """The place of an archive's member; None for one that would lie outside."""
     parts = [part for part in PurePosixPath(name).parts if part not in (".", "/")][stripped:]
     return below.joinpath(*parts) if parts and ".." not in parts else None
-
-
-@contextmanager
-def _contents(package: Path) -> Iterator[tarfile.TarFile]:
-    """The files of a Debian package, read as it is unpacked; nothing is written."""
-    command = ["dpkg-deb", "--fsys-tarfile", str(package)]
-    try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except OSError as error:
-        raise RunError(f"dpkg-deb does not run: {error.strerror}; expected a Debian system") from None
-    with process:
-        try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-                yield archive
-        except tarfile.TarError as error:
-            raise RunError(f"{package}: cut off or damaged ({error}); delete it, and run the command again") from None
-        finally:
-            process.kill()

@@ -24,7 +24,7 @@ from commutant.guest import (
 from commutant.lock_view.record import Record, read_record
 from commutant.lock_view.recording.folder import recording_folder, require_room
 from commutant.lock_view.recording.guest_image import BEGUN, ENDED, Workload, build_image
-from commutant.support import RunError, UsageError, artifacts
+from commutant.support import RunError, UsageError, artifacts, start_program
 from commutant.targets import CPUS_KEY, Option, cpus, parse_target, read_options
 
 DEFAULT_WORKLOAD = Path(__file__).parent / "workloads" / "compile.sh"
@@ -162,7 +162,7 @@ class _Guest:
             given = {**arguments, "ram": path["ram"]}
             plugin = ",".join([plugin, *(f"{name}={value}".replace(",", ",,") for name, value in given.items())])
             command = [
-                *("setpriv", "--pdeathsig", "KILL", "--", emulator.path, "-name", "commutant"),
+                *(emulator.path, "-name", "commutant"),
                 *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"),
                 *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single"),
                 *("-cpu", "max,-erms,-fsrm", "-smp", str(cpu_count), "-m", str(_RAM_BYTES >> 20)),
@@ -172,14 +172,8 @@ class _Guest:
                 *("-kernel", path["vmlinux"], "-initrd", path["initramfs"], "-append", _COMMAND_LINE),
                 *("-plugin", plugin),
             ]
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._files["messages"],
-                stderr=self._files["messages"],
-                pass_fds=list(self._files.values()),
-                start_new_session=True,
-            )
+            said = self._files["messages"]
+            self._process = start_program(command, passed=list(self._files.values()), output=said, messages=said)
             self._resources.callback(self._end)
         except BaseException:
             self._resources.close()

@@ -20,11 +20,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from commutant.mtrace import TracedWindow, TraceReader
-from commutant.support import RunError, close_at_exit
+from commutant.support import Limits, RunError, close_at_exit, start_program
 from commutant.targets.process.program import Program
 from commutant.targets.process.watchdog import Watchdog
 from commutant.targets.rules import tracer_arguments
@@ -39,8 +38,9 @@ _LENGTH = struct.Struct("<I")
 _Batch = Sequence[TracedWindow] | RunError | None
 """Windows of one batch; or why reading failed; or None behind the end of the trace."""
 
-_spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-spawner")
-"""Starts all emulators: the kernel kills them when the *thread* that started them ends, and this one never does."""
+_LIMITS = Limits(memory_bytes=64 << 30, file_bytes=1 << 30, open_files=1024)
+"""What a program may take that runs batches, which may come from anyone. Of addresses the emulator sets aside many more
+than it uses."""
 
 
 class ProgramDied(RunError):
@@ -70,18 +70,13 @@ class TracedProgram:
                 # A comma separates arguments for QEMU; doubled it stands for itself.
                 paths = f"{str(plugin).replace(',', ',,')},out=/proc/self/fd/{far_trace},mode=user"
                 tracer = ",".join([paths, *tracer_arguments(program.rules_off)])
-                command = [
-                    "setpriv",
-                    "--pdeathsig",
-                    "KILL",
-                    "--",
-                    emulator,
-                    "-plugin",
-                    tracer,
-                    *program.command(listing, progress),
-                ]
-                passed = (far_trace, listing, progress)
-                self._process = _spawner.submit(_spawn, command, passed, self._messages).result()
+                self._process = start_program(
+                    [emulator, "-plugin", tracer, *program.command(listing, progress)],
+                    passed=(far_trace, listing, progress),
+                    input=subprocess.PIPE,
+                    messages=self._messages,
+                    limits=_LIMITS,
+                )
             self._watchdog = Watchdog(self._process.pid, progress) if program.counts_windows else None
             assert self._process.stdin is not None and self._process.stdout is not None
             self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -213,18 +208,3 @@ def _close_quietly(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
-
-
-def _spawn(command: list[str], passed: Sequence[int], messages: int) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            command,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=messages,
-            pass_fds=passed,
-            start_new_session=True,  # Ctrl-C is for us; we end the emulators
-        )
-    except OSError as error:
-        raise RunError(f"{command[0]} does not start: {error.strerror}") from None

@@ -7,17 +7,17 @@ Linux. Python's library has no LZ4, and programs that read it are seldom install
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 MAGIC = b"\x02\x21\x4c\x18"
 _BLOCK_BYTES = 8 << 20
 _MINIMUM_MATCH_BYTES = 4
 
 
-def decompress(data: bytes, limit_bytes: int) -> bytes:
-    """What a legacy frame holds; raises ValueError if it is damaged, cut off, or holds more than the limit."""
+def blocks(data: bytes) -> Iterator[bytes]:
+    """The blocks of a legacy frame, of at most 8 MiB each; raises ValueError where it is damaged or cut off."""
     if not data.startswith(MAGIC):
         raise ValueError("no LZ4 frame of the legacy form")
-    content = bytearray()
     position = len(MAGIC)
     while position < len(data):
         (size,) = struct.unpack_from("<I", data, position) if position + 4 <= len(data) else (0,)
@@ -26,12 +26,9 @@ def decompress(data: bytes, limit_bytes: int) -> bytes:
             raise ValueError("it ends too early")
         block = _block(data[position : position + size])
         position += size
-        content += block
-        if len(content) > limit_bytes:
-            raise ValueError("larger than any kernel")
+        yield bytes(block)
         if len(block) < _BLOCK_BYTES:
             break  # the last one; the kernel's build appends the uncompressed size
-    return bytes(content)
 
 
 def _block(block: bytes) -> bytearray:
