@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long bench wheel lock clean
+.PHONY: help setup demo check test test-long test-mutants bench wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -22,6 +22,9 @@ test: setup ## linters, type checks and all tests that take seconds
 
 test-long: setup ## the tests that take minutes or need a download of their own
 	@$(BIN)/python scripts/verify.py --long
+
+test-mutants: setup ## plant small faults in the Python half, some of each area, and list those that no test finds
+	@$(BIN)/python scripts/mutants.py
 
 bench: setup ## measure all areas and write docs/benchmarks.md
 	@$(BIN)/python -m bench
