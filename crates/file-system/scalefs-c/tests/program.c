@@ -2,7 +2,6 @@
 #include "scalefs.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +46,7 @@ int main(void) {
     CHECK(status.link_count == 2 && status.size_bytes == 4096 && status.mode == 0100644 && status.modified_ns > 0);
     CHECK(scalefs_read(thread, process, fd, NULL, 1) == -EINVAL && scalefs_read(thread, process, fd, NULL, 0) == 0);
     CHECK(scalefs_read(thread, process, fd, bytes, (size_t)-1) == -EINVAL);
-    CHECK(scalefs_pwrite(thread, process, fd, bytes, (size_t)SSIZE_MAX + 1, 0) == -EINVAL);
+    CHECK(scalefs_pwrite(thread, process, fd, bytes, (size_t)PTRDIFF_MAX + 1, 0) == -EINVAL);
     CHECK(scalefs_open(thread, process, NULL, flags, 0) == -EINVAL && scalefs_mkdir(thread, process, NULL, 0) == -EINVAL);
     CHECK(scalefs_link(thread, process, "file", NULL) == -EINVAL && scalefs_link(thread, process, NULL, "x") == -EINVAL);
     CHECK(scalefs_stat(thread, process, "file", 1, SCALEFS_ALL, NULL) == -EINVAL);
