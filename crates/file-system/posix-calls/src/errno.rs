@@ -75,3 +75,11 @@ impl fmt::Display for Errno {
 }
 
 impl core::error::Error for Errno {}
+
+#[cfg(feature = "std")]
+impl From<Errno> for std::io::Error {
+    /// The error that the operating system gives for this number.
+    fn from(errno: Errno) -> std::io::Error {
+        std::io::Error::from_raw_os_error(errno.number())
+    }
+}

@@ -23,6 +23,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "std")]
+extern crate std;
+
 pub mod attributes;
 mod credentials;
 pub mod data;

@@ -61,6 +61,11 @@ impl OpenFlags {
         OpenFlags(self.0 | flags.0)
     }
 
+    /// These flags less others.
+    pub const fn without(self, flags: OpenFlags) -> OpenFlags {
+        OpenFlags(self.0 & !flags.0)
+    }
+
     const fn meets(self, flags: OpenFlags) -> bool {
         self.0 & flags.0 != 0
     }

@@ -1,5 +1,34 @@
 //! A POSIX file system core in memory that shares no cache line where POSIX commutes.
 //!
+//! ```
+//! use std::io::{Read, Seek, Write};
+//!
+//! use scalefs::{FileSystem, OpenOptions};
+//!
+//! let files = FileSystem::create(Default::default())?;
+//! let root = files.root()?;
+//! root.create_dir("people")?;
+//! let people = root.open_dir("people")?;
+//! let mut letter = people.open_with("letter", OpenOptions::new().read(true).write(true).create(true))?;
+//! letter.write_all(b"Dear Bob")?;
+//! letter.rewind()?;
+//! let mut text = String::new();
+//! letter.read_to_string(&mut text)?;
+//! assert_eq!(text, "Dear Bob");
+//! root.hard_link("people/letter", "copy")?;
+//! assert_eq!(root.metadata("copy")?.link_count, 2);
+//! std::thread::scope(|scope| {
+//!     // Threads share nothing but what they name.
+//!     scope.spawn(|| people.create("from-here"));
+//!     scope.spawn(|| root.create("from-there"));
+//! });
+//! assert_eq!(people.entries()?.len(), 2);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! [`FileSystem`] is for programs. Below it is what a library, a loader or a kernel builds on: no global state, no thread,
+//! no clock, no allocator.
+//!
 //! **Two layers.** The call layer, crate [`posix_calls`], holds POSIX's rules: which checks, in which order, with which
 //! errno. It reaches objects only through [`ObjectOperations`] and [`DataOperations`], each operation on one object (or a
 //! compound one that a technique of the paper needs, with its steps beside it). [`Direct`] and [`InProcess`] are the way to
@@ -23,6 +52,9 @@
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
+#[cfg(feature = "std")]
+extern crate std;
+
 mod budget;
 mod calls;
 mod context;
@@ -32,6 +64,8 @@ mod direct_data;
 mod direct_memory;
 mod direct_names;
 mod file;
+#[cfg(feature = "std")]
+mod front;
 mod host;
 mod inode;
 mod inode_ref;
@@ -50,6 +84,8 @@ pub use context::Context;
 pub use description::DescriptionRef;
 pub use direct::Direct;
 pub use direct_data::InProcess;
+#[cfg(feature = "std")]
+pub use front::{Dir, Entry, File, FileSystem, OpenOptions};
 pub use host::{Clocked, Host};
 pub use inode_ref::{Node, OpenNode};
 pub use instance::{ScaleFs, ScaleFsConfig};

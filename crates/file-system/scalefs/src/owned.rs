@@ -11,7 +11,7 @@ use percpu::{Arena, ArenaConfig, ClaimError, Core, CreateError, HeapRegion, OutO
 use crate::instance::{ScaleFs, ScaleFsConfig};
 
 /// How large an [`OwnedScaleFs`] is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnedConfig {
     /// Memory for names, inodes, and what each core keeps.
     pub metadata_bytes: usize,
@@ -23,7 +23,15 @@ pub struct OwnedConfig {
     pub hash_seed: u64,
 }
 
+impl Default for OwnedConfig {
+    /// 64 MiB of metadata, 64 MiB of data, and 64 cores: more threads than that call one after the other.
+    fn default() -> OwnedConfig {
+        OwnedConfig { metadata_bytes: 64 << 20, page_count: 16 << 10, core_count: 64, hash_seed: 1 }
+    }
+}
+
 /// Why an [`OwnedScaleFs`] was not made.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnedError {
     /// The arena cannot be laid out so.
@@ -87,6 +95,11 @@ impl OwnedScaleFs {
     #[inline]
     pub fn file_system(&self) -> &ScaleFs {
         self.file_system
+    }
+
+    /// How many cores there are.
+    pub fn core_count(&self) -> usize {
+        self.arena.core_count()
     }
 
     /// Becomes the core with this number; see [`Arena::claim`].

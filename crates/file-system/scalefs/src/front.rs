@@ -1,0 +1,567 @@
+//! Files and directories for programs, in the manner of `std::fs` and `cap-std`.
+//!
+//! Whoever has a [`Dir`] can reach what is below it and, by `..`, above. Handles close themselves. Each call acts as a core
+//! of the instance for its duration: a thread comes back to the same one, so that threads share nothing but what they name;
+//! every so often it does the core's maintenance, and that of cores at which nobody is.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::vec::Vec;
+
+use percpu::{CacheLine, Core, OwnerId};
+use posix_calls::data::{self, DescriptorOptions, Whence};
+use posix_calls::names::RenameMode;
+use posix_calls::{
+    Attributes, Credentials, DataOperations, Errno, Fields, Follow, Kind, OpenFlags, Start, StatusFlags, attributes,
+    directories, names,
+};
+use sync::{Wait, WaitReason};
+
+use crate::direct_data::InProcess;
+use crate::host::Host;
+use crate::owned::{OwnedConfig, OwnedScaleFs};
+use crate::process::Process;
+
+/// Calls that act as a core between two maintenances of it.
+const CALLS_PER_MAINTENANCE: usize = 64;
+
+/// Maintenances after which space that was given up is free, if no other thread is in a call; and further ones, each after a
+/// millisecond in which one can end its own.
+const ROUNDS_FOR_SPACE: u32 = 8;
+const PATIENT_ROUNDS_FOR_SPACE: u32 = 32;
+
+/// The system's clock, and waiting that lets other threads run.
+struct Outside;
+
+impl Wait for Outside {
+    fn wait(&self, _: WaitReason, round: u32) {
+        if round < 16 { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+}
+
+impl Host for Outside {
+    fn now_ns(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// An instance with the process that its handles belong to.
+struct Shared {
+    owned: OwnedScaleFs,
+    process: Process,
+    owner: OwnerId,
+    /// Calls that acted as each core.
+    calls: Vec<CacheLine<AtomicUsize>>,
+}
+
+/// Which core the next thread tries first. Threads take turns once, then stay.
+static NEXT_CORE: AtomicUsize = AtomicUsize::new(0);
+
+std::thread_local! {
+    static PREFERRED_CORE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+impl Shared {
+    /// Becomes a core that is free: the one of last time, if it is.
+    fn core(&self) -> (usize, Core<'_>) {
+        let count = self.owned.core_count();
+        // A thread that ends has no preference any more.
+        let preferred = PREFERRED_CORE.try_with(Cell::get).ok().flatten();
+        let first = preferred.unwrap_or_else(|| NEXT_CORE.fetch_add(1, Ordering::Relaxed));
+        for round in 0.. {
+            for number in (first..first + count).map(|number| number % count) {
+                if let Ok(core) = self.owned.claim(number, self.owner) {
+                    if preferred != Some(number) {
+                        let _ = PREFERRED_CORE.try_with(|place| place.set(Some(number)));
+                    }
+                    return (number, core);
+                }
+            }
+            Outside.wait(WaitReason::Operation, round);
+        }
+        unreachable!("numbers do not end")
+    }
+
+    /// Makes a call. Space that was given up is free once all cores have maintained: a call that finds none is made again
+    /// after that.
+    fn call<T>(&self, mut call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
+        let (number, core) = self.core();
+        let fs = self.owned.file_system();
+        let mut result = call(&fs.enter(&core, &self.process, &Outside));
+        for round in 0..ROUNDS_FOR_SPACE + PATIENT_ROUNDS_FOR_SPACE {
+            if !matches!(result, Err(Errno::ENOSPC)) {
+                break;
+            }
+            if round >= ROUNDS_FOR_SPACE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            fs.maintain_with_idle_cores(&core, &Outside);
+            result = call(&fs.enter(&core, &self.process, &Outside));
+        }
+        let calls = &self.calls[number];
+        // Only whoever is the core writes it.
+        let count = calls.load(Ordering::Relaxed) + 1;
+        calls.store(count, Ordering::Relaxed);
+        if count.is_multiple_of(CALLS_PER_MAINTENANCE) {
+            fs.maintain_with_idle_cores(&core, &Outside);
+        }
+        result.map_err(io::Error::from)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let (_, core) = self.core();
+        self.process.exit(self.owned.file_system(), &core, &Outside);
+    }
+}
+
+/// A file system in memory of its own. Clones are the same one; its memory is freed with the last clone or handle.
+#[derive(Clone)]
+pub struct FileSystem(Arc<Shared>);
+
+impl FileSystem {
+    /// An empty file system, used as user 0, to whom its root belongs.
+    ///
+    /// # Errors
+    /// The sizes cannot be laid out, or the system has not so much memory: [`crate::OwnedError`] is inside and says which.
+    pub fn create(config: OwnedConfig) -> io::Result<FileSystem> {
+        FileSystem::create_as(config, Credentials::SUPERUSER)
+    }
+
+    /// As [`FileSystem::create`], used by somebody else.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_as(config: OwnedConfig, credentials: Credentials) -> io::Result<FileSystem> {
+        let owned = OwnedScaleFs::create(config).map_err(io::Error::other)?;
+        let owner = OwnerId::new(1).expect("1 is a valid owner");
+        let process = {
+            let core = owned.claim(0, owner).expect("nobody else knows the instance");
+            Process::new(owned.file_system(), &core, credentials)
+        };
+        let calls = (0..owned.core_count()).map(|_| CacheLine(AtomicUsize::new(0))).collect();
+        Ok(FileSystem(Arc::new(Shared { owned, process, owner, calls })))
+    }
+
+    /// The root directory.
+    ///
+    /// # Errors
+    /// EMFILE with 2^20 handles open, ENOMEM without memory.
+    pub fn root(&self) -> io::Result<Dir> {
+        let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+        let fd =
+            self.0.call(|call| data::open(call, Start::WorkingDirectory, b"/", flags, 0, DescriptorOptions::PLAIN))?;
+        Ok(Dir(Handle { shared: self.0.clone(), fd }))
+    }
+
+    /// Free and used space.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn space(&self) -> io::Result<posix_calls::Space> {
+        self.0.call(|call| attributes::space(call.objects()))
+    }
+}
+
+impl fmt::Debug for FileSystem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("FileSystem").field(&self.0.owned).finish()
+    }
+}
+
+/// An open descriptor, which is closed when this is dropped.
+struct Handle {
+    shared: Arc<Shared>,
+    fd: u32,
+}
+
+impl Handle {
+    fn call<T>(&self, call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
+        self.shared.call(call)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // It was open until now.
+        let _ = self.call(|call| data::close(call, self.fd));
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "descriptor {}", self.fd)
+    }
+}
+
+/// How a file is opened; see [`std::fs::OpenOptions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    flags: OpenFlags,
+    status: StatusFlags,
+    mode: u32,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions::new()
+    }
+}
+
+impl OpenOptions {
+    /// For nothing yet; a new file's mode is 0666, less the mask.
+    pub fn new() -> OpenOptions {
+        OpenOptions { flags: OpenFlags::NONE, status: StatusFlags::NONE, mode: 0o666 }
+    }
+
+    fn with(self, flag: OpenFlags, is_set: bool) -> OpenOptions {
+        let flags = if is_set { self.flags | flag } else { self.flags.without(flag) };
+        OpenOptions { flags, ..self }
+    }
+
+    /// For reading.
+    pub fn read(self, read: bool) -> OpenOptions {
+        self.with(OpenFlags::READ, read)
+    }
+
+    /// For writing.
+    pub fn write(self, write: bool) -> OpenOptions {
+        self.with(OpenFlags::WRITE, write)
+    }
+
+    /// For writing at the end, wherever that is then.
+    pub fn append(self, append: bool) -> OpenOptions {
+        let status = if append { StatusFlags::APPEND } else { StatusFlags::NONE };
+        OpenOptions { status, ..self }.write(append)
+    }
+
+    /// Made empty.
+    pub fn truncate(self, truncate: bool) -> OpenOptions {
+        self.with(OpenFlags::TRUNCATE, truncate)
+    }
+
+    /// Created if it does not exist.
+    pub fn create(self, create: bool) -> OpenOptions {
+        self.with(OpenFlags::CREATE, create)
+    }
+
+    /// Created; it must not exist.
+    pub fn create_new(self, create_new: bool) -> OpenOptions {
+        self.with(OpenFlags::CREATE | OpenFlags::EXCLUSIVE, create_new)
+    }
+
+    /// Permission bits of a new file, less the mask.
+    pub fn mode(self, mode: u32) -> OpenOptions {
+        OpenOptions { mode, ..self }
+    }
+}
+
+/// The bytes of a path.
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// An open directory. Paths are relative to it; they may lead elsewhere by `..`, `/` and symbolic links.
+///
+/// Errors are those of the calls of the same names on Linux, as [`std::io::Error::raw_os_error`] has them.
+#[derive(Debug)]
+pub struct Dir(Handle);
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name.
+    pub name: PathBuf,
+    /// What it leads to.
+    pub kind: Kind,
+    /// Number of what it leads to.
+    pub number: posix_calls::InodeNumber,
+}
+
+impl Dir {
+    /// Makes a call with a path that starts here.
+    fn at<T>(
+        &self,
+        mut call: impl for<'v, 'c> FnMut(&'v InProcess<'c, Outside>, Start<crate::Node<'v>>) -> Result<T, Errno>,
+    ) -> io::Result<T> {
+        self.0.call(|process| {
+            let node = data::node(process, self.0.fd)?;
+            call(process, Start::Handle(node))
+        })
+    }
+
+    fn handle(&self, fd: u32) -> Handle {
+        Handle { shared: self.0.shared.clone(), fd }
+    }
+
+    /// Opens a file for reading (POSIX `openat`).
+    ///
+    /// # Errors
+    /// ENOENT, ENOTDIR, EACCES, ELOOP, ENAMETOOLONG, EMFILE, ENOMEM.
+    pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
+        self.open_with(path, OpenOptions::new().read(true))
+    }
+
+    /// Opens a file for writing, empty and created if it does not exist (POSIX `creat`).
+    ///
+    /// # Errors
+    /// As [`Dir::open_with`].
+    pub fn create(&self, path: impl AsRef<Path>) -> io::Result<File> {
+        self.open_with(path, OpenOptions::new().write(true).create(true).truncate(true))
+    }
+
+    /// Opens a file (POSIX `openat`).
+    ///
+    /// # Errors
+    /// As [`Dir::open`]; EEXIST if it must not exist, EISDIR if a directory is to be written, ENOSPC without room for a new
+    /// one.
+    pub fn open_with(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
+        let path = bytes(path.as_ref());
+        let descriptor = DescriptorOptions { status: options.status, ..DescriptorOptions::PLAIN };
+        let fd = self.at(|call, start| data::open(call, start, path, options.flags, options.mode, descriptor))?;
+        Ok(File(self.handle(fd)))
+    }
+
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// As [`Dir::open`]; ENOTDIR if it is none.
+    pub fn open_dir(&self, path: impl AsRef<Path>) -> io::Result<Dir> {
+        let path = bytes(path.as_ref());
+        let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+        let fd = self.at(|call, start| data::open(call, start, path, flags, 0, DescriptorOptions::PLAIN))?;
+        Ok(Dir(self.handle(fd)))
+    }
+
+    /// Makes a directory with mode 0777, less the mask (POSIX `mkdirat`).
+    ///
+    /// # Errors
+    /// EEXIST, ENOENT, ENOTDIR, EACCES, ENOSPC, ENAMETOOLONG.
+    pub fn create_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = bytes(path.as_ref());
+        self.at(|call, start| directories::make_directory(call.objects(), start, path, 0o777))
+    }
+
+    /// Removes an empty directory (POSIX `unlinkat` with AT_REMOVEDIR).
+    ///
+    /// # Errors
+    /// ENOTEMPTY, ENOENT, ENOTDIR, EACCES, EPERM, EBUSY for the root.
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = bytes(path.as_ref());
+        self.at(|call, start| directories::remove_directory(call.objects(), start, path))
+    }
+
+    /// Removes a name of a file (POSIX `unlinkat`).
+    ///
+    /// # Errors
+    /// ENOENT, EISDIR, ENOTDIR, EACCES, EPERM.
+    pub fn remove_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = bytes(path.as_ref());
+        self.at(|call, start| names::unlink(call.objects(), start, path))
+    }
+
+    /// Gives an object another name, in place of what that led to (POSIX `renameat`). Both paths start here.
+    ///
+    /// # Errors
+    /// ENOENT, EISDIR, ENOTDIR, ENOTEMPTY, EINVAL for a directory below itself, EACCES, EPERM, ENOSPC.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+        let (from, to) = (bytes(from.as_ref()), bytes(to.as_ref()));
+        self.at(|call, start| names::rename(call.objects(), (start, from), (start, to), RenameMode::Replace))
+    }
+
+    /// Gives a file one name more (POSIX `linkat`). Both paths start here.
+    ///
+    /// # Errors
+    /// ENOENT, EEXIST, EPERM for a directory, EACCES, ENOSPC.
+    pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+        let (original, link) = (bytes(original.as_ref()), bytes(link.as_ref()));
+        self.at(|call, start| names::link(call.objects(), (start, original), (start, link), Follow::Nothing))
+    }
+
+    /// Makes a symbolic link (POSIX `symlinkat`).
+    ///
+    /// # Errors
+    /// EEXIST, ENOENT, EACCES, ENOSPC, ENAMETOOLONG.
+    pub fn symlink(&self, target: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+        let (target, link) = (bytes(target.as_ref()), bytes(link.as_ref()));
+        self.at(|call, start| names::symlink(call.objects(), target, start, link))
+    }
+
+    /// What a symbolic link leads to (POSIX `readlinkat`).
+    ///
+    /// # Errors
+    /// EINVAL if it is none; as [`Dir::open`].
+    pub fn read_link(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        let path = bytes(path.as_ref());
+        let target =
+            self.at(|call, start| names::read_link(call.objects(), start, path).map(|target| target.to_vec()))?;
+        path_of(target)
+    }
+
+    /// The attributes of what a path leads to (POSIX `fstatat`).
+    ///
+    /// # Errors
+    /// ENOENT, ENOTDIR, EACCES, ELOOP, ENAMETOOLONG.
+    pub fn metadata(&self, path: impl AsRef<Path>) -> io::Result<Attributes> {
+        let path = bytes(path.as_ref());
+        self.at(|call, start| attributes::stat(call.objects(), start, path, Follow::Symlinks, Fields::ALL))
+    }
+
+    /// The attributes of what a path leads to, a symbolic link at its end not followed (POSIX `lstat`).
+    ///
+    /// # Errors
+    /// As [`Dir::metadata`].
+    pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> io::Result<Attributes> {
+        let path = bytes(path.as_ref());
+        self.at(|call, start| attributes::stat(call.objects(), start, path, Follow::Nothing, Fields::ALL))
+    }
+
+    /// Sets the permission bits of what a path leads to (POSIX `fchmodat`).
+    ///
+    /// # Errors
+    /// EPERM unless it is the caller's; as [`Dir::metadata`].
+    pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
+        let path = bytes(path.as_ref());
+        self.at(|call, start| attributes::change_mode(call.objects(), start, path, mode))
+    }
+
+    /// The names here, but for `.` and `..`, in the order of a listing (POSIX `readdir`).
+    ///
+    /// # Errors
+    /// None but those of names that are no paths on this system.
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut listed = Vec::new();
+        self.at(|call, start| {
+            let Start::Handle(node) = start else { return Ok(()) };
+            directories::read_directory(call.objects(), node, 0, |entry| {
+                if entry.name != b"." && entry.name != b".." {
+                    listed.push((entry.name.to_vec(), entry.kind, entry.number));
+                }
+                true
+            })
+            .map(drop)
+        })?;
+        let entry = |(name, kind, number)| Ok(Entry { name: path_of(name)?, kind, number });
+        listed.into_iter().map(entry).collect()
+    }
+}
+
+/// A path of these bytes.
+fn path_of(bytes: Vec<u8>) -> io::Result<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStringExt;
+        Ok(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+    }
+    #[cfg(not(unix))]
+    {
+        std::string::String::from_utf8(bytes).map(PathBuf::from).map_err(io::Error::other)
+    }
+}
+
+/// An open file, with an offset at which it is read and written.
+#[derive(Debug)]
+pub struct File(Handle);
+
+impl File {
+    /// The file's attributes (POSIX `fstat`).
+    ///
+    /// # Errors
+    /// None today.
+    pub fn metadata(&self) -> io::Result<Attributes> {
+        self.0.call(|call| data::stat(call, self.0.fd, Fields::ALL))
+    }
+
+    /// Makes the file this long (POSIX `ftruncate`).
+    ///
+    /// # Errors
+    /// EINVAL if it is not open for writing, or for more than 2^63 - 1 bytes; ENOSPC.
+    pub fn set_len(&self, size_bytes: u64) -> io::Result<()> {
+        let size = i64::try_from(size_bytes).map_err(|_| Errno::EINVAL)?;
+        self.0.call(|call| data::truncate(call, self.0.fd, size))
+    }
+
+    /// Reads at an offset, and leaves the file's own (POSIX `pread`).
+    ///
+    /// # Errors
+    /// EBADF if it is not open for reading, EINVAL for an offset above 2^63 - 1.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let offset = i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+        self.0.call(|call| data::read_at(call, self.0.fd, buffer, offset))
+    }
+
+    /// Writes at an offset, and leaves the file's own (POSIX `pwrite`).
+    ///
+    /// # Errors
+    /// EBADF if it is not open for writing, EINVAL for an offset above 2^63 - 1, ENOSPC.
+    pub fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        let offset = i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+        self.0.call(|call| data::write_at(call, self.0.fd, buffer, offset))
+    }
+
+    /// Another handle with the same offset (POSIX `dup`).
+    ///
+    /// # Errors
+    /// EMFILE, ENOMEM.
+    pub fn try_clone(&self) -> io::Result<File> {
+        let DescriptorOptions { number, on_exec, .. } = DescriptorOptions::PLAIN;
+        let fd = self.0.call(|call| data::duplicate(call, self.0.fd, number, on_exec))?;
+        Ok(File(Handle { shared: self.0.shared.clone(), fd }))
+    }
+}
+
+impl Read for &File {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.call(|call| data::read(call, self.0.fd, buffer))
+    }
+}
+
+impl Write for &File {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0.call(|call| data::write(call, self.0.fd, buffer))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for &File {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        let (offset, whence) = match position {
+            SeekFrom::Start(offset) => (i64::try_from(offset).map_err(|_| Errno::EINVAL)?, Whence::Start),
+            SeekFrom::Current(offset) => (offset, Whence::Current),
+            SeekFrom::End(offset) => (offset, Whence::End),
+        };
+        self.0.call(|call| data::seek(call, self.0.fd, offset, whence))
+    }
+}
+
+impl Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        (&*self).write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for File {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        (&*self).seek(position)
+    }
+}

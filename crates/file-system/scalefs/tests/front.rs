@@ -1,0 +1,105 @@
+//! The front door: files and directories whose handles close themselves, used by threads.
+#![cfg(all(feature = "std", not(any(loom, shuttle))))]
+
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+
+use scalefs::{Credentials, FileSystem, Kind, OpenOptions, OwnedConfig};
+
+const SMALL: OwnedConfig = OwnedConfig { metadata_bytes: 16 << 20, page_count: 1024, core_count: 4, hash_seed: 1 };
+
+#[test]
+fn files_are_read_written_and_sought() {
+    let files = FileSystem::create(SMALL).unwrap();
+    let root = files.root().unwrap();
+    let mut file = root.open_with("f", OpenOptions::new().read(true).write(true).create_new(true)).unwrap();
+    file.write_all(b"Dear Bob").unwrap();
+    assert_eq!(file.seek(SeekFrom::End(-3)).unwrap(), 5);
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "Bob");
+    assert_eq!(file.write_at(b"Ann", 5).unwrap(), 3);
+    let mut bytes = [0; 8];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 8);
+    assert_eq!(&bytes, b"Dear Ann");
+    file.set_len(4).unwrap();
+    let mut other = file.try_clone().unwrap();
+    assert_eq!((file.metadata().unwrap().size_bytes, other.stream_position().unwrap()), (4, 8));
+    let mut log = root.open_with("f", OpenOptions::new().append(true)).unwrap();
+    log.write_all(b"!").unwrap();
+    assert_eq!(root.metadata("f").unwrap().size_bytes, 5);
+}
+
+#[test]
+fn directories_are_trees() {
+    let files = FileSystem::create(SMALL).unwrap();
+    let root = files.root().unwrap();
+    root.create_dir("d").unwrap();
+    let directory = root.open_dir("d").unwrap();
+    directory.create("f").unwrap();
+    root.hard_link("d/f", "l").unwrap();
+    root.symlink("d/f", "s").unwrap();
+    assert_eq!(root.read_link("s").unwrap().to_str(), Some("d/f"));
+    assert_eq!(root.metadata("s").unwrap().number, directory.metadata("f").unwrap().number);
+    assert_eq!(root.symlink_metadata("s").unwrap().kind, Kind::Symlink);
+    root.set_mode("l", 0o600).unwrap();
+    assert_eq!((directory.metadata("f").unwrap().mode, directory.metadata("f").unwrap().link_count), (0o600, 2));
+    root.rename("l", "d/g").unwrap();
+    let mut names: Vec<_> = directory.entries().unwrap().into_iter().map(|entry| entry.name).collect();
+    names.sort();
+    assert_eq!(names, [std::path::Path::new("f"), "g".as_ref()]);
+    assert_eq!(root.remove_dir("d").unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+    directory.remove_file("f").unwrap();
+    directory.remove_file("g").unwrap();
+    root.remove_dir("d").unwrap();
+    // It is open, and takes nothing.
+    assert_eq!(directory.create("f").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(root.open("d").unwrap_err().raw_os_error(), Some(2));
+}
+
+#[test]
+fn users_are_bound_by_permissions() {
+    let files = FileSystem::create_as(SMALL, Credentials::new(5, 5, &[]).unwrap()).unwrap();
+    assert_eq!(files.root().unwrap().create("f").unwrap_err().kind(), ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn more_threads_than_cores_call_and_leave_nothing() {
+    let files = FileSystem::create(SMALL).unwrap();
+    let before = files.space().unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..9 {
+            let root = files.root().unwrap();
+            scope.spawn(move || {
+                root.create_dir(format!("{number}")).unwrap();
+                let own = root.open_dir(format!("{number}")).unwrap();
+                for turn in 0..200 {
+                    let mut file = own.create(format!("{turn}")).unwrap();
+                    file.write_all(b"bytes").unwrap();
+                    own.rename(format!("{turn}"), "last").unwrap();
+                    assert_eq!(own.metadata("last").unwrap().size_bytes, 5);
+                }
+                own.remove_file("last").unwrap();
+                root.remove_dir(format!("{number}")).unwrap();
+            });
+        }
+    });
+    // Calls maintain now and then; so many of them that all was reclaimed which nobody names.
+    for _ in 0..1000 {
+        files.space().unwrap();
+    }
+    assert_eq!(files.space().unwrap(), before);
+    assert!(files.root().unwrap().entries().unwrap().is_empty());
+}
+
+#[test]
+fn handles_keep_the_file_system() {
+    let file = FileSystem::create(SMALL).unwrap().root().unwrap().create("f").unwrap();
+    (&file).write_all(b"kept").unwrap();
+    assert_eq!(file.metadata().unwrap().size_bytes, 4);
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused_with_a_reason() {
+    let error = FileSystem::create(OwnedConfig { metadata_bytes: 1 << 12, ..SMALL }).unwrap_err();
+    assert!(error.to_string().contains("bytes"), "{error}");
+}
