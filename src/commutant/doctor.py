@@ -1,4 +1,4 @@
-"""Is everything there that a check needs? One `Check` per question, each with what to do if the answer is no.
+"""Is everything there that a check needs? One `Diagnosis` per question, each with what to do if the answer is no.
 
 The checks ask the same functions that a campaign uses, so that what fails there is found here first.
 """
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Diagnosis:
     """The answer to one question: what was found, and what to do about it (empty if all is well)."""
 
     name: str
@@ -47,9 +47,9 @@ class Check:
         return {"name": self.name, "state": self.state.value, "found": self.found, "advice": self.advice}
 
 
-def run_checks(jobs: int) -> Iterator[Check]:
+def run_checks(jobs: int) -> Iterator[Diagnosis]:
     """All checks, one after the other; `jobs` is how many virtual machines a campaign would start."""
-    questions: list[tuple[str, Callable[[], Check]]] = [
+    questions: list[tuple[str, Callable[[], Diagnosis]]] = [
         ("python", check_python),
         ("native module", check_native_module),
         ("qemu", check_qemu),
@@ -64,48 +64,48 @@ def run_checks(jobs: int) -> Iterator[Check]:
         try:
             yield question()
         except CommutantError as error:
-            yield Check(name, State.PROBLEM, str(error))
+            yield Diagnosis(name, State.PROBLEM, str(error))
 
 
-def check_python() -> Check:
+def check_python() -> Diagnosis:
     """Python is new enough."""
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info >= MIN_PYTHON:
-        return Check("python", State.OK, found)
-    return Check("python", State.PROBLEM, found, "use Python 3.11 or newer")
+        return Diagnosis("python", State.OK, found)
+    return Diagnosis("python", State.PROBLEM, found, "use Python 3.11 or newer")
 
 
-def check_native_module() -> Check:
+def check_native_module() -> Diagnosis:
     """The native module can be imported."""
     try:
         importlib.import_module("commutant._native")
     except ImportError as error:
         advice = "run `make setup` in a clone, or install the wheel again"
-        return Check("native module", State.PROBLEM, str(error), advice)
-    return Check("native module", State.OK, "commutant._native")
+        return Diagnosis("native module", State.PROBLEM, str(error), advice)
+    return Diagnosis("native module", State.OK, "commutant._native")
 
 
-def judge_emulator(emulator: Emulator) -> Check:
+def judge_emulator(emulator: Emulator) -> Diagnosis:
     """Whether a QEMU that can trace at all is one with which the figures of docs/benchmarks.md were measured."""
     if emulator.version.startswith("version 7.2"):
-        return Check("qemu", State.OK, f"{emulator.path}, {emulator.version}")
+        return Diagnosis("qemu", State.OK, f"{emulator.path}, {emulator.version}")
     advice = "7.2 is what was measured; every campaign's self-test decides whether this one traces rightly"
-    return Check("qemu", State.WARNING, f"{emulator.path}, {emulator.version}", advice)
+    return Diagnosis("qemu", State.WARNING, f"{emulator.path}, {emulator.version}", advice)
 
 
-def check_qemu() -> Check:
+def check_qemu() -> Diagnosis:
     """QEMU is there, starts, and is of a version that names the right virtual CPU for each access."""
     return judge_emulator(find_emulator())
 
 
-def check_kernel() -> Check:
+def check_kernel() -> Diagnosis:
     """Debian's kernel is prepared, and what lies in the cache is what was unpacked there."""
     kernel = default_kernel()
     kernel.read()
-    return Check("kernel", State.OK, f"Linux {kernel.release} ({kernel.source})")
+    return Diagnosis("kernel", State.OK, f"Linux {kernel.release} ({kernel.source})")
 
 
-def check_plugin() -> Check:
+def check_plugin() -> Diagnosis:
     """QEMU loads the tracer plugin (a machine without CPUs is started with it, and ended)."""
     plugin = artifacts.plugin_path()
     command = [find_emulator().path, "-M", "none", "-display", "none", "-nodefaults", "-monitor", "stdio"]
@@ -115,25 +115,25 @@ def check_plugin() -> Check:
             command, input="quit\n", capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return Check("tracer plugin", State.PROBLEM, f"{plugin}: {error}", "run `make setup` again")
+        return Diagnosis("tracer plugin", State.PROBLEM, f"{plugin}: {error}", "run `make setup` again")
     if answer.returncode != 0:
         reason = " ".join(answer.stderr.split())[:200] or f"exit code {answer.returncode}"
         advice = "run `make setup` again; QEMU and plugin must be of one interface version"
-        return Check("tracer plugin", State.PROBLEM, f"QEMU does not load {plugin}: {reason}", advice)
-    return Check("tracer plugin", State.OK, "loaded by QEMU")
+        return Diagnosis("tracer plugin", State.PROBLEM, f"QEMU does not load {plugin}: {reason}", advice)
+    return Diagnosis("tracer plugin", State.OK, "loaded by QEMU")
 
 
-def check_runner() -> Check:
+def check_runner() -> Diagnosis:
     """The runner is there and a program for x86-64."""
     runner = artifacts.runner_path()
     try:
         with runner.open("rb") as file:
             header = file.read(20)
     except OSError as error:
-        return Check("runner", State.PROBLEM, f"{runner}: {error.strerror}", "run `make setup` again")
+        return Diagnosis("runner", State.PROBLEM, f"{runner}: {error.strerror}", "run `make setup` again")
     if header[:5] != b"\x7fELF\x02" or header[18:20] != b"\x3e\x00":
-        return Check("runner", State.PROBLEM, f"{runner} is no x86-64 program", "run `make setup` again")
-    return Check("runner", State.OK, f"{runner.stat().st_size >> 10} KiB")
+        return Diagnosis("runner", State.PROBLEM, f"{runner} is no x86-64 program", "run `make setup` again")
+    return Diagnosis("runner", State.OK, f"{runner.stat().st_size >> 10} KiB")
 
 
 def cache_folder() -> Path:
@@ -143,7 +143,7 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("commutant")
 
 
-def check_cache_folder() -> Check:
+def check_cache_folder() -> Diagnosis:
     """Files can be made in the cache folder."""
     folder = cache_folder()
     probe = folder / f".doctor-{os.getpid()}"
@@ -154,13 +154,13 @@ def check_cache_folder() -> Check:
         free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
         advice = "make it writable, or name another place in XDG_CACHE_HOME"
-        return Check("cache folder", State.PROBLEM, f"{folder}: {error.strerror}", advice)
+        return Diagnosis("cache folder", State.PROBLEM, f"{folder}: {error.strerror}", advice)
     if free_bytes < 1 << 30:
-        return Check("cache folder", State.WARNING, f"{folder}: {_mib(free_bytes)} free", "free 1 GiB there")
-    return Check("cache folder", State.OK, f"{folder}, {_mib(free_bytes)} free")
+        return Diagnosis("cache folder", State.WARNING, f"{folder}: {_mib(free_bytes)} free", "free 1 GiB there")
+    return Diagnosis("cache folder", State.OK, f"{folder}, {_mib(free_bytes)} free")
 
 
-def check_memory(jobs: int) -> Check:
+def check_memory(jobs: int) -> Diagnosis:
     """There is memory for as many virtual machines as a campaign would start."""
     available_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
@@ -172,25 +172,27 @@ def check_memory(jobs: int) -> Check:
     wanted_bytes = jobs * MEMORY_PER_MACHINE_BYTES
     found = f"{_mib(available_bytes)} available, {_mib(wanted_bytes)} wanted for {jobs} virtual machines"
     if available_bytes >= wanted_bytes:
-        return Check("memory", State.OK, found)
+        return Diagnosis("memory", State.OK, found)
     fewer = max(1, available_bytes // MEMORY_PER_MACHINE_BYTES)
-    return Check("memory", State.PROBLEM, found, f"free some, or use --jobs {fewer}")
+    return Diagnosis("memory", State.PROBLEM, found, f"free some, or use --jobs {fewer}")
 
 
-def check_shared_memory(jobs: int) -> Check:
+def check_shared_memory(jobs: int) -> Diagnosis:
     """Memory can be shared between the virtual machines and this program."""
     try:
         descriptor = os.memfd_create("commutant-doctor")
     except OSError as error:
         advice = "allow memfd_create (a sandbox or an old kernel forbids it)"
-        return Check("shared memory", State.PROBLEM, f"{error.strerror}", advice)
+        return Diagnosis("shared memory", State.PROBLEM, f"{error.strerror}", advice)
     try:
         os.ftruncate(descriptor, jobs * MEMORY_PER_MACHINE_BYTES)
     except OSError as error:
-        return Check("shared memory", State.PROBLEM, f"{error.strerror}", "raise the limit on file sizes (ulimit -f)")
+        return Diagnosis(
+            "shared memory", State.PROBLEM, f"{error.strerror}", "raise the limit on file sizes (ulimit -f)"
+        )
     finally:
         os.close(descriptor)
-    return Check("shared memory", State.OK, "memfd_create works")
+    return Diagnosis("shared memory", State.OK, "memfd_create works")
 
 
 def _mib(size_bytes: int) -> str:

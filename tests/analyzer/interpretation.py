@@ -13,7 +13,7 @@ from typing import Any
 
 import z3
 
-from commutant.analyzer.condition import Cube, Fact, constants_of
+from commutant.analyzer.condition import Conjunction, Fact, constants_of
 from commutant.lang.interface import Interface
 from commutant.lang.types import (
     BoolType,
@@ -178,11 +178,11 @@ class World:
         assert isinstance(truth, bool)
         return truth == fact.holds
 
-    def all_hold(self, cube: Cube) -> bool:
+    def all_hold(self, cube: Conjunction) -> bool:
         """Whether every fact of a cube is true here."""
         return all(self.holds(fact) for fact in cube)
 
-    def all_hold_for_some_choice(self, cube: Cube, domains: Mapping[str, Sequence[Any]]) -> bool:
+    def all_hold_for_some_choice(self, cube: Conjunction, domains: Mapping[str, Sequence[Any]]) -> bool:
         """The same where the cube may speak of choices: `domains` holds the values to try, by name."""
         names = sorted({name for fact in cube for name in constants_of(fact) if name in domains})
         self.signatures = {**self.signatures, **dict.fromkeys(names, ((), ""))}
@@ -226,11 +226,11 @@ class Z3Terms:
             formula = total <= 0 if fact.kind == "<=" else total == 0
         return formula if fact.holds else z3.Not(formula)
 
-    def cube(self, cube: Cube) -> Any:
+    def cube(self, cube: Conjunction) -> Any:
         """A conjunction."""
         return z3.And([self.fact(fact) for fact in cube])
 
-    def union(self, cubes: Iterable[Cube]) -> Any:
+    def union(self, cubes: Iterable[Conjunction]) -> Any:
         """A disjunction of conjunctions."""
         return z3.Or([self.cube(cube) for cube in cubes])
 

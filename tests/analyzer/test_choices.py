@@ -11,7 +11,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from commutant.analyzer.choices import Choices
-from commutant.analyzer.condition import Cube, Fact
+from commutant.analyzer.condition import Conjunction, Fact
 from commutant.lang.types import BoolType, IntType, Sort, SortType
 from tests.analyzer.interpretation import Signature, Undecided, World, Z3Terms, proved
 
@@ -89,7 +89,7 @@ def test_other_coefficients_are_eliminated_or_kept(facts: list[Fact]) -> None:
     check_with_z3(tuple(facts), CHOICES.eliminate(tuple(facts)))
 
 
-def check_with_z3(cube: Cube, eliminated: list[Cube]) -> None:
+def check_with_z3(cube: Conjunction, eliminated: list[Conjunction]) -> None:
     terms = Z3Terms(SIGNATURES)
     chosen, small = z3.Int("c.choice.int"), z3.Int("c.choice.small")
     before = z3.Exists([chosen, small], z3.And(terms.cube(cube), small >= 0, small <= 3))

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from commutant.corpus.file import Corpus
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase
 from commutant.mtrace.finding import Access, Finding
 from commutant.support.errors import RunError
 from commutant.targets.base import Job, Progress, WindowRecord
@@ -20,7 +20,7 @@ def make_test(number: int = 0, calls: Sequence[str] = ("link", "rename")) -> Tes
     """A test that differs from that of another number by a file name."""
     name = f"n{number}"
     placed = tuple(PlacedCall(call, {"name": name}, index % 2, 0, index) for index, call in enumerate(calls))
-    outcome = Outcome(tuple(0 for _ in calls), ({"errno": "ENOENT"},))
+    outcome = ExpectedOutcome(tuple(0 for _ in calls), ({"errno": "ENOENT"},))
     test = TestCase(
         id="",
         level="conflict",

@@ -21,7 +21,7 @@ from commutant.corpus.checks import Malformed, read_test
 from commutant.corpus.equal_objects import EqualObjects
 from commutant.corpus.file import Corpus, looks_like_corpus, read_corpus, select_tests, write_corpus
 from commutant.corpus.reading import TestReader
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, encode, id_of
 from commutant.lang import load_interface
 from commutant.support.errors import RunError, UsageError
 from commutant.testgen import generate
@@ -63,7 +63,7 @@ def cases(draw):
     count = draw(st.integers(1, 3))
     observe = draw(st.lists(st.builds(Step, identifiers, arguments, st.integers(0, 3)), max_size=2))
     outcome = st.builds(
-        Outcome,
+        ExpectedOutcome,
         st.lists(values, min_size=count, max_size=count).map(tuple),
         st.lists(values, min_size=len(observe), max_size=len(observe)).map(tuple),
     )
@@ -530,7 +530,7 @@ def test_tests_that_have_nothing_in_common_are_refused_before_they_fill_the_memo
     lines = []
     for number in range(20):
         test = make_test(1)
-        outcomes = tuple(Outcome((0, 0), ({"time": 1000 * number + other},)) for other in range(50))
+        outcomes = tuple(ExpectedOutcome((0, 0), ({"time": 1000 * number + other},)) for other in range(50))
         orders = tuple(dataclasses.replace(order, outcomes=outcomes) for order in test.orders)
         raw = dataclasses.replace(test, orders=orders).to_json()
         content = encode({key: raw[key] for key in ("calls", "setup", "observe", "orders")})

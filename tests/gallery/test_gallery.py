@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from commutant.analyzer import SetAnalysis, analyze
-from commutant.analyzer.condition import Cube
+from commutant.analyzer.condition import Conjunction
 from commutant.lang import Interface
 from commutant.testgen import generate
 from tests.analyzer.brute_force import commutes
@@ -39,7 +39,7 @@ def situations(model: type[Interface], one: int) -> list[tuple[Interface, Placed
     return [(state, calls, commutes(state, calls, domain.sorts)) for state, calls in drawn]
 
 
-def says(cubes: list[Cube], world: World) -> bool:
+def says(cubes: list[Conjunction], world: World) -> bool:
     return any(world.all_hold(cube) for cube in cubes)
 
 
@@ -70,7 +70,7 @@ def test_each_kind_of_result_that_commuting_calls_have_is_tested(model: type[Int
     assert there <= tested, there - tested
 
 
-def mutations(chance: random.Random) -> Iterator[tuple[type[Interface], int, list[Cube]]]:
+def mutations(chance: random.Random) -> Iterator[tuple[type[Interface], int, list[Conjunction]]]:
     """Conditions with one fact negated, or left out, at random."""
     models = [model for model in MODELS if model.__name__ not in CHOOSE]
     while True:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commutant.corpus import Order, Outcome, PlacedCall
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall
 from commutant.mtrace.finding import Finding
 from commutant.targets.base import Job, WindowRecord
 from commutant.targets.library import INCLUDE
@@ -48,7 +48,7 @@ def session(path: Path, options: str = "") -> Iterator[ProcessSession]:
 
 def pair(call: str, arguments: Sequence[Mapping[str, object]] = ({}, {}), result: object = 0) -> TestCase:
     """A test in which two cores make a call, with these arguments, that gives the same in each order."""
-    outcomes = (Outcome((result, result), ()),)
+    outcomes = (ExpectedOutcome((result, result), ()),)
     test = TestCase(
         id="",
         level="conflict",

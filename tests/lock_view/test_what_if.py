@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commutant.lock_view.study.simulation import Policy, throughput
-from commutant.lock_view.study.workload import Length, SectionKind, Workload
+from commutant.lock_view.study.workload import Length, SectionKind, SectionWorkload
 
 
 def workload(
@@ -18,13 +18,13 @@ def workload(
     kinds: int = 1,
     instances: int = 1,
     writes: tuple[bool, ...] = (True,),
-) -> Workload:
+) -> SectionWorkload:
     made = tuple(
         SectionKind(place, False, writes[place % len(writes)], 1 / kinds, Length(hold, scatter * hold))
         for place in range(kinds)
     )
     none = ((0.0,) * kinds,) * kinds
-    return Workload(
+    return SectionWorkload(
         made,
         ((1.0,) * kinds,) * 3,
         (none,) * 3,
@@ -98,7 +98,7 @@ def test_short_sections_that_become_parallel_count_by_their_work() -> None:
         SectionKind(1, False, True, 0.1, Length(10_000, 0)),
     )
     none = ((0.0,) * 2,) * 2
-    load = Workload(made, ((1.0,) * 2,) * 3, (none,) * 3, ((1.0, 0.0), (0.0, 1.0)), (1.0,), Length(0.0, 0.0))
+    load = SectionWorkload(made, ((1.0,) * 2,) * 3, (none,) * 3, ((1.0, 0.0), (0.0, 1.0)), (1.0,), Length(0.0, 0.0))
     gain = throughput(load, Policy([[0.0] * 2] * 2), 2) / throughput(load, Policy([[1.0] * 2] * 2), 2)
     assert gain <= 2.01
 

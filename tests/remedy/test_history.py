@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commutant.remedy import history
-from commutant.remedy.history import Cause
+from commutant.remedy.history import VariableHistory
 from tests.remedy.test_prove import judged
 
 runs = st.lists(st.lists(st.sets(st.sampled_from("abc")), min_size=6, max_size=6), min_size=2, max_size=4)
@@ -33,7 +33,7 @@ def test_the_fate_of_a_variable() -> None:
         (40, 100): "more",
         (2, 30): "came",
     }
-    assert {ends: Cause("x", ends).fate for ends in fates} == fates
+    assert {ends: VariableHistory("x", ends).fate for ends in fates} == fates
 
 
 def test_a_changed_name_is_moved() -> None:

@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement
 from typing import Literal
 
 from commutant.campaign.verdict import Outcome as Judgement
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
 from commutant.mtrace.finding import Access, Finding, LineField, Touched
 from commutant.report.data import JudgedTest, RunReport
 
@@ -109,7 +109,7 @@ def pair_test(call: str, other: str, names: tuple[str, str], processes: int, wor
     mine, others = names
     inode: Value = {"struct": {"ino": {"sort": "Inum", "id": 0}, "nlink": 1}}
     results = tuple(inode if name == "stat" else 0 for name in (call, other))
-    outcomes = (Outcome(results, (inode, ABSENT)),)
+    outcomes = (ExpectedOutcome(results, (inode, ABSENT)),)
     test = TestCase(
         id="",
         level="conflict",
@@ -242,7 +242,7 @@ HOSTILE_NAMES = (
 def hostile_test(name: str) -> TestCase:
     """A test in which everything that a file may name freely is called `name`."""
     value: Value = {"struct": {"ino": {"sort": "Inum", "id": 0}, "nlink": 1}}
-    outcomes = (Outcome((0, ABSENT), (value,)),)
+    outcomes = (ExpectedOutcome((0, ABSENT), (value,)),)
     return with_id(
         TestCase(
             id="",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
 from commutant.lang.load import load_interface
 from commutant.report import c_program
 from commutant.report.cprogram import expected_text
@@ -42,7 +42,7 @@ def _case(
     calls: Sequence[tuple[str, dict[str, Value]]],
     setup: Sequence[Step],
     observed: Sequence[str],
-    orders: Sequence[Sequence[Outcome]],
+    orders: Sequence[Sequence[ExpectedOutcome]],
     processes: int = 1,
 ) -> TestCase:
     placed = tuple(
@@ -56,34 +56,36 @@ def _case(
 
 def _cases_by_hand() -> Iterator[TestCase]:
     """One test for each call, known from POSIX and Linux, not from any model."""
-    done = [Outcome((0, 0), (ENOENT, _stat(5, 2), _stat(5, 2)))]
+    done = [ExpectedOutcome((0, 0), (ENOENT, _stat(5, 2), _stat(5, 2)))]
     yield _case(
         [("link", {"old": "a", "new": "b"}), ("rename", {"src": "a", "dst": "c"})],
         [_open("a")],
         ["a", "b", "c"],
-        [done, [Outcome((ENOENT, 0), (ENOENT, ENOENT, _stat(0, 1)))]],
+        [done, [ExpectedOutcome((ENOENT, 0), (ENOENT, ENOENT, _stat(0, 1)))]],
         processes=2,
     )
     yield _case(
         [("unlink", {"name": "a"}), ("access", {"name": "b"})],
         [_open("a"), Step("link", {"old": "a", "new": "b"}, 0, 0)],
         ["a", "b"],
-        [[Outcome((0, 0), (ENOENT, _stat(7, 1)))]] * 2,
+        [[ExpectedOutcome((0, 0), (ENOENT, _stat(7, 1)))]] * 2,
     )
     yield _case(
         [("open", {"name": "a", "creat": True, "excl": True}), ("open", {"name": "a", "creat": False, "excl": False})],
         [],
         ["a"],
-        [[Outcome((0, 0), (_stat(1, 1),))], [Outcome((0, ENOENT), (_stat(1, 1),))]],
+        [[ExpectedOutcome((0, 0), (_stat(1, 1),))], [ExpectedOutcome((0, ENOENT), (_stat(1, 1),))]],
         processes=2,
     )
     yield _case(
         [("stat", {"name": "a"}), ("stat", {"name": "b"})],
         [_open("a"), _open("b"), _open("a", result=EEXIST)],
         ["b", "a"],
-        [[Outcome((_stat(4, 1), _stat(9, 1)), (_stat(9, 1), _stat(4, 1)))]] * 2,
+        [[ExpectedOutcome((_stat(4, 1), _stat(9, 1)), (_stat(9, 1), _stat(4, 1)))]] * 2,
     )
-    yield _case([("stat", {"name": "a"}), ("stat", {"name": "b"})], [], [], [[Outcome((ENOENT, ENOENT), ())]] * 2)
+    yield _case(
+        [("stat", {"name": "a"}), ("stat", {"name": "b"})], [], [], [[ExpectedOutcome((ENOENT, ENOENT), ())]] * 2
+    )
 
 
 BY_HAND = tuple(_cases_by_hand())
@@ -142,7 +144,7 @@ def test_times_in_another_order_are_not_acceptable(tmp_path: Path) -> None:
         [("access", {"name": "a"})] * 2,
         [_open("a"), Step("access", {"name": "a"}, 0, 0), Step("link", {"old": "a", "new": "b"}, 0, 0)],
         ["a"],
-        [[Outcome((0, 0), ({"struct": {"mtime": {"time": time}, "ctime": {"time": 5}}},))] for time in (1, 9)],
+        [[ExpectedOutcome((0, 0), ({"struct": {"mtime": {"time": time}, "ctime": {"time": 5}}},))] for time in (1, 9)],
     )
     # Thousands of steps take longer than a tick of the coarsest clock.
     patient = replace(linked, setup=(linked.setup[0], *[linked.setup[1]] * 3000, linked.setup[2]))
@@ -155,7 +157,10 @@ def test_another_outcome_is_not_acceptable(tmp_path: Path) -> None:
     good = BY_HAND[0]
     bad = replace(
         good,
-        orders=(replace(good.orders[0], outcomes=(Outcome((0, EEXIST), (ENOENT, ENOENT, ENOENT)),)), good.orders[1]),
+        orders=(
+            replace(good.orders[0], outcomes=(ExpectedOutcome((0, EEXIST), (ENOENT, ENOENT, ENOENT)),)),
+            good.orders[1],
+        ),
     )
     ran = _run(_build(bad, tmp_path), "0", tmp_path)
     assert ran.returncode == 1
@@ -166,14 +171,14 @@ def test_another_outcome_is_not_acceptable(tmp_path: Path) -> None:
 
 def test_two_files_for_one_inode_are_not_acceptable(tmp_path: Path) -> None:
     good = BY_HAND[3]
-    same = Outcome((_stat(4, 1), _stat(4, 1)), (_stat(4, 1), _stat(4, 1)))
+    same = ExpectedOutcome((_stat(4, 1), _stat(4, 1)), (_stat(4, 1), _stat(4, 1)))
     bad = replace(good, orders=tuple(replace(order, outcomes=(same,)) for order in good.orders))
     assert _run(_build(bad, tmp_path), "0", tmp_path).returncode == 1
 
 
 def test_any_of_several_outcomes_will_do(tmp_path: Path) -> None:
     good = BY_HAND[0]
-    other = Outcome((EEXIST, EEXIST), (ENOENT, ENOENT, ENOENT))
+    other = ExpectedOutcome((EEXIST, EEXIST), (ENOENT, ENOENT, ENOENT))
     orders = tuple(replace(order, outcomes=(other, *order.outcomes)) for order in good.orders)
     assert _run(_build(replace(good, orders=orders), tmp_path), "1", tmp_path).returncode == 0
 
@@ -235,7 +240,7 @@ def test_file_names_are_plain_and_as_distinct_as_the_names(one: str, other: str)
 )
 def test_what_has_no_c_form_is_refused_in_one_line(call: tuple[str, dict[str, Value]], said: str) -> None:
     with pytest.raises(UsageError) as refusal:
-        c_program(_case([call, call], [], [], [[Outcome((0, 0), ())]] * 2))
+        c_program(_case([call, call], [], [], [[ExpectedOutcome((0, 0), ())]] * 2))
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -246,7 +251,7 @@ def test_what_has_no_c_form_is_refused_in_one_line(call: tuple[str, dict[str, Va
 def test_results_that_c_cannot_check_are_refused(result: Value) -> None:
     for call in ("stat", "unlink"):
         with pytest.raises(UsageError, match="--as json"):
-            c_program(_case([(call, {"name": "a"})] * 2, [], [], [[Outcome((result, result), ())]] * 2))
+            c_program(_case([(call, {"name": "a"})] * 2, [], [], [[ExpectedOutcome((result, result), ())]] * 2))
 
 
 def test_every_call_of_names_has_a_c_form() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commutant.campaign import Outcome as Judgement
-from commutant.corpus import Order, Outcome, PlacedCall, Step, TestCase
+from commutant.campaign import ExpectedOutcome as Judgement
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import CauseKind, cause_json, causes, rank_causes
 from commutant.report.data import JudgedTest
@@ -19,7 +19,7 @@ def case(*calls: tuple[str, dict[str, object]], setup: tuple[Step, ...] = (), pr
         PlacedCall(call, args, process, 0, core)
         for core, ((call, args), process) in enumerate(zip(calls, processes, strict=True))
     )
-    results = Outcome((0,) * len(placed), ())
+    results = ExpectedOutcome((0,) * len(placed), ())
     orders = tuple(Order(order, (results,)) for order in ((0, 1), (1, 0)))
     return TestCase("invented-0", "conflict", 0, "invented", placed, setup, (), orders)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commutant.report.hints import Kind, Technique, hint, kind_of
+from commutant.report.hints import HintKind, Technique, hint, kind_of
 from tests.campaign.fakes import make_finding
 from tests.report.invented import HOSTILE_NAMES
 
@@ -31,35 +31,35 @@ def finding(name, functions=("f", "g"), sharing="true", writes=(True, True)):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("struct dentry.d_lockref", Kind.REFERENCE_COUNT),
-        ("struct dentry.d_lockref.count", Kind.REFERENCE_COUNT),
-        ("struct file.f_count", Kind.REFERENCE_COUNT),
-        ("struct cred.usage", Kind.REFERENCE_COUNT),
-        ("struct inode.i_writecount", Kind.REFERENCE_COUNT),
-        ("struct inode.i_rwsem", Kind.LOCK),
-        ("struct inode.i_rwsem.count", Kind.LOCK),
-        ("struct super_block.s_inode_list_lock", Kind.LOCK),
-        ("rename_lock", Kind.LOCK),
-        ("struct mm_struct.mmap_lock", Kind.LOCK),
-        ("struct dentry.d_seq", Kind.LOCK),
-        ("per-CPU nr_dentry", Kind.STATISTICS),
-        ("struct shmem_sb_info.free_inodes", Kind.STATISTICS),
-        ("struct mm_struct.total_vm", Kind.STATISTICS),
-        ("struct files_struct.next_fd", Kind.STATISTICS),
-        ("struct lruvec.nonresident_age", Kind.STATISTICS),
-        ("struct dentry.d_subdirs", Kind.LIST_HEAD),
-        ("struct inode.i_sb_list.next", Kind.LIST_HEAD),
-        ("dentry_hashtable", Kind.LIST_HEAD),
-        ("init_ucounts.rlimit[]", Kind.STATISTICS),
-        ("struct zone.vm_stat[]", Kind.STATISTICS),
-        ("per-CPU struct cfd_percpu.csd.node.llist", Kind.LIST_HEAD),
-        ("struct vm_area_struct.shared.rb", Kind.LIST_HEAD),
-        ("struct vm_area_struct.free list link", Kind.LIST_HEAD),
-        ("struct vm_area_struct.vm_start", Kind.DATA),
-        ("struct inode.i_size", Kind.DATA),
-        ("struct inode.i_mtime", Kind.DATA),
-        ("struct dentry.d_flags", Kind.DATA),
-        ("struct clock.ticks", Kind.DATA),
+        ("struct dentry.d_lockref", HintKind.REFERENCE_COUNT),
+        ("struct dentry.d_lockref.count", HintKind.REFERENCE_COUNT),
+        ("struct file.f_count", HintKind.REFERENCE_COUNT),
+        ("struct cred.usage", HintKind.REFERENCE_COUNT),
+        ("struct inode.i_writecount", HintKind.REFERENCE_COUNT),
+        ("struct inode.i_rwsem", HintKind.LOCK),
+        ("struct inode.i_rwsem.count", HintKind.LOCK),
+        ("struct super_block.s_inode_list_lock", HintKind.LOCK),
+        ("rename_lock", HintKind.LOCK),
+        ("struct mm_struct.mmap_lock", HintKind.LOCK),
+        ("struct dentry.d_seq", HintKind.LOCK),
+        ("per-CPU nr_dentry", HintKind.STATISTICS),
+        ("struct shmem_sb_info.free_inodes", HintKind.STATISTICS),
+        ("struct mm_struct.total_vm", HintKind.STATISTICS),
+        ("struct files_struct.next_fd", HintKind.STATISTICS),
+        ("struct lruvec.nonresident_age", HintKind.STATISTICS),
+        ("struct dentry.d_subdirs", HintKind.LIST_HEAD),
+        ("struct inode.i_sb_list.next", HintKind.LIST_HEAD),
+        ("dentry_hashtable", HintKind.LIST_HEAD),
+        ("init_ucounts.rlimit[]", HintKind.STATISTICS),
+        ("struct zone.vm_stat[]", HintKind.STATISTICS),
+        ("per-CPU struct cfd_percpu.csd.node.llist", HintKind.LIST_HEAD),
+        ("struct vm_area_struct.shared.rb", HintKind.LIST_HEAD),
+        ("struct vm_area_struct.free list link", HintKind.LIST_HEAD),
+        ("struct vm_area_struct.vm_start", HintKind.DATA),
+        ("struct inode.i_size", HintKind.DATA),
+        ("struct inode.i_mtime", HintKind.DATA),
+        ("struct dentry.d_flags", HintKind.DATA),
+        ("struct clock.ticks", HintKind.DATA),
     ],
 )
 def test_a_name_says_the_kind(name, kind):
@@ -67,13 +67,13 @@ def test_a_name_says_the_kind(name, kind):
 
 
 def test_functions_say_it_where_the_name_does_not():
-    assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "queued_spin_lock_slowpath"))) is Kind.LOCK
-    assert kind_of(finding("kmalloc-64", ("lockref_get", "x"))) is Kind.REFERENCE_COUNT
-    assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "x"))) is Kind.DATA
+    assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "queued_spin_lock_slowpath"))) is HintKind.LOCK
+    assert kind_of(finding("kmalloc-64", ("lockref_get", "x"))) is HintKind.REFERENCE_COUNT
+    assert kind_of(finding("kmalloc-64", ("_raw_spin_lock", "x"))) is HintKind.DATA
     locked = ("_raw_spin_lock_irq", "shmem_file_llseek")
-    assert kind_of(finding("struct address_space.host | i_pages", locked, "false", (True, False))) is Kind.LOCK
-    assert kind_of(finding("struct address_space.host | i_pages", locked, "false", (False, True))) is Kind.DATA
-    assert kind_of(finding("kmalloc-64", ("blockdown", "shutdown"))) is Kind.DATA
+    assert kind_of(finding("struct address_space.host | i_pages", locked, "false", (True, False))) is HintKind.LOCK
+    assert kind_of(finding("struct address_space.host | i_pages", locked, "false", (False, True))) is HintKind.DATA
+    assert kind_of(finding("kmalloc-64", ("blockdown", "shutdown"))) is HintKind.DATA
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_every_technique_is_a_section_of_the_documentation():
 def test_hostile_names_have_some_kind():
     """Names of 10,000 characters once took a pattern minutes: it tried every way to part them at underscores."""
     for name in (*HOSTILE_NAMES, "a_" * 5_000, "_lock" * 2_000 + "!", ".seq" * 3_000, "|" * 10_000):
-        assert kind_of(finding(f"struct x.{name}", (name, name))) in Kind
+        assert kind_of(finding(f"struct x.{name}", (name, name))) in HintKind

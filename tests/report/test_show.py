@@ -8,8 +8,8 @@ import json
 import pytest
 from rich.console import Console
 
-from commutant.campaign.verdict import Outcome as Judgement
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, TestCase
+from commutant.campaign.verdict import ExpectedOutcome as Judgement
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, TestCase
 from commutant.corpus.words import order_text, placement_text, sentence, value_text
 from commutant.report import JudgedTest, print_test, test_json
 from tests.report.invented import HOSTILE_NAMES, hostile_run, pair_test, shared_line
@@ -33,8 +33,8 @@ def test_a_test_with_its_findings(width: int) -> None:
 def test_a_test_whose_orders_differ_shows_each_and_every_choice() -> None:
     calls = tuple(PlacedCall("take", {"count": index}, 0, index, index) for index in (0, 1))
     orders = (
-        Order((0, 1), (Outcome(({"seq": [1, 2]}, None), ()), Outcome(({"errno": "EAGAIN"}, True), ()))),
-        Order((1, 0), (Outcome((0, {"time": 3}), ()),)),
+        Order((0, 1), (ExpectedOutcome(({"seq": [1, 2]}, None), ()), ExpectedOutcome(({"errno": "EAGAIN"}, True), ()))),
+        Order((1, 0), (ExpectedOutcome((0, {"time": 3}), ()),)),
     )
     text = _shown(TestCase("take-take-0", "full", 7, "any", calls, (), (), orders))
     assert_snapshot("show-orders.txt", text)

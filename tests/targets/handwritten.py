@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
 
 Call = tuple[str, Mapping[str, Value], int]
 """A call's name, its arguments, and the process that makes it."""
@@ -43,7 +43,8 @@ def make_test(
         setup=tuple(Step("open", create(name), 0, 0) for name in files),
         observe=tuple(Step("stat", {"name": name}, 0) for name in observe),
         orders=tuple(
-            Order(order, (Outcome(tuple(results), tuple(stats)),)) for order, (results, stats) in outcomes.items()
+            Order(order, (ExpectedOutcome(tuple(results), tuple(stats)),))
+            for order, (results, stats) in outcomes.items()
         ),
     )
     return dataclasses.replace(test, id=test.content_id())

@@ -13,7 +13,7 @@ import pytest
 from commutant.corpus.file import Corpus
 from commutant.corpus.testcase import TestCase
 from commutant.guest.emulator import find_emulator
-from commutant.guest.file_systems import DISK_BYTES, FILE_SYSTEMS, FileSystem, make_disk, tool_version
+from commutant.guest.file_systems import DISK_BYTES, FILE_SYSTEMS, GuestFileSystem, make_disk, tool_version
 from commutant.guest.kernel import default_kernel
 from commutant.guest.machine import Hardware
 from commutant.guest.snapshot import Guest, take_snapshot
@@ -23,7 +23,7 @@ from commutant.runs.directory import load_run_info
 from commutant.support import artifacts
 from commutant.support.errors import RunError, UsageError
 from commutant.targets.base import Job
-from commutant.targets.linux.target import LinuxTarget, Options
+from commutant.targets.linux.target import LinuxOptions, LinuxTarget
 from commutant.targets.registry import load_target
 from commutant.testgen.generation import generate
 from tests.targets.handwritten import CREATE_CREATE, LINK_LINK, RIGHT
@@ -75,7 +75,7 @@ def test_file_systems_without_a_disk_get_none() -> None:
 )
 def test_a_tool_that_is_missing_or_fails_is_one_line(tool: tuple[str, ...], expected: str) -> None:
     with pytest.raises(RunError, match=expected) as caught:
-        make_disk(FileSystem("nowhere", tool=tool, package="nowhere-progs"))
+        make_disk(GuestFileSystem("nowhere", tool=tool, package="nowhere-progs"))
     assert "\n" not in str(caught.value)
 
 
@@ -125,7 +125,7 @@ def test_a_guest_that_cannot_mount_says_why(
 )
 def target(request: pytest.FixtureRequest) -> Iterator[LinuxTarget]:
     """The target on each, started: the self-test has passed."""
-    target = LinuxTarget(f"linux:fs={request.param}", Options(request.param))
+    target = LinuxTarget(f"linux:fs={request.param}", LinuxOptions(request.param))
     target.start(lambda _: None, 2)
     yield target
     target.close()
@@ -151,7 +151,7 @@ OWN = {
 @pytest.mark.long
 def test_mount_options_reach_the_file_system() -> None:
     """ext4 without delayed allocation and with times of access: both kinds of options are taken."""
-    target = LinuxTarget("linux:fs=ext4", Options("ext4", mount="strictatime,nodelalloc"))
+    target = LinuxTarget("linux:fs=ext4", LinuxOptions("ext4", mount="strictatime,nodelalloc"))
     try:
         target.start(lambda _: None, 2)
         assert "commutant.mount=strictatime,nodelalloc" in str(target.describe()["kernel_command_line"])
@@ -172,7 +172,7 @@ def test_types_and_functions_of_modules_are_named(target: LinuxTarget) -> None:
 
 def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) -> None:
     """An unknown non-maskable interrupt, which this kernel is told to panic at, falls into some window."""
-    target = LinuxTarget("linux", Options(append="unknown_nmi_panic=1"))
+    target = LinuxTarget("linux", LinuxOptions(append="unknown_nmi_panic=1"))
     with Check.new(corpus(), target, jobs=1, repeats=1, directory=tmp_path / "run") as check:
         check.start(lambda _doing: None)
         (session,) = check._sessions
@@ -194,7 +194,7 @@ def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) 
 def test_a_kernel_without_types_is_named_by_symbols_and_that_is_said(tmp_path: Path) -> None:
     image = tmp_path / "vmlinux"
     image.write_bytes(default_kernel().read().replace(b"\0.BTF\0", b"\0.XTF\0"))
-    target = LinuxTarget("linux", Options(kernel=image))
+    target = LinuxTarget("linux", LinuxOptions(kernel=image))
     target.start(lambda _: None, 2)
     try:
         assert "has no type information (CONFIG_DEBUG_INFO_BTF)" in str(target.describe()["limits"])

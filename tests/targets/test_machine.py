@@ -23,7 +23,7 @@ from commutant.support.errors import RunError
 from commutant.targets.base import Job, WindowRecord
 from commutant.targets.linux import session as sessions
 from commutant.targets.linux.session import LinuxSession
-from commutant.targets.linux.target import LinuxTarget, Options
+from commutant.targets.linux.target import LinuxOptions, LinuxTarget
 from commutant.targets.linux.tracing import TracedMachine
 from tests.targets.handwritten import CREATE_CREATE, RIGHT, STAT_STAT, UNKNOWN_CALL, WRONG_COUNT, WRONG_INODE
 
@@ -34,7 +34,7 @@ EVENT_SECONDS = 60.0
 @pytest.fixture(scope="module", params=["tmpfs", "ramfs"])
 def target(request: pytest.FixtureRequest) -> Iterator[LinuxTarget]:
     """The target on each file system, started: the self-test has passed."""
-    target = LinuxTarget(f"linux:fs={request.param}", Options(request.param))
+    target = LinuxTarget(f"linux:fs={request.param}", LinuxOptions(request.param))
     target.start(lambda _: None, CORES)
     yield target
     target.close()

@@ -9,7 +9,7 @@ import pytest
 from commutant.guest.file_systems import FILE_SYSTEMS
 from commutant.guest.prepare import prepare
 from commutant.targets.base import Job
-from commutant.targets.linux.target import LinuxTarget, Options
+from commutant.targets.linux.target import LinuxOptions, LinuxTarget
 from tests.targets.handwritten import CREATE_CREATE, RIGHT
 from tests.targets.test_posix18 import sample
 
@@ -23,7 +23,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[LinuxTarget]:
     """The target with this kernel on each file system, started: the self-test has passed."""
     kernel = prepare(PACKAGE)
     assert kernel.release.startswith("6.12.")
-    target = LinuxTarget(f"linux:fs={request.param},kernel={PACKAGE}", Options(request.param, kernel=kernel))
+    target = LinuxTarget(f"linux:fs={request.param},kernel={PACKAGE}", LinuxOptions(request.param, kernel=kernel))
     target.start(lambda _: None, 2)
     yield target
     target.close()

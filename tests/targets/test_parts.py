@@ -20,19 +20,19 @@ from commutant.guest.emulator import find_emulator
 from commutant.guest.qmp import Monitor
 from commutant.guest.region import Region
 from commutant.support.errors import RunError, UsageError
-from commutant.targets.linux.target import Options, parse_options
+from commutant.targets.linux.target import LinuxOptions, parse_options
 
 
 def test_options_are_a_file_system_and_a_kernel(tmp_path: Path) -> None:
     kernel = tmp_path / "vmlinux"
     kernel.touch()
-    assert parse_options("linux", {}) == Options("tmpfs")
-    assert parse_options("linux:...", {"fs": "xfs", "kernel": str(kernel)}) == Options("xfs", kernel=kernel)
+    assert parse_options("linux", {}) == LinuxOptions("tmpfs")
+    assert parse_options("linux:...", {"fs": "xfs", "kernel": str(kernel)}) == LinuxOptions("xfs", kernel=kernel)
 
 
 def test_further_options_are_of_the_machine_and_the_mount() -> None:
     options = {"mount": "noatime,sync", "append": "slub_debug=P quiet", "cpus": "4", "memory": "2048"}
-    parsed = Options(mount="noatime,sync", append="slub_debug=P quiet", cpus=4, memory_mib=2048)
+    parsed = LinuxOptions(mount="noatime,sync", append="slub_debug=P quiet", cpus=4, memory_mib=2048)
     assert parse_options("linux:...", options) == parsed
 
 

@@ -11,7 +11,7 @@ import pytest
 from commutant.corpus.testcase import TestCase
 from commutant.lang.load import load_interface
 from commutant.targets.base import Job
-from commutant.targets.linux.target import LinuxTarget, Options
+from commutant.targets.linux.target import LinuxOptions, LinuxTarget
 from commutant.testgen.generation import generate
 
 CALLS = load_interface("posix18").call_names()
@@ -41,7 +41,7 @@ def is_pair(test: TestCase) -> bool:
     ["tmpfs", "ramfs", "ext4", *(pytest.param(name, marks=pytest.mark.long) for name in ("xfs", "btrfs", "overlay"))],
 )
 def test_linux_does_what_the_model_says(file_system: str) -> None:
-    target = LinuxTarget(f"linux:fs={file_system}", Options(file_system))
+    target = LinuxTarget(f"linux:fs={file_system}", LinuxOptions(file_system))
     try:
         target.start(lambda _: None, 2)
         (session,) = target.sessions(1)
@@ -59,5 +59,5 @@ def test_the_sample_uses_everything() -> None:
     pipes = {"make_pipe", "fill_pipe", "open_pipe", "forget_pipe"}
     observation = {"peek_directory", "peek_descriptors", "peek_memory", "probe_memory"}
     assert calls == {*CALLS, *setup, *pipes, *observation}
-    target = LinuxTarget("linux", Options())
+    target = LinuxTarget("linux", LinuxOptions())
     assert all(target.implements(step.call, step.args) for step in steps)

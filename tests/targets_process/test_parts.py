@@ -16,7 +16,7 @@ from commutant.mtrace.finding import Access, Finding
 from commutant.support import artifacts
 from commutant.support.errors import RunError
 from commutant.targets.process.objects import ObjectMap
-from commutant.targets.process.program import FixedProgram, Region, load_program
+from commutant.targets.process.program import FixedProgram, MemoryRegion, load_program
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.runner import ask, read_calls, signature
 from commutant.targets.stacks import Stacks
@@ -30,7 +30,7 @@ def access(core: int, offset: int) -> Access:
 
 
 def test_findings_in_a_region_are_named_after_it_and_the_bytes_of_the_line() -> None:
-    regions = (Region(0x1000, 0x2000, "low"), Region(0x2000, 0x3000, "high"))
+    regions = (MemoryRegion(0x1000, 0x2000, "low"), MemoryRegion(0x2000, 0x3000, "high"))
     program = FixedProgram(Path("p"), (), NO_NAMES, NO_STACKS, regions)
 
     def name(line: int, sharing: str, first: int, second: int) -> str:

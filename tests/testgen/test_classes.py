@@ -8,7 +8,7 @@ import pytest
 
 from commutant.analyzer import CallSet
 from commutant.analyzer.analysis import sets_of_calls
-from commutant.analyzer.condition import Cube, facts_of
+from commutant.analyzer.condition import Conjunction, facts_of
 from commutant.corpus import LEVELS, Level
 from commutant.lang import Interface, load_interface
 from commutant.testgen.classes import classes
@@ -22,7 +22,7 @@ DOMAINS: dict[str, list[Any]] = {"Name": [], "Inum": []}
 
 def states_of(
     interface: type[Interface], calls: tuple[str, ...], level: Level
-) -> list[tuple[Cube, bool, Interface, list[tuple[str, dict[str, Any]]]]]:
+) -> list[tuple[Conjunction, bool, Interface, list[tuple[str, dict[str, Any]]]]]:
     """Per class: its facts, whether the calls commute, and the state and arguments that stand for it."""
     sorts = Materializer(interface, calls, level).sorts
     states = []

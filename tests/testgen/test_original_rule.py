@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from commutant.analyzer import CallSet, Outcome, sets_of_calls
+from commutant.analyzer import CallSet, PathOutcome, sets_of_calls
 from commutant.lang import Struct, load_interface
 from commutant.symbolic import BoolValue, Context, Decision, IntValue, SortValue, explore
 from commutant.testgen.classes import classes
@@ -50,7 +50,7 @@ def in_condition(context: Context, path: Path) -> set[tuple[str, int]]:
     return found
 
 
-def records(outcome: Outcome, context: Context, attribute: str) -> Iterator[tuple[Any, Struct]]:
+def records(outcome: PathOutcome, context: Context, attribute: str) -> Iterator[tuple[Any, Struct]]:
     """Key and value of the entries of a map that a call has looked at."""
     if attribute in vars(outcome.initial):
         for entry in getattr(outcome.initial, attribute).content.entries:
@@ -59,7 +59,7 @@ def records(outcome: Outcome, context: Context, attribute: str) -> Iterator[tupl
                 yield entry.key, entry.value
 
 
-def groups(outcome: Outcome, context: Context, equal: Equal) -> Iterator[list[Any]]:
+def groups(outcome: PathOutcome, context: Context, equal: Equal) -> Iterator[list[Any]]:
     """The groups of values within which the rule compares; `equal` also says which of them belong together."""
     arguments = outcome.arguments
     entries = list(records(outcome, context, "descriptors"))
@@ -83,7 +83,7 @@ def groups(outcome: Outcome, context: Context, equal: Equal) -> Iterator[list[An
         yield [place for other, place in offsets if other is not None and place is not None and equal(other, inum)]
 
 
-def pattern(outcome: Outcome, context: Context, path: Path, equal: Equal) -> Pattern:
+def pattern(outcome: PathOutcome, context: Context, path: Path, equal: Equal) -> Pattern:
     """Which of the values that the path's condition speaks of are equal, group by group."""
     spoken_of = in_condition(context, path)
     return tuple(
@@ -97,7 +97,7 @@ def by_the_rule(calls: tuple[str, ...]) -> dict[Path, set[Pattern]]:
     call_set = CallSet(POSIX18, calls)
     found: dict[Path, set[Pattern]] = {}
 
-    def program(context: Context) -> tuple[Outcome, Pattern]:
+    def program(context: Context) -> tuple[PathOutcome, Pattern]:
         outcome = call_set.run(context)
         path = tuple(context.trail)
         return outcome, pattern(outcome, context, path, lambda a, b: bool(a == b)) if outcome.commutes else ()

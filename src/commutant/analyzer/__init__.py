@@ -10,8 +10,8 @@ from commutant.analyzer.analysis import (
     sets_of_calls,
     to_kept,
 )
-from commutant.analyzer.commute import CallSet, Outcome
-from commutant.analyzer.condition import Cube, contradictory, facts_of
+from commutant.analyzer.commute import CallSet, PathOutcome
+from commutant.analyzer.condition import Conjunction, contradictory, facts_of
 from commutant.analyzer.words.sentences import Phrase, phrase, sentence_of
 from commutant.analyzer.words.vocabulary import Vocabulary
 from commutant.pool import executor_named
@@ -19,8 +19,8 @@ from commutant.pool import executor_named
 __all__ = [
     "Analysis",
     "CallSet",
-    "Cube",
-    "Outcome",
+    "Conjunction",
+    "PathOutcome",
     "Phrase",
     "SetAnalysis",
     "Vocabulary",

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
-from commutant.analyzer.condition import Cube, Leaf, contradictory, fact_json, facts_of
+from commutant.analyzer.condition import Conjunction, Leaf, contradictory, fact_json, facts_of
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.words.sentences import cases, sentences
 from commutant.analyzer.words.smtlib import script
@@ -75,7 +75,7 @@ class SetAnalysis:
         return self._leaves
 
     @cached_property
-    def cubes(self) -> list[Cube]:
+    def cubes(self) -> list[Conjunction]:
         """The simplified commutativity condition: the calls commute where one of the cubes holds."""
         return simplify(self.leaves, self.choices)
 
@@ -102,7 +102,7 @@ class SetAnalysis:
         return sentences(self.cubes, self.calls, self.vocabulary)
 
     @property
-    def cases(self) -> list[tuple[str, Cube]]:
+    def cases(self) -> list[tuple[str, Conjunction]]:
         """The cases in which the calls commute: sentence and cube."""
         return cases(self.cubes, self.calls, self.vocabulary)
 
@@ -112,9 +112,9 @@ class SetAnalysis:
         return [(name, [text for text, _ in found]) for name, found in self.refused_cases]
 
     @property
-    def refused_cases(self) -> list[tuple[str, list[tuple[str, Cube]]]]:
+    def refused_cases(self) -> list[tuple[str, list[tuple[str, Conjunction]]]]:
         """Per difference that a caller could see, the cases in which it shows: sentence and cube."""
-        grouped: dict[str, list[Cube]] = {}
+        grouped: dict[str, list[Conjunction]] = {}
         for difference, cube in refusals(self.leaves, self.choices):
             apart = self.choices.renamed(cube)
             if any(self.vocabulary.chosen_in(other) and not contradictory([*apart, *other]) for other in self.cubes):

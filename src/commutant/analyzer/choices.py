@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from commutant.analyzer.condition import (
-    Cube,
+    Conjunction,
     Fact,
     Sum,
     as_sum,
@@ -43,12 +43,12 @@ class Choices:
         """The choices of which the facts speak, by name."""
         return sorted({name for fact in cube for name in constants_of(fact) if name in self.scalars})
 
-    def renamed(self, cube: Cube) -> Cube:
+    def renamed(self, cube: Conjunction) -> Conjunction:
         """The cube with its choices under other names: two cubes speak of two choices even if they call them the
         same."""
         return rename_constants(cube, {name: f"{name}'" for name in self.mentioned(cube)})
 
-    def eliminate(self, cube: Cube) -> list[Cube]:
+    def eliminate(self, cube: Conjunction) -> list[Conjunction]:
         """Cubes that together hold exactly where some choice satisfies the given one."""
         names = self.mentioned(cube)
         if not names:
@@ -63,7 +63,7 @@ class Choices:
             if type_.high is not None:
                 yield Fact("<=", ((("constant", name), 1),), -type_.high, True)
 
-    def _eliminate(self, given: Facts) -> list[Cube]:
+    def _eliminate(self, given: Facts) -> list[Conjunction]:
         facts = _tidy(given)
         if facts is None or contradictory(facts):
             return []

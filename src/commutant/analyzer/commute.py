@@ -49,7 +49,7 @@ from commutant.symbolic import (
 
 
 @dataclass(slots=True)
-class Outcome:
+class PathOutcome:
     """What a path showed. `difference` is None if the calls commute on it, else says what a caller could tell apart;
     `choices` are the types of what was left to the implementation, by name."""
 
@@ -117,7 +117,7 @@ class CallSet:
             if field:
                 self._inner_hooks.setdefault(attribute, []).append(field)
 
-    def run(self, context: Context) -> Outcome:
+    def run(self, context: Context) -> PathOutcome:
         """Runs all orders on the path that the context prescribes, and compares; the first runs are made twice.
 
         States and arguments in the outcome are those of the context's steps: good until it goes on to another path.
@@ -129,7 +129,7 @@ class CallSet:
             self._runs_to_verify -= 1
         return outcome
 
-    def _verify(self, context: Context, outcome: Outcome, results: list[Any]) -> None:
+    def _verify(self, context: Context, outcome: PathOutcome, results: list[Any]) -> None:
         """UsageError if another run of the same path ends differently."""
         again = Context(tuple(context.trail))
         before = install(again)
@@ -150,7 +150,9 @@ class CallSet:
     def _not_deterministic(self) -> UsageError:
         return UsageError(f"{self.interface.__name__}: {', '.join(self.calls)}: {NOT_DETERMINISTIC}")
 
-    def _run(self, context: Context, confirm: Callable[[Any, Any], None] | None = None) -> tuple[Outcome, list[Any]]:
+    def _run(
+        self, context: Context, confirm: Callable[[Any, Any], None] | None = None
+    ) -> tuple[PathOutcome, list[Any]]:
         """What the path shows, and of what the result of each call's first run consists."""
         world = context.step(self._make_world if confirm is None else partial(self._world, confirm))
         try:
@@ -161,7 +163,7 @@ class CallSet:
         if self._of_whole_state:
             self._require_well_formed(world.initial)  # again: calls have touched more of it
         choices = tuple([(name, type_) for name, (type_, _) in world.answers.items() if name != NOW])
-        outcome = Outcome(difference, context.trail_length, world.initial, world.arguments, choices, world.cube)
+        outcome = PathOutcome(difference, context.trail_length, world.initial, world.arguments, choices, world.cube)
         return outcome, [_fingerprint(result) for result in world.cube.first_results()] if self._runs_to_verify else []
 
     def _world(self, confirm: Callable[[Any, Any], None] | None) -> _World:

@@ -36,7 +36,7 @@ class Fact(NamedTuple):
         return (self.kind, self.left if self.kind == "bool" else frozenset(self.left), self.right)
 
 
-Cube = tuple[Fact, ...]
+Conjunction = tuple[Fact, ...]
 """A conjunction of facts."""
 
 Sum = tuple[dict[Term, int], int]
@@ -48,7 +48,7 @@ class Leaf:
     """One explored path: its facts in the order decided, whether the model's restrictions admit it, and, where the
     calls do not commute on it, what a caller could tell apart; and the types of the choices that it made, by name."""
 
-    facts: Cube
+    facts: Conjunction
     feasible: bool
     difference: str | None
     choices: tuple[tuple[str, Type], ...] = ()
@@ -81,7 +81,7 @@ def _term_json(term: Term) -> dict[str, object]:
     return {"value": term[1]}
 
 
-def facts_of(context: Context, decisions: Sequence[Decision]) -> Cube:
+def facts_of(context: Context, decisions: Sequence[Decision]) -> Conjunction:
     """The decisions of a path as facts."""
     return tuple(_fact(context, literal, holds) for literal, holds in decisions)
 
@@ -126,7 +126,7 @@ def sum_term(terms: Mapping[Term, int], constant: int) -> Term:
     return present[0][0] if len(present) == 1 and present[0][1] == 1 and not constant else ("sum", present, constant)
 
 
-def rename_constants(cube: Cube, names: Mapping[str, str]) -> Cube:
+def rename_constants(cube: Conjunction, names: Mapping[str, str]) -> Conjunction:
     """The cube with some constants under other names."""
 
     def rename(term: Term) -> Term:

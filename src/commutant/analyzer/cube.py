@@ -78,7 +78,7 @@ def _square(lowest: Corner, last: int, other: int) -> Square:
     return Square((lowest, last), (lowest, min(last, other)), (lowest, max(last, other)))
 
 
-class Run:
+class CallRun:
     """A call's run: the corner that it started from, what it returned, and the state that it left."""
 
     __slots__ = ("result", "start", "state")
@@ -111,8 +111,8 @@ class Cube:
         self._equivalent = equivalent
         self._confirm = confirm
         self._states: dict[Corner, Interface] = {0: initial}
-        self._runs: dict[Place, Run] = {}
-        self._independent: dict[tuple[Run, Run], bool] = {}
+        self._runs: dict[Place, CallRun] = {}
+        self._independent: dict[tuple[CallRun, CallRun], bool] = {}
 
     def steps(self) -> list[Callable[[], Difference | None]]:
         """The walk in steps (`Context.first_of`); what the first tells that tells something is the first call whose
@@ -136,7 +136,7 @@ class Cube:
         """Runs a call from the initial state. Of calls that have nothing to do with each other this is noted at once:
         it holds whatever those behind them decide."""
         state = clone(self._states[0])
-        run = Run(0, self._perform(index, state), state)
+        run = CallRun(0, self._perform(index, state), state)
         put = current().put
         put(self._runs, (0, index), run)
         if index < self._count - 1:
@@ -165,7 +165,7 @@ class Cube:
                 break
         else:
             state = clone(self._state(edge.start))
-            run = Run(edge.start, self._perform(index, state), state)
+            run = CallRun(edge.start, self._perform(index, state), state)
         current().put(self._runs, (edge.start, index), run)
 
     def _difference(self, edge: Edge) -> Difference | None:

@@ -12,13 +12,13 @@ import itertools
 from collections.abc import Callable, Hashable, Sequence
 
 from commutant.analyzer.choices import Choices
-from commutant.analyzer.condition import Cube, Fact, Leaf, contradictory
+from commutant.analyzer.condition import Conjunction, Fact, Leaf, contradictory
 
-Region = list[Cube] | None
+Region = list[Conjunction] | None
 """A union of cubes; None where no state belongs to the place in the tree at all."""
 
 
-def simplify(leaves: Sequence[Leaf], choices: Choices) -> list[Cube]:
+def simplify(leaves: Sequence[Leaf], choices: Choices) -> list[Conjunction]:
     """Cubes whose union is exactly the set of states in which the calls commute, choices eliminated."""
     commuting = _Region(_merge(leaves, 0, lambda leaf: leaf.commutes) or [], choices)
     refuting = _Region(_merge(leaves, 0, lambda leaf: leaf.feasible and not leaf.commutes) or [], choices)
@@ -27,13 +27,13 @@ def simplify(leaves: Sequence[Leaf], choices: Choices) -> list[Cube]:
     return _cover(_distinct(widened), commuting.cubes)
 
 
-def refusals(leaves: Sequence[Leaf], choices: Choices) -> list[tuple[str, Cube]]:
+def refusals(leaves: Sequence[Leaf], choices: Choices) -> list[tuple[str, Conjunction]]:
     """Per difference that a caller could see, merged cubes of states in which the calls do not commute because of it.
 
     What a commutative path covers (by another choice of the implementation) is left out.
     """
     commuting = _Region(_merge(leaves, 0, lambda leaf: leaf.commutes) or [], choices)
-    found: list[tuple[str, Cube]] = []
+    found: list[tuple[str, Conjunction]] = []
     for difference in dict.fromkeys(leaf.difference for leaf in leaves if leaf.feasible and leaf.difference):
         region = _Region(_merge_difference(leaves, difference), choices)
         found += [(difference, cube) for cube in _distinct(region.without(commuting))]
@@ -47,17 +47,17 @@ class _Region:
     choices.
     """
 
-    def __init__(self, cubes: Sequence[Cube], choices: Choices) -> None:
+    def __init__(self, cubes: Sequence[Conjunction], choices: Choices) -> None:
         self._choices = choices
         self.plain = [cube for cube in cubes if not choices.mentioned(cube)]
         self.chosen = _distinct([part for cube in cubes if choices.mentioned(cube) for part in choices.eliminate(cube)])
 
     @property
-    def cubes(self) -> list[Cube]:
+    def cubes(self) -> list[Conjunction]:
         """All cubes of the region."""
         return [*self.plain, *self.chosen]
 
-    def without(self, other: _Region) -> list[Cube]:
+    def without(self, other: _Region) -> list[Conjunction]:
         """The cubes of what lies in this region and not in the other.
 
         A cube of the other region that still mentions a choice has no negation without a quantifier: only what it holds
@@ -72,11 +72,11 @@ class _Region:
         return [*self.plain, *left]
 
 
-def _minus(cube: Cube, other: Cube) -> list[Cube]:
+def _minus(cube: Conjunction, other: Conjunction) -> list[Conjunction]:
     """Disjoint cubes of the states that are in `cube` and not in `other`."""
     if contradictory([*cube, *other]):
         return [cube]
-    parts: list[Cube] = []
+    parts: list[Conjunction] = []
     inside = cube
     for fact in other:
         if fact not in inside:
@@ -86,7 +86,7 @@ def _minus(cube: Cube, other: Cube) -> list[Cube]:
     return parts
 
 
-def _merge_difference(leaves: Sequence[Leaf], difference: str) -> list[Cube]:
+def _merge_difference(leaves: Sequence[Leaf], difference: str) -> list[Conjunction]:
     return _merge(leaves, 0, lambda leaf: leaf.feasible and leaf.difference == difference) or []
 
 
@@ -114,7 +114,7 @@ class _Refuting:
     Most pairs of cubes hold a fact and its opposite, which is seen without reasoning, as long as one such fact is kept.
     """
 
-    def __init__(self, cubes: Sequence[Cube]) -> None:
+    def __init__(self, cubes: Sequence[Conjunction]) -> None:
         self._cubes = cubes
         self._stated: list[set[int]] = [set() for _ in cubes]
         self._numbers: dict[Hashable, int] = {}
@@ -127,7 +127,7 @@ class _Refuting:
         number = self._numbers.setdefault(fact.atom(), len(self._numbers) + 1)
         return number if fact.holds else -number
 
-    def widen(self, cube: Cube) -> Cube:
+    def widen(self, cube: Conjunction) -> Conjunction:
         """The cube without the facts that it does not need to stay clear of every refuting cube; the latest go
         first."""
         numbers = {fact: self._number(fact) for fact in cube}
@@ -163,7 +163,7 @@ def _importance(fact: Fact) -> tuple[int, int]:
     return (order, 1 if fact.holds else 0)
 
 
-def _cover(candidates: Sequence[Cube], targets: Sequence[Cube]) -> list[Cube]:
+def _cover(candidates: Sequence[Conjunction], targets: Sequence[Conjunction]) -> list[Conjunction]:
     """Few candidates that together hold every target, the widest first."""
     left = set(range(len(targets)))
     holds = [{number for number in left if _implies(targets[number], candidate)} for candidate in candidates]
@@ -177,15 +177,15 @@ def _cover(candidates: Sequence[Cube], targets: Sequence[Cube]) -> list[Cube]:
     return [candidates[number] for number in sorted(chosen)]
 
 
-def _implies(cube: Cube, other: Cube) -> bool:
+def _implies(cube: Conjunction, other: Conjunction) -> bool:
     stated = set(cube)
     if any(fact.negated() in stated for fact in other):
         return False
     return all(fact in stated or contradictory([*cube, fact.negated()]) for fact in other)
 
 
-def _distinct(cubes: Sequence[Cube]) -> list[Cube]:
-    seen: dict[frozenset[Fact], Cube] = {}
+def _distinct(cubes: Sequence[Conjunction]) -> list[Conjunction]:
+    seen: dict[frozenset[Fact], Conjunction] = {}
     for cube in cubes:
         seen.setdefault(frozenset(cube), cube)
     return list(seen.values())

@@ -13,7 +13,7 @@ from commutant.cli.remedy import refuse_unknown
 from commutant.support import UsageError, paused_collector
 
 if TYPE_CHECKING:
-    from commutant.remedy import Change, Side
+    from commutant.remedy import Change, ProvenRun
     from commutant.runs import Run
 
 
@@ -140,11 +140,11 @@ def _system(run: Run) -> str:
     return " ".join(parts) or run.info.target
 
 
-def _side(run: Run) -> Side:
+def _side(run: Run) -> ProvenRun:
     import shlex
 
-    from commutant.remedy import Side
+    from commutant.remedy import ProvenRun
 
     kernel = run.info.target_description.get("kernel")
     system = f"Linux {kernel}" if kernel else run.info.target
-    return Side(str(run.path), run.info.target, system, shlex.join(run.info.command))
+    return ProvenRun(str(run.path), run.info.target, system, shlex.join(run.info.command))

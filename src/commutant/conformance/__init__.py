@@ -5,7 +5,7 @@ target, `judge` looks for a resolution of the model's choices that explains what
 """
 
 from commutant.conformance.conformance import Conform, Conformance
-from commutant.conformance.difference import Difference
+from commutant.conformance.difference import Deviation
 from commutant.conformance.keep import keep
 
-__all__ = ["Conform", "Conformance", "Difference", "keep"]
+__all__ = ["Conform", "Conformance", "Deviation", "keep"]

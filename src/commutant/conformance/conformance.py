@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from commutant.conformance.difference import Difference
+from commutant.conformance.difference import Deviation
 from commutant.conformance.draw import PROCESSES, Drawer
-from commutant.conformance.search import Search, Suspect, Tally
+from commutant.conformance.search import Search, SequenceTally, Suspect
 from commutant.conformance.shrink import Shrinker, Shrunk
 from commutant.guard import check_source
 from commutant.lang import Interface
@@ -51,10 +51,10 @@ class Conformance:
     length: int
     seed: int
     asked: int
-    tally: Tally
+    tally: SequenceTally
     seconds: float
     start_seconds: float
-    differences: tuple[Difference, ...]
+    differences: tuple[Deviation, ...]
     ended: BaseException | None = None
     go_on: int = 0
 
@@ -171,11 +171,11 @@ class Conform:
         started = time.monotonic()
         ended: BaseException | None = None
 
-        def tell(tally: Tally) -> None:
+        def tell(tally: SequenceTally) -> None:
             rate = tally.sequences / max(time.monotonic() - started, 1e-3)
             show(tally.sequences, self._sequences, f"{rate:,.0f} sequences/s")
 
-        differences: list[Difference] = []
+        differences: list[Deviation] = []
         try:
             search.run(self._sessions, tell)
             seconds = time.monotonic() - started
@@ -212,16 +212,16 @@ class Conform:
             words += ["--length", str(self._drawer.length)]
         return (*words, "--seed", str(number), "--sequences", str(sequences))
 
-    def _shrunk(self, suspect: Suspect, said: Callable[[str], None]) -> Difference:
+    def _shrunk(self, suspect: Suspect, said: Callable[[str], None]) -> Deviation:
         sequence, script = self._drawer.draw(suspect.number)
         shrinker = Shrinker(self.interface, self._sessions[0], said)
         shrunk = shrinker.shrink(sequence, script, suspect.fault, same=self._most > 1)
-        return Difference(suspect.number, len(sequence.calls), shrunk, self.again(suspect.number))
+        return Deviation(suspect.number, len(sequence.calls), shrunk, self.again(suspect.number))
 
-    def _as_drawn(self, suspect: Suspect) -> Difference:
+    def _as_drawn(self, suspect: Suspect) -> Deviation:
         sequence, script = self._drawer.draw(suspect.number)
         shrunk = Shrunk(sequence, script, suspect.fault, 1)
-        return Difference(suspect.number, len(sequence.calls), shrunk, self.again(suspect.number))
+        return Deviation(suspect.number, len(sequence.calls), shrunk, self.again(suspect.number))
 
     def command_to_go_on(self, found: Conformance) -> str:
         """The command that runs the sequences that `found` has not judged."""
@@ -236,7 +236,7 @@ def _distinct(suspects: Sequence[Suspect], most: int) -> list[Suspect]:
     return list(first.values())[:most]
 
 
-def _without_repetition(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+def _without_repetition(differences: Sequence[Deviation]) -> tuple[Deviation, ...]:
     """Those that shrank to the same sequence once."""
     distinct = {difference.shrunk.script.text(): difference for difference in reversed(differences)}
     return tuple(reversed(distinct.values()))

@@ -12,7 +12,7 @@ from typing import Any
 
 from commutant.conformance.script import ModelRun, Script
 from commutant.conformance.shrink import Shrunk
-from commutant.corpus import Order, Outcome, PlacedCall, Step, TestCase, Value, call_text, value_text
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value, call_text, value_text
 from commutant.guard import ChoiceRefused
 from commutant.lang import Interface
 from commutant.support import plural
@@ -22,7 +22,7 @@ _MOST_OUTCOMES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Deviation:
     """What differs: sequence `number` as drawn, which made `calls_drawn` calls, and what is left of it.
 
     `again` is the command that draws, runs and shrinks it again.
@@ -188,7 +188,7 @@ def _steps(script: Script) -> list[Step]:
     ]
 
 
-def _outcomes(interface: type[Interface], script: Script, setup: list[Value]) -> Iterator[Outcome]:
+def _outcomes(interface: type[Interface], script: Script, setup: list[Value]) -> Iterator[ExpectedOutcome]:
     """What the last call and the observation may return, where the calls before return what `setup` says."""
     pending: list[tuple[int, ...]] = [()]
     seen = set()
@@ -207,4 +207,4 @@ def _outcomes(interface: type[Interface], script: Script, setup: list[Value]) ->
         complete = len(results) == len(script.steps)
         if complete and results[: len(setup)] == setup and json.dumps(results) not in seen:
             seen.add(json.dumps(results))
-            yield Outcome((results[len(setup)],), tuple(results[len(setup) + 1 :]))
+            yield ExpectedOutcome((results[len(setup)],), tuple(results[len(setup) + 1 :]))

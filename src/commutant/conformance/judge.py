@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commutant.conformance.script import ModelRun, Script, Step
+from commutant.conformance.script import ModelRun, Script, ScriptStep
 from commutant.corpus import Value
 from commutant.guard import ChoiceRefused
 from commutant.lang import Errno, Interface, OpaqueValue, Signal, Struct, TimeValue, struct_fields
@@ -156,7 +156,7 @@ class _Way:
 
     run: ModelRun
     pairing: Pairing
-    made: tuple[Step, ...] = ()
+    made: tuple[ScriptStep, ...] = ()
 
 
 def judge(interface: type[Interface], script: Script, came: Sequence[Value]) -> Mismatch | None:
@@ -188,7 +188,7 @@ def judge(interface: type[Interface], script: Script, came: Sequence[Value]) -> 
     return None
 
 
-def _results(run: ModelRun, steps: Sequence[Step], first: int) -> Iterator[tuple[ModelRun, Any]]:
+def _results(run: ModelRun, steps: Sequence[ScriptStep], first: int) -> Iterator[tuple[ModelRun, Any]]:
     """The results that the last of the steps can have, each with the run that has it: `run`, which has made the others,
     and one more for each other pick of the choices that the step makes, from choice number `first` on."""
     try:

@@ -69,7 +69,7 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptStep:
     """One step as it is made: the values of the model for all parameters, and who makes it.
 
     `label` is the number of a call, or a name for a step of `begin` and `observe`. `core` is None where the target
@@ -94,7 +94,7 @@ class ModelRun:
         with answered_by(self.resolution), faults_of(interface, "__init__"):
             self.state = interface()
 
-    def make(self, step: Step) -> Any:
+    def make(self, step: ScriptStep) -> Any:
         """What the step returns; may be a part of the state that changes later. ChoiceRefused if there is none."""
         self._tick += 1
         self.resolution.begin(step.label, self._tick)
@@ -129,29 +129,29 @@ def process_of(interface: type[Interface], call: Call) -> int | None:
     return None if process_parameter(interface, call.name) is None else call.process
 
 
-def call_step(interface: type[Interface], call: Call, results: Results) -> Step:
+def call_step(interface: type[Interface], call: Call, results: Results) -> ScriptStep:
     """The step of a call, with what earlier calls returned put in; raises Unresolved if one has not."""
     parameter = process_parameter(interface, call.name)
     process = None if parameter is None else call.process
     arguments = {name: resolve(value, results, process) for name, value in call.arguments.items()}
     if parameter is not None:
         arguments[parameter] = process
-    return Step(str(call.number), call.name, arguments, call.process, call.core)
+    return ScriptStep(str(call.number), call.name, arguments, call.process, call.core)
 
 
-def _invocation_step(interface: type[Interface], label: str, invocation: Invocation) -> Step:
+def _invocation_step(interface: type[Interface], label: str, invocation: Invocation) -> ScriptStep:
     parameter = process_parameter(interface, invocation.call)
     process = int(invocation.arguments[parameter]) if parameter is not None else 0
-    return Step(label, invocation.call, invocation.arguments, process, None)
+    return ScriptStep(label, invocation.call, invocation.arguments, process, None)
 
 
-def _steps_of_begin(run: ModelRun, pools: Mapping[type[Sort], tuple[Any, ...]]) -> list[Step]:
+def _steps_of_begin(run: ModelRun, pools: Mapping[type[Sort], tuple[Any, ...]]) -> list[ScriptStep]:
     with faults_of(run.interface, "begin"):
         invocations = list(run.state.begin(pools))
     return [_invocation_step(run.interface, f"begin.{number}", item) for number, item in enumerate(invocations)]
 
 
-def _steps_of_observe(run: ModelRun, pools: Mapping[type[Sort], tuple[Any, ...]]) -> list[Step]:
+def _steps_of_observe(run: ModelRun, pools: Mapping[type[Sort], tuple[Any, ...]]) -> list[ScriptStep]:
     with faults_of(run.interface, "observe"):
         invocations = list(run.state.observe(pools))
     return [_invocation_step(run.interface, f"observe.{number}", item) for number, item in enumerate(invocations)]
@@ -173,13 +173,13 @@ class Script:
     opaque values numbered by sort.
     """
 
-    begin: tuple[Step, ...]
-    calls: tuple[Step, ...]
-    observe: tuple[Step, ...]
+    begin: tuple[ScriptStep, ...]
+    calls: tuple[ScriptStep, ...]
+    observe: tuple[ScriptStep, ...]
     documents: Sequence[Mapping[str, Value]]
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[ScriptStep, ...]:
         """All steps, in order."""
         return (*self.begin, *self.calls, *self.observe)
 
@@ -196,7 +196,7 @@ def write_script(interface: type[Interface], sequence: CallSequence) -> Script:
     canonical = Canonical()
     documents: list[dict[str, Value]] = []
 
-    def made(step: Step) -> Any:
+    def made(step: ScriptStep) -> Any:
         hidden = process_parameter(interface, step.call)
         args = {name: canonical.json(value) for name, value in step.arguments.items() if name != hidden}
         try:

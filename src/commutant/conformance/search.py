@@ -61,7 +61,7 @@ class _Judged:
 
 
 @dataclass(slots=True)
-class Tally:
+class SequenceTally:
     """How far a search is: sequences judged, and calls made in them; `undecided` ones had too many resolutions."""
 
     sequences: int = 0
@@ -74,7 +74,7 @@ class Search:
 
     def __init__(self, drawer: Drawer, *, seed: int, sequences: int, most: int, jobs: int) -> None:
         """Starts the worker processes, so do it before any other thread is started."""
-        self.tally = Tally()
+        self.tally = SequenceTally()
         self.suspects: list[Suspect] = []
         self._most = most
         self._chunks = [
@@ -106,7 +106,7 @@ class Search:
         """The first sequence that has not been judged, or may not have been; the one behind the last if all have."""
         return min(self._open, default=self._behind)
 
-    def run(self, sessions: Sequence[Session], show: Callable[[Tally], None]) -> None:
+    def run(self, sessions: Sequence[Session], show: Callable[[SequenceTally], None]) -> None:
         """Runs until all is judged or enough distinct faults are found; both are in `tally` and `suspects`.
 
         Raises RunError if a session cannot go on, ModelFault if the model fails, KeyboardInterrupt as it comes; what

@@ -8,9 +8,9 @@ from commutant.corpus.file import Corpus, looks_like_corpus, read_corpus, select
 from commutant.corpus.packed import PackedTests, pack
 from commutant.corpus.testcase import (
     LEVELS,
+    ExpectedOutcome,
     Level,
     Order,
-    Outcome,
     PlacedCall,
     Step,
     TestCase,
@@ -42,9 +42,9 @@ from commutant.corpus.words import (
 __all__ = [
     "LEVELS",
     "Corpus",
+    "ExpectedOutcome",
     "Level",
     "Order",
-    "Outcome",
     "PackedTests",
     "PlacedCall",
     "Step",

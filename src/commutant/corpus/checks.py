@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from commutant.corpus.testcase import LEVELS, Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
+from commutant.corpus.testcase import LEVELS, ExpectedOutcome, Order, PlacedCall, Step, TestCase, encode, id_of
 from commutant.support import MAX_CALLS_PER_SET
 
 MAX_STEPS = 256
@@ -269,7 +269,7 @@ def _orders(value: Any, calls: int, observed: int) -> tuple[Order, ...]:
                 if outcome not in checked:  # the orders mostly have the same ones
                     _outcome(outcome, calls, observed)
             checked = outcomes
-            acceptable = [Outcome(tuple(one["results"]), tuple(one["observation"])) for one in outcomes]
+            acceptable = [ExpectedOutcome(tuple(one["results"]), tuple(one["observation"])) for one in outcomes]
             orders.append(Order(order, tuple(acceptable)))
     except Malformed as error:
         raise error.within(f"orders[{len(orders)}]") from None

@@ -30,7 +30,7 @@ from commutant.corpus.checks import (
     read_test,
 )
 from commutant.corpus.equal_objects import EqualObjects
-from commutant.corpus.testcase import Order, Outcome, PlacedCall, Step, TestCase, encode, id_of
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, encode, id_of
 from commutant.support import MAX_CALLS_PER_SET
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ class TestReader:
         expected = _orders_by_text(calls) if calls <= MAX_CALLS_PER_SET else {}
         orders: dict[tuple[int, ...], Order] = {}
         known: str | None = None
-        outcomes: tuple[Outcome, ...] = ()
+        outcomes: tuple[ExpectedOutcome, ...] = ()
         for order_text, outcomes_text in texts:
             if outcomes_text != known:  # the orders mostly have the same ones
                 known, outcomes = outcomes_text, self._outcomes(outcomes_text)
@@ -161,7 +161,7 @@ class TestReader:
             raise Malformed("expected every order once, and as many results in each")
         return tuple(orders.values())
 
-    def _outcomes(self, text: str) -> tuple[Outcome, ...]:
+    def _outcomes(self, text: str) -> tuple[ExpectedOutcome, ...]:
         first, last = '{"results":', "}"
         if not (text.startswith(first) and text.endswith(last)):
             raise Malformed("expected outcomes")
@@ -171,7 +171,7 @@ class TestReader:
             results_text, found, observation_text = one.partition(',"observation":')
             if not found or len(texts) > MAX_OUTCOMES:
                 raise Malformed("expected outcomes")
-            outcomes.append(Outcome(self._values[results_text], self._values[observation_text]))
+            outcomes.append(ExpectedOutcome(self._values[results_text], self._values[observation_text]))
         return tuple(outcomes)
 
 

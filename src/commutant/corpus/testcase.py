@@ -45,7 +45,7 @@ class PlacedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExpectedOutcome:
     """One acceptable outcome of one order: results in the order of `TestCase.calls`, then those of the observation."""
 
     results: tuple[Value, ...]
@@ -57,7 +57,7 @@ class Order:
     """The calls' indices in the order of execution, and every outcome that is acceptable for it."""
 
     order: tuple[int, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ExpectedOutcome, ...]
 
 
 @dataclass(frozen=True, slots=True)

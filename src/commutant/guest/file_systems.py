@@ -28,7 +28,7 @@ _UUID = "c0330074-0000-4000-8000-000000000001"
 
 
 @dataclass(frozen=True, slots=True)
-class FileSystem:
+class GuestFileSystem:
     """A file system by the name that the kernel mounts it under.
 
     `package` is the Debian package of `tool`, the command that makes its disk; without one it needs no disk.
@@ -43,16 +43,16 @@ class FileSystem:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-def _on_disk(name: str, package: str, *tool: str) -> FileSystem:
+def _on_disk(name: str, package: str, *tool: str) -> GuestFileSystem:
     parameters = {"brd.rd_nr": "1", "brd.rd_size": str(DISK_BYTES >> 10), "brd.max_part": "0"}
-    return FileSystem(name, (DISK_MODULE, name), tool, package, 1024, parameters)
+    return GuestFileSystem(name, (DISK_MODULE, name), tool, package, 1024, parameters)
 
 
 FILE_SYSTEMS = {
     entry.name: entry
     for entry in (
-        FileSystem("tmpfs"),
-        FileSystem("ramfs"),
+        GuestFileSystem("tmpfs"),
+        GuestFileSystem("ramfs"),
         # Tables are zeroed now rather than by a kernel thread later; blocks have the size that larger disks get.
         _on_disk(
             "ext4",
@@ -62,7 +62,7 @@ FILE_SYSTEMS = {
         ),
         _on_disk("xfs", "xfsprogs", "mkfs.xfs", "-q", "-m", f"uuid={_UUID}"),
         _on_disk("btrfs", "btrfs-progs", "mkfs.btrfs", "-q", "-U", _UUID),
-        FileSystem("overlay", ("overlay",)),
+        GuestFileSystem("overlay", ("overlay",)),
     )
 }
 
@@ -73,7 +73,7 @@ DiskPart = tuple[int, bytes]
 """Bytes of a disk that are not all zero, and their offset."""
 
 
-def tool_version(file_system: FileSystem) -> str:
+def tool_version(file_system: GuestFileSystem) -> str:
     """What the tool that makes the disk says of its version; empty without one. Raises RunError if it is missing."""
     if not file_system.tool:
         return ""
@@ -84,7 +84,7 @@ def tool_version(file_system: FileSystem) -> str:
     return f"{file_system.tool[0]} {version[0]}"
 
 
-def make_disk(file_system: FileSystem) -> list[DiskPart]:
+def make_disk(file_system: GuestFileSystem) -> list[DiskPart]:
     """An empty disk, as its parts that are not zero; none for a file system without a disk. Raises RunError."""
     if not file_system.tool:
         return []
@@ -99,7 +99,7 @@ def make_disk(file_system: FileSystem) -> list[DiskPart]:
             raise RunError(f"making a disk for {file_system.name} in {folder}: {error.strerror}") from None
 
 
-def _run(file_system: FileSystem, command: list[str]) -> str:
+def _run(file_system: GuestFileSystem, command: list[str]) -> str:
     # Tools of an administrator, which are not in every user's PATH; they need none of an administrator's rights.
     path = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if path is None:

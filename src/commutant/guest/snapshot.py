@@ -27,7 +27,7 @@ from commutant.guest import region
 from commutant.guest.cpio import initramfs
 from commutant.guest.elf import Elf
 from commutant.guest.emulator import Emulator
-from commutant.guest.file_systems import FILE_SYSTEMS, FileSystem, make_disk, tool_version
+from commutant.guest.file_systems import FILE_SYSTEMS, GuestFileSystem, make_disk, tool_version
 from commutant.guest.kernel import Kernel
 from commutant.guest.machine import Boot, Hardware, Machine, MakeTracer, Resume, hardware_arguments
 from commutant.guest.ram_image import Run, load_ram, save_ram
@@ -72,7 +72,7 @@ class Guest:
     kernel: Kernel
     runner: Path
     hardware: Hardware
-    file_system: FileSystem = FILE_SYSTEMS["tmpfs"]
+    file_system: GuestFileSystem = FILE_SYSTEMS["tmpfs"]
     mount_options: str = ""
     parameters: str = ""
 

@@ -3,11 +3,11 @@
 program ── crate locks-plugin ──► lock record ──► names ──► classes of locks ──► tables, JSON
 """
 
-from commutant.lock_view.record import LockRecord, Record, read_record
+from commutant.lock_view.record import LockRecord, Recording, read_record
 from commutant.lock_view.recording.program import record_program
 from commutant.lock_view.study.classes import LockClass, LockStudy, study
 from commutant.lock_view.study.simulation import HAND_OVERS
-from commutant.lock_view.study.verdict import Verdict, verdict
+from commutant.lock_view.study.verdict import LockVerdict, verdict
 from commutant.lock_view.study.what_if import Gain, Prediction, predictions
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "LockClass",
     "LockRecord",
     "LockStudy",
+    "LockVerdict",
     "Prediction",
-    "Record",
-    "Verdict",
+    "Recording",
     "predictions",
     "read_record",
     "record_program",

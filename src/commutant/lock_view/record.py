@@ -51,7 +51,7 @@ class MappedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class AccessSide:
     """One side of a conflict: whether it wrote, and its call stack, the accessing instruction first."""
 
     write: bool
@@ -73,7 +73,7 @@ class FieldRecord:
     offset: int | None
     pairs: int
     pairs_on_it_alone: int
-    sides: tuple[Side, Side]
+    sides: tuple[AccessSide, AccessSide]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class KernelCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRecord:
+class WindowStatistics:
     """The limit study with a smaller window: pairs and sections that were compared, and those that conflict by byte."""
 
     window_sections: int
@@ -193,7 +193,7 @@ class LockRecord:
     conflicting_pairs_without_per_cpu: tuple[int, ...]
     conflicting_bytes: int
     set_bytes_of_conflicting: int
-    windows: tuple[WindowRecord, ...]
+    windows: tuple[WindowStatistics, ...]
     outside_reads: int
     outside_writes: int
     speed_ups: tuple[float | None, ...]
@@ -206,7 +206,7 @@ class LockRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Recording:
     """What was recorded of one process."""
 
     process_id: int
@@ -219,7 +219,7 @@ class Record:
     kernel: KernelCounts | None
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> Recording:
     """Reads a record; raises UsageError, which says where it is not what it should be."""
     try:
         document = json.loads(path.read_bytes())
@@ -301,12 +301,12 @@ class _Reader:
         return tuple(items)
 
 
-def _record(reader: _Reader) -> Record:
+def _record(reader: _Reader) -> Recording:
     version = reader.number("schema_version")
     if reader.text("kind") != "lock-record" or version != SCHEMA_VERSION:
         raise UsageError(f"{reader.where}: expected a lock record of version {SCHEMA_VERSION}, got version {version}")
     crowds = reader.numbers("crowds")
-    return Record(
+    return Recording(
         process_id=reader.number("process_id"),
         threads=reader.number("threads"),
         instructions=reader.number("instructions"),
@@ -331,8 +331,8 @@ def _spans(reader: _Reader) -> Spans:
     return Spans(_span(reader.object("total")), _span(reader.object("longest")))
 
 
-def _side(reader: _Reader) -> Side:
-    return Side(reader.flag("write"), reader.numbers("addresses"))
+def _side(reader: _Reader) -> AccessSide:
+    return AccessSide(reader.flag("write"), reader.numbers("addresses"))
 
 
 def _field(reader: _Reader) -> FieldRecord:
@@ -380,8 +380,8 @@ def _gaps(reader: _Reader) -> Gaps:
     return Gaps(reader.number("count"), reader.number("instructions"), reader.measure("squares"))
 
 
-def _window(reader: _Reader) -> WindowRecord:
-    return WindowRecord(
+def _window(reader: _Reader) -> WindowStatistics:
+    return WindowStatistics(
         window_sections=reader.number("window_sections"),
         pairs=reader.number("pairs"),
         conflicting_pairs=reader.number("conflicting_pairs"),

@@ -1,7 +1,7 @@
 """From a finding to a change: what a change of a type's layout, or of an access, frees; and whether it did."""
 
 from commutant.remedy.change import Change, Way, read_change
-from commutant.remedy.evidence import Side, commit_message, print_proof, proof_json
+from commutant.remedy.evidence import ProvenRun, commit_message, print_proof, proof_json
 from commutant.remedy.foretell import Foretold, foretell
 from commutant.remedy.history import History, history, history_json, print_history
 from commutant.remedy.prove import Proof, prove
@@ -16,11 +16,11 @@ __all__ = [
     "Foretold",
     "History",
     "Proof",
+    "ProvenRun",
     "Ranked",
     "Ranking",
     "Scene",
     "Sense",
-    "Side",
     "Way",
     "commit_message",
     "foretell",

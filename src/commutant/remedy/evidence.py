@@ -23,7 +23,7 @@ Calls = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ProvenRun:
     """What evidence says of a run: its folder, target and kernel, and the command that repeats it."""
 
     path: str
@@ -32,13 +32,15 @@ class Side:
     command: str
 
 
-def print_proof(proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls, console: Console) -> None:
+def print_proof(
+    proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Change], calls: Calls, console: Console
+) -> None:
     """Prints what became of the tests."""
     for text in _lines(proof, old, new, changes, calls):
         console.print(Text(safe_text(text)), soft_wrap=True)
 
 
-def _lines(proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls) -> Iterable[str]:
+def _lines(proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Change], calls: Calls) -> Iterable[str]:
     before, after = proof.shared
     yield f"{old.path} -> {new.path}: {plural(proof.tests, 'test')} in all runs"
     yield f"not conflict-free: {before:,} before, {after:,} after"
@@ -63,7 +65,9 @@ def _lines(proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls:
         yield f"wrong results or crashes: {len(proof.wrong):,}"
 
 
-def proof_json(proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls) -> dict[str, object]:
+def proof_json(
+    proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Change], calls: Calls
+) -> dict[str, object]:
     """The document (docs/schemas/prove.schema.json)."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -89,7 +93,7 @@ def proof_json(proof: Proof, old: Side, new: Side, changes: Sequence[Change], ca
 
 
 def commit_message(
-    proof: Proof, old: Side, new: Side, changes: Sequence[Change], calls: Calls, base: Mapping[str, Verdict]
+    proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Change], calls: Calls, base: Mapping[str, Verdict]
 ) -> str:
     """The evidence for a commit message: the line with who writes and reads each field, both stacks, numbers, and the
     commands that repeat it; in ASCII, wide as mails are."""

@@ -30,7 +30,7 @@ _SHARED = frozenset({Outcome.CONFLICTING, Outcome.UNSTABLE})
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class VariableHistory:
     """A variable, and in each run the tests that share it."""
 
     name: str
@@ -60,7 +60,7 @@ class History:
 
     tests: int
     shared: tuple[int, ...]
-    causes: tuple[Cause, ...]
+    causes: tuple[VariableHistory, ...]
     moved: tuple[Counter[tuple[str, str]], ...]
 
 
@@ -74,7 +74,7 @@ def history(runs: Sequence[Sequence[JudgedTest]]) -> History:
         for test in ids:
             names.update({stable_variable(finding) for finding in one[test].findings})
         counts.append(names)
-    causes = [Cause(name, tuple(one[name] for one in counts)) for name in set().union(*counts)]
+    causes = [VariableHistory(name, tuple(one[name] for one in counts)) for name in set().union(*counts)]
     causes.sort(key=lambda cause: (-abs(cause.tests[-1] - cause.tests[0]), -max(cause.tests), cause.name))
     moved = tuple(
         moved_and_new({test: before[test] for test in ids}, [after[test] for test in sorted(ids)])[0]

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from commutant.remedy.change import Way
 from commutant.remedy.places import member_of, place_of
 from commutant.remedy.scene import Scene
-from commutant.report import Kind, kind_by_name
+from commutant.report import HintKind, kind_by_name
 
 
 class Sense:
@@ -21,7 +21,7 @@ class Sense:
 
     def __init__(self, scene: Scene, failing: Collection[str]) -> None:
         """`failing` are the tests in which one of the calls can only fail."""
-        kinds: dict[str, set[Kind | None]] = {}
+        kinds: dict[str, set[HintKind | None]] = {}
         tests: dict[str, set[str]] = {}
         lines = {id(line): line for case in scene.cases for line in case.lines}
         for line in lines.values():
@@ -29,7 +29,7 @@ class Sense:
                 if any(written & mask for _, _, written in line.touched):
                     path = place_of(name).partition(".")[2] or name
                     kinds.setdefault(member_of(name)[0], set()).add(kind_by_name(path))
-        locks = {member for member, found in kinds.items() if Kind.LOCK in found}
+        locks = {member for member, found in kinds.items() if HintKind.LOCK in found}
         for case, ids in zip(scene.cases, scene.by_case, strict=True):
             for at in case.asked:
                 for member in locks.intersection(case.lines[at].fields.members):
@@ -48,7 +48,7 @@ class Sense:
             ways.append(Way.SPREAD)
         if member not in self._locks or member in self._in_vain:
             ways.append(Way.DROP_WRITE)
-        if kinds & {Kind.REFERENCE_COUNT, Kind.STATISTICS}:
+        if kinds & {HintKind.REFERENCE_COUNT, HintKind.STATISTICS}:
             ways.append(Way.SPLIT)
         if kinds <= {None} and not is_array:
             ways.append(Way.DROP_READ)

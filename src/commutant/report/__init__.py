@@ -14,7 +14,7 @@ from commutant.report.groups import (
     group_json,
     has_failing_call,
 )
-from commutant.report.hints import Kind, hint, kind_by_name
+from commutant.report.hints import HintKind, hint, kind_by_name
 from commutant.report.junit import junit
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
@@ -30,8 +30,8 @@ __all__ = [
     "Cause",
     "FindingGroup",
     "FingerprintTable",
+    "HintKind",
     "JudgedTest",
-    "Kind",
     "RunCause",
     "RunReport",
     "SharedVariable",

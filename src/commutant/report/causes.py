@@ -18,7 +18,7 @@ from commutant.campaign import Outcome
 from commutant.mtrace import Access, Finding
 from commutant.report.data import JudgedTest
 from commutant.report.groups import has_failing_call
-from commutant.report.hints import Hint, Kind, hint, kind_of
+from commutant.report.hints import Hint, HintKind, hint, kind_of
 from commutant.report.roles import role
 from commutant.support import plural
 
@@ -117,7 +117,7 @@ def _key(finding: Finding, locks: set[str]) -> tuple[CauseKind, str]:
         return CauseKind.LOCK, finding.name
     if _makes(finding.first) != _makes(finding.second):
         return CauseKind.MADE, _A_FILE if _OF_A_FILE.match(finding.object) else finding.object
-    if kind_of(finding) is Kind.LOCK:
+    if kind_of(finding) is HintKind.LOCK:
         return CauseKind.LOCK, finding.name
     return CauseKind.VARIABLE, finding.name
 

@@ -14,7 +14,7 @@ from enum import Enum, StrEnum
 from commutant.mtrace import Finding
 
 
-class Kind(StrEnum):
+class HintKind(StrEnum):
     """What the shared bytes are used for."""
 
     REFERENCE_COUNT = "reference count"
@@ -66,7 +66,7 @@ class Technique(Enum):
 class Hint:
     """What a finding looks like and what to look at first."""
 
-    kind: Kind
+    kind: HintKind
     technique: Technique
 
     @property
@@ -112,43 +112,43 @@ def hint(finding: Finding, failing: bool = False) -> Hint:
     return Hint(kind, _technique(finding, kind, failing))
 
 
-def kind_of(finding: Finding) -> Kind:
+def kind_of(finding: Finding) -> HintKind:
     """What the shared bytes are used for, by their name; where that says nothing, by the functions that touch them."""
     name = (finding.field or finding.object)[-_LONGEST_NAME:]
     kind = kind_by_name(name)
     if kind is not None:
         return kind
     if "per-CPU" in finding.object and name.rsplit(".", 1)[-1] == "count":
-        return Kind.STATISTICS
+        return HintKind.STATISTICS
     functions = (finding.first.function[-_LONGEST_NAME:], finding.second.function[-_LONGEST_NAME:])
     if any(map(_COUNT_FUNCTION.search, functions)):
-        return Kind.REFERENCE_COUNT
+        return HintKind.REFERENCE_COUNT
     # Of false sharing the side that writes says what is in the way: the other one only has the line in common.
     sides = zip((finding.first, finding.second), functions, strict=True)
     asked = [name for side, name in sides if side.write or finding.sharing == "true"]
-    return Kind.LOCK if asked and all(map(_LOCK_FUNCTION.search, asked)) else Kind.DATA
+    return HintKind.LOCK if asked and all(map(_LOCK_FUNCTION.search, asked)) else HintKind.DATA
 
 
-def kind_by_name(name: str) -> Kind | None:
+def kind_by_name(name: str) -> HintKind | None:
     """What bytes of this name are used for; None where the name says nothing."""
     patterns = (
-        (Kind.REFERENCE_COUNT, _REFERENCE_COUNT),
-        (Kind.LOCK, _LOCK),
-        (Kind.STATISTICS, _STATISTICS),
-        (Kind.LIST_HEAD, _LIST_HEAD),
+        (HintKind.REFERENCE_COUNT, _REFERENCE_COUNT),
+        (HintKind.LOCK, _LOCK),
+        (HintKind.STATISTICS, _STATISTICS),
+        (HintKind.LIST_HEAD, _LIST_HEAD),
     )
     return next((kind for kind, pattern in patterns if pattern.search(name[-_LONGEST_NAME:])), None)
 
 
-def _technique(finding: Finding, kind: Kind, failing: bool) -> Technique:
+def _technique(finding: Finding, kind: HintKind, failing: bool) -> Technique:
     both_write = finding.first.write and finding.second.write
     if finding.sharing == "false":
         return Technique.SEPARATE
-    if kind is Kind.REFERENCE_COUNT:
+    if kind is HintKind.REFERENCE_COUNT:
         return Technique.DEFER
-    if kind is Kind.STATISTICS or _ALL_OBJECTS.search(finding.name[-_LONGEST_NAME:]):
+    if kind is HintKind.STATISTICS or _ALL_OBJECTS.search(finding.name[-_LONGEST_NAME:]):
         return Technique.PER_CORE
-    if failing and kind is Kind.LOCK:
+    if failing and kind is HintKind.LOCK:
         return Technique.CHECK_FIRST
     if not both_write:
         return Technique.DO_NOT_READ

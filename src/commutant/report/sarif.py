@@ -19,7 +19,7 @@ from commutant.mtrace import Access
 from commutant.report.data import JudgedTest, RunReport
 from commutant.report.describe import access_text
 from commutant.report.groups import FindingGroup
-from commutant.report.hints import Kind, Technique
+from commutant.report.hints import HintKind, Technique
 from commutant.support import plural, safe_text
 
 SARIF_VERSION = "2.1.0"
@@ -36,10 +36,10 @@ _RULES: dict[str, tuple[str, str]] = {
     ),
     **{
         f"shared-{kind.value.replace(' ', '-')}": (
-            f"A {kind.value} is shared without need" if kind is not Kind.DATA else "Data is shared without need",
+            f"A {kind.value} is shared without need" if kind is not HintKind.DATA else "Data is shared without need",
             "Two calls that commute touched the same bytes of one cache line, and at least one of them wrote.",
         )
-        for kind in Kind
+        for kind in HintKind
     },
     _WRONG_RESULT: (
         "A call returned what its model does not allow",

@@ -22,7 +22,7 @@ _KNOWN = {"cores": number(2, 255), "seed": number(0, (1 << 64) - 1)}
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ScaleFsOptions:
     """What the target argument asks for."""
 
     cores: int = 2
@@ -30,10 +30,10 @@ class Options:
     rules_off: frozenset[str] = ALL_RULES
 
 
-def parse_options(argument: str, options: Mapping[str, str]) -> Options:
+def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
     given, rules_off = take_rules_off(argument, options)
-    return Options(rules_off=rules_off, **read_options(argument, given, _KNOWN, RULE_OPTION))
+    return ScaleFsOptions(rules_off=rules_off, **read_options(argument, given, _KNOWN, RULE_OPTION))
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
@@ -44,7 +44,7 @@ def create(argument: str, options: Mapping[str, str]) -> Target:
 class ScaleFsTarget(ProgramTarget):
     """ScaleFS in traced programs; see `commutant.targets.base.Target`."""
 
-    def __init__(self, argument: str, options: Options) -> None:
+    def __init__(self, argument: str, options: ScaleFsOptions) -> None:
         """Does nothing yet but keep the options."""
         super().__init__(argument, options.cores, options.rules_off)
         self.options = options

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from commutant.analyzer import CallSet, Outcome
+from commutant.analyzer import CallSet, PathOutcome
 from commutant.corpus import Level
 from commutant.lang import Interface, Struct, Time, struct_fields
 from commutant.symbolic import (
@@ -49,7 +49,7 @@ from commutant.testgen.changes import changes
 
 
 @dataclass(slots=True)
-class Touched:
+class TouchedUnknowns:
     """The unknowns that a path has touched: values of sorts, and flags."""
 
     values: dict[int, str] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Class:
     """A class of states and arguments: what its context has decided. `path` is the part that the calls asked for."""
 
     context: Context
-    outcome: Outcome
+    outcome: PathOutcome
     path: tuple[Decision, ...]
 
     @property
@@ -115,9 +115,9 @@ def classes(call_set: CallSet, level: Level) -> Iterator[Class]:
     classes, one after the other.
     """
 
-    def program(context: Context) -> tuple[Outcome, Touched]:
+    def program(context: Context) -> tuple[PathOutcome, TouchedUnknowns]:
         outcome = call_set.run(context)
-        return outcome, _touched(outcome) if outcome.commutes and level != "path" else Touched()
+        return outcome, _touched(outcome) if outcome.commutes and level != "path" else TouchedUnknowns()
 
     for found in explore(program):
         if found.result is not None:
@@ -130,9 +130,9 @@ def classes(call_set: CallSet, level: Level) -> Iterator[Class]:
                 yield Class(found.context, outcome, path)
 
 
-def _touched(outcome: Outcome) -> Touched:
+def _touched(outcome: PathOutcome) -> TouchedUnknowns:
     """What the path under way has touched. Decides those variants of records that the model asks for by itself."""
-    context, touched = current(), Touched()
+    context, touched = current(), TouchedUnknowns()
     entries = [(c, n, entry.known) for c in touched_maps(outcome.initial) for n, entry in enumerate(c.entries)]
     for content, number, looked_at in entries:
         entry = content.entries[number]
@@ -159,7 +159,7 @@ def _literals(context: Context, *kinds: str) -> Iterator[Statement]:
             yield decision.literal
 
 
-def _refinements(context: Context, outcome: Outcome, touched: Touched, level: Level) -> Iterator[None]:
+def _refinements(context: Context, outcome: PathOutcome, touched: TouchedUnknowns, level: Level) -> Iterator[None]:
     """Brings the context into each state in which it has decided what the level asks for, beside what the leaf has
     decided.
 
@@ -194,7 +194,7 @@ def _refinements(context: Context, outcome: Outcome, touched: Touched, level: Le
         start = decided + 1
 
 
-def _unusual_sides(context: Context, touched: Touched) -> Iterator[None]:
+def _unusual_sides(context: Context, touched: TouchedUnknowns) -> Iterator[None]:
     """Decides each open flag once, on its unusual side."""
     leaf = context.mark()
     for flag in touched.flags:
@@ -204,7 +204,7 @@ def _unusual_sides(context: Context, touched: Touched) -> Iterator[None]:
             context.take_back(leaf)
 
 
-def _equalities(context: Context, touched: Touched, level: Level) -> Iterator[Statement]:
+def _equalities(context: Context, touched: TouchedUnknowns, level: Level) -> Iterator[Statement]:
     """Each pair of touched values of one sort; contents come last, and at the level `full` only."""
     kinds: dict[str, list[int]] = {}
     for index, sort in touched.values.items():
@@ -216,7 +216,7 @@ def _equalities(context: Context, touched: Touched, level: Level) -> Iterator[St
                 yield Statement("same", min(index, other), max(index, other))
 
 
-def _orders(context: Context, touched: Touched) -> Iterator[Statement]:
+def _orders(context: Context, touched: TouchedUnknowns) -> Iterator[Statement]:
     """For each pair of integers that belong together: are they equal, and which is less?
 
     Those belong together that calls compared, directly or through others, and those that calls looked at in records of

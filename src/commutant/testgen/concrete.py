@@ -112,7 +112,7 @@ class Reached:
         self.frozen = frozen
         self._state = state if frozen is None else None
         self.moves: dict[Asked, tuple[Move, ...]] = {}
-        self.observed: dict[tuple[Observation, Numbered], tuple[str, ...]] = {}
+        self.observed: dict[tuple[Observed, Numbered], tuple[str, ...]] = {}
 
     def copy(self) -> Interface:
         """The state, to be changed."""
@@ -166,7 +166,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observation:
+class Observed:
     """Calls that observe a state, and their JSON; one object for equal ones (`ConcreteModel.observation`)."""
 
     invocations: Sequence[Invocation]
@@ -183,7 +183,7 @@ class ConcreteModel:
         self._asked: dict[Frozen, Asked] = {}
         self._told: dict[Frozen, Told] = {}
         self._numbered: dict[tuple[OpaqueValue, ...], Numbered] = {}
-        self._observations: dict[str, Observation] = {}
+        self._observations: dict[str, Observed] = {}
         self._texts: dict[tuple[object, ...], tuple[str, Numbered]] = {}
         self.kept = 0
 
@@ -199,9 +199,9 @@ class ConcreteModel:
         frozen = _frozen(tuple(arguments.items()))
         return new if frozen is None else self._asked.setdefault((place, call, frozen), new)
 
-    def observation(self, invocations: Sequence[Invocation], text: str) -> Observation:
+    def observation(self, invocations: Sequence[Invocation], text: str) -> Observed:
         """The calls that observe a state; `text` is different for different ones."""
-        return self._observations.setdefault(text, Observation(invocations, text))
+        return self._observations.setdefault(text, Observed(invocations, text))
 
     def perform(self, state: Interface, call: str, arguments: Mapping[str, Any]) -> Any:
         """Runs one call; ModelFault if the model raises. Arguments are copied, for the call may store them."""
@@ -246,7 +246,7 @@ class ConcreteModel:
         reached = self._state(state, _frozen(state))
         return Start(state, reached, tuple(made), tuple(results), self._numbering(canonical.numbered))
 
-    def outcomes(self, start: Start, calls: Sequence[Asked], order: Sequence[int], observe: Observation) -> list[str]:
+    def outcomes(self, start: Start, calls: Sequence[Asked], order: Sequence[int], observe: Observed) -> list[str]:
         """Every acceptable outcome of the calls in this order, as JSON: results in the order of `calls`, and the
         observation."""
         runs: list[tuple[tuple[Told, ...], Reached]] = [((), start.reached)]
@@ -305,7 +305,7 @@ class ConcreteModel:
             self.kept += 1
         return known
 
-    def _observed(self, state: Reached, observe: Observation, numbered: Numbered) -> tuple[str, ...]:
+    def _observed(self, state: Reached, observe: Observed, numbered: Numbered) -> tuple[str, ...]:
         """What the observing calls return, as JSON, for each combination of choices; the calls may destroy what they
         observe."""
         key = observe, numbered

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any
 
-from commutant.analyzer import CallSet, Cube, contradictory, facts_of
+from commutant.analyzer import CallSet, Conjunction, contradictory, facts_of
 from commutant.guard import faults_of, time_limit
 from commutant.lang import (
     BoolType,
@@ -28,7 +28,7 @@ from commutant.testgen.valuation import Valuation, sorts_of
 class Example:
     """A state and arguments that stand for a path. `values` are those of the test, per sort."""
 
-    facts: Cube
+    facts: Conjunction
     commutes: bool
     state: Interface
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -68,7 +68,7 @@ class Examples:
                 found.append(Example(facts, one.outcome.commutes, state, calls_made, valuation.of_sorts()))
         self._examples = sorted(found, key=lambda example: example.size)
 
-    def of(self, condition: Cube, commutes: bool) -> Example | None:
+    def of(self, condition: Conjunction, commutes: bool) -> Example | None:
         """A smallest example of the condition; None where no single path implies it (a choice had to be eliminated)."""
         for example in self._examples:
             if example.commutes == commutes and _implies(example.facts, condition):
@@ -76,13 +76,13 @@ class Examples:
         return None
 
 
-def _implies(facts: Cube, condition: Cube) -> bool:
+def _implies(facts: Conjunction, condition: Conjunction) -> bool:
     known = set(facts)
     return all(fact in known or contradictory([*facts, fact.negated()]) for fact in condition)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OrderDifference:
     """What two orders of calls show from one state: per order, the calls' names and what a caller sees."""
 
     orders: tuple[tuple[str, ...], tuple[str, ...]]
@@ -93,7 +93,7 @@ class Difference:
         return "; ".join(f"{', '.join(order)}: {text}" for order, text in zip(self.orders, self.shown, strict=True))
 
 
-def difference(example: Example) -> Difference | None:
+def difference(example: Example) -> OrderDifference | None:
     """Two orders of the example's calls, or of a subset of them, that a caller can tell apart; None if the concrete
     runs show none (another choice of the implementation would)."""
     model = ConcreteModel(type(example.state))
@@ -113,11 +113,11 @@ def difference(example: Example) -> Difference | None:
                     texts = _differing(json.loads(seen[first][0]), json.loads(seen[second][0]), names, observe)
                     if texts is not None:
                         orders = tuple(tuple(names[index] for index in order) for order in (first, second))
-                        return Difference((orders[0], orders[1]), texts)
+                        return OrderDifference((orders[0], orders[1]), texts)
     return _difference_of_states(model, start, example)
 
 
-def _difference_of_states(model: ConcreteModel, start: Start, example: Example) -> Difference | None:
+def _difference_of_states(model: ConcreteModel, start: Start, example: Example) -> OrderDifference | None:
     """For a model that observes nothing, or not enough: the states that the orders end in."""
     names = _told_apart([call for call, _ in example.calls])
     asked = [model.asked(place, *one) for place, one in enumerate(example.calls)]
@@ -128,7 +128,7 @@ def _difference_of_states(model: ConcreteModel, start: Start, example: Example) 
         if not same:
             orders = tuple(tuple(names[index] for index in order) for order in (first, second))
             texts = tuple(f"leaves {state_text(ends[order]) or 'nothing'}" for order in (first, second))
-            return Difference((orders[0], orders[1]), (texts[0], texts[1]))
+            return OrderDifference((orders[0], orders[1]), (texts[0], texts[1]))
     return None
 
 

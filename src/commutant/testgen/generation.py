@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from commutant.analyzer import (
     Analysis,
     CallSet,
-    Outcome,
+    PathOutcome,
     Phrase,
     SetAnalysis,
     Vocabulary,
@@ -167,7 +167,7 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     paths = commutative = 0
     untested = UntestedClasses()
     path: tuple[Decision, ...] | None = None
-    outcome: Outcome | None = None
+    outcome: PathOutcome | None = None
     on_path = ""
     with time_limit(interface, calls), _rare_search_for_cycles():
         for found in classes(call_set, level):

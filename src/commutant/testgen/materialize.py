@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from commutant.analyzer import Outcome
+from commutant.analyzer import PathOutcome
 from commutant.corpus import PlacedCall, Value, call_json, encode, id_of
 from commutant.guard import Endless, ModelFault
 from commutant.lang import CallSignature, Interface, OpaqueValue
 from commutant.symbolic import Context
 from commutant.testgen.canonical import Canonical
-from commutant.testgen.concrete import Asked, Observation, Start
+from commutant.testgen.concrete import Asked, Observed, Start
 from commutant.testgen.frozen import Frozen, thaw
 from commutant.testgen.setups import Untestable, setups_of
 from commutant.testgen.state_text import state_text
@@ -48,7 +48,7 @@ class Materializer:
         self._setups = setups_of(interface)  # type: ignore[arg-type]  # a class can be hashed, though its instances cannot
         self._shared_calls: dict[Frozen, _Call] = {}
 
-    def lines(self, context: Context, outcome: Outcome, path: int, description: str) -> list[tuple[str, str]]:
+    def lines(self, context: Context, outcome: PathOutcome, path: int, description: str) -> list[tuple[str, str]]:
         """The tests for a class by id, as lines of a corpus, one per placement in processes; Untestable if there is
         none.
 
@@ -77,7 +77,7 @@ class Materializer:
     def _lines(
         self,
         valuation: Valuation,
-        outcome: Outcome,
+        outcome: PathOutcome,
         arguments: Sequence[Sequence[Frozen]],
         placements: Sequence[tuple[int, ...]],
         about: str,
@@ -126,7 +126,7 @@ class Materializer:
             call = self._shared_calls[key] = _Call(asked, shown)
         return call
 
-    def _is_mirror_image(self, context: Context, outcome: Outcome, processes: tuple[int, ...]) -> bool:
+    def _is_mirror_image(self, context: Context, outcome: PathOutcome, processes: tuple[int, ...]) -> bool:
         """Whether exchanging calls of the same name gives a class that has been seen.
 
         Values are renamed in the order of the calls, integers as small as can be: what else they were would depend on
@@ -149,7 +149,7 @@ class Materializer:
         self._seen |= keys
         return False
 
-    def _outcomes(self, start: Start, calls: Sequence[Asked], observe: Observation) -> Iterator[str]:
+    def _outcomes(self, start: Start, calls: Sequence[Asked], observe: Observed) -> Iterator[str]:
         """Each order of the calls with its acceptable outcomes, as JSON; UsageError if no outcome is common to all."""
         common: set[str] | None = None
         for order, order_text in self._orders:

@@ -34,7 +34,7 @@ from commutant.lang import (
 )
 from commutant.support import UsageError
 from commutant.testgen.canonical import Anything, Canonical, agree
-from commutant.testgen.concrete import ConcreteModel, Observation, Start
+from commutant.testgen.concrete import ConcreteModel, Observed, Start
 from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
 from commutant.testgen.search import SetupSearch, values_gone
 from commutant.testgen.state_text import state_text
@@ -65,9 +65,9 @@ class Built:
         self.text = text
         self.is_found = is_found
         self._setups = setups
-        self._observations: dict[tuple[tuple[Any, ...], ...], Observation] = {}
+        self._observations: dict[tuple[tuple[Any, ...], ...], Observed] = {}
 
-    def observation(self, valuation: Valuation, names: Mapping[OpaqueValue, OpaqueValue]) -> Observation:
+    def observation(self, valuation: Valuation, names: Mapping[OpaqueValue, OpaqueValue]) -> Observed:
         """The calls that read the state back, where a test uses these values; `names` tells of opaque values of the
         state that was wanted which they are here."""
         with_handles = self._setups.takes_handles

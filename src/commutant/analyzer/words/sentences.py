@@ -10,19 +10,21 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import NamedTuple
 
-from commutant.analyzer.condition import Cube, Fact
+from commutant.analyzer.condition import Conjunction, Fact
 from commutant.analyzer.words.vocabulary import Vocabulary
 from commutant.symbolic import Term
 
 
-def sentences(cubes: Sequence[Cube], calls: tuple[str, ...], vocabulary: Vocabulary) -> list[str]:
+def sentences(cubes: Sequence[Conjunction], calls: tuple[str, ...], vocabulary: Vocabulary) -> list[str]:
     """One sentence per cube, mirror images merged."""
     return [text for text, _ in cases(cubes, calls, vocabulary)]
 
 
-def cases(cubes: Sequence[Cube], calls: tuple[str, ...], vocabulary: Vocabulary) -> list[tuple[str, Cube]]:
+def cases(
+    cubes: Sequence[Conjunction], calls: tuple[str, ...], vocabulary: Vocabulary
+) -> list[tuple[str, Conjunction]]:
     """The sentences, each with the cube that it says."""
-    found: list[tuple[str, Cube]] = []
+    found: list[tuple[str, Conjunction]] = []
     seen: set[frozenset[Fact]] = set()
     available = {frozenset(_canonical(fact) for fact in cube) for cube in cubes}
     for cube in cubes:
@@ -72,7 +74,7 @@ def phrase(fact: Fact, vocabulary: Vocabulary) -> Phrase:
     return Phrase(kind, fact.holds, text, other, tuple(vocabulary.chosen_in((fact,))))
 
 
-def sentence(cube: Cube, vocabulary: Vocabulary) -> str:
+def sentence(cube: Conjunction, vocabulary: Vocabulary) -> str:
     """One cube as a sentence; `always` for the empty one."""
     return sentence_of([phrase(fact, vocabulary) for fact in cube], vocabulary)
 

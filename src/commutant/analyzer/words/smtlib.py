@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commutant.analyzer.condition import Cube, Fact
+from commutant.analyzer.condition import Conjunction, Fact
 from commutant.analyzer.words.vocabulary import Vocabulary, smt_symbol
 
 
-def script(interface_name: str, calls: tuple[str, ...], cubes: Sequence[Cube], vocabulary: Vocabulary) -> str:
+def script(interface_name: str, calls: tuple[str, ...], cubes: Sequence[Conjunction], vocabulary: Vocabulary) -> str:
     """The SMT-LIB script for one set of calls."""
     lines = [
         f"; {interface_name}: {', '.join(calls)} commute exactly where the assertion holds",
@@ -41,7 +41,7 @@ def _any(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else "(or\n  " + "\n  ".join(texts) + ")"
 
 
-def _all(cube: Cube, vocabulary: Vocabulary) -> str:
+def _all(cube: Conjunction, vocabulary: Vocabulary) -> str:
     texts = [_literal(fact, vocabulary) for fact in cube]
     if not texts:
         return "true"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from commutant.analyzer.condition import Cube, constants_of
+from commutant.analyzer.condition import Conjunction, constants_of
 from commutant.lang import (
     BoolType,
     CallSignature,
@@ -116,7 +116,7 @@ class Vocabulary:
         """The names of the presence functions."""
         return frozenset(function.name for function in self.functions.values() if function.presence_of)
 
-    def chosen_in(self, cube: Cube) -> list[str]:
+    def chosen_in(self, cube: Conjunction) -> list[str]:
         """The choices that a cube speaks of; it holds where some values of them satisfy it."""
         if not self.choices:
             return []

@@ -21,7 +21,7 @@ from commutant.guest import (
     take_snapshot,
     unpack,
 )
-from commutant.lock_view.record import Record, read_record
+from commutant.lock_view.record import Recording, read_record
 from commutant.lock_view.recording.folder import recording_folder, require_room
 from commutant.lock_view.recording.guest_image import BEGUN, ENDED, Workload, build_image
 from commutant.support import RunError, UsageError, artifacts, start_program
@@ -69,7 +69,7 @@ class KernelRun:
 
     `timed_out` if it was stopped before its end; `console` is what the guest wrote there."""
 
-    record: Record
+    record: Recording
     kallsyms: Path
     btf: Path
     release: str

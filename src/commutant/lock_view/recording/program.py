@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commutant.guest import find_user_emulator
-from commutant.lock_view.record import Record, read_record
+from commutant.lock_view.record import Recording, read_record
 from commutant.lock_view.recording.folder import recording_folder, require_room
 from commutant.support import RunError, UsageError, lock_preload_path, locks_plugin_path
 
@@ -34,7 +34,7 @@ class ProgramRun:
     timed_out: bool
     interrupted: bool
     left_behind: int
-    records: tuple[Record, ...]
+    records: tuple[Recording, ...]
 
     @property
     def ending(self) -> str:
@@ -176,7 +176,7 @@ def _stop_left_behind(folder: Path) -> int:
     return count
 
 
-def _records(out: Path) -> tuple[Record, ...]:
+def _records(out: Path) -> tuple[Recording, ...]:
     own = [out] if out.exists() else []
     children = sorted(path for path in out.parent.glob(f"{out.name}.*") if path.suffix != ".part")
     return tuple(read_record(path) for path in own + children)

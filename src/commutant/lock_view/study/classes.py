@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from commutant.lock_view.record import FieldRecord, LockRecord, Record
+from commutant.lock_view.record import FieldRecord, LockRecord, Recording
 from commutant.lock_view.study.kernel_names import KernelAddressNames
 from commutant.lock_view.study.names import PLUMBING, AddressNames, Frame
 from commutant.lock_view.study.simulation import HAND_OVERS
@@ -149,7 +149,7 @@ class LockClass:
 class LockStudy:
     """All classes of a record, and what holds over all of them."""
 
-    record: Record
+    record: Recording
     classes: tuple[LockClass, ...]
     unreadable: dict[str, str]
     hand_overs: tuple[float, float] = HAND_OVERS
@@ -208,7 +208,7 @@ class LockStudy:
 
 
 def study(
-    record: Record, names: Names | None = None, *, by: str = "class", hand_overs: tuple[float, float] = HAND_OVERS
+    record: Recording, names: Names | None = None, *, by: str = "class", hand_overs: tuple[float, float] = HAND_OVERS
 ) -> LockStudy:
     """Names the locks of a record and puts those of one kind together, or, `by` "instance", tells each apart.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from commutant import _native
-from commutant.lock_view.record import MappedFile, Record
+from commutant.lock_view.record import MappedFile, Recording
 
 PLUMBING = ("liblock_preload", "libcommutant_lock_preload", "libc.so", "libc-", "libpthread", "libstdc++", "ld-linux")
 """Files whose functions are never what a program's author wants to hear of as the user of a lock."""
@@ -34,7 +34,7 @@ class Frame:
 class AddressNames:
     """Names of one process's addresses. Files are read at their first use; one that cannot be read names nothing."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Recording) -> None:
         self._mappings = sorted(record.mappings, key=lambda mapping: mapping.start)
         self._files: dict[str, tuple[_native.ProgramFile, int] | None] = {}
         self._frames: dict[int, tuple[Frame, ...]] = {}

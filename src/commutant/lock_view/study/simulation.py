@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import accumulate
 
-from commutant.lock_view.study.workload import Length, Workload
+from commutant.lock_view.study.workload import Length, SectionWorkload
 
 SECTIONS = 3000
 """Sections that a simulation finishes: enough for two digits."""
@@ -70,7 +70,7 @@ class _Section:
 
 
 def throughput(
-    workload: Workload,
+    workload: SectionWorkload,
     policy: Policy,
     threads: int,
     *,
@@ -87,7 +87,7 @@ def throughput(
 
 
 class _Simulation:
-    def __init__(self, workload: Workload, policy: Policy, hand_over: float, entrance: float) -> None:
+    def __init__(self, workload: SectionWorkload, policy: Policy, hand_over: float, entrance: float) -> None:
         self._workload = workload
         self._policy = policy
         self._hand_over = hand_over

@@ -10,7 +10,7 @@ from commutant.lock_view.study.what_if import Prediction, predictions
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LockVerdict:
     """One sentence or two; the lock that matters most, None if none does; and the change that surely helps, if any."""
 
     text: str
@@ -18,21 +18,21 @@ class Verdict:
     change: Prediction | None
 
 
-def verdict(study: LockStudy) -> Verdict:
+def verdict(study: LockStudy) -> LockVerdict:
     """Judges by how much of all work is executed with one lock held: that bounds what all threads together get done."""
     held = study.held_percent
     if not study.classes or held is None:
-        return Verdict("No lock matters here: none was seen.", None, None)
+        return LockVerdict("No lock matters here: none was seen.", None, None)
     known = [one for one in study.classes if one.ranked_hold]
     fullest = max(known, key=study.fullest_percent, default=None)
     share = study.fullest_percent(fullest) if fullest else 0.0
     if fullest is None or share < LEAST_HELD_PERCENT:
         full = f", and none would be held all the time by fewer than {100 / share:,.0f} threads" if share else ""
-        return Verdict(
+        return LockVerdict(
             f"No lock matters here: {_percent(held)} % of instructions are executed with one held{full}.", None, None
         )
     if fullest.independence_percent() is None:
-        return Verdict(
+        return LockVerdict(
             f"No lock is known to matter: {fullest.name} is held for {_percent(share)} % of all work, by one thread "
             "alone.",
             None,
@@ -41,7 +41,7 @@ def verdict(study: LockStudy) -> Verdict:
     change = next(
         (one for one in predictions(fullest, study.record, hand_overs=study.hand_overs) if one.is_advised), None
     )
-    return Verdict(f"{_weight(fullest, share)} {_remedy(fullest, change)}", fullest, change)
+    return LockVerdict(f"{_weight(fullest, share)} {_remedy(fullest, change)}", fullest, change)
 
 
 def _weight(one: LockClass, share: float) -> str:

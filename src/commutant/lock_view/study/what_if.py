@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from commutant.lock_view.record import Record
+from commutant.lock_view.record import Recording
 from commutant.lock_view.study.classes import ConflictField, LockClass
 from commutant.lock_view.study.simulation import HAND_OVERS, Policy, Shares, throughput
-from commutant.lock_view.study.workload import SectionKind, Workload, workload_of
+from commutant.lock_view.study.workload import SectionKind, SectionWorkload, workload_of
 
 THREADS = (2, 8, 32)
 """For how many threads gains are predicted."""
@@ -68,7 +68,7 @@ class Prediction:
 
 def predictions(
     one: LockClass,
-    record: Record,
+    record: Recording,
     threads: Sequence[int] = THREADS,
     hand_overs: tuple[float, float] = HAND_OVERS,
 ) -> list[Prediction]:
@@ -106,7 +106,7 @@ def predictions(
     return sorted(found, key=lambda one: (not one.is_advised, -max(gain.least for gain in one.gains.values())))
 
 
-def _changes(workload: Workload, one: LockClass) -> list[tuple[str, str, Policy]]:
+def _changes(workload: SectionWorkload, one: LockClass) -> list[tuple[str, str, Policy]]:
     changes = [
         (
             "optimistic execution",
@@ -154,13 +154,13 @@ def _share_of_conflicts(found: ConflictField, one: LockClass) -> float:
     return min(1.0, alone * one.total(lambda lock: lock.compared_pairs) / conflicting) if conflicting else 0.0
 
 
-def _without(workload: Workload, found: ConflictField, share: float) -> tuple[str, str, Policy]:
+def _without(workload: SectionWorkload, found: ConflictField, share: float) -> tuple[str, str, Policy]:
     """Copies per core of a field, and then optimistic execution of what is left."""
     assumes = "and optimistic execution of the rest; sums over cores are rare"
     return f"per-core copies of {found.name}", assumes, _optimistic(workload, _BYTES, remains=1 - share)
 
 
-def _optimistic(workload: Workload, granularity: int, *, otherwise: float = 0.0, remains: float = 1.0) -> Policy:
+def _optimistic(workload: SectionWorkload, granularity: int, *, otherwise: float = 0.0, remains: float = 1.0) -> Policy:
     """Sections that conflict wait; as many conflict at all as were seen to. `remains` of the conflicts are left."""
     prone = workload.conflicting[granularity]
 
@@ -172,11 +172,11 @@ def _optimistic(workload: Workload, granularity: int, *, otherwise: float = 0.0,
     return Policy(_lock_if(workload, chance), prone=prone, otherwise=otherwise)
 
 
-def _lock(workload: Workload) -> Shares:
+def _lock(workload: SectionWorkload) -> Shares:
     return _lock_if(workload, lambda i, j: 1.0)
 
 
-def _lock_if(workload: Workload, share: Callable[[int, int], float]) -> Shares:
+def _lock_if(workload: SectionWorkload, share: Callable[[int, int], float]) -> Shares:
     """Sections that the lock lets run together already do so after any change."""
     kinds = workload.kinds
     return [
@@ -185,11 +185,11 @@ def _lock_if(workload: Workload, share: Callable[[int, int], float]) -> Shares:
     ]
 
 
-def _writes(workload: Workload, place: int) -> bool:
+def _writes(workload: SectionWorkload, place: int) -> bool:
     return workload.kinds[place].writes
 
 
-def _seqlock(workload: Workload) -> Policy:
+def _seqlock(workload: SectionWorkload) -> Policy:
     """A reader that arrives at a writer waits for it; a writer that arrives at a reader makes it start again."""
     kinds = workload.kinds
     waits = [[float(other.writes) for other in kinds] for _ in kinds]
@@ -197,7 +197,7 @@ def _seqlock(workload: Workload) -> Policy:
     return Policy(waits, restarts)
 
 
-def _groups(workload: Workload) -> list[int]:
+def _groups(workload: SectionWorkload) -> list[int]:
     """The group of each kind: callers whose sections ever conflicted are in one group."""
     kinds: Sequence[SectionKind] = workload.kinds
     groups = list(range(len(kinds)))

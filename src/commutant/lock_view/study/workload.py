@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import sqrt
 
-from commutant.lock_view.record import GRANULARITIES_BYTES, KindRecord, LockRecord, Record
+from commutant.lock_view.record import GRANULARITIES_BYTES, KindRecord, LockRecord, Recording
 
 INSTANCE_LIMIT = 256
 """Locks of a class that are told apart; the rest is seldom used."""
@@ -41,7 +41,7 @@ class SectionKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class SectionWorkload:
     """The sections of a class of locks.
 
     `conflicting[g][i]` is the share of sections of kind i that conflict with any other, and `conflicts[g][i][j]` the
@@ -64,7 +64,7 @@ class Workload:
         return hold / (hold + self.gap.mean) if hold else 0.0
 
 
-def workload_of(locks: Iterable[LockRecord], record: Record) -> Workload | None:
+def workload_of(locks: Iterable[LockRecord], record: Recording) -> SectionWorkload | None:
     """The workload of locks of one class; None if no two sections were compared."""
     locks = sorted(locks, key=lambda lock: -lock.sections)
     sections = sum(kind.sections for lock in locks for kind in lock.kinds)
@@ -78,7 +78,7 @@ def workload_of(locks: Iterable[LockRecord], record: Record) -> Workload | None:
     places = {key: place for place, key in enumerate(merged)}
     used = _sections_by_instance(locks)
     granularities = range(len(GRANULARITIES_BYTES))
-    return Workload(
+    return SectionWorkload(
         kinds,
         conflicting=tuple(tuple(_conflicting(of_key, size) for of_key in merged.values()) for size in granularities),
         conflicts=tuple(_conflicts(locks, places, granularity) for granularity in granularities),
@@ -121,7 +121,7 @@ def _conflicting(kinds: list[KindRecord], granularity: int) -> float:
     return sum(kind.conflicting[granularity] for kind in kinds) / compared if compared else 1.0
 
 
-def _gap(locks: list[LockRecord], sections: int, kinds: tuple[SectionKind, ...], record: Record) -> Length:
+def _gap(locks: list[LockRecord], sections: int, kinds: tuple[SectionKind, ...], record: Recording) -> Length:
     """Between two sections of one thread. For one lock that was measured; over many locks it follows from all that the
     threads executed, and is as scattered as chance makes it."""
     if sum(lock.instances for lock in locks) == 1:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from commutant.corpus import Outcome, PlacedCall, Step, TestCase, Value, value_text
+from commutant.corpus import ExpectedOutcome, PlacedCall, Step, TestCase, Value, value_text
 from commutant.report.cprogram.literal import file_name
 from commutant.support import Once
 
@@ -73,7 +73,7 @@ class Printer:
         return Printed(tuple(lines), times, tuple(numbers))
 
 
-def expected_text(test: TestCase, outcome: Outcome) -> str:
+def expected_text(test: TestCase, outcome: ExpectedOutcome) -> str:
     """What the program prints, but for its last line, if this outcome comes about, in whatever order."""
     printer = Printer()
     lines: list[str] = []

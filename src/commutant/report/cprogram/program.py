@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Generic, TypeVar
 
-from commutant.corpus import Order, Outcome, PlacedCall, Step, TestCase, Value, headline, order_text, processes
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value, headline, order_text, processes
 from commutant.report.cprogram.calls import CCall, definition, form, invocation, result_items, template
 from commutant.report.cprogram.expected import CALLS, OBSERVE, SETUP, Chosen, Group, Printer
 from commutant.report.cprogram.literal import comment_lines, string_literal
@@ -72,7 +72,7 @@ class _Orders(Generic[Block]):
 
     orders: tuple[tuple[int, ...], ...]
     table: Block
-    distinct: tuple[tuple[Outcome, ...], ...]
+    distinct: tuple[tuple[ExpectedOutcome, ...], ...]
     picks: Block
 
 
@@ -233,7 +233,7 @@ class Programs(Generic[Block]):
         )
 
     def _new_orders(self, orders: Sequence[Order]) -> _Orders[Block]:
-        distinct: list[tuple[Outcome, ...]] = []  # calls that commute often have the same in every order
+        distinct: list[tuple[ExpectedOutcome, ...]] = []  # calls that commute often have the same in every order
         for order in orders:
             if order.outcomes not in distinct:
                 distinct.append(order.outcomes)

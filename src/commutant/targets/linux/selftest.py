@@ -10,7 +10,7 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 
-from commutant.corpus import Order, Outcome, PlacedCall, Step, TestCase, Value
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
 from commutant.support import RunError
 from commutant.targets.base import Job
 from commutant.targets.linux.session import LinuxSession
@@ -37,7 +37,7 @@ def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], pipes: int = 
     The process has a descriptor, from 0, of each of so many pipes.
     """
     results = tuple(result for _, _, result in calls)
-    outcomes = (Outcome(results, ()),)
+    outcomes = (ExpectedOutcome(results, ()),)
     test = TestCase(
         id="",
         level="self-test",

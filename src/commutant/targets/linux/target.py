@@ -55,7 +55,7 @@ _PRINTABLE = f"printable ASCII without 'commutant.', at most {_TEXT_LIMIT} chara
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LinuxOptions:
     """What the target argument asks for.
 
     The file system and its mount options; a kernel of the user's own and further words for its command line; virtual
@@ -83,14 +83,14 @@ _KNOWN = {
     "memory": number(MEMORY_MIB.start, MEMORY_MIB.stop - 1),
 }
 _FIELDS = {"fs": "file_system", "memory": "memory_mib"}
-"""Fields of `Options` that have another name than their key."""
+"""Fields of `LinuxOptions` that have another name than their key."""
 
 
-def parse_options(argument: str, options: Mapping[str, str]) -> Options:
+def parse_options(argument: str, options: Mapping[str, str]) -> LinuxOptions:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
     given, rules_off = take_rules_off(argument, options)
     read = read_options(argument, given, _KNOWN, RULE_OPTION)
-    return Options(rules_off=rules_off, **{_FIELDS.get(key, key): value for key, value in read.items()})
+    return LinuxOptions(rules_off=rules_off, **{_FIELDS.get(key, key): value for key, value in read.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class _Started:
 class LinuxTarget:
     """Linux in virtual machines; see `commutant.targets.base.Target`."""
 
-    def __init__(self, argument: str, options: Options) -> None:
+    def __init__(self, argument: str, options: LinuxOptions) -> None:
         """Does nothing yet but keep the options."""
         self.argument = argument
         self.options = options

@@ -22,7 +22,7 @@ _READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ObjectKind:
     """A type of objects, which lie `stride_bytes` apart (a power of two), and its fields by offset."""
 
     name: str
@@ -57,7 +57,7 @@ class ObjectMap:
         self._kind: tuple[int, str] | None = None
         self._fields: list[tuple[int, str]] = []
         self._starts: list[int] = []
-        self._parts: list[tuple[int, Kind]] = []
+        self._parts: list[tuple[int, ObjectKind]] = []
 
     def named(self, finding: Finding) -> Finding | None:
         """The finding with the type and field of what lies there; None if the list does not tell.
@@ -89,10 +89,10 @@ class ObjectMap:
         drawn = (PictureLine(at, kind.line(at) if named else (), line.touched) for line, at in offsets)
         return Picture(holder, tuple(drawn))
 
-    def _find(self, address: int) -> Kind | None:
+    def _find(self, address: int) -> ObjectKind | None:
         return self._lookup(address) or (self._lookup(address) if self._read_on() else None)
 
-    def _lookup(self, address: int) -> Kind | None:
+    def _lookup(self, address: int) -> ObjectKind | None:
         index = bisect_right(self._starts, address) - 1
         if index < 0:
             return None
@@ -126,7 +126,7 @@ class ObjectMap:
             start, end = int(first, 16), int(second, 16)
             stride, name = self._kind
             fields = sorted(self._fields)
-            kind = Kind(name, stride, tuple(one[0] for one in fields), tuple(one[1] for one in fields))
+            kind = ObjectKind(name, stride, tuple(one[0] for one in fields), tuple(one[1] for one in fields))
             index = bisect_right(self._starts, start)
             self._starts.insert(index, start)
             self._parts.insert(index, (end, kind))

@@ -21,7 +21,7 @@ from commutant.targets.stacks import Stacks
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class MemoryRegion:
     """Memory in which no symbol lies, from `start` to `end` (excluded); what is not known better is named after it."""
 
     start: int
@@ -80,7 +80,7 @@ class FixedProgram:
     arguments: tuple[str, ...]
     names: _native.ProgramNames
     stacks: Stacks
-    regions: tuple[Region, ...] = ()
+    regions: tuple[MemoryRegion, ...] = ()
     rules_off: frozenset[str] = ALL_RULES
     counts_windows: bool = False
 
@@ -136,7 +136,7 @@ def load_program(path: Path, arguments: tuple[str, ...]) -> FixedProgram:
     """A program with the symbols (`--symbols`) and, for these arguments, the regions (`--regions`) that it lists of
     itself; raises RunError if it does not."""
     symbols = _ranges(ask(path, "--symbols"))
-    regions = tuple(Region(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
+    regions = tuple(MemoryRegion(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
     return FixedProgram(path, arguments, _native.ProgramNames(symbols), Stacks(path, symbols), regions)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from commutant.corpus import Order, Outcome, PlacedCall, TestCase
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, TestCase
 from commutant.support import RunError
 from commutant.targets.base import Job
 from commutant.targets.process.session import ProcessSession
@@ -23,7 +23,7 @@ _SELF_TEST_WINDOWS = 4
 
 def planted(call: str) -> TestCase:
     """The test of the self-test in which two cores make a call of that name."""
-    outcomes = (Outcome((0, 0), ()),)
+    outcomes = (ExpectedOutcome((0, 0), ()),)
     test = TestCase(
         id="",
         level="self-test",
