@@ -20,6 +20,9 @@ from commutant.support.errors import RunError
 _PR_SET_PDEATHSIG = 1
 """`linux/prctl.h`."""
 
+_LOOK = 'test "$PPID" = "$0" && exec "$@"'
+"""Whoever ended before the kernel was asked sends no signal any more: then the program is not begun."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -66,7 +69,7 @@ os.register_at_fork(after_in_child=_spawner.cache_clear)  # a thread stays behin
 
 
 def _prefix(limits: Limits | None) -> list[str]:
-    prefix = ["setpriv", "--pdeathsig", "KILL", "--"]
+    prefix = ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", _LOOK, str(os.getpid())]
     if limits is None:
         return prefix
     granted = {"as": limits.memory_bytes, "fsize": limits.file_bytes, "nofile": limits.open_files, "core": 0}
