@@ -22,6 +22,7 @@ from commutant.corpus.equal_objects import EqualObjects
 from commutant.corpus.file import Corpus, looks_like_corpus, read_corpus, select_tests, write_corpus
 from commutant.corpus.reading import TestReader
 from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, encode, id_of
+from commutant.corpus.untested import Untested
 from commutant.lang import load_interface
 from commutant.support.errors import RunError, UsageError
 from commutant.testgen import generate
@@ -89,7 +90,8 @@ def cases(draw):
 )
 @given(tests=st.lists(cases(), max_size=4, unique_by=lambda test: test.id), without=st.integers(0, 3))
 def test_what_is_written_is_read_back(tests, without, tmp_path):
-    corpus = Corpus("names", "conflict", "0123abcd", tests, {"link-rename": without} if without else {})
+    untested = {"link-rename": (Untested("", without, ""),)} if without else {}
+    corpus = Corpus("names", "conflict", "0123abcd", tests, untested)
     path = tmp_path / "corpus.jsonl.gz"
     write_corpus(corpus, path)
     assert read_corpus(path) == corpus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commutant.campaign import ExpectedOutcome as Judgement
+from commutant.campaign import Outcome as Judgement
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import CauseKind, cause_json, causes, rank_causes
