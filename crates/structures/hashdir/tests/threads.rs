@@ -1,6 +1,7 @@
 //! Four threads on few buckets, with growth and maintenance: names and values stay consistent, no memory is lost.
 #![cfg(not(loom))]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use commit::Decisions;
@@ -28,15 +29,21 @@ fn an_heir_repairs_beside_a_core_that_lets_the_directory_grow() {
     let owner = OwnerId::new(1).unwrap();
     let core = arena.claim(0, owner).unwrap();
     // SAFETY: all lie in one arena, which has one `Epochs`.
-    let dir = arena.place(unsafe { HashDir::new(&core, decisions, 256) }.unwrap()).unwrap();
-    for number in 0..8_000 {
+    let dir = arena.place(unsafe { HashDir::new(&core, decisions, 2048) }.unwrap()).unwrap();
+    for number in 0..12_000 {
         let name = format!("name-{number}");
         let key = Key::new(name.as_bytes(), SEED).unwrap();
         dir.lock(&epochs.pin(&core), &key, &Spin).insert(&key, number).unwrap();
     }
+    assert!(dir.wants_growth());
+    let has_begun = AtomicBool::new(false);
+    let has_begun = &has_begun;
     std::thread::scope(|scope| {
-        let growing = scope.spawn(|| {
+        let growing = scope.spawn(move || {
             let core = core;
+            while !has_begun.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
             while dir.wants_growth() {
                 dir.grow(epochs, &epochs.pin(&core), &Spin, 1);
                 maintain(&core, epochs);
@@ -44,6 +51,7 @@ fn an_heir_repairs_beside_a_core_that_lets_the_directory_grow() {
         });
         scope.spawn(move || {
             while !growing.is_finished() {
+                has_begun.store(true, Ordering::Relaxed);
                 let number = 1;
                 std::mem::forget(arena.claim(number, owner).unwrap());
                 // SAFETY: the handle is used no more, and nothing was done with it.
