@@ -95,7 +95,7 @@ mod tests {
             ("--cores 0 --workers 1 --seed 1", "--cores 0: expected a number from 1 to 255"),
             ("--cores 256 --workers 1 --seed 1", "--cores 256"),
             ("--cores 2 --workers 3 --seed 1", "--workers 3: expected a number from 1 to 2"),
-            ("--cores 9 --workers 5 --seed 1", "--workers 5: expected a number from 1 to 4"),
+            ("--cores 9 --workers 7 --seed 1", "--workers 7: expected a number from 1 to 6"),
             ("--cores 2 --workers 2 --seed x", "--seed x"),
         ] {
             assert!(parsed(line).unwrap_err().starts_with(message), "{line}");
