@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from commutant.campaign.verdict import ExpectedOutcome as Judgement
+from commutant.campaign.verdict import Outcome as Judgement
 from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, TestCase
 from commutant.corpus.words import order_text, placement_text, sentence, value_text
 from commutant.report import JudgedTest, print_test, test_json
