@@ -130,10 +130,29 @@ def test_a_shipped_name_is_an_interface_whatever_lies_in_the_folder(commutant, f
     assert [one["calls"] for one in summary(answer)["sets"]] == [["stat", "stat"]]
 
 
-def test_an_interface_without_set_up_has_no_tests(commutant):
-    answer = commutant("check", "figure4", "--target", "fake")
+SEALED = """
+from commutant.lang import Interface, call, well_formed
+
+class Sealed(Interface):
+    \"\"\"A lamp that is on in every state of interest, and that no caller can switch on.\"\"\"
+
+    on: bool
+
+    @well_formed
+    def is_on(self):
+        return self.on
+
+    @call
+    def look(self) -> bool:
+        return self.on
+"""
+
+
+def test_an_interface_whose_states_no_calls_build_has_no_tests(commutant, folder):
+    (folder / "sealed.py").write_text(SEALED)
+    answer = commutant("check", "sealed.py", "--target", "fake")
     assert answer.returncode == 2
-    assert "no tests of figure4 to run" in one_line(answer) and "states that no calls build" in one_line(answer)
+    assert "no test of sealed can be made" in one_line(answer) and "write `setup(self)`" in one_line(answer)
 
 
 def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
@@ -212,7 +231,7 @@ def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expe
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["check"], "Missing argument 'INTERFACE|CORPUS'"),
+        (["check"], "expected an interface or a corpus, or --of RUN instead"),
         (["check", "nope", "--target", "fake"], "unknown interface 'nope'"),
         (["check", "/", "--target", "fake"], "/ has no corpus.jsonl.gz; expected an interface, a corpus, or"),
         (["check", "missing.jsonl.gz", "--target", "fake"], "cannot read the corpus missing.jsonl.gz"),
