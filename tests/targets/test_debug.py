@@ -26,7 +26,7 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^debug=: .*notes: expected an ELF file of 64 bits") as error:
         kernel_stacks(text, KALLSYMS)
     assert "\n" not in str(error.value)
-    with pytest.raises(UsageError, match=r"no file .*missing; expected a vmlinux with debug information as debug="):
+    with pytest.raises(UsageError, match=r"missing: expected a vmlinux with debug information; there is no such file"):
         load_target(f"linux:debug={tmp_path / 'missing'}")
 
 
