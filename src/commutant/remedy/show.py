@@ -43,7 +43,7 @@ def print_ranking(ranking: Ranking, calls: Calls, console: Console) -> None:
     if ranking.changes:
         last = ranking.changes[-1].together
         console.print()
-        console.print(Text(f"All of them: {last:,} tests, {percent(last / ranking.tests)} of those that share"))
+        console.print(Text(f"All of them: {plural(last, 'test')}, {percent(last / ranking.tests)} of those that share"))
     console.print(Text(_LIMIT, style="dim"), soft_wrap=True)
 
 

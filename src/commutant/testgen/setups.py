@@ -317,7 +317,7 @@ def invocations_of(given: Iterable[Any]) -> list[Invocation]:
         if not isinstance(item, Invocation):
             raise UsageError(f"expected invoke(...) of calls, got {type(item).__name__} {item!r}")
         if len(invocations) >= MAX_STEPS:
-            raise UsageError(f"more than {MAX_STEPS:,} calls: expected a list that ends")
+            raise UsageError(f"more calls than {MAX_STEPS:,}: expected a list that ends")
         invocations.append(item)
 
 
