@@ -23,16 +23,11 @@ int main(int count, char **arguments)
         return 2;
     const char *kind = arguments[1];
     const long percent = std::atol(arguments[2]);
-    std::barrier ready{THREADS}, two_inside{2};
+    std::barrier ready{THREADS};
     std::vector<std::thread> threads;
     for (int own = 0; own < THREADS; own++)
         threads.emplace_back([&, own] {
             ready.arrive_and_wait();
-            if (!std::strcmp(kind, "none") && own < 2) { // two are in at once whatever the schedule: no lock does that
-                two_of_three.acquire();
-                two_inside.arrive_and_wait();
-                two_of_three.release();
-            }
             for (int round = 0; round < ROUNDS; round++) {
                 Place &place = round * 37 % 100 < percent ? places[own] : common_place;
                 if (!std::strcmp(kind, "mutex")) {

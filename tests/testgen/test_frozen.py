@@ -146,7 +146,7 @@ def test_a_record_that_cannot_be_frozen_again_is_copied_whole() -> None:
     before.mode, before.names = 0, Map({})
     frozen = freeze(before)
     state = thaw_as_asked(frozen)
-    state.mode = {1: "a dictionary is no value of a model"}
+    state.mode = object()
     with pytest.raises(NotFrozen):
         freeze_again(state, frozen)
     complete(state, frozen)
