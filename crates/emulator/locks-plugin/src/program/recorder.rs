@@ -350,9 +350,12 @@ impl Recorder {
     fn record(&self, instructions: u64, thread_count: u32) -> Record<'_> {
         let stacks = self.names.stacks();
         let locks = self.study.reports().into_iter().zip(&self.sources).enumerate();
-        let is_lock =
-            |number: usize, source| source == Source::Annotated || self.given_back.contains(&LockId(number as u32));
-        let locks = locks.filter(|(number, (report, source))| report.sections > 0 && is_lock(*number, **source));
+        let behaves = |number: usize, address| {
+            self.given_back.contains(&LockId(number as u32)) && !self.words.counts_down(address)
+        };
+        let locks = locks.filter(|(number, (report, source))| {
+            report.sections > 0 && (**source == Source::Annotated || behaves(*number, report.address))
+        });
         let locks = locks.map(|(_, (report, &source))| LockRecord {
             source,
             class: None,

@@ -9,6 +9,9 @@
 //! word nor who freed it. What a thread does next says so: one that tries to acquire does not hold, and one that has tried
 //! and then frees the word did hold it. Which of the two an atomic instruction does is told by what it mostly leaves. So a
 //! section may become known only when it is over, and what it touched is not known then; but none is lost or invented.
+//!
+//! A counting semaphore leaves the same marks: two that may be inside, then one, then none. But it is entered downwards,
+//! and a lock upwards. Which way an instruction moves words is told by what they held at the look before, mostly.
 
 use std::collections::HashMap;
 
@@ -66,6 +69,27 @@ struct Word {
     tried: Vec<u32>,
     /// Threads whose sections were over when others looked, and who have yet to be seen ending them.
     leaving: Vec<u32>,
+    /// What it held at the last look.
+    seen: u64,
+    /// The instruction that took it last.
+    taken_at: u64,
+}
+
+impl Word {
+    /// A word that a thread has just been seen to take.
+    fn taken_by(thread: u32, site: u64, value: u64) -> Self {
+        let holder = Holder::Known(thread);
+        Self { holder, tried: Vec::new(), leaving: Vec::new(), seen: value, taken_at: site }
+    }
+}
+
+/// What an atomic instruction has done to words so far.
+#[derive(Debug, Default)]
+struct Habit {
+    /// How much more often it left a word taken than free.
+    balance: i64,
+    /// How much more often a word was larger than at the look before than smaller.
+    rises: i64,
 }
 
 /// What is known of words.
@@ -73,8 +97,8 @@ struct Word {
 pub struct Words {
     /// All that were ever acquired, by address.
     found: HashMap<u64, Word>,
-    /// Of the atomic instructions on them, by address: how much more often they left a word taken than free.
-    balances: HashMap<u64, i64>,
+    /// Of the atomic instructions on them, by address.
+    habits: HashMap<u64, Habit>,
 }
 
 /// Values that mean "taken by one": those of glibc, Rust's mutexes and most spin locks, and of Rust's write lock.
@@ -89,11 +113,16 @@ impl Words {
             if change != Change::Exchange || !is_taken(value) {
                 return Vec::new();
             }
-            self.found.insert(address, Word { holder: Holder::Known(thread), tried: Vec::new(), leaving: Vec::new() });
-            tries(self.balances.entry(site).or_default(), value);
+            self.found.insert(address, Word::taken_by(thread, site, value));
+            self.habits.entry(site).or_default().tries(value);
             return vec![Step::Acquire];
         };
-        let tries = change != Change::Store && tries(self.balances.entry(site).or_default(), value);
+        let before = std::mem::replace(&mut word.seen, value);
+        let tries = change != Change::Store && {
+            let habit = self.habits.entry(site).or_default();
+            habit.rises += i64::from(value > before) - i64::from(value < before);
+            habit.tries(value)
+        };
         if change == Change::Modify && tries && value != 0 {
             return Vec::new();
         }
@@ -110,9 +139,18 @@ impl Words {
                 holder.into_iter().chain([Step::Renew]).collect()
             }
             _ if value != 0 && !is_taken(value) => word.set_to_more(thread, change),
-            Change::Exchange if tries => word.try_to_take(thread, value),
+            Change::Exchange if tries => {
+                word.taken_at = site;
+                word.try_to_take(thread, value)
+            }
             _ => word.free(thread, value),
         }
+    }
+
+    /// Whether what takes the word mostly makes it smaller, as who enters a counting semaphore does.
+    pub fn counts_down(&self, address: u64) -> bool {
+        let habit = self.found.get(&address).and_then(|word| self.habits.get(&word.taken_at));
+        habit.is_some_and(|habit| habit.rises < 0)
     }
 
     /// Forgets the words of a lock that is annotated after all; gives those that are held, with their holders.
@@ -206,12 +244,14 @@ impl Word {
     }
 }
 
-/// Whether an instruction tries to take words, rather than frees them, after one more look, of which the value is given.
-fn tries(balance: &mut i64, value: u64) -> bool {
-    if value == 0 || is_taken(value) {
-        *balance += if value == 0 { -1 } else { 1 };
+impl Habit {
+    /// Whether the instruction tries to take words, rather than frees them, after one more look, of which the value is given.
+    fn tries(&mut self, value: u64) -> bool {
+        if value == 0 || is_taken(value) {
+            self.balance += if value == 0 { -1 } else { 1 };
+        }
+        if self.balance == 0 { value == 0 } else { self.balance > 0 } // 0: as before this look
     }
-    if *balance == 0 { value == 0 } else { *balance > 0 } // 0: as before this look
 }
 
 /// Removes a thread; whether it was there.
@@ -308,6 +348,26 @@ mod tests {
         assert_eq!(words.change(1, Change::Modify, TAKES, 1), []);
     }
 
+    /// One that counts the threads that may enter: two, then one, then none, each mark a lock's, too.
+    #[test]
+    fn what_is_entered_downwards_is_a_semaphore() {
+        let mut words = Words::default();
+        for _ in 0..3 {
+            words.exchange(1, TAKES, 1);
+            words.exchange(2, TAKES, 0);
+            words.change(1, Change::Modify, FREES, 1);
+            words.change(2, Change::Modify, FREES, 2);
+        }
+        assert!(words.counts_down(LOCK));
+        let (other, frees) = (0x2000, Place { address: 0x2000, site: 0x40 });
+        for _ in 0..3 {
+            words.exchange(1, Place { address: other, site: 0x30 }, 1);
+            words.exchange(2, Place { address: other, site: 0x30 }, 2);
+            words.exchange(1, frees, 0);
+        }
+        assert!(!words.counts_down(other));
+    }
+
     #[test]
     fn words_of_an_annotated_lock_are_forgotten() {
         let mut words = Words::default();
@@ -386,6 +446,29 @@ mod tests {
                 }
             }
             prop_assert_eq!((acquired, ended), (thread_count * SECTIONS, thread_count * SECTIONS));
+            prop_assert!(!words.counts_down(LOCK));
+        }
+
+        /// However late threads look at it, a semaphore of two is none: what takes it makes it smaller.
+        #[test]
+        fn a_semaphore_of_two_counts_down(
+            thread_count in 2..5_usize, choices in proptest::collection::vec(0..12_usize, 400..500)
+        ) {
+            let (mut words, mut word) = (Words::default(), 2_u64);
+            // Whether it is inside, and what it did last and has not looked at.
+            let mut threads = vec![(false, None); thread_count];
+            for choice in choices {
+                let number = choice % thread_count;
+                let (is_inside, unseen) = &mut threads[number];
+                if let Some((change, place)) = unseen.take() {
+                    words.change(number as u32, change, place, word);
+                } else if *is_inside {
+                    (word, *is_inside, *unseen) = (word + 1, false, Some((Change::Modify, FREES)));
+                } else if word > 0 {
+                    (word, *is_inside, *unseen) = (word - 1, true, Some((Change::Exchange, TAKES)));
+                }
+            }
+            prop_assert!(words.counts_down(LOCK) || !words.found.contains_key(&LOCK));
         }
     }
 }
