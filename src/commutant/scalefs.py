@@ -8,7 +8,7 @@
 
 Errors are those of the same calls of `os`, such as FileNotFoundError, with Linux's error numbers. Several threads may
 use one instance: their calls follow each other. What makes ScaleFS scale is the Rust library and that for C, where
-every thread is a core of its own; see `docs/scalefs.md`.
+every thread is a core of its own; see `docs/reference/scalefs.md`.
 """
 
 from __future__ import annotations

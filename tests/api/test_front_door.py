@@ -16,7 +16,7 @@ import commutant as c
 from commutant.api import Answer
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "api.md"
+PAGE = ROOT / "docs" / "reference" / "api.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 

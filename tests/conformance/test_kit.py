@@ -1,4 +1,4 @@
-"""`commutant.testing`: the example of docs/testing.md runs, and checks fail where they should, saying what to know."""
+"""`commutant.testing`: the example of docs/guides/testing.md runs; checks fail where they should, and say why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.campaign.fakes import FakeTarget, conflicting, make_corpus
 from tests.conformance.model_target import ModelTarget
 from tests.conformance.models import RenameOfLinksRemoves
 
-PAGE = Path(__file__).parents[2] / "docs/testing.md"
+PAGE = Path(__file__).parents[2] / "docs/guides/testing.md"
 
 
 def test_the_example_of_the_page_passes(tmp_path: Path) -> None:

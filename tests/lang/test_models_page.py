@@ -1,4 +1,4 @@
-"""docs/models.md and docs/modelling.md: every model on the pages runs, and prints what the page says."""
+"""reference/models.md and guides/modelling.md: every model on the pages runs, and prints what the page says."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from commutant.analyzer import analyze
 from commutant.lang import load_interface
 from commutant.testgen import generate
 
-PAGE = Path(__file__).parents[2] / "docs" / "models.md"
-GUIDE = PAGE.with_name("modelling.md")
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "models.md"
+GUIDE = PAGE.parents[1] / "guides" / "modelling.md"
 
 
 def models(page: Path) -> Iterator[tuple[str, str, str]]:

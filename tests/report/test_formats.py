@@ -268,7 +268,7 @@ class TestJson:
 
 class TestParquet:
     def test_the_documented_query_gives_the_ranking(self, tmp_path):
-        """docs/cli.md: SELECT name, count(DISTINCT test_id) AS tests ... GROUP BY name ORDER BY tests DESC."""
+        """reference/cli.md: SELECT name, count(DISTINCT test_id) AS tests ... GROUP BY name ORDER BY tests DESC."""
         run = invented_run()
         path = tmp_path / "findings.parquet"
         write_findings(path, run.tests)

@@ -12,7 +12,7 @@ from commutant.report.hints import HintKind, Technique, hint, kind_of
 from tests.campaign.fakes import make_finding
 from tests.report.invented import HOSTILE_NAMES
 
-PATTERNS = (Path(__file__).parents[2] / "docs/patterns.md").read_text()
+PATTERNS = (Path(__file__).parents[2] / "docs/guides/patterns.md").read_text()
 
 
 def finding(name, functions=("f", "g"), sharing="true", writes=(True, True)):

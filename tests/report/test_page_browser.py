@@ -212,7 +212,8 @@ def test_a_line_is_drawn_with_its_fields_and_cores(page: Page, run: RunReport) -
             assert drawn == sum(size for one in finding.touched for _, size in getattr(one, ranges))
         assert len(picture.find_elements(By.CSS_SELECTOR, ".witness")) == 2
         advice = hint(finding, has_failing_call(judged.test.orders))
-        assert advice.technique.advice in picture.text and f"docs/patterns.md#{advice.technique.anchor}" in picture.text
+        assert advice.technique.advice in picture.text
+        assert f"docs/guides/patterns.md#{advice.technique.anchor}" in picture.text
         assert advice.kind in picture.find_element(By.CSS_SELECTOR, "h4").text
 
 

@@ -99,6 +99,16 @@ def test_the_readme_shows_the_heat_maps_of_two_runs() -> None:
         assert (ROOT / picture).read_bytes().lstrip().startswith(b"<svg")
 
 
-def test_the_readme_leads_to_every_page() -> None:
-    pages = {str(file.relative_to(ROOT)) for file in DOCUMENTS if file.parent == ROOT / "docs"}
-    assert not {page for page in pages if f"]({page})" not in README.read_text()}
+def test_the_readme_leads_to_the_index_and_the_index_to_every_page() -> None:
+    docs = ROOT / "docs"
+    assert "](docs/index.md)" in README.read_text()
+    index = (docs / "index.md").read_text()
+    pages = {str(file.relative_to(docs)) for file in DOCUMENTS if docs in file.parents} - {"index.md"}
+    assert not {page for page in pages if f"]({page})" not in index}
+
+
+def test_a_page_is_a_guide_a_reference_or_a_note() -> None:
+    docs = ROOT / "docs"
+    folders = {file.relative_to(docs).parts[0] for file in DOCUMENTS if docs in file.parents and file.parent != docs}
+    assert folders <= {"architecture", "guides", "reference", "notes"}
+    assert {file.name for file in docs.glob("*.md")} == {"ARCHITECTURE.md", "benchmarks.md", "index.md"}

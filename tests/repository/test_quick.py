@@ -6,7 +6,7 @@ import quick
 
 
 def test_a_changed_module_brings_the_tests_that_import_its_room() -> None:
-    found = quick.concerned_tests(["src/commutant/corpus/file.py", "docs/cli.md"])
+    found = quick.concerned_tests(["src/commutant/corpus/file.py", "docs/reference/cli.md"])
     assert "tests/campaign/test_corpus.py" in found
     assert set(quick.ALWAYS) <= set(found)
     assert not any(name.startswith("tests/lock_view/") for name in found)

@@ -30,7 +30,7 @@ def test_no_two_classes_share_a_name() -> None:
 
 
 def test_terms_of_the_glossary_are_defined_once() -> None:
-    text = (ROOT / "docs" / "glossary.md").read_text()
+    text = (ROOT / "docs" / "reference" / "glossary.md").read_text()
     heads = re.findall(r"^- (\*\*[^:]+?):", text, re.MULTILINE)
     terms = [term.lower() for head in heads for term in re.findall(r"\*\*([^*]+)\*\*", head)]
     assert len(terms) >= 40

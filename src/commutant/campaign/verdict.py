@@ -1,7 +1,7 @@
 """The verdict on one test: a small state machine over the records of its windows.
 
 A kernel's memory traffic is not the same in every run, so one window that shared a line proves little. The rule
-(docs/cli.md, "Verdicts"):
+(docs/reference/cli.md, "Verdicts"):
 
     round 1   one window for each order; all clean -> conflict-free
     round 2   for each order as many more as make `repeats` (three) in all

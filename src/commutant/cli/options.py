@@ -230,7 +230,7 @@ def suppress(function: F) -> F:
         "--suppress",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Suppression file: findings to accept, each with a reason and an end (docs/ci.md).",
+        help="Suppression file: findings to accept, each with a reason and an end (docs/guides/ci.md).",
     )(function)
 
 

@@ -95,16 +95,17 @@ def read_suppressions(path: Path, today: datetime.date | None = None) -> Suppres
     try:
         content = read_regular(path, MAX_FILE_BYTES)
         if len(content) > MAX_FILE_BYTES:
-            raise UsageError(f"{path}: larger than {MAX_FILE_BYTES} bytes; expected a suppression file (docs/ci.md)")
+            expected = "expected a suppression file (docs/guides/ci.md)"
+            raise UsageError(f"{path}: larger than {MAX_FILE_BYTES} bytes; {expected}")
         document = tomllib.loads(content.decode())
     except OSError as error:
         raise UsageError(f"cannot read the suppression file {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
-        raise UsageError(f"{path} is no TOML ({error}); expected a suppression file (docs/ci.md)") from error
+        raise UsageError(f"{path} is no TOML ({error}); expected a suppression file (docs/guides/ci.md)") from error
     entries = document.pop("suppress", [])
     if document or not isinstance(entries, list):
         got = f"the key {next(iter(document))!r:.80}" if document else "something else under that name"
-        raise UsageError(f"{path}: expected tables [[suppress]] and nothing else, got {got} (docs/ci.md)")
+        raise UsageError(f"{path}: expected tables [[suppress]] and nothing else, got {got} (docs/guides/ci.md)")
     return Suppressions(
         (_entry(raw, f"{path}, suppression {number}") for number, raw in enumerate(entries, start=1)), today
     )

@@ -13,7 +13,7 @@ from typing import Literal
 
 Level = Literal["path", "conflict", "full"]
 LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
-"""Coverage levels, from few classes to many (docs/models.md)."""
+"""Coverage levels, from few classes to many (docs/reference/models.md)."""
 
 Value = object
 """A JSON value of the table "Values" in docs/ARCHITECTURE.md."""

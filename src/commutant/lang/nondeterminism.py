@@ -108,8 +108,8 @@ def choose(among: Any, allowed: Callable[[Any], Any] = lambda _: True) -> Any:
     """A value that the specification leaves to the implementation, among those for which `allowed` holds.
 
     `among` is a type, or a map, set or sequence of the state: then it is one of its keys or items. Calls commute where
-    a choice exists that is the same value and allowed in every order (docs/models.md). Raises UsageError where there is
-    nothing to choose from.
+    a choice exists that is the same value and allowed in every order (docs/reference/models.md). Raises UsageError
+    where there is nothing to choose from.
     """
     oracle = _oracle.get() or _default_oracle
     if not isinstance(among, SymbolicMap | dict | list):

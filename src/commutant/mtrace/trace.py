@@ -2,7 +2,7 @@
 
 The tracer writes one record per window into a pipe; the native module reads, analyses and names it. Windows of a
 campaign show the same findings again and again, so the native side numbers the distinct ones, and a `Finding` is built
-once per number. The format of the trace is described in docs/trace-format.md.
+once per number. The format of the trace is described in docs/reference/trace-format.md.
 """
 
 from __future__ import annotations

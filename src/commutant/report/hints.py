@@ -1,6 +1,6 @@
 """What kind of thing a shared line is, and which technique to look at: a hint from names and access patterns, no proof.
 
-The techniques are those of docs/patterns.md, which follow section 6.3 of the paper; the table at its head and
+The techniques are those of docs/guides/patterns.md, which follow section 6.3 of the paper; the table at its head and
 `_technique` say the same. A kind is judged by the field's name, by the type of lock or count that the accessing
 functions are made for, and by who writes.
 """
@@ -25,7 +25,7 @@ class HintKind(StrEnum):
 
 
 class Technique(Enum):
-    """A section of docs/patterns.md: its heading, and what it proposes in one sentence."""
+    """A section of docs/guides/patterns.md: its heading, and what it proposes in one sentence."""
 
     SEPARATE = (
         "Separate the fields",
@@ -58,7 +58,7 @@ class Technique(Enum):
 
     @property
     def anchor(self) -> str:
-        """The section's anchor, as in `docs/patterns.md#defer-work`."""
+        """The section's anchor, as in `docs/guides/patterns.md#defer-work`."""
         return self.title.lower().replace(" ", "-")
 
 
@@ -72,7 +72,7 @@ class Hint:
     @property
     def sentence(self) -> str:
         """The advice with its place in the documentation."""
-        return f"{self.technique.title}: {self.technique.advice} (docs/patterns.md#{self.technique.anchor})"
+        return f"{self.technique.title}: {self.technique.advice} (docs/guides/patterns.md#{self.technique.anchor})"
 
 
 _LONGEST_NAME = 200  # characters that are looked at: the patterns take far longer for far longer names

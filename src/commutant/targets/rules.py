@@ -1,7 +1,7 @@
 """Ignoring rules that a target argument switches off: `linux:ignore_interrupt=off` counts lines that interrupts share.
 
-The rules are those of docs/trace-format.md. The self-test runs with all of them, whatever is asked for: its planted
-tests are planted against them.
+The rules are those of docs/reference/trace-format.md. The self-test runs with all of them, whatever is asked for:
+its planted tests are planted against them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The target `scalefs`: the file system of this repository (docs/scalefs.md), in programs under QEMU's user mode.
+"""The target `scalefs`: the file system of docs/reference/scalefs.md, in programs under QEMU's user mode.
 
 Each session is one program with one instance (crate `scalefs-runner`). A test's calls run in threads, each on a core of
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests

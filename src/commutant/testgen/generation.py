@@ -103,9 +103,9 @@ def _no_tests(interface: type[Interface], untested: Mapping[str, Sequence[Untest
     most = max(every, key=lambda one: one.classes)
     count = sum(one.classes for one in every)
     advice = (
-        "write `setup(self)`, which yields the calls that build this state (docs/models.md)"
+        "write `setup(self)`, which yields the calls that build this state (docs/reference/models.md)"
         if interface.setup is Interface.setup
-        else "expected a setup() that builds such states (docs/models.md)"
+        else "expected a setup() that builds such states (docs/reference/models.md)"
     )
     return UsageError(
         f"no test of {interface.interface_name} can be made ({plural(count, 'class', 'classes')}); most often: "

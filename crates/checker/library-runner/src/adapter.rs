@@ -84,7 +84,7 @@ impl Adapter {
         if version != VERSION || (size as usize) < size_of::<ForeignAdapter>() {
             return Err(format!(
                 "{path}: expected an adapter of version {VERSION} of commutant.h with at least {} bytes, got version \
-                 {version} with {size}; compile it again with the header of this version (docs/libraries.md says where it lies)",
+                 {version} with {size}; compile it again with the header of this version (docs/guides/libraries.md says where it lies)",
                 size_of::<ForeignAdapter>()
             ));
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mtrace::record::Mode;
 use mtrace::rules::{Rule, RuleSet};
 
-/// Addresses that a test may map; `docs/trace-format.md` lists the defaults.
+/// Addresses that a test may map; `docs/reference/trace-format.md` lists the defaults.
 const DEFAULT_USER_BASE: u64 = 0x6000_0000_0000;
 /// Size of that window.
 const DEFAULT_USER_BYTES: u64 = 64 << 20;

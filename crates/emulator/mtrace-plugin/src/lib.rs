@@ -8,7 +8,7 @@
 //!
 //! Works on a machine (`qemu-system-x86_64 -accel tcg,thread=single`) and on a program (`qemu-x86_64`) alike. A program
 //! that runs tests tells by marker instructions ([`instruction::Marker`]) where windows and calls begin and end. The
-//! trace's format, arguments and assumptions are described in `docs/trace-format.md`.
+//! trace's format, arguments and assumptions are described in `docs/reference/trace-format.md`.
 
 // The unit tests' executable lacks the modules that call QEMU, and with them the users of much of the rest.
 #![cfg_attr(test, allow(dead_code))]

@@ -48,7 +48,7 @@
 //! **Lock order**: marks of directories that move; then as in `hashdir`; last an inode's sequence, and under it the
 //! words of its times. A call holds at most two bucket locks, and nothing while it waits for a removal.
 //!
-//! See `docs/scalefs.md` for definitions, invariants, assumptions, and the techniques of section 6.3 of the paper.
+//! See `docs/reference/scalefs.md` for definitions, invariants, assumptions, and the techniques of section 6.3 of the paper.
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 

@@ -2,7 +2,7 @@
 //! its core is taken over and repaired; the call must have happened or not, and all calls must work.
 //!
 //! Not looked at are link counts that are too high, objects that no name leads to, and references that the process held:
-//! see docs/scalefs.md, "Death of a process".
+//! see docs/reference/scalefs.md, "Death of a process".
 #![cfg(all(shuttle, target_os = "linux"))]
 
 use std::ptr::NonNull;

@@ -1,7 +1,7 @@
 //! Concurrent histories: two to four threads make a few calls at the same time, and there must be an order of all their
 //! steps, in keeping with which ended before which began, in which the plain reference returns the same.
 //!
-//! **The relaxed specification.** A call is one step, but (docs/scalefs.md, "Names, paths, directories"):
+//! **The relaxed specification.** A call is one step, but (docs/reference/scalefs.md, "Names, paths, directories"):
 //!
 //! - A walk along a path goes through each component, and follows each symbolic link, at a moment of its own; what is
 //!   looked up and changed at the end of a call's paths is one step.

@@ -1,6 +1,6 @@
 //! Captures of a program's memory: the block that an address lies in, and the calls that asked for it.
 //!
-//! Byte layout: `docs/trace-format.md`.
+//! Byte layout: `docs/reference/trace-format.md`.
 
 /// Calls that a capture has room for, the innermost first.
 pub const MOST_SITES: usize = 29;

@@ -6,7 +6,7 @@
 //!
 //! - [`rules`]: why an access may be ignored, by name;
 //! - [`layout`]: the text file that tells the tracer where functions and memory areas of the traced system lie;
-//! - [`record`], [`encode`], [`decode`]: the trace format (`docs/trace-format.md`);
+//! - [`record`], [`encode`], [`decode`]: the trace format (`docs/reference/trace-format.md`);
 //! - [`conflict`]: from the accesses to one line to what is shared there;
 //! - [`blocks`], [`loaded`]: what a program's memory consists of, and names of a program that loads libraries;
 //! - [`names`], [`findings`]: its names, and windows as lists of numbered findings;
@@ -30,5 +30,5 @@ pub mod sections;
 /// Size of a cache line, the unit of sharing (x86-64: 64 bytes).
 pub const LINE_BYTES: u64 = 64;
 /// Lines begin at a multiple of [`LINE_BYTES`], or so many bytes from the start of an object that is itself aligned to this
-/// only (docs/trace-format.md).
+/// only (docs/reference/trace-format.md).
 pub const OBJECT_ALIGNMENT_BYTES: u64 = 8;

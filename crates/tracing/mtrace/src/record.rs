@@ -1,6 +1,6 @@
 //! The records of a trace as plain data, with the limits that reader and writer keep to.
 //!
-//! Byte layout: `docs/trace-format.md`.
+//! Byte layout: `docs/reference/trace-format.md`.
 
 use crate::rules::{RULE_COUNT, Rule};
 

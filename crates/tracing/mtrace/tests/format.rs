@@ -271,7 +271,7 @@ fn a_message_of_the_tracer_is_passed_on() {
     assert_eq!(events, [Event::Message("no more room".to_owned()), Event::End(0)]);
 }
 
-/// Pins the bytes that docs/trace-format.md describes.
+/// Pins the bytes that docs/reference/trace-format.md describes.
 #[test]
 fn bytes_are_as_documented() {
     let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes: 4 }).to_vec();

@@ -1,1 +1,1 @@
-"""What libraries offer: models for the target `library` (docs/libraries.md)."""
+"""What libraries offer: models for the target `library` (docs/guides/libraries.md)."""

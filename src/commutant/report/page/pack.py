@@ -9,7 +9,7 @@
     accesses    [core, 1 if write, first byte, bytes, function, stack, sentence]
     lines       [[first byte, bytes, name], ...], [[core, [[first byte, bytes], ...] read, likewise written], ...]
     findings    [variable, 1 if true sharing, access, access, field, field, line, kind, technique]
-    techniques  [heading, advice, anchor in docs/patterns.md]
+    techniques  [heading, advice, anchor in docs/guides/patterns.md]
     variables   names, in the order of the ranking
     sets        [[calls], tests]; calls as strings
     tests       one column per property, each as long as there are tests

@@ -1,4 +1,4 @@
-"""The target `library`: any library, behind an adapter that its user writes (docs/libraries.md).
+"""The target `library`: any library, behind an adapter that its user writes (docs/guides/libraries.md).
 
 `options` reads the target argument, `adapter` looks at the adapter's file before anything loads it, `target` runs it.
 """

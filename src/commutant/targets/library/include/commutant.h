@@ -1,4 +1,4 @@
-/* What an adapter of a library tells Commutant (docs/libraries.md). An adapter is a shared object that defines
+/* What an adapter of a library tells Commutant (docs/guides/libraries.md). An adapter is a shared object that defines
  * commutant_adapter. Calls may come from any thread; a call under test is made on the thread of its core. */
 #ifndef COMMUTANT_H
 #define COMMUTANT_H

@@ -1,4 +1,4 @@
-// Adapters in C++ (docs/libraries.md): functions on an object, whose exceptions fail the call instead of the program.
+// Adapters in C++ (docs/guides/libraries.md): functions on an object, whose exceptions fail the call instead of the program.
 #pragma once
 
 #include <commutant.h>

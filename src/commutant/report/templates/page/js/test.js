@@ -115,7 +115,7 @@ function sharedLine(finding, index) {
       { class: "advice" },
       element("b", null, `${finding.technique.heading}. `),
       `${finding.technique.advice} `,
-      element("span", { class: "quiet" }, `docs/patterns.md#${finding.technique.anchor}`),
+      element("span", { class: "quiet" }, `docs/guides/patterns.md#${finding.technique.anchor}`),
     ),
     element(
       "details",
