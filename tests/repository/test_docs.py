@@ -110,5 +110,5 @@ def test_the_readme_leads_to_the_index_and_the_index_to_every_page() -> None:
 def test_a_page_is_a_guide_a_reference_or_a_note() -> None:
     docs = ROOT / "docs"
     folders = {file.relative_to(docs).parts[0] for file in DOCUMENTS if docs in file.parents and file.parent != docs}
-    assert folders <= {"architecture", "guides", "reference", "notes"}
+    assert folders <= {"architecture", "gallery", "guides", "reference", "notes"}
     assert {file.name for file in docs.glob("*.md")} == {"ARCHITECTURE.md", "benchmarks.md", "index.md"}
