@@ -50,6 +50,11 @@ class Figure:
         """Whether the goal is reached; None without a goal."""
         return None if self.goal is None else self.goal.met_by(self.median)
 
+    @property
+    def goal_text(self) -> str:
+        """The goal, and whether it is reached; empty without a goal."""
+        return "" if self.goal is None else f"{self.goal}, {'reached' if self.met else '**missed**'}"
+
     def to_json(self) -> dict[str, Any]:
         """The figure as a JSON object."""
         return asdict(self)

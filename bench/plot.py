@@ -1,9 +1,9 @@
-"""Plots for the page of figures, as SVG written by hand: points and lines over a logarithmic scale, side by side."""
+"""Plots for the page of figures, as SVG: points and lines over a logarithmic scale, side by side; and bars."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -71,3 +71,24 @@ class Plot:
                 f'<text x="{MARGIN + 6}" y="{40 + 14 * number}" fill="{colour}">{escape(series.name)}</text>'
             )
         return elements
+
+
+def bars(values: Mapping[str, float], title: str) -> str:
+    """A horizontal bar for each value from 0 to 1, with its name and number, as an SVG document."""
+    step, left, length = 18, 210, 360
+    height = 34 + step * len(values)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {height}" font-family="sans-serif" font-size="11">',
+        f'<rect width="640" height="{height}" fill="#ffffff"/>',
+        f'<text x="{left}" y="18" font-weight="bold">{escape(title)}</text>',
+    ]
+    for place, (name, value) in enumerate(values.items()):
+        y = 28 + step * place
+        width = length * min(value, 1)
+        parts += [
+            f'<text x="{left - 8}" y="{y + 11}" text-anchor="end">{escape(name)}</text>',
+            f'<rect x="{left}" y="{y}" width="{length}" height="13" fill="#eeeeee"/>',
+            f'<rect x="{left}" y="{y}" width="{width:.1f}" height="13" fill="{COLOURS[0]}"/>',
+            f'<text x="{left + width + 5:.1f}" y="{y + 11}">{value:.3f}</text>',
+        ]
+    return "\n".join([*parts, "</svg>"]) + "\n"

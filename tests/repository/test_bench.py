@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from bench import document
 from bench.__main__ import main, names
 from bench.figure import Figure, Goal, number
-from bench.plot import Plot, Series
+from bench.highlights import HIGHLIGHTS
+from bench.plot import Plot, Series, bars
 
 FIGURE = Figure(
     "windows per second", "windows/s", (1510.0, 1490.0, 1600.0), "make bench-windows", Goal("at_least", 1500)
@@ -35,7 +36,7 @@ def test_page_shows_median_spread_goal_command_and_machine() -> None:
         "machine": {"cores": "2", "commit": "abc"},
         "figures": [FIGURE.to_json(), Figure("late", "s", (6.0,), "make demo", Goal("at_most", 5)).to_json()],
     }
-    page = document.page({"speed": area})
+    page = document.samples({"speed": area})
     assert "`make bench-speed`, 2026-01-31; cores 2, commit abc." in page
     assert "| 1510 windows/s | 1490 to 1600 (3 samples) | ≥ 1500, reached | `make bench-windows` |" in page
     assert "≤ 5, **missed**" in page
@@ -44,6 +45,8 @@ def test_page_shows_median_spread_goal_command_and_machine() -> None:
 def test_page_in_docs_is_the_one_that_its_json_gives() -> None:
     areas = document.load()
     assert document.PAGE.read_text() == document.page(areas)
+    assert document.SAMPLES.read_text() == document.samples(areas)
+    assert document.TIMES.read_text() == document.times(areas)
     assert set(areas) <= set(names())
 
 
@@ -76,4 +79,25 @@ def test_a_plot_places_every_point_within_its_frame() -> None:
 
 def test_a_picture_stands_above_its_figures() -> None:
     area = {"title": "T", "date": "d", "machine": {}, "figures": [FIGURE.to_json()], "picture": "p.svg"}
-    assert "![T](p.svg)\n\n| figure" in document.page({"a": area})
+    assert "![T](../p.svg)\n\n| figure" in document.samples({"a": area})
+
+
+def test_the_page_begins_with_what_matters_and_leaves_out_what_was_not_measured() -> None:
+    figure = Figure("from the command to the heat map", "s", (5.0, 6.0, 7.0), "make demo", Goal("at_most", 5))
+    area = {"title": "T", "date": "2026-01-31", "machine": {"commit": "abcdef012"}, "figures": [figure.to_json()]}
+    table = document.page({"demo": area}).split("## ")[0]
+    assert "| **6.00 s** | ≤ 5, **missed** |  | `make bench-demo`, 2026-01-31, abcdef0 |" in table
+    assert "windows" not in table
+
+
+def test_every_highlight_is_a_figure_that_an_area_measures() -> None:
+    areas = document.load()
+    recorded = {(area, figure["name"]) for area, found in areas.items() for figure in found["figures"]}
+    assert not {(highlight.area, highlight.figure) for highlight in HIGHLIGHTS} - recorded
+    assert not {(one.area, one.limit) for one in HIGHLIGHTS if one.limit} - recorded
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    root = ElementTree.fromstring(bars({"a < b": 0.25, "c": 1.5}, "title"))
+    widths = [float(r.attrib["width"]) for r in root if r.attrib.get("fill") == "#1b6ca8"]
+    assert widths == [90.0, 360.0]
