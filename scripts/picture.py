@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
+from commutant.documents import builtins
 from commutant.report.data import SetCounts, read_sets, total_counts
 from commutant.report.heat import COLOUR_STEPS, HeatMap, heat_map, level
 from commutant.report.palette import LIGHT, text_colour
@@ -48,7 +49,7 @@ def draw(runs: Sequence[Path]) -> str:
 def _panel(run: Path) -> tuple[list[str], int, int]:
     """One run's map, and the width and height that it takes."""
     loaded = load_run(run)
-    sets = read_sets(loaded.summary.to_json())
+    sets = read_sets(builtins(loaded.summary))
     pairs = heat_map(sets)
     if pairs is None:
         raise UsageError(f"{run}: expected a run of pairs of calls, got sets of another size; draw a run with --size 2")

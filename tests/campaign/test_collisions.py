@@ -47,7 +47,7 @@ def test_a_conflict_that_another_seed_removes_is_a_collision(target, tmp_path, c
     assert {IDS.index(name) for name, one in verdicts.items() if one.outcome is Outcome.CONFLICTING} == {0, 1, 2, 3, 4}
     # 6 windows of each seed that shows it, 2 of the one that does not; who has gone is not asked for again.
     assert [verdicts[name].windows for name in IDS] == [18, 14, 8, 8, 8, 2, 2, 2]
-    assert (run.summary.counts.conflicting, run.summary.collisions) == (5, 4)
+    assert (run.summary.conflicting, run.summary.collisions) == (5, 4)
     assert run.summary.windows == 18 + 14 + 3 * 8 + 3 * 2
     assert all(other.started and other.closed for other in target.others)
     document = json.loads((run.path / "summary.json").read_text())
@@ -63,14 +63,14 @@ def test_a_conflict_that_another_seed_removes_is_a_collision(target, tmp_path, c
 
 def test_a_target_without_seeds_has_no_collisions(tmp_path):
     run = check(FakeTarget(conflicting), tmp_path / "run")
-    assert (run.summary.counts.conflicting, run.summary.collisions, run.summary.windows) == (8, 0, 48)
+    assert (run.summary.conflicting, run.summary.collisions, run.summary.windows) == (8, 0, 48)
 
 
 def test_no_seed_excuses_a_wrong_result(tmp_path):
     target = FakeTarget(only(IDS[:2], conflicting))
     target.others = [FakeTarget(only(IDS[:1], lambda job, before: WindowRecord(job, wrong="stat returned 2")))]
     run = check(target, tmp_path / "run")
-    assert (run.summary.counts.wrong_result, run.summary.collisions) == (1, 1)
+    assert (run.summary.wrong_result, run.summary.collisions) == (1, 1)
 
 
 def test_a_run_that_ends_while_other_seeds_are_asked_goes_on(target, tmp_path, monkeypatch):

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from commutant.corpus.file import read_corpus, write_corpus
-from commutant.runs import Check
-from commutant.runs import directory as rundir
+from commutant.runs import Check, lines
 from commutant.targets.base import Job, WindowRecord
 from tests.campaign.fakes import FakeTarget, make_corpus, make_finding
 
@@ -38,7 +37,7 @@ def _peak_bytes(folder: Path, tests: int) -> int:
 
 def test_memory_per_test_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a writer held on to of a target that builds each finding anew once made it 4,100 bytes."""
-    monkeypatch.setattr(rundir, "MAX_KNOWN_FINDINGS", 64)
+    monkeypatch.setattr(lines, "MAX_KNOWN", 64)
     _peak_bytes(tmp_path, 10)  # imports, and what is made once
     few, many = _peak_bytes(tmp_path, 100), _peak_bytes(tmp_path, 500)
     assert many - few < 400 * MOST_BYTES_PER_TEST

@@ -13,9 +13,11 @@ import pytest
 
 from commutant.campaign.summary import Summary, Tally
 from commutant.campaign.verdict import Outcome, Verdict, skipped
+from commutant.documents import encode, read
 from commutant.mtrace.fingerprint import fingerprint
 from commutant.runs.content import judged_tests, report_of
 from commutant.runs.directory import (
+    HostDescription,
     RunInfo,
     RunWriter,
     load_run,
@@ -49,7 +51,7 @@ def info(**changes):
         "repeats": 3,
         "jobs": 2,
         "started": "2026-01-01T00:00:00+00:00",
-        "machine": {"system": "Linux", "release": "6", "machine": "x86_64", "cpus": 2, "memory_bytes": 1},
+        "machine": HostDescription("Linux", "6", "x86_64", 2, 1),
     }
     return RunInfo(**{**fields, **changes})
 
@@ -85,7 +87,7 @@ def test_a_run_is_read_back(complete):
     assert run.info == info()
     assert run.corpus == CORPUS
     assert list(run.verdicts()) == VERDICTS
-    summary = run.summary.to_json()
+    summary = json.loads(encode(run.summary))
     assert summary["tests"] == 4 and summary["windows"] == 14 and summary["start_seconds"] == 1.5
     assert summary["ignored"] == {"memset": 4, "timer": 3}
     assert [one["calls"] for one in summary["sets"]] == [["link", "rename"], ["open", "open"]]
@@ -99,7 +101,7 @@ def test_a_run_is_read_back(complete):
         "skipped": 1,
         "crashed": 0,
     }
-    assert Summary.from_json(summary) == run.summary
+    assert read(Summary, encode(summary)) == run.summary
 
 
 def test_equal_findings_of_two_sessions_are_one_object_and_one_line(tmp_path):
@@ -175,7 +177,7 @@ def test_an_interrupted_run_is_read_as_far_as_it_got(complete):
     run = load_run(complete)
     assert not run.complete
     assert list(run.verdicts()) == VERDICTS[:3]
-    assert (run.summary.counts.tests, run.summary.seconds, run.summary.start_seconds) == (3, 2.0, 0.0)
+    assert (run.summary.tests, run.summary.seconds, run.summary.start_seconds) == (3, 2.0, 0.0)
     assert report_of(run).facts["incomplete"] == "interrupted after 3 of 4 tests"
 
 
@@ -271,28 +273,30 @@ def test_what_is_said_of_a_damaged_file_is_short(complete):
     summary = json.loads((complete / "summary.json").read_text())
     (complete / "summary.json").write_text(json.dumps({**summary, "unstable": "x" * 10_000}))
     message = refused(complete)
-    assert "unstable is an integer from 0" in message and len(message) < 1000
+    assert "Expected `int`, got `str` - at `$.unstable`" in message and len(message) < 1000
 
 
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
         ("run.json", "", "run.json is damaged"),
-        ("run.json", "[]", "not a JSON object"),
-        ("run.json", "{}", "the key 'kind' is missing"),
-        ("run.json", '{"kind": "run", "schema_version": 9}', "expected a run of schema_version 1, got 9"),
+        ("run.json", "[]", "Expected `object`, got `array`"),
+        ("run.json", "{}", "expected schema_version 1, got None"),
+        ("run.json", '{"kind": "run", "schema_version": 9}', "expected schema_version 1, got 9"),
+        ("run.json", '{"kind": "walk", "schema_version": 1}', "expected a document of kind 'run', got 'walk'"),
+        ("run.json", '{"kind": "run", "schema_version": 1}', "Object missing required field `commutant`"),
         ("run.json", "[" * 100_000, "run.json is damaged"),
         ("summary.json", "{", "summary.json is damaged"),
-        ("summary.json", '{"schema_version": 1}', "the key 'interface' is missing"),
+        ("summary.json", '{"schema_version": 1}', "Object missing required field `tests`"),
         ("corpus.jsonl.gz", "text", "line 1: not a gzip file"),
-        ("verdicts.jsonl", "{}\n", "verdicts.jsonl, line 1 is damaged (the key 'test' is missing)"),
+        ("verdicts.jsonl", "{}\n", "verdicts.jsonl, line 1 is damaged (Object missing required field `test`)"),
         ("verdicts.jsonl", "nonsense\n", "verdicts.jsonl, line 1 is damaged"),
         ("verdicts.jsonl", "\n", "verdicts.jsonl, line 1 is damaged"),
         ("verdicts.jsonl", "[]\n", "verdicts.jsonl, line 1 is damaged"),
-        ("verdicts.jsonl", '{"detail": "\\ud800"}\n', "surrogates not allowed"),
-        ("verdicts.jsonl", '{"seconds": NaN}\n', "NaN is not a number"),
-        ("verdicts.jsonl", '{"finding": {}}\n', "the key 'number' is missing"),
-        ("verdicts.jsonl", '{"finding": {}, "number": 1}\n', "the finding has the number 1, 0 is next"),
+        ("verdicts.jsonl", '{"detail": "\\ud800"}\n', "half of a surrogate pair"),
+        ("verdicts.jsonl", '{"seconds": NaN}\n', "JSON is malformed: invalid character (byte 12)"),
+        ("verdicts.jsonl", '{"finding": {}}\n', "Object missing required field `line` - at `$.finding`"),
+        ("verdicts.jsonl", '{"test": 1}\n', "Expected `str`, got `int` - at `$.test`"),
         ("verdicts.jsonl", '{"finding": [], "number": 0}\n', "verdicts.jsonl, line 1 is damaged"),
     ],
 )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.campaign.verdict import Judge, Outcome, Verdict, skipped
-from commutant.mtrace.finding import Finding, LineField, Touched
+from commutant.campaign.verdict import Judge, Outcome, skipped
 from commutant.targets.base import Job, WindowRecord
 from tests.campaign.fakes import make_finding, make_test
 
@@ -165,72 +162,6 @@ def test_a_record_of_another_order_is_refused():
 def test_repeats_below_one_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         Judge(make_test(), 0)
-
-
-names = st.text(max_size=20)
-accesses = st.builds(
-    dataclasses.replace,
-    st.just(make_finding().first),
-    core=st.integers(0, 64),
-    function=names,
-    stack=st.lists(names, max_size=3).map(tuple),
-)
-ranges = st.integers(0, 63).flatmap(lambda offset: st.tuples(st.just(offset), st.integers(1, 64 - offset)))
-several_ranges = st.lists(ranges, max_size=3).map(tuple)
-findings = st.builds(
-    Finding,
-    line_address=st.integers(0, 2**64 - 1),
-    object=names,
-    field=names,
-    sharing=st.sampled_from(["true", "false"]),
-    first=accesses,
-    second=accesses,
-    fields=st.lists(st.builds(lambda place, name: LineField(*place, name), ranges, names), max_size=3).map(tuple),
-    touched=st.lists(st.builds(Touched, st.integers(0, 64), several_ranges, several_ranges), max_size=2).map(tuple),
-)
-
-
-@given(finding=findings)
-def test_a_finding_survives_json(finding):
-    assert Finding.from_json(finding.to_json()) == finding
-
-
-@given(found=st.lists(findings, min_size=1, max_size=3), outcome=st.sampled_from(Outcome), detail=names)
-def test_a_verdict_survives_json(found, outcome, detail):
-    kept = tuple(found) if outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE) else ()
-    verdict = Verdict("t", outcome, kept, 7, {"timer": 2}, detail)
-    known = list(dict.fromkeys(found))
-    numbers = {finding: number for number, finding in enumerate(known)}
-    assert Verdict.from_json(verdict.to_json([numbers[finding] for finding in verdict.findings]), known) == verdict
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@pytest.mark.parametrize("kind", ["verdict", "finding"])
-@given(data=st.data())
-def test_a_record_with_one_value_replaced_is_read_or_refused_but_never_crashes(kind, data):
-    known = dataclasses.replace(
-        make_finding(), fields=(LineField(8, 4, "d_lockref"),), touched=(Touched(0, ((8, 4),), ()),)
-    )
-    verdict = Verdict("t", Outcome.CONFLICTING, (known,), 6, {"timer": 2})
-    raw = known.to_json() if kind == "finding" else verdict.to_json([0])
-    place = raw
-    while True:
-        keys = sorted(place) if isinstance(place, dict) else range(len(place))
-        key = data.draw(st.sampled_from(keys))
-        inner = place[key]
-        if isinstance(inner, dict | list) and inner and data.draw(st.booleans()):
-            place = inner
-            continue
-        place[key] = data.draw(json_values)
-        break
-    with contextlib.suppress(KeyError, TypeError, ValueError):
-        Finding.from_json(raw) if kind == "finding" else Verdict.from_json(raw, [known])
 
 
 def test_a_skipped_test_has_no_window():

@@ -204,18 +204,21 @@ def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
     [
         ({"target_description": {"kernel": "other"}}, "the run was started with kernel 'other', this is 'none'"),
         ({"tests_sha256": "00"}, "these are not the tests of the run"),
-        ({"tests_sha256": 0}, "damaged (tests_sha256: expected str)"),
-        ({"generated": {"interface": "names", "calls": None, "size": 0}}, "damaged (generated: expected an interface"),
+        ({"tests_sha256": 0}, "damaged (Expected `str`, got `int` - at `$.tests_sha256`)"),
+        (
+            {"generated": {"interface": "names", "calls": None, "size": 0}},
+            "damaged (Expected `int` >= 1 - at `$.generated.size`)",
+        ),
         (
             {"generated": {"interface": "names", "calls": [7], "size": 2}},
-            "damaged (generated: expected names of calls)",
+            "damaged (Expected `str`, got `int` - at `$.generated.calls[0]`)",
         ),
         ({"generated": {"interface": "nope", "calls": None, "size": 2}}, "unknown interface 'nope'"),
         ({"generated": None}, "these are not the tests of the run"),
         ({"target": "nope"}, "unknown target 'nope'"),
-        ({"schema_version": 9}, "expected a run of schema_version 1, got 9"),
-        ({"seed": "0"}, "damaged (seed: expected int, got str)"),
-        ({"command": [1.5]}, "damaged (command: expected a list of texts)"),
+        ({"schema_version": 9}, "expected schema_version 1, got 9"),
+        ({"seed": "0"}, "damaged (Expected `int`, got `str` - at `$.seed`)"),
+        ({"command": [1.5]}, "damaged (Expected `str`, got `float` - at `$.command[0]`)"),
     ],
 )
 def test_a_run_that_cannot_be_repeated_says_why(commutant, folder, changes, expected):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec import structs
 
 from commutant.campaign.summary import Tally
 from commutant.campaign.verdict import Outcome, Verdict
@@ -33,9 +34,7 @@ def picture(read: tuple[int, int], written: tuple[int, int]) -> Picture:
 
 
 def found(name: str, shown: Picture | None) -> Verdict:
-    finding = dataclasses.replace(
-        make_finding(name), object="struct cred", sharing="false", fields=FIELDS if shown else ()
-    )
+    finding = structs.replace(make_finding(name), object="struct cred", sharing="false", fields=FIELDS if shown else ())
     return Verdict("", Outcome.CONFLICTING, (finding,), 6, pictures=((shown,),) if shown else ())
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from commutant.mtrace.finding import Access, Finding
 from commutant.mtrace.fingerprint import fingerprint, stable_function
@@ -21,9 +20,9 @@ def rebuilt(finding: Finding, suffixes: tuple[str, str], shift: int) -> Finding:
     def moved(access: Access, suffix: str) -> Access:
         name = access.function + suffix
         stack = (f"{name}+0x{shift:x}", *(f"{frame}.cold+0x{shift + 1:x}" for frame in access.stack[1:]))
-        return dataclasses.replace(access, function=name, stack=stack, offset=(access.offset + shift) % 56)
+        return structs.replace(access, function=name, stack=stack, offset=(access.offset + shift) % 56)
 
-    return dataclasses.replace(
+    return structs.replace(
         finding,
         line_address=(finding.line_address + 64 * shift) % 2**64,
         first=moved(finding.first, suffixes[0]),
@@ -44,7 +43,7 @@ def test_a_rebuild_changes_no_fingerprint(suffixes, shift):
 
 def test_the_order_of_the_calls_and_the_cores_changes_none():
     finding = make_finding()
-    turned = dataclasses.replace(finding, first=finding.second, second=finding.first)
+    turned = structs.replace(finding, first=finding.second, second=finding.first)
     assert fingerprint(reversed(CALLS), turned) == fingerprint(CALLS, finding)
 
 
@@ -54,7 +53,7 @@ def test_calls_field_object_and_function_each_make_another():
         fingerprint(("link", "open"), finding),
         fingerprint(("link", "link", "rename"), finding),
         fingerprint(CALLS, make_finding("d_flags")),
-        fingerprint(CALLS, dataclasses.replace(finding, object="struct inode")),
+        fingerprint(CALLS, structs.replace(finding, object="struct inode")),
         fingerprint(CALLS, make_finding(functions=("dget", "dget"))),
     ]
     assert len({mark.digest for mark in [fingerprint(CALLS, finding), *others]}) == 6
@@ -95,7 +94,7 @@ def test_names_of_functions(name, stable):
     ],
 )
 def test_variables_that_are_the_same_one(object_name, field, other_object, other_field):
-    one = dataclasses.replace(make_finding(), object=object_name, field=field)
-    other = dataclasses.replace(make_finding(), object=other_object, field=other_field)
+    one = structs.replace(make_finding(), object=object_name, field=field)
+    other = structs.replace(make_finding(), object=other_object, field=other_field)
     assert fingerprint(CALLS, one) == fingerprint(CALLS, other)
     assert fingerprint(CALLS, one) != fingerprint(CALLS, make_finding())

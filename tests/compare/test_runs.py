@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppressions, compare_runs, confirmed, examples_of, failing, findings_of
@@ -141,11 +142,11 @@ def test_several_baselines_know_what_any_of_them_saw():
 def false_sharing(reader_field, writer_field="i_size", functions=("inode_permission", "shmem_link")):
     """Core 0 writes a field while core 1 reads a neighbour."""
     one = make_finding(f"{reader_field} | {writer_field}", functions)
-    return dataclasses.replace(
+    return structs.replace(
         one,
         sharing="false",
-        first=dataclasses.replace(one.first, write=True, offset=16, size_bytes=8),
-        second=dataclasses.replace(one.second, write=False, offset=32),
+        first=structs.replace(one.first, write=True, offset=16, size_bytes=8),
+        second=structs.replace(one.second, write=False, offset=32),
         fields=(LineField(16, 8, f"struct inode.{writer_field}"), LineField(32, 8, f"struct inode.{reader_field}")),
     )
 
@@ -157,7 +158,7 @@ def test_another_neighbour_of_a_known_written_field_is_not_new():
         (false_sharing("i_rdev"), False),
         (false_sharing("i_sb", functions=("generic_permission", "shmem_rename2")), False),
         (false_sharing("i_sb", writer_field="i_mtime"), True),
-        (dataclasses.replace(false_sharing("i_rdev"), sharing="true", field="i_size"), True),
+        (structs.replace(false_sharing("i_rdev"), sharing="true", field="i_size"), True),
     ):
         run = run_of(JudgedTest(make_test(0), Outcome.CONFLICTING, (finding,)))
         assert [group.is_new for group in findings_of(run, [known], Suppressions())] == [is_new]

@@ -65,11 +65,11 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
 
 
 def test_sharing_fails_on_findings_and_not_on_those_of_a_baseline(corpus: Corpus) -> None:
-    assert check_sharing(corpus, FakeTarget(), directory="clean").summary.counts.conflict_free == 6
+    assert check_sharing(corpus, FakeTarget(), directory="clean").summary.conflict_free == 6
     with pytest.raises(AssertionError, match=r"(?s)2 findings:.*d_lockref in dget and dput \(link, rename; 3 tests\)"):
         check_sharing(corpus, FakeTarget(conflicting), directory="first")
     again = check_sharing(corpus, FakeTarget(conflicting), baseline="first", directory="again")
-    assert again.summary.counts.conflicting == 6
+    assert again.summary.conflicting == 6
     with pytest.raises(AssertionError, match="2 new findings:"):
         check_sharing(corpus, FakeTarget(conflicting), baseline=["clean"], directory="new")
 

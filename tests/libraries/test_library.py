@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from commutant.documents import encode
 from commutant.lang.load import load_interface
 from commutant.support.errors import UsageError
 from commutant.targets.base import Job
@@ -43,13 +43,10 @@ def test_a_hash_table_counts_its_look_ups_where_readers_meet(table: Path) -> Non
 
 
 def test_two_runs_find_the_same_to_the_byte(table: Path) -> None:
-    def found() -> list[str]:
+    def found() -> list[bytes]:
         tests = all_of_map()[:20]
         with session(table) as running:
-            return [
-                json.dumps([finding.to_json() for finding in record.findings])
-                for record in running.run(both_orders(*tests))
-            ]
+            return [b"".join(map(encode, record.findings)) for record in running.run(both_orders(*tests))]
 
     assert found() == found()
 

@@ -6,6 +6,7 @@ import pytest
 
 from commutant.campaign import Outcome as Judgement
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase
+from commutant.documents import builtins, encode, read
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import CauseKind, cause_json, causes, rank_causes
 from commutant.report.data import JudgedTest
@@ -87,10 +88,10 @@ def test_a_test_whose_cause_cannot_be_told_counts_for_none() -> None:
 
 
 def test_a_run_of_the_version_before_has_no_locks_over_lines() -> None:
-    raw = LINES[1].to_json()
+    raw = builtins(LINES[1])
     del raw["under"]
-    assert Finding.from_json(raw).under == ""
-    assert Finding.from_json(LINES[1].to_json()).under == LOCK
+    assert read(Finding, encode(raw)).under == ""
+    assert read(Finding, encode(LINES[1])).under == LOCK
 
 
 STAT = case(("stat", {"name": "n0"}), ("stat", {"name": "n0"}))

@@ -15,6 +15,7 @@ import pyarrow.compute
 import pyarrow.parquet
 import pytest
 from markdown_it import MarkdownIt
+from msgspec import structs
 
 from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppression, Suppressions, findings_of
@@ -136,7 +137,7 @@ class TestSarif:
     )
     def test_files_are_uri_references(self, frame, uri):
         finding = shared_line(0, "open", "link")
-        finding = dataclasses.replace(finding, first=dataclasses.replace(finding.first, stack=(frame,)))
+        finding = structs.replace(finding, first=structs.replace(finding.first, stack=(frame,)))
         tests = [JudgedTest(pair_test("open", "link", ("a", "b"), 1, ""), Outcome.CONFLICTING, (finding,))]
         run = RunReport(summary_of(tests), tests)
         (result,) = self.read(run, findings_of(run, [], Suppressions()))["results"]

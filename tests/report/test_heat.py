@@ -57,11 +57,11 @@ def test_list_of_sets_begins_with_the_worst() -> None:
 @pytest.mark.parametrize(
     ("summary", "said"),
     [
-        ({}, "'sets'"),
-        ({"sets": [3]}, "sets[0]"),
-        ({"sets": [{"calls": "open"}]}, "'calls' in summary.json, sets[0]"),
-        ({"sets": [{"calls": ["open"], "crashed": -1}]}, "'crashed' in summary.json, sets[0]"),
-        ({"sets": [{"calls": ["open"], "conflicting": True}]}, "'conflicting'"),
+        ({}, "summary.json: Object missing required field `sets`"),
+        ({"sets": [3]}, "$.sets[0]"),
+        ({"sets": [{"calls": "open"}]}, "$.sets[0].calls"),
+        ({"sets": [{"calls": ["open"], "crashed": -1}]}, "$.sets[0].crashed"),
+        ({"sets": [{"calls": ["open"], "conflicting": True}]}, "got `bool` - at `$.sets[0].conflicting`"),
     ],
 )
 def test_a_document_that_is_no_summary_is_refused_in_one_line(summary: dict[str, object], said: str) -> None:

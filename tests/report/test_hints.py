@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from commutant.report.hints import HintKind, Technique, hint, kind_of
 from tests.campaign.fakes import make_finding
@@ -18,13 +18,13 @@ PATTERNS = (Path(__file__).parents[2] / "docs/guides/patterns.md").read_text()
 def finding(name, functions=("f", "g"), sharing="true", writes=(True, True)):
     object_name, _, field = name.partition(".")
     one = make_finding(functions=functions)
-    return dataclasses.replace(
+    return structs.replace(
         one,
         object=object_name,
         field=field,
         sharing=sharing,
-        first=dataclasses.replace(one.first, write=writes[0]),
-        second=dataclasses.replace(one.second, write=writes[1]),
+        first=structs.replace(one.first, write=writes[0]),
+        second=structs.replace(one.second, write=writes[1]),
     )
 
 

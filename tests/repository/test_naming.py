@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from bench.naming import NAMED, NameKind, has_whole_stack, kind_of_name, share_named
 from commutant.mtrace.finding import Access, Finding

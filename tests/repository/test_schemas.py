@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import schemas
 from tests.repository.tree import ROOT, command, tracked
 
 SCHEMAS = sorted((ROOT / "docs" / "schemas").glob("*.schema.json"))
@@ -42,3 +43,9 @@ def test_what_a_verb_prints_fits_its_schema(verb: str, tmp_path: Path) -> None:
     schema = json.loads((ROOT / "docs" / "schemas" / f"{verb}.schema.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(document)
     assert document["sets"][0]["calls"] == ["rename", "rename"]
+
+
+@pytest.mark.parametrize("name", schemas.SCHEMAS)
+def test_a_schema_is_as_the_document_is_declared(name: str) -> None:
+    """`python scripts/schemas.py` writes them anew."""
+    assert (schemas.FOLDER / f"{name}.schema.json").read_text() == schemas.text_of(name)

@@ -184,7 +184,7 @@ def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) 
             done.append(1)
 
         run = check.run(interrupt)
-    counts = run.summary.counts
+    counts = run.summary
     assert (counts.crashed, counts.wrong_result, counts.skipped) == (1, 0, 0)
     assert counts.tests == len(corpus().tests)
     (crashed,) = [verdict for verdict in run.verdicts() if verdict.outcome == "crashed"]
@@ -217,7 +217,7 @@ def test_names_run_to_the_end_and_again_from_run_json_alone(name: str, tmp_path:
     whole = generate(load_interface("names"), None, level="conflict")
     with Check.new(whole, load_target(f"linux:fs={name}"), jobs=2, directory=tmp_path / "whole") as check:
         check.start(lambda _doing: None)
-        counts = check.run().summary.counts
+        counts = check.run().summary
     assert counts.tests == len(whole.tests) > 1000
     assert (counts.wrong_result, counts.crashed, counts.skipped) == (0, 0, 0)
     part = replace(whole, tests=whole.tests[::10])

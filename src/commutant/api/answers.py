@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from commutant.documents import builtins
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -150,7 +152,8 @@ class Checked(Answer):
 
     def to_json(self) -> Mapping[str, object]:
         """The document of docs/schemas/summary.schema.json."""
-        return self.summary.to_json()
+        document: Mapping[str, object] = builtins(self.summary)
+        return document
 
 
 @dataclass(frozen=True, repr=False)

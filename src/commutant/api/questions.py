@@ -15,7 +15,7 @@ from commutant.api.answers import Checked, Conditions, Conformed, LocksSeen, Tes
 from commutant.support import UsageError, available_processors
 
 if TYPE_CHECKING:
-    from commutant.corpus import Corpus
+    from commutant.corpus import Corpus, Level
     from commutant.lang import Interface
     from commutant.support import ResultCache
     from commutant.targets import Target
@@ -63,7 +63,7 @@ def generate(
     *,
     calls: Sequence[str] | None = None,
     size: int = 2,
-    level: str = "conflict",
+    level: Level = "conflict",
     jobs: int | None = None,
     cache: bool = True,
 ) -> Tests:
@@ -89,7 +89,7 @@ def check(
     target: str | Target = "linux",
     calls: Sequence[str] | None = None,
     size: int = 2,
-    level: str = "conflict",
+    level: Level = "conflict",
     repeats: int | None = None,
     seed: int = 0,
     directory: str | Path | None = None,

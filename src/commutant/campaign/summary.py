@@ -8,126 +8,71 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from commutant.campaign.verdict import Outcome, Verdict
-from commutant.corpus import TestCase
-
-SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many tests came to each outcome."""
-
-    conflict_free: int = 0
-    conflicting: int = 0
-    unstable: int = 0
-    wrong_result: int = 0
-    skipped: int = 0
-    crashed: int = 0
-
-    @property
-    def tests(self) -> int:
-        """All tests: the sum of the six outcomes."""
-        return sum(self.to_json().values())
-
-    def to_json(self) -> dict[str, int]:
-        """The six counts by the name of the outcome."""
-        return {outcome.value: getattr(self, outcome.value) for outcome in Outcome}
-
-    @classmethod
-    def of(cls, counts: Mapping[Outcome, int]) -> Counts:
-        """From a count per outcome; a missing one is 0."""
-        return cls(**{outcome.value: counts.get(outcome, 0) for outcome in Outcome})
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Counts:
-        """Reads the six counts and checks them against `tests`; raises KeyError or ValueError."""
-        counts = cls(**{outcome.value: _count(raw, outcome.value) for outcome in Outcome})
-        if counts.tests != _count(raw, "tests"):
-            raise ValueError(f"tests is {raw['tests']}, but the six outcomes add up to {counts.tests}")
-        return counts
+from commutant.corpus import Level, TestCase
+from commutant.documents import Count, Measure, Part
+from commutant.support import MAX_CALLS_PER_SET
 
 
-@dataclass(frozen=True, slots=True)
-class SetSummary:
+class Counts(Part, frozen=True, kw_only=True):
+    """How many tests came to each outcome; `tests` is the sum of the six."""
+
+    tests: Count
+    conflict_free: Count
+    conflicting: Count
+    unstable: Count
+    wrong_result: Count
+    skipped: Count
+    crashed: Count
+
+    def __post_init__(self) -> None:
+        """Refuses outcomes that do not add up."""
+        total = sum(getattr(self, outcome.value) for outcome in Outcome)
+        if self.tests != total:
+            raise ValueError(f"tests is {self.tests}, but the six outcomes add up to {total}")
+
+
+class SetSummary(Counts, frozen=True, kw_only=True):
     """The outcomes of the tests of one set of calls: a cell of the heat map."""
 
-    calls: tuple[str, ...]
-    counts: Counts
-
-    def to_json(self) -> dict[str, object]:
-        """One entry of `sets`."""
-        return {"calls": list(self.calls), "tests": self.counts.tests, **self.counts.to_json()}
+    calls: Annotated[tuple[str, ...], Meta(min_length=1, max_length=MAX_CALLS_PER_SET)]
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Counts, frozen=True, kw_only=True, tag_field="schema_version", tag=1):
     """A campaign in figures.
 
     `seconds` is the time from the first window to the last verdict, `start_seconds` the target's start (boot and
     self-test), which `seconds` leaves out. `ignored` counts per ignoring rule the lines dropped in all windows,
-    `collisions` the conflicting tests that are conflict-free under another hash seed of the target.
+    `collisions` the conflicting tests that are conflict-free under another hash seed of the target; runs of earlier
+    versions lack them.
     """
 
     interface: str
     target: str
-    level: str
-    counts: Counts
-    windows: int
-    seconds: float
-    start_seconds: float
+    level: Level
+    windows: Count
+    seconds: Measure
+    start_seconds: Measure
     sets: tuple[SetSummary, ...]
-    ignored: Mapping[str, int] = field(default_factory=dict)
-    collisions: int = 0
+    ignored: dict[str, Count]
+    collisions: Count = 0
 
-    def to_json(self) -> dict[str, object]:
-        """The JSON document."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "interface": self.interface,
-            "target": self.target,
-            "level": self.level,
-            "tests": self.counts.tests,
-            **self.counts.to_json(),
-            "collisions": self.collisions,
-            "windows": self.windows,
-            "seconds": round(self.seconds, 3),
-            "start_seconds": round(self.start_seconds, 3),
-            "sets": [one.to_json() for one in self.sets],
-            "ignored": dict(sorted(self.ignored.items())),
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Summary:
-        """Reads what `to_json` gave; raises KeyError, TypeError or ValueError for anything else."""
-        if raw["schema_version"] != SCHEMA_VERSION:
-            raise ValueError(f"schema_version {raw['schema_version']!r}, this version reads {SCHEMA_VERSION}")
-        names = raw["interface"], raw["target"], raw["level"]
-        if any(type(name) is not str for name in names):
-            raise ValueError("interface, target and level are texts")
-        seconds = raw["seconds"], raw["start_seconds"]
-        if any(type(value) not in (int, float) or value < 0 for value in seconds):
-            raise ValueError("seconds and start_seconds are numbers from 0")
-        sets = tuple(SetSummary(tuple(map(str, one["calls"])), Counts.from_json(one)) for one in raw["sets"])
-        ignored = {str(rule): _count(raw["ignored"], rule) for rule in raw["ignored"]}
-        counts = Counts.from_json(raw)
-        if counts.tests != sum(one.counts.tests for one in sets):
+    def __post_init__(self) -> None:
+        """Refuses sets that do not add up, and more collisions than conflicts."""
+        super().__post_init__()
+        if self.tests != sum(one.tests for one in self.sets):
             raise ValueError("the sets do not add up to tests")
-        collisions = _count(raw, "collisions") if "collisions" in raw else 0
-        if collisions > counts.conflicting:
-            raise ValueError(f"{collisions} collisions among {counts.conflicting} conflicting tests")
-        windows = _count(raw, "windows")
-        return cls(*names, counts, windows, float(seconds[0]), float(seconds[1]), sets, ignored, collisions)
+        if self.collisions > self.conflicting:
+            raise ValueError(f"{self.collisions} collisions among {self.conflicting} conflicting tests")
 
 
-def _count(raw: Mapping[str, Any], key: str) -> int:
-    value = raw[key]
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{key} is an integer from 0, got {value!r}")
-    return value
+def _outcomes(counter: Mapping[Outcome, int]) -> dict[str, int]:
+    """The members that a `Counts` is made of."""
+    return {"tests": sum(counter.values()), **{outcome.value: counter.get(outcome, 0) for outcome in Outcome}}
 
 
 def _calls(test: TestCase) -> tuple[str, ...]:
@@ -157,17 +102,17 @@ class Tally:
         """How many tests came to this outcome so far."""
         return sum(counter[outcome] for counter in self._outcomes.values())
 
-    def summary(self, interface: str, target: str, level: str, seconds: float, start_seconds: float) -> Summary:
+    def summary(self, interface: str, target: str, level: Level, seconds: float, start_seconds: float) -> Summary:
         """The summary of what was counted so far; sets of which no test was judged yet are left out."""
         return Summary(
+            **_outcomes({outcome: self.count(outcome) for outcome in Outcome}),
             interface=interface,
             target=target,
             level=level,
-            counts=Counts.of({outcome: self.count(outcome) for outcome in Outcome}),
             windows=self.windows,
-            seconds=seconds,
-            start_seconds=start_seconds,
-            sets=tuple(SetSummary(calls, Counts.of(counter)) for calls, counter in self._outcomes.items() if counter),
-            ignored=dict(self._ignored),
+            seconds=round(seconds, 3),
+            start_seconds=round(start_seconds, 3),
+            sets=tuple(SetSummary(**_outcomes(n), calls=calls) for calls, n in self._outcomes.items() if n),
+            ignored=dict(sorted(self._ignored.items())),
             collisions=self.collisions,
         )

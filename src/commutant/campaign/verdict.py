@@ -17,13 +17,12 @@ the target does not know is `skipped` and has no window. Nothing in here runs an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from commutant.mtrace import NOTHING_IGNORED, Finding, Identity, Picture
-from commutant.support import plural
 from commutant.targets import WindowRecord
 
 if TYPE_CHECKING:
@@ -63,57 +62,6 @@ class Verdict:
     detail: str = ""
     collision: bool = False
     pictures: tuple[tuple[Picture, ...], ...] = ()
-
-    def to_json(self, numbers: Sequence[int], pictures: Sequence[Sequence[int]] = ()) -> dict[str, object]:
-        """The verdict as one line of `verdicts.jsonl` (docs/schemas/verdict.schema.json); `numbers` are those of its
-        findings there, `pictures` those of its pictures."""
-        return {
-            "test": self.test_id,
-            "outcome": self.outcome.value,
-            "windows": self.windows,
-            "ignored": dict(self.ignored),
-            "detail": self.detail,
-            "findings": list(numbers),
-            **({"pictures": list(map(list, pictures))} if pictures else {}),
-            **({"collision": True} if self.collision else {}),
-        }
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any], known: Sequence[Finding], drawn: Sequence[Picture] = ()) -> Verdict:
-        """Reads what `to_json` wrote; `known` are the findings by number, `drawn` the pictures.
-
-        Raises KeyError, TypeError or ValueError.
-        """
-        test_id, windows, ignored, detail, findings = (
-            raw[key] for key in ("test", "windows", "ignored", "detail", "findings")
-        )
-        if type(test_id) is not str or type(detail) is not str or type(windows) is not int or windows < 0:
-            raise ValueError("test and detail are texts, windows is an integer from 0")
-        if type(ignored) is not dict or any(type(count) is not int or count < 0 for count in ignored.values()):
-            raise ValueError("ignored gives a count per rule")
-        if type(findings) is not list or any(type(number) is not int for number in findings):
-            raise ValueError("findings is a list of numbers")
-        if any(not 0 <= number < len(known) for number in findings):
-            raise ValueError(f"findings names one that does not stand before it: {findings!r}")
-        read = tuple(known[number] for number in findings)
-        outcome = Outcome(raw["outcome"])
-        if bool(read) != (outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE)):
-            raise ValueError(
-                f"{outcome} with {plural(len(read), 'finding')}: conflicting and unstable tests have some, no others"
-            )
-        collision = raw.get("collision", False)
-        if type(collision) is not bool or (collision and outcome is not Outcome.CONFLICTING):
-            raise ValueError("collision is a truth value, and true of conflicting tests alone")
-        pictures = _pictures(raw["pictures"], read, drawn) if "pictures" in raw else ()
-        return cls(test_id, outcome, read, windows, ignored or NOTHING_IGNORED, detail, collision, pictures)
-
-
-def _pictures(raw: Any, findings: Sequence[Finding], drawn: Sequence[Picture]) -> tuple[tuple[Picture, ...], ...]:
-    if type(raw) is not list or len(raw) != len(findings) or any(type(one) is not list or not one for one in raw):
-        raise ValueError("pictures is a list of numbers for each finding")
-    if any(type(number) is not int or not 0 <= number < len(drawn) for one in raw for number in one):
-        raise ValueError(f"pictures names one that does not stand before it: {raw!r:.80}")
-    return tuple(tuple(drawn[number] for number in one) for one in raw)
 
 
 def skipped(test: TestCase, reason: str) -> Verdict:

@@ -77,7 +77,7 @@ def command(
     for warning in untestable_beforehand(model):
         console.message(warning)
     if format_ == "json":
-        console.write_json(analysis.to_json())
+        console.write_document(analysis.to_json())
         return 0
     for index, one in enumerate(analysis.sets):
         if format_ == "smt2":

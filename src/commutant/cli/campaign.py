@@ -62,13 +62,13 @@ def carry_out(check: Check, asked: Gate, format_: str) -> int:
     asked.refuse_without_common_test(check)
     run = _run(check)
     if format_ == "json":
-        console.write_json(run.summary.to_json())
+        console.write_document(run.summary)
         console.message(f"run: {run.path}")
     else:
         _show(run)
-    if run.summary.counts.wrong_result:
+    if run.summary.wrong_result:
         console.error(
-            f"wrong results in {plural(run.summary.counts.wrong_result, 'test')}: model and target disagree; "
+            f"wrong results in {plural(run.summary.wrong_result, 'test')}: model and target disagree; "
             f"`commutant report {run.path}` lists them"
         )
         return 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from commutant.cli import options
 from commutant.cli.campaign import Gate, carry_out, gated, refuse_existing
 from commutant.cli.generate import make_corpus
 from commutant.support import UsageError
+
+if TYPE_CHECKING:
+    from commutant.corpus import Level
 
 
 @click.command(
@@ -72,7 +76,7 @@ def command(
     target: str,
     calls: tuple[str, ...] | None,
     size: int,
-    level: str,
+    level: Level,
     repeats: int,
     jobs: int,
     seed: int,

@@ -7,14 +7,15 @@ to its end and the exit code says what the verb found. A full disk behind standa
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
+
+from commutant.documents import text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,14 +110,9 @@ def write_path(path: Path) -> None:
     write(one_line(str(path)) + "\n")
 
 
-def json_text(document: Mapping[str, object]) -> str:
-    """A JSON document as a reader sees it; plain ASCII, so that any terminal and pipe takes it."""
-    return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
-
-
-def write_json(document: Mapping[str, object]) -> None:
+def write_document(document: object) -> None:
     """Writes one JSON document to standard output."""
-    write(json_text(document))
+    write(text(document))
 
 
 def flush() -> None:

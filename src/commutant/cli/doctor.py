@@ -36,7 +36,7 @@ def command(jobs: int, format_: str) -> int:
             console.flush()
     problems = sum(check.state is State.PROBLEM for check in checks)
     if format_ == "json":
-        console.write_json(
+        console.write_document(
             {
                 "schema_version": SCHEMA_VERSION,
                 "ok": not problems,

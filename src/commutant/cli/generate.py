@@ -13,7 +13,7 @@ from commutant.cli import console, options
 from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.corpus import Corpus
+    from commutant.corpus import Corpus, Level
 
 
 @click.command(
@@ -39,7 +39,7 @@ def command(
     interface: str,
     calls: tuple[str, ...] | None,
     size: int,
-    level: str,
+    level: Level,
     jobs: int,
     no_cache: bool,
     executor: str | None,
@@ -61,7 +61,7 @@ def command(
     write_corpus(corpus, path)
     tests = tests_per_set(corpus.tests)
     if format_ == "json":
-        console.write_json(_document(corpus, tests, time.monotonic() - started, path))
+        console.write_document(_document(corpus, tests, time.monotonic() - started, path))
         return 0
     for calls_of_set, count in tests.items():
         console.write(f"{', '.join(calls_of_set):40} {count:6} test{'' if count == 1 else 's'}\n")
@@ -79,7 +79,7 @@ def make_corpus(
     interface: str,
     calls: tuple[str, ...] | None,
     size: int,
-    level: str,
+    level: Level,
     *,
     jobs: int,
     executor: str | None = None,

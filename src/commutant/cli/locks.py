@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commutant.cli import console, options, results
+from commutant.documents import text
 from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _show(
         results.put(export.folded_stacks(classes), path)
     elif format_ == "json":
         seen = kernel_json(kernel, studied) if kernel else None
-        results.put([console.json_text(study_json(studied, classes, seen))], path)
+        results.put([text(study_json(studied, classes, seen))], path)
     elif kernel:
         results.draw(lambda terminal: print_kernel_study(kernel, studied, classes, terminal, fields=fields), path)
     else:

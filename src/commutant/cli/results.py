@@ -60,9 +60,7 @@ def draw(paint: Callable[[Console], None], path: Path | None) -> None:
 def say_if_interrupted(run: Run) -> None:
     """Tells on standard error that a run is not complete."""
     if not run.complete:
-        console.message(
-            f"{run.path} was interrupted after {run.summary.counts.tests:,} of {plural(run.info.tests, 'test')}"
-        )
+        console.message(f"{run.path} was interrupted after {run.summary.tests:,} of {plural(run.info.tests, 'test')}")
 
 
 def load_suppressions(path: Path | None) -> Suppressions:

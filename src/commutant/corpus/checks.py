@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from commutant.corpus.testcase import LEVELS, ExpectedOutcome, Order, PlacedCall, Step, TestCase, encode, id_of
+from commutant.corpus.testcase import LEVELS, ExpectedOutcome, Level, Order, PlacedCall, Step, TestCase, encode, id_of
 from commutant.support import MAX_CALLS_PER_SET
 
 MAX_STEPS = 256
@@ -123,10 +123,11 @@ def _text(value: Any, place: str, high: int = MAX_TEXT_CHARACTERS) -> str:
     return value
 
 
-def _level(value: Any) -> str:
-    if type(value) is not str or value not in LEVELS:
-        raise Malformed(f"expected one of {', '.join(LEVELS)}, got {_show(value)}", "level")
-    return value
+def _level(value: Any) -> Level:
+    for level in LEVELS:
+        if value == level:
+            return level
+    raise Malformed(f"expected one of {', '.join(LEVELS)}, got {_show(value)}", "level")
 
 
 def _value(value: Any, depth: int = 0) -> None:
@@ -235,7 +236,7 @@ def check_call(raw: Any, core: int) -> PlacedCall:
     return PlacedCall(call, _values(raw["args"], 0, "args"), process, thread, core)
 
 
-def check_description(level: Any, path: Any, equivalence_class: Any) -> tuple[str, int, str]:
+def check_description(level: Any, path: Any, equivalence_class: Any) -> tuple[Level, int, str]:
     """How a test was found: level, path and class; raises Malformed."""
     return _level(level), _integer(path, 0, _MAX_INTEGER, "path"), _text(equivalence_class, "class")
 
@@ -323,7 +324,7 @@ def _content_in(line: bytes) -> bytes:
     return b"{" + line[description.end() :].rstrip(b"\n") if description else b""
 
 
-def read_header(raw: Any, schema_version: int, max_tests: int) -> tuple[str, str, str, int, dict[str, int]]:
+def read_header(raw: Any, schema_version: int, max_tests: int) -> tuple[str, Level, str, int, dict[str, int]]:
     """Interface, level, model hash, number of tests and sets without set-up of a header line; raises Malformed."""
     if type(raw) is not dict or raw.get("kind") != "corpus":
         raise Malformed('expected the header {"schema_version": ..., "kind": "corpus", ...}')

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 from commutant.corpus.checks import Malformed, read_header
 from commutant.corpus.packed import FiledTests, PackedTests, pack
 from commutant.corpus.reading import TestReader
-from commutant.corpus.testcase import TestCase, encode
+from commutant.corpus.testcase import Level, TestCase, encode
 from commutant.corpus.untested import Untested
 from commutant.support import RunError, UsageError, open_regular, paused_collector, plural, read_regular, whole_file
 
@@ -49,7 +49,7 @@ class Corpus:
     """
 
     interface: str
-    level: str
+    level: Level
     model_hash: str
     tests: Sequence[TestCase]
     untested: Mapping[str, Sequence[Untested]] = field(default_factory=dict)

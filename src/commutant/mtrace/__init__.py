@@ -9,9 +9,6 @@ from commutant.mtrace.finding import (
     Identity,
     LineField,
     Touched,
-    read_list,
-    read_range,
-    read_text,
 )
 from commutant.mtrace.fingerprint import (
     DIGEST_CHARACTERS,
@@ -41,9 +38,6 @@ __all__ = [
     "fingerprint",
     "kernel_layout",
     "kernel_names",
-    "read_list",
-    "read_range",
-    "read_text",
     "stable_function",
     "stable_variable",
 ]

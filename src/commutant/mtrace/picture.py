@@ -7,13 +7,11 @@ needs that of each test. Addresses are no part of a picture, so a run has few di
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from commutant.documents import Part
 from commutant.mtrace.finding import LineField, Touched
 
 
-@dataclass(frozen=True, slots=True)
-class PictureLine:
+class PictureLine(Part, frozen=True):
     """One shared line of an object.
 
     `offset` is where the line begins, in bytes from the object's start: below 0 where the object begins within the
@@ -25,8 +23,7 @@ class PictureLine:
     touched: tuple[Touched, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Part, frozen=True):
     """The shared lines of one object in one window.
 
     `holder` is the object's type as it was allocated (`struct shmem_inode_info`), or the variable; empty where the line

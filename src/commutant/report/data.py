@@ -6,11 +6,14 @@ text, HTML or C and reads no file of a run itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from commutant.campaign import Outcome
 from commutant.corpus import TestCase
+from commutant.documents import Count, Part
 from commutant.mtrace import Finding
 from commutant.support import UsageError
 
@@ -61,17 +64,16 @@ class RunReport:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SetCounts:
+class SetCounts(Part, frozen=True):
     """The outcomes of all tests of one set of calls."""
 
     calls: tuple[str, ...]
-    conflict_free: int = 0
-    conflicting: int = 0
-    unstable: int = 0
-    wrong_result: int = 0
-    skipped: int = 0
-    crashed: int = 0
+    conflict_free: Count = 0
+    conflicting: Count = 0
+    unstable: Count = 0
+    wrong_result: Count = 0
+    skipped: Count = 0
+    crashed: Count = 0
 
     @property
     def tests(self) -> int:
@@ -103,12 +105,18 @@ class SetCounts:
         return SetCounts(self.calls, *(getattr(self, name.value) + getattr(other, name.value) for name in Outcome))
 
 
+class _Sets(Part, frozen=True):
+    """Of a summary, what is asked for here."""
+
+    sets: list[SetCounts]
+
+
 def read_sets(summary: Mapping[str, object]) -> list[SetCounts]:
     """The sets of a `summary.json` in their order. Raises UsageError if the document is not such a summary."""
-    entries = summary.get("sets")
-    if not isinstance(entries, list):
-        raise UsageError(f"expected a summary with a list 'sets', got {type(entries).__name__}: is it a summary.json?")
-    return [_read_set(entry, index) for index, entry in enumerate(entries)]
+    try:
+        return msgspec.convert(summary, _Sets).sets
+    except msgspec.ValidationError as error:
+        raise UsageError(f"expected a summary.json: {error}") from None
 
 
 def total_counts(sets: Sequence[SetCounts]) -> SetCounts:
@@ -117,21 +125,3 @@ def total_counts(sets: Sequence[SetCounts]) -> SetCounts:
     for counts in sets:
         total += counts
     return total
-
-
-def _read_set(entry: object, index: int) -> SetCounts:
-    where = f"summary.json, sets[{index}]"
-    if not isinstance(entry, Mapping):
-        raise UsageError(f"expected an object in {where}, got {type(entry).__name__}")
-    calls = entry.get("calls")
-    if not isinstance(calls, list) or not calls or not all(isinstance(call, str) for call in calls):
-        raise UsageError(f"expected a list of call names as 'calls' in {where}, got {calls!r:.80}")
-    return SetCounts(tuple(calls), *_read_counts(entry, where))
-
-
-def _read_counts(entry: Mapping[object, object], where: str) -> Iterator[int]:
-    for name in Outcome:
-        count = entry.get(name, 0)
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise UsageError(f"expected a count of 0 or more as '{name}' in {where}, got {count!r:.80}")
-        yield count

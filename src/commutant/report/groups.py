@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from commutant.campaign import Outcome
 from commutant.corpus import Order, Value
+from commutant.documents import builtins
 from commutant.mtrace import Finding, Fingerprint, fingerprint
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
@@ -121,7 +122,7 @@ def group_json(group: FindingGroup) -> dict[str, object]:
         "tests": group.tests,
         "examples": list(group.examples),
         "accepted": group.accepted or None,
-        **example.to_json(),
+        **builtins(example),
     }
     if group.is_new is not None:
         document["new"] = group.is_new

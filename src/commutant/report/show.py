@@ -21,6 +21,7 @@ from commutant.corpus import (
     sentence,
     step_text,
 )
+from commutant.documents import builtins
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import Cause, cause_json, causes
 from commutant.report.data import OUTCOME_WORDS, JudgedTest
@@ -73,7 +74,7 @@ def test_json(test: TestCase, judged: JudgedTest | None = None) -> str:
         document["outcome"] = judged.outcome.value
         document["detail"] = judged.detail
         document["causes"] = [cause_json(cause) for cause in causes(judged)]
-        document["findings"] = [{**finding.to_json(), "role": role(test, finding)} for finding in judged.findings]
+        document["findings"] = [{**builtins(finding), "role": role(test, finding)} for finding in judged.findings]
     return json.dumps(document, indent=2, ensure_ascii=True)
 
 

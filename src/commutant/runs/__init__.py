@@ -19,8 +19,9 @@ from commutant.runs.directory import (
     new_directory,
     safe_folder_name,
     write_atomically,
-    write_json,
+    write_document,
 )
+from commutant.runs.lines import VERDICT_LINES
 from commutant.runs.selection import corpus_of_sharing
 from commutant.runs.table import write_findings
 
@@ -29,6 +30,7 @@ __all__ = [
     "FINDINGS_FILE",
     "REPORT_FILE",
     "RUN_FILE",
+    "VERDICT_LINES",
     "Check",
     "Generated",
     "Run",
@@ -43,6 +45,6 @@ __all__ = [
     "report_of",
     "safe_folder_name",
     "write_atomically",
+    "write_document",
     "write_findings",
-    "write_json",
 ]

@@ -31,15 +31,16 @@ from commutant.runs.directory import (
     FINDINGS_FILE,
     REPORT_FILE,
     Generated,
+    HostDescription,
     Run,
     RunInfo,
     RunWriter,
-    TimedVerdict,
     hash_of_tests,
     load_run,
     new_directory,
     safe_folder_name,
 )
+from commutant.runs.lines import TimedVerdict
 from commutant.support import CommutantError, Once, UsageError, paused_collector, plural
 from commutant.targets import Session, Target, load_target
 
@@ -305,12 +306,11 @@ class Check:
         )
 
 
-def _machine() -> dict[str, object]:
-    """What a campaign runs on, without its name."""
-    return {
-        "system": platform.system(),
-        "release": platform.release(),
-        "machine": platform.machine(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-    }
+def _machine() -> HostDescription:
+    return HostDescription(
+        system=platform.system(),
+        release=platform.release(),
+        machine=platform.machine(),
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from commutant.documents import builtins
 from commutant.report import JudgedTest, RunReport
 from commutant.runs.directory import Run
 from commutant.support import plural
@@ -11,7 +12,7 @@ from commutant.support import plural
 
 def report_of(run: Run) -> RunReport:
     """The run as the report functions take it; raises UsageError if a file of it is damaged."""
-    return RunReport(run.summary.to_json(), list(judged_tests(run)), facts(run))
+    return RunReport(builtins(run.summary), list(judged_tests(run)), facts(run))
 
 
 def judged_tests(run: Run) -> Iterator[JudgedTest]:
@@ -25,7 +26,7 @@ def facts(run: Run) -> dict[str, str]:
     info = run.info
     lines = {"command": " ".join(info.command), "started": info.started}
     if not run.complete:
-        lines["incomplete"] = f"interrupted after {run.summary.counts.tests:,} of {plural(info.tests, 'test')}"
+        lines["incomplete"] = f"interrupted after {run.summary.tests:,} of {plural(info.tests, 'test')}"
     for label, value in info.target_description.items():
         lines[label.replace("_", " ")] = value if isinstance(value, str) else _plain(value)
     lines["model"] = info.model

@@ -12,8 +12,9 @@ import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from commutant import _native
 from commutant.mtrace import Access, Finding
@@ -62,10 +63,10 @@ class Stacks:
 
     def expanded(self, finding: Finding) -> Finding:
         """The finding with stacks that have inlined frames, files and lines, where it is known which code it was."""
-        return replace(finding, first=self._access(finding.first), second=self._access(finding.second))
+        return structs.replace(finding, first=self._access(finding.first), second=self._access(finding.second))
 
     def _access(self, access: Access) -> Access:
-        return replace(access, stack=tuple(line for frame in access.stack for line in self._frames(frame)))
+        return structs.replace(access, stack=tuple(line for frame in access.stack for line in self._frames(frame)))
 
     def _frames(self, frame: str) -> Sequence[str]:
         known = self._known.get(frame)

@@ -43,7 +43,7 @@ def generate(
     calls: Sequence[str] | None = None,
     size: int = 2,
     *,
-    level: str = "conflict",
+    level: Level = "conflict",
     jobs: int = 1,
     progress: Progress | None = None,
     make_executor: MakeExecutor | None = None,
@@ -124,7 +124,7 @@ def _to_kept(corpus: Corpus, analysis: Analysis, tests: PackedTests) -> bytes:
 
 
 def _from_kept(
-    interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], level: str, model: str, kept: bytes
+    interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], level: Level, model: str, kept: bytes
 ) -> Corpus | None:
     """The corpus that `_to_kept` wrote; None for anything else."""
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commutant.campaign import DEFAULT_REPEATS
 from commutant.compare import Suppressions, failing, findings_of, read_suppressions
-from commutant.corpus import read_corpus
+from commutant.corpus import Level, read_corpus
 from commutant.lang import Interface, load_interface
 from commutant.report import FindingGroup
 from commutant.runs import Check, Run, load_run, report_of
@@ -26,7 +26,7 @@ def check_sharing(
     suppress: str | Path | None = None,
     calls: Sequence[str] | None = None,
     size: int = 2,
-    level: str = "conflict",
+    level: Level = "conflict",
     repeats: int = DEFAULT_REPEATS,
     seed: int = 0,
     directory: str | Path | None = None,
@@ -56,7 +56,7 @@ def check_sharing(
     ) as check:
         check.start(lambda text: None)
         run = check.run()
-    counts = run.summary.counts
+    counts = run.summary
     problems = []
     if counts.wrong_result or counts.crashed:
         problems.append(
@@ -70,7 +70,7 @@ def check_sharing(
 
 
 def _corpus(
-    interface: str | type[Interface] | Corpus, calls: Sequence[str] | None, size: int, level: str, jobs: int
+    interface: str | type[Interface] | Corpus, calls: Sequence[str] | None, size: int, level: Level, jobs: int
 ) -> Corpus:
     if isinstance(interface, str) and interface.endswith(".jsonl.gz"):
         interface = read_corpus(Path(interface))

@@ -13,7 +13,9 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from commutant.mtrace import LINE_BYTES, Finding, LineField, Picture, PictureLine
 from commutant.support import RunError
@@ -73,7 +75,7 @@ class ObjectMap:
         places = (max(sides),) if finding.sharing == "true" else sides
         names = dict.fromkeys(kind.field_at((start + place) % kind.stride_bytes) for place in places)
         fields = () if kind.stride_bytes < LINE_BYTES else kind.line(start)
-        return replace(finding, object=kind.name, field=" | ".join(sorted(names)), fields=fields)
+        return structs.replace(finding, object=kind.name, field=" | ".join(sorted(names)), fields=fields)
 
     def place(self, address: int) -> tuple[str, int] | None:
         """Type and first address of the object that lies there; None if the list does not tell."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from msgspec import structs
+
 from commutant import _native
 from commutant.mtrace import Finding, Picture, TracedWindow
 from commutant.targets.process.drawings import Drawings
@@ -106,7 +108,7 @@ class FixedProgram:
                 sides = sorted({finding.first.offset, finding.second.offset})
                 low = max(sides) if finding.sharing == "true" else None
                 field = f"+{low:#x}" if low is not None else " | ".join(f"+{offset:#x}" for offset in sides)
-                return dataclasses.replace(finding, object=region.name, field=field)
+                return structs.replace(finding, object=region.name, field=field)
         return finding
 
 

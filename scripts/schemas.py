@@ -1,0 +1,41 @@
+"""Writes the JSON schemas in docs/schemas from the declarations of the documents: `python scripts/schemas.py`.
+
+A test compares. What a document is for, this table says; what is in it, the declarations' docstrings say.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from commutant import documents
+from commutant.campaign import Summary
+from commutant.runs import VERDICT_LINES, RunInfo
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
+
+SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "run": ("run.json of a run directory", (RunInfo,)),
+    "summary": ("summary.json of a run directory, and output of commutant check --format json", (Summary,)),
+    "verdict": ("One line of verdicts.jsonl in a run directory", VERDICT_LINES),
+}
+"""By the file's name: the title, and the declarations of which a document is one."""
+
+
+def text_of(name: str) -> str:
+    """What the file of a document's schema should hold."""
+    title, declarations = SCHEMAS[name]
+    return json.dumps(documents.schema(title, *declarations), indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> int:
+    """Writes all of them; returns the exit code."""
+    for name in SCHEMAS:
+        (FOLDER / f"{name}.schema.json").write_text(text_of(name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

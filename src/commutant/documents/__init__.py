@@ -1,0 +1,27 @@
+"""JSON documents, each declared once; see `declared`."""
+
+from commutant.documents.declared import (
+    Count,
+    Document,
+    DocumentError,
+    Measure,
+    Part,
+    builtins,
+    encode,
+    read,
+    schema,
+    text,
+)
+
+__all__ = [
+    "Count",
+    "Document",
+    "DocumentError",
+    "Measure",
+    "Part",
+    "builtins",
+    "encode",
+    "read",
+    "schema",
+    "text",
+]
