@@ -1,0 +1,135 @@
+"""Pages are for strangers: sentences of 40 words at most, 250 lines but for reference, no names of lost files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.repository.tree import ROOT, tracked
+
+PAGES = [file for file in tracked() if file.suffix == ".md"]
+MOST_WORDS = 40
+MOST_LINES = 250
+
+MADE = {"docs/notes/benchmark-samples.md"}
+"""Written by scripts from measurements: rows as they come."""
+
+NOT_YET = {
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "docs/architecture/conditions.md",
+    "docs/architecture/file-system.md",
+    "docs/architecture/windows.md",
+    "docs/notes/linux.md",
+    "docs/notes/locks.md",
+    "docs/notes/scalefs-faults.md",
+    "docs/notes/scalefs.md",
+    "docs/reference/cli.md",
+    "docs/reference/linux.md",
+    "docs/reference/locks.md",
+    "docs/reference/models.md",
+    "docs/reference/posix.md",
+    "docs/reference/scalefs.md",
+    "docs/reference/trace-format.md",
+}
+"""Pages whose sentences are still to be shortened: a set that only shrinks."""
+
+OF_THE_TREE = ("src/commutant/", "crates/", "tests/", "docs/", "scripts/", "bench/")
+"""A piece of code that begins so is the name of a file or folder of this repository."""
+
+WORD = re.compile(r"\d+(?:[.,]\d+)*|\w[\w'’-]*")
+ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|et al|cf|approx|[Nn]o(?=\.\s\d)|Figure|Fig|Sec)\.")
+
+
+def _prose(text: str) -> str:
+    """The page without blocks of code, also those inside lists."""
+    return re.sub(r"^(\s*)(```+|~~~+).*?^\s*\2", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _paragraphs(text: str) -> list[str]:
+    """The running text: without code, tables, headings and pictures; items of lists apart."""
+    lines = ["" if re.match(r"\s*(\||#+ |!\[|<)", line) else line for line in _prose(text).splitlines()]
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.) )", "\n".join(lines))
+    return [" ".join(block.split()) for block in blocks if block.strip()]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a page. A link counts as its text, a piece of code as one word.
+
+    A sentence ends at a full stop, a question mark or an exclamation mark before a word with a capital, a number or a
+    piece of code; a colon or a semicolon ends none.
+    """
+    found = []
+    for paragraph in _paragraphs(text):
+        plain = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "Code", paragraph)
+        plain = re.sub(r"\]\([^)]*\)", "]", plain)
+        plain = ABBREVIATION.sub(r"\1", plain)
+        found += re.split(r"(?<=[.!?])[)\"”*\]]*\s+(?=\W*[A-Z0-9])", plain)
+    return found
+
+
+def too_long(text: str) -> dict[str, int]:
+    """The sentences above the limit, with their numbers of words."""
+    counted = {sentence: len(WORD.findall(sentence)) for sentence in sentences(text)}
+    return {sentence: count for sentence, count in counted.items() if count > MOST_WORDS}
+
+
+def missing_files(text: str) -> list[str]:
+    """Files and folders that a page names in code and that are not in the tree; a star stands for any text."""
+    prose = re.sub(r"\]\([^)]*\)", "]", _prose(text))
+    named = {name for name in re.findall(r"`([\w./*-]+)(?:::?\w+)*`", prose) if name.startswith(OF_THE_TREE)}
+    named |= set(re.findall(r"(?<![\w/`])docs/[\w/.-]+\.\w+", prose))
+    return sorted(name for name in named if not any(ROOT.glob(name.rstrip("/"))))
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_sentence_is_longer_than_forty_words(file: Path) -> None:
+    if str(file.relative_to(ROOT)) not in MADE | NOT_YET:
+        assert not too_long(file.read_text())
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_page_that_is_no_reference_is_read_to_its_end(file: Path) -> None:
+    place = file.relative_to(ROOT)
+    if place.parts[:2] != ("docs", "reference") and str(place) not in MADE:
+        assert len(file.read_text().splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(file: Path) -> None:
+    if str(file.relative_to(ROOT)) not in NOT_YET:
+        assert not missing_files(file.read_text())
+
+
+def test_pages_without_the_check_are_few_and_real() -> None:
+    pages = {str(file.relative_to(ROOT)) for file in PAGES}
+    assert pages >= MADE | NOT_YET
+
+
+@pytest.mark.parametrize(
+    "start", ["Short.\n\n- ", "Heads:\n1. ", "> ", "It has `a.b` (Figure 4), e.g. ", "**Bold**: [a link](x. Y.md) "]
+)
+def test_a_planted_long_sentence_is_found(start: str) -> None:
+    assert not too_long(f"{start}{'word ' * 30}end. And more.")
+    (found,) = too_long(f"{start}{'word ' * 20}: {'word; ' * 20}end. And more.")
+    assert "word; word" in found
+
+
+def test_sentences_end_where_a_reader_ends_them() -> None:
+    assert sentences("See [the page](a/b.md#c). It ends.") == ["See [the page].", "It ends."]
+    assert sentences("Is it so? (No. `x.y` is 3.5 times faster.) 12 are.") == [
+        "Is it so?", "(No.", "Code is 3.5 times faster.", "12 are.",
+    ]  # fmt: skip
+    assert sentences("Clements et al. say so; no. 3, approx. half.") == ["Clements et al say so; no 3, approx half."]
+    assert sentences("# A heading. Or two\n\n| a. B | c |\n\n```\nCode. More.\n```\n") == []
+    assert sentences("- One\n- two\n\n  ```sh\n  Run. It.\n  ```\n") == ["- One", "- two"]
+
+
+def test_a_planted_stale_name_is_found() -> None:
+    there = "`tests/repository/tree.py::toml`, `src/commutant/interfaces/`, `crates/*/symbolic` and docs/index.md."
+    assert not missing_files(there)
+    assert missing_files(f"{there}; `src/commutant/no_such_file.py`") == ["src/commutant/no_such_file.py"]
+    assert missing_files("see docs/none.md (x) and [docs/two.md](docs/three.md)") == ["docs/none.md", "docs/two.md"]
+    assert not missing_files("```sh\npytest `tests/none`\n```\n")
