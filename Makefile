@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants bench wheel lock clean
+.PHONY: help setup demo check test test-long test-mutants bench site wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -31,6 +31,9 @@ bench: setup ## measure all areas and write docs/benchmarks.md
 
 bench-%: setup ## measure one area
 	@$(BIN)/python -m bench $*
+
+site: setup ## build the pages as a site with search, into dist/site
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d target/site . dist/site && echo dist/site/index.html
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl
