@@ -19,9 +19,6 @@ MADE = {"docs/notes/benchmark-samples.md"}
 NOT_YET = {
     "CHANGELOG.md",
     "SECURITY.md",
-    "docs/architecture/conditions.md",
-    "docs/architecture/file-system.md",
-    "docs/architecture/windows.md",
     "docs/notes/linux.md",
     "docs/notes/locks.md",
     "docs/notes/scalefs-faults.md",
