@@ -12,11 +12,17 @@ from typing import Any
 
 from commutant import documents
 from commutant.campaign import Summary
+from commutant.conformance import ConformDocument
+from commutant.doctor import DoctorReport
+from commutant.lock_view import Recording
 from commutant.runs import VERDICT_LINES, RunInfo
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "conform": ("Output of commutant conform --format json, and conform.json of its directory", (ConformDocument,)),
+    "doctor": ("Output of commutant doctor --format json", (DoctorReport,)),
+    "lock-record": ("The lock record that the recorder writes of a process", (Recording,)),
     "run": ("run.json of a run directory", (RunInfo,)),
     "summary": ("summary.json of a run directory, and output of commutant check --format json", (Summary,)),
     "verdict": ("One line of verdicts.jsonl in a run directory", VERDICT_LINES),

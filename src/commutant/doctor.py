@@ -11,10 +11,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from commutant.documents import Document, Part
 from commutant.guest import Emulator, default_kernel, find_emulator
 from commutant.support import CommutantError, artifacts
 
@@ -33,8 +33,7 @@ class State(StrEnum):
     PROBLEM = "problem"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Part, frozen=True):
     """The answer to one question: what was found, and what to do about it (empty if all is well)."""
 
     name: str
@@ -42,9 +41,12 @@ class Diagnosis:
     found: str
     advice: str = ""
 
-    def to_json(self) -> dict[str, str]:
-        """One entry of `checks` (docs/schemas/doctor.schema.json)."""
-        return {"name": self.name, "state": self.state.value, "found": self.found, "advice": self.advice}
+
+class DoctorReport(Document, frozen=True):
+    """All answers; `ok` is false if one of them keeps a check from running."""
+
+    ok: bool
+    checks: tuple[Diagnosis, ...]
 
 
 def run_checks(jobs: int) -> Iterator[Diagnosis]:

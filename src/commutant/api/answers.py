@@ -172,7 +172,8 @@ class Conformed(Answer):
 
     def to_json(self) -> Mapping[str, object]:
         """The document of docs/schemas/conform.schema.json."""
-        return self.conformance.to_json()
+        document: Mapping[str, object] = builtins(self.conformance.document())
+        return document
 
 
 @dataclass(frozen=True, repr=False)

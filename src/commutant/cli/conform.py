@@ -120,7 +120,7 @@ def command(
     )
     found = _run(conform)
     if format_ == "json":
-        console.write_document(found.to_json())
+        console.write_document(found.document())
     else:
         console.write(found.text() + "\n")
     if found.differences or output is not None:

@@ -6,8 +6,6 @@ import click
 
 from commutant.cli import console, options
 
-SCHEMA_VERSION = 1
-
 
 @click.command(
     "doctor",
@@ -25,7 +23,7 @@ def command(jobs: int, format_: str) -> int:
 
     Each line says ok, or what is wrong and what to do. Exit code 3 if something keeps a check from running.
     """
-    from commutant.doctor import State, run_checks
+    from commutant.doctor import DoctorReport, State, run_checks
 
     checks = []
     for check in run_checks(jobs):
@@ -36,11 +34,5 @@ def command(jobs: int, format_: str) -> int:
             console.flush()
     problems = sum(check.state is State.PROBLEM for check in checks)
     if format_ == "json":
-        console.write_document(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "ok": not problems,
-                "checks": [check.to_json() for check in checks],
-            }
-        )
+        console.write_document(DoctorReport(not problems, tuple(checks)))
     return 3 if problems else 0

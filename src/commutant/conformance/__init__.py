@@ -4,8 +4,8 @@
 target, `judge` looks for a resolution of the model's choices that explains what came, `shrink` makes the rest small.
 """
 
-from commutant.conformance.conformance import Conform, Conformance
+from commutant.conformance.conformance import Conform, Conformance, ConformDocument
 from commutant.conformance.difference import Deviation
 from commutant.conformance.keep import keep
 
-__all__ = ["Conform", "Conformance", "Deviation", "keep"]
+__all__ = ["Conform", "ConformDocument", "Conformance", "Deviation", "keep"]

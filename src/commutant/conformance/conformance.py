@@ -14,11 +14,15 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from commutant.conformance.difference import Deviation
+from msgspec import Meta
+
+from commutant.conformance.difference import Deviation, DifferenceShown
 from commutant.conformance.draw import PROCESSES, Drawer
 from commutant.conformance.search import Search, SequenceTally, Suspect
 from commutant.conformance.shrink import Shrinker, Shrunk
+from commutant.documents import Count, Document, Measure
 from commutant.guard import check_source
 from commutant.lang import Interface
 from commutant.support import CommutantError, UsageError, plural
@@ -26,7 +30,6 @@ from commutant.targets import Session, Target
 
 SEQUENCES = 2000
 LENGTH = 20
-SCHEMA_VERSION = 1
 
 _PROBED_SEQUENCES = 16
 """So many sequences are drawn to see which calls a target must know, beside those that are asked for."""
@@ -35,6 +38,28 @@ MAX_LENGTH = 200
 
 Show = Callable[[int, int, str], None]
 """Told how many sequences are judged, of how many, and in words what is being done."""
+
+
+class ConformDocument(Document, frozen=True, kw_only=True):
+    """Sequences `seed` to `seed + sequences - 1` were run on model and target; `differences` are shrunk.
+
+    `calls` are those that sequences were made of, at most `length`; `calls_made` were made in all. In `undecided`
+    sequences the model leaves open more than can be followed. `complete` is false after an interrupt or an error of the
+    run. `start_seconds` are for boot and self-test of the target.
+    """
+
+    interface: str
+    target: str
+    calls: tuple[str, ...]
+    length: Annotated[int, Meta(ge=1)]
+    seed: Count
+    sequences: Count
+    calls_made: Count
+    undecided: Count
+    complete: bool
+    seconds: Measure
+    start_seconds: Measure
+    differences: tuple[DifferenceShown, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +83,22 @@ class Conformance:
     ended: BaseException | None = None
     go_on: int = 0
 
-    def to_json(self) -> dict[str, object]:
-        """The document of docs/schemas/conform.schema.json."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "interface": self.interface,
-            "target": self.target,
-            "calls": list(self.calls),
-            "length": self.length,
-            "seed": self.seed,
-            "sequences": self.tally.sequences,
-            "calls_made": self.tally.calls,
-            "undecided": self.tally.undecided,
-            "complete": self.ended is None,
-            "seconds": round(self.seconds, 3),
-            "start_seconds": round(self.start_seconds, 3),
-            "differences": [difference.to_json() for difference in self.differences],
-        }
+    def document(self) -> ConformDocument:
+        """What is printed and kept as JSON."""
+        return ConformDocument(
+            interface=self.interface,
+            target=self.target,
+            calls=self.calls,
+            length=self.length,
+            seed=self.seed,
+            sequences=self.tally.sequences,
+            calls_made=self.tally.calls,
+            undecided=self.tally.undecided,
+            complete=self.ended is None,
+            seconds=round(self.seconds, 3),
+            start_seconds=round(self.start_seconds, 3),
+            differences=tuple(difference.shown() for difference in self.differences),
+        )
 
     def text(self) -> str:
         """All differences as transcripts, under one line that sums up."""

@@ -8,17 +8,61 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType, field
 
 from commutant.conformance.script import ModelRun, Script
 from commutant.conformance.shrink import Shrunk
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value, call_text, value_text
+from commutant.documents import Count, Part
 from commutant.guard import ChoiceRefused
 from commutant.lang import Interface
 from commutant.support import plural
 from commutant.testgen import Canonical
 
 _MOST_OUTCOMES = 64
+
+
+class StepShown(Part, frozen=True, kw_only=True):
+    """A call of a sequence, on a core if the sequence says so.
+
+    `returned` is what the target returned; it is missing if the implementation died before.
+    """
+
+    call: str
+    args: dict[str, Any]
+    process: Count
+    core: Count | UnsetType = UNSET
+    returned: Any | UnsetType = field(name="came", default=UNSET)
+
+
+class MismatchShown(Part, frozen=True):
+    """What differs: `step` counts through `steps` and then `observe`, `where` is the part of the result, such as nlink.
+
+    `acceptable` are values of docs/ARCHITECTURE.md; the id of one that is not known yet is "new".
+    """
+
+    step: Count
+    where: str
+    acceptable: Annotated[tuple[Any, ...], Meta(min_length=1)]
+
+
+class DifferenceShown(Part, frozen=True, kw_only=True):
+    """A difference between model and target: a sequence as drawn, and what is left of it.
+
+    `repeats` is how often it is run to see the difference, 0 if it came once and not again; `mismatch` is null if the
+    implementation died, `crashed` says how; `again` is the command that runs and shrinks the sequence again.
+    """
+
+    sequence: Count
+    calls_drawn: Count
+    repeats: Count
+    steps: tuple[StepShown, ...]
+    observe: tuple[StepShown, ...]
+    mismatch: MismatchShown | None
+    crashed: str | None
+    again: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,34 +77,35 @@ class Deviation:
     shrunk: Shrunk
     again: tuple[str, ...]
 
-    def to_json(self) -> dict[str, object]:
-        """The member of `differences` in docs/schemas/conform.schema.json."""
+    def shown(self) -> DifferenceShown:
+        """The difference as documents have it, with small numbers for what the target chose."""
         fault, script = self.shrunk.fault, self.shrunk.script
         seen = Numbering()
-        steps = [
-            {key: document[key] for key in ("call", "args", "process", "core") if key in document}
-            for document in script.documents
-        ]
-        for step, value in zip(steps, fault.came, strict=False):
-            step["came"] = seen(value)
+        returned = [seen(value) for value in fault.came]
+        steps = tuple(
+            StepShown(
+                call=str(document["call"]),
+                args=document["args"],  # type: ignore[arg-type]
+                process=document["process"],  # type: ignore[arg-type]
+                core=document.get("core", UNSET),  # type: ignore[arg-type]
+                returned=returned[number] if number < len(returned) else UNSET,
+            )
+            for number, document in enumerate(script.documents)
+        )
         mismatch = None
-        if fault.mismatch is not None:
-            mismatch = {
-                "step": fault.mismatch.position,
-                "where": fault.mismatch.where,
-                "acceptable": [seen(value) for value in fault.mismatch.acceptable],
-            }
+        if (found := fault.mismatch) is not None:
+            mismatch = MismatchShown(found.position, found.where, tuple(map(seen, found.acceptable)))
         before = len(script.begin) + len(script.calls)
-        return {
-            "sequence": self.number,
-            "calls_drawn": self.calls_drawn,
-            "repeats": self.shrunk.repeats,
-            "steps": steps[:before],
-            "observe": steps[before:],
-            "mismatch": mismatch,
-            "crashed": fault.crashed,
-            "again": shlex.join(self.again),
-        }
+        return DifferenceShown(
+            sequence=self.number,
+            calls_drawn=self.calls_drawn,
+            repeats=self.shrunk.repeats,
+            steps=steps[:before],
+            observe=steps[before:],
+            mismatch=mismatch,
+            crashed=fault.crashed,
+            again=shlex.join(self.again),
+        )
 
     def text(self) -> str:
         """The difference as a transcript: the calls with what they returned, what was expected, and what came."""

@@ -19,7 +19,7 @@ TRANSCRIPT_FILE = "differences.txt"
 
 def keep(found: Conformance, interface: type[Interface], directory: Path) -> Path:
     """Writes into a new directory, and gives it back; raises RunError (full disk, missing permission)."""
-    write_document(directory / DOCUMENT_FILE, found.to_json())
+    write_document(directory / DOCUMENT_FILE, found.document())
     write_atomically(directory / TRANSCRIPT_FILE, (found.text() + "\n").encode(errors="backslashreplace"))
     tests = [difference.test_case(interface) for difference in found.differences]
     known = {test.id: test for test in tests if test is not None}

@@ -56,8 +56,7 @@ _decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decode
 def read(declaration: type[T], content: bytes) -> T:
     """The document in `content`; raises DocumentError."""
     try:
-        if _version(declaration) is not None:
-            _refuse_others(declaration, content)
+        _refuse_others(declaration, content)
         document: T = _decoder(declaration).decode(content)
         if _LONG.search(content):
             _refuse_large_integers(content)
@@ -73,26 +72,25 @@ def _explained(content: bytes) -> str:
     return " (or half of a surrogate pair)" if b"\\ud" in content.lower() else ""
 
 
-def _version(declaration: Any) -> Any:
-    """The version of documents of a declaration; None for what is no whole document."""
-    return getattr(declaration, "__struct_config__", msgspec.Struct.__struct_config__).tag
-
-
 class _Header(msgspec.Struct):
     """What a document says of itself."""
 
     schema_version: Any = None
+    format: Any = None
     kind: Any = None
 
 
 def _refuse_others(declaration: Any, content: bytes) -> None:
     """Raises ValueError for a document of another version or kind, before anything else is said of it."""
+    config = getattr(declaration, "__struct_config__", None)
+    if config is None or config.tag is None:
+        return  # no whole document, so it has no version
     header = _decoder(_Header).decode(content)
-    version = _version(declaration)
-    if type(header.schema_version) is not int or header.schema_version != version:
-        raise ValueError(f"expected schema_version {version}, got {header.schema_version!r:.40}")
-    kind = next((field.default for field in msgspec.structs.fields(declaration) if field.name == "kind"), None)
-    if kind is not None and header.kind != kind:
+    version = getattr(header, config.tag_field)
+    if type(version) is not int or version != config.tag:
+        raise ValueError(f"expected {config.tag_field} {config.tag}, got {version!r:.40}")
+    kind = next((field.default for field in msgspec.structs.fields(declaration) if field.name == "kind"), header.kind)
+    if header.kind != kind:
         raise ValueError(f"expected a document of kind {kind!r}, got {header.kind!r:.40}")
 
 

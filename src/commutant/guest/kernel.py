@@ -9,15 +9,16 @@ package's modules those are kept that file systems under test need (`file_system
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import platformdirs
+from msgspec import structs
 
+from commutant.documents import Count, Document, Part, encode, read, text
 from commutant.guest.bzimage import UNPACK_SECONDS, extract_vmlinux
 from commutant.guest.elf import Elf
 from commutant.guest.file_systems import MODULES
@@ -25,7 +26,6 @@ from commutant.guest.modules import load_order, plain_name, read_module
 from commutant.guest.package import open_package
 from commutant.support import Budget, RunError, UsageError, read_regular, replace_file
 
-_FORMAT = 2
 _DEFAULT = "default"
 _PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}")
 _VERSION = re.compile(rb"Linux version ([!-~]{1,64}) ")
@@ -41,6 +41,23 @@ _MODULE_FILE = re.compile(
     r"(?:\./)?(?:usr/)?lib/modules/[^/]+/kernel/(?:(?:fs|lib|crypto)/(?:.*/)?|drivers/block/)([^/]+)\.ko(?:\.\w+)?"
 )
 """Where the kernel's source tree has file systems, what they share, checksums, and the RAM disk."""
+
+
+class KernelDescription(Document, frozen=True, kw_only=True, tag_field="format", tag=2):
+    """What `kernel.json` says of the vmlinux beside it; see `Kernel`."""
+
+    release: str
+    source: str
+    sha256: str
+    size_bytes: Count
+    load_orders: dict[str, tuple[str, ...]]
+    modules: dict[str, str]
+
+
+class PreparedKernel(Part, frozen=True):
+    """The kernel that was prepared under a name: the folder where it lies."""
+
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +119,10 @@ def prepared_kernel(name: str) -> Kernel | None:
     """The kernel that was prepared under a name, a package's; None if none was. Raises RunError if it is damaged."""
     record = _record(name)
     try:
-        return _load(kernels_folder() / Path(str(json.loads(record.read_text())["folder"])).name)
+        return _load(kernels_folder() / Path(read(PreparedKernel, record.read_bytes()).folder).name)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError) as error:
         raise RunError(f"{record}: damaged ({error}); delete it and run `make setup` again") from None
 
 
@@ -116,7 +133,7 @@ def set_default(kernel: Kernel) -> None:
 
 def set_prepared(name: str, kernel: Kernel) -> None:
     """Makes an unpacked kernel the one that `prepared_kernel` gives for a name."""
-    replace_file(_record(name), json.dumps({"folder": kernel.vmlinux.parent.name}).encode())
+    replace_file(_record(name), encode(PreparedKernel(kernel.vmlinux.parent.name)))
 
 
 def is_package_name(name: str) -> bool:
@@ -160,7 +177,7 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
     folder = kernels_folder() / hashlib.sha256(data).hexdigest()[:24]
     try:
         return _load(folder)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         pass  # not there, or not whole: unpacked anew
     packed: dict[str, bytes] = {}
     if data.startswith(b"!<arch>\n"):
@@ -185,8 +202,8 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
     replace_file(kernel.vmlinux, vmlinux)
     for name, image in images.items():
         replace_file(_module_path(folder, name), image)
-    description = {"format": _FORMAT, **asdict(kernel), "vmlinux": kernel.vmlinux.name}
-    replace_file(folder / "kernel.json", json.dumps(description, indent=1).encode())
+    kept = {name: getattr(kernel, name) for name in KernelDescription.__struct_fields__}
+    replace_file(folder / "kernel.json", text(KernelDescription(**kept)).encode())
     return kernel
 
 
@@ -205,19 +222,9 @@ def _needed_modules(packed: Mapping[str, bytes], budget: Budget) -> tuple[dict[s
 
 
 def _load(folder: Path) -> Kernel:
-    """An unpacked kernel by its description; OSError, ValueError, KeyError or TypeError if it is not whole."""
-    description = json.loads((folder / "kernel.json").read_text())
-    if description["format"] != _FORMAT:
-        raise ValueError("another version's description")
-    kernel = Kernel(
-        release=str(description["release"]),
-        source=str(description["source"]),
-        vmlinux=folder / "vmlinux",
-        sha256=str(description["sha256"]),
-        size_bytes=int(description["size_bytes"]),
-        load_orders={str(key): tuple(map(str, names)) for key, names in description["load_orders"].items()},
-        modules={str(name): str(digest) for name, digest in description["modules"].items()},
-    )
+    """An unpacked kernel by its description; OSError or ValueError if it is not whole."""
+    description = read(KernelDescription, (folder / "kernel.json").read_bytes())
+    kernel = Kernel(vmlinux=folder / "vmlinux", **structs.asdict(description))
     if any(plain_name(name) != name or not name.isidentifier() for name in kernel.modules):
         raise ValueError("a module with an impossible name")
     if not all(name in kernel.modules for order in kernel.load_orders.values() for name in order):

@@ -92,13 +92,13 @@ class LockClass:
 
     def independence_percent(self, granularity: int = 0) -> float | None:
         """Pairs of sections of different threads that share no written datum (of 1, 8, 64 bytes by granularity)."""
-        compared = self.total(lambda lock: lock.compared_pairs)
-        return _percent(compared - self.total(lambda lock: lock.conflicting_pairs[granularity]), compared)
+        compared = self.total(lambda lock: lock.pairs.compared)
+        return _percent(compared - self.total(lambda lock: lock.pairs.conflicting[granularity]), compared)
 
     def independence_without_per_cpu_percent(self, granularity: int = 0) -> float | None:
         """The same without data that both sections reached as those of the processor that they ran on."""
-        compared = self.total(lambda lock: lock.compared_pairs)
-        conflicting = self.total(lambda lock: lock.conflicting_pairs_without_per_cpu[granularity])
+        compared = self.total(lambda lock: lock.pairs.compared)
+        conflicting = self.total(lambda lock: lock.pairs.conflicting_without_per_cpu[granularity])
         return _percent(compared - conflicting, compared)
 
     def window_independence_percent(self, window_sections: int) -> float | None:
@@ -128,14 +128,14 @@ class LockClass:
     @property
     def mean_conflicting_bytes(self) -> float | None:
         """Bytes on which a conflicting pair conflicts."""
-        pairs = self.total(lambda lock: lock.conflicting_pairs[0])
-        return self.total(lambda lock: lock.conflicting_bytes) / pairs if pairs else None
+        pairs = self.total(lambda lock: lock.pairs.conflicting[0])
+        return self.total(lambda lock: lock.pairs.conflicting_bytes) / pairs if pairs else None
 
     @property
     def conflicting_bytes_percent(self) -> float | None:
         """Conflicting bytes of those in the address sets of sections that conflict."""
-        total = self.total(lambda lock: lock.set_bytes_of_conflicting)
-        return _percent(self.total(lambda lock: lock.conflicting_bytes), total)
+        total = self.total(lambda lock: lock.pairs.set_bytes)
+        return _percent(self.total(lambda lock: lock.pairs.conflicting_bytes), total)
 
     def speed_up(self, crowd: int) -> float | None:
         """Processors that the sections could keep busy, by the index of the crowd; weighted by time held."""
@@ -287,7 +287,7 @@ def _callers(locks: Sequence[LockRecord], names: Names) -> list[Caller]:
             sections[name] += kind.sections
             hold[name] += kind.hold.total.instructions
         for pair in lock.kind_pairs:
-            for name in {of_kinds[pair.one], of_kinds[pair.other]}:
+            for name in {of_kinds[kind] for kind in pair.kinds}:
                 compared[name] += pair.compared
                 conflicting[name] += pair.conflicting[0]
     return [

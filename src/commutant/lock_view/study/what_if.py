@@ -150,8 +150,8 @@ def _changes(workload: SectionWorkload, one: LockClass) -> list[tuple[str, str, 
 def _share_of_conflicts(found: ConflictField, one: LockClass) -> float:
     """Of the pairs that conflict, those that would not without the field; fields are known of some pairs only."""
     alone = found.pairs_on_it_alone / one.total(lambda lock: lock.field_pairs)
-    conflicting = one.total(lambda lock: lock.conflicting_pairs[_BYTES])
-    return min(1.0, alone * one.total(lambda lock: lock.compared_pairs) / conflicting) if conflicting else 0.0
+    conflicting = one.total(lambda lock: lock.pairs.conflicting[_BYTES])
+    return min(1.0, alone * one.total(lambda lock: lock.pairs.compared) / conflicting) if conflicting else 0.0
 
 
 def _without(workload: SectionWorkload, found: ConflictField, share: float) -> tuple[str, str, Policy]:

@@ -141,7 +141,7 @@ def _conflicts(
     for lock in locks:
         own = [places[_key(kind)] for kind in lock.kinds]
         for pair in lock.kind_pairs:
-            one, other = sorted((own[pair.one], own[pair.other]))
+            one, other = sorted(own[kind] for kind in pair.kinds)
             compared[one, other] += pair.compared
             conflicting[one, other] += pair.conflicting[granularity]
     average = sum(conflicting.values()) / max(1, sum(compared.values()))
