@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall
 from commutant.mtrace.finding import Finding
 from commutant.targets.base import Job, WindowRecord
-from commutant.targets.library import INCLUDE
+from commutant.targets.library import INCLUDE, RUST_CRATE
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.registry import load_target
 from commutant.testgen import TestCase
@@ -26,11 +27,26 @@ _CPP = ("g++", "-std=c++17", "-O2", "-g", "-shared", "-fPIC", "-Wall", "-Wextra"
 def build(folder: Path, name: str, *sources: str | Path, extra: Sequence[str] = ()) -> Path:
     """Compiles sources of `sources/` (or anywhere) to a shared object in the folder."""
     paths = [source if isinstance(source, Path) else SOURCES / source for source in sources]
+    if paths[0].suffix == ".rs":
+        return _build_rust(folder, name, paths[0])
     compiler = _CPP if paths[0].suffix == ".cpp" else _C
     built = folder / f"{name}.so"
     command = [*compiler, f"-I{INCLUDE}", f"-I{SOURCES}", *map(str, paths), "-o", str(built), *extra]
     subprocess.run(command, check=True)
     return built
+
+
+def _build_rust(folder: Path, name: str, source: Path) -> Path:
+    """Compiles one file to an adapter, against the crate for adapters alone."""
+    (folder / "Cargo.toml").write_text(
+        f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2024"\n'
+        f'[lib]\npath = "{source}"\ncrate-type = ["cdylib"]\n'
+        f'[dependencies]\ncommutant-adapter = {{ path = "{RUST_CRATE}" }}\n'
+        "[profile.release]\nopt-level = 2\ndebug = true\n[workspace]\n"
+    )
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target"), "RUSTFLAGS": "-D warnings"}
+    subprocess.run(["cargo", "build", "--release", "--offline", "--quiet"], cwd=folder, env=environment, check=True)
+    return folder / "target/release" / f"lib{name}.so"
 
 
 @contextmanager

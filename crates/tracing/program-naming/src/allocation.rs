@@ -25,6 +25,8 @@ pub enum Rule {
     Receiver,
     /// A container's type parameter, or the class that allocates.
     Container,
+    /// The same of a hash table, whose block holds more than its entries.
+    HashTable,
     /// The only type of that size.
     OnlySize,
 }
@@ -39,6 +41,8 @@ pub struct Block {
     /// Which rule told the type.
     pub rule: Option<Rule>,
     of_type: Option<(Arc<Unit>, Entry)>,
+    /// Where the control bytes of a hash table begin, in front of which its entries end.
+    control: Option<u64>,
 }
 
 impl Block {
@@ -47,6 +51,12 @@ impl Block {
     pub fn field(&self, offset: u64) -> String {
         let Some((unit, entry)) = &self.of_type else { return format!("+{offset:#x}") };
         let size = unit.size(*entry).filter(|size| *size > 0).unwrap_or(u64::MAX);
+        if let Some(control) = self.control {
+            return match control.checked_sub(offset + 1) {
+                Some(from_end) => unit.field_at(*entry, size - 1 - from_end % size),
+                None => "control bytes".to_owned(),
+            };
+        }
         let within = if self.label.ends_with("[]") { offset % size } else { offset };
         unit.field_at(*entry, within)
     }
@@ -57,8 +67,13 @@ pub(crate) fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Bloc
     let place = place(loaded, sites);
     let found = by_frames(loaded, sites, size_bytes).or_else(|| by_size(loaded, sites, size_bytes));
     match found {
-        Some((label, rule, unit, entry)) => Block { label, place, rule: Some(rule), of_type: Some((unit, entry)) },
-        None => Block { label: format!("block of {size_bytes} bytes"), place, rule: None, of_type: None },
+        Some((label, rule, unit, entry)) => {
+            let control = (rule == Rule::HashTable).then(|| control_bytes(&unit, entry, size_bytes)).flatten();
+            Block { label, place, rule: Some(rule), of_type: Some((unit, entry)), control }
+        }
+        None => {
+            Block { label: format!("block of {size_bytes} bytes"), place, rule: None, of_type: None, control: None }
+        }
     }
 }
 
@@ -84,12 +99,16 @@ fn by_frames(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Type
                     (unit, entry)
                 }
             };
+            let entry = unit.content(entry);
             if let Some(label) = specific(&unit, entry).then(|| unit.label(entry, size_bytes)).flatten() {
                 return Some((label, Rule::Receiver, unit, entry));
             }
         }
         if let Some((label, entry)) = chain.iter().find_map(|function| by_container(&unit, function, size_bytes)) {
             return Some((label, Rule::Container, unit, entry));
+        }
+        if let Some((label, entry)) = chain.iter().find_map(|function| by_hash_table(&unit, function, size_bytes)) {
+            return Some((label, Rule::HashTable, unit, entry));
         }
         // A function that gives back something else than the pointer hides it from its callers.
         let outermost = chain.last()?;
@@ -109,7 +128,7 @@ fn specific(unit: &Unit, entry: Entry) -> bool {
 }
 
 /// Names of functions that allocate what their type parameter says (Rust's library `alloc`).
-const MAKERS: [&str; 12] = [
+const MAKERS: [&str; 13] = [
     "new",
     "new_in",
     "pin",
@@ -119,6 +138,7 @@ const MAKERS: [&str; 12] = [
     "with_capacity_in",
     "try_new_in",
     "from_elem",
+    "from_iter",
     "new_uninit_slice",
     "reserve",
     "grow_one",
@@ -133,7 +153,7 @@ fn is_container(unit: &Unit, function: &Function) -> bool {
         let class = declared.class.and_then(|class| unit.types.get(&class));
         let class = class.map_or("", |class| if let Type::Record(record) = class { record.name.as_str() } else { "" });
         MAKERS.iter().any(|maker| declared.name == *maker || declared.name.starts_with(&format!("{maker}<")))
-            || ["allocator", "Box<", "Vec<", "RawVec", "Arc<", "Rc<"].iter().any(|known| class.contains(known))
+            || ["allocator", "Box<", "Vec<", "RawVec", "Arc<", "Rc<", "RawTable"].iter().any(|known| class.contains(known))
     })
 }
 
@@ -148,6 +168,14 @@ fn by_container(unit: &Unit, function: &Function, size_bytes: u64) -> Option<(St
         if let Some((_, record)) = class
             && record.name.contains("allocator<")
             && let Some(found) = record.parameters.iter().find_map(|(_, entry)| fits(unit, *entry, size_bytes))
+        {
+            return Some(found);
+        }
+        // Rust: a method of the container itself.
+        if let Some((_, record)) = class
+            && record.is_of_library
+            && ["Vec<", "RawVec<", "VecDeque<", "Box<"].iter().any(|known| record.name.starts_with(known))
+            && let Some(found) = record.parameters.first().and_then(|(_, entry)| fits(unit, *entry, size_bytes))
         {
             return Some(found);
         }
@@ -170,7 +198,31 @@ fn by_container(unit: &Unit, function: &Function, size_bytes: u64) -> Option<(St
     None
 }
 
+/// hashbrown, the hash table of Rust's library: `RawTable<T>::with_capacity`, `RawTableInner::resize` in it. The block holds
+/// the entries, rounded up to 16 bytes, and behind them a byte for each and 16 more.
+fn by_hash_table(unit: &Unit, function: &Function, size_bytes: u64) -> Option<(String, Entry)> {
+    names(unit, function).find_map(|declared| {
+        let class = declared.class.and_then(|class| unit.types.get(&class));
+        let Some(Type::Record(record)) = class else { return None };
+        let parameter = record.parameters.first().filter(|_| record.name.starts_with("RawTable<"))?;
+        control_bytes(unit, parameter.1, size_bytes)?;
+        Some((format!("{}[]", unit.name(parameter.1)?), parameter.1))
+    })
+}
+
+/// Where the control bytes of a table of such entries begin in a block of this size; `None` if it is no such block.
+fn control_bytes(unit: &Unit, entry: Entry, size_bytes: u64) -> Option<u64> {
+    const GROUP_BYTES: u64 = 16;
+    let size = unit.size(entry).filter(|size| *size > 0)?;
+    let buckets = (size_bytes.checked_sub(GROUP_BYTES)? / (size + 1)).checked_add(1)?.next_power_of_two();
+    [buckets, buckets / 2].into_iter().find_map(|buckets| {
+        let control = buckets.checked_mul(size)?.next_multiple_of(GROUP_BYTES);
+        (buckets > 0 && control + buckets + GROUP_BYTES == size_bytes).then_some(control)
+    })
+}
+
 fn fits(unit: &Unit, entry: Entry, size_bytes: u64) -> Option<(String, Entry)> {
+    let entry = unit.content(entry);
     if !specific(unit, entry) {
         return None;
     }

@@ -3,6 +3,6 @@
 `options` reads the target argument, `adapter` looks at the adapter's file before anything loads it, `target` runs it.
 """
 
-from commutant.targets.library.target import INCLUDE, create
+from commutant.targets.library.target import INCLUDE, RUST_CRATE, create
 
-__all__ = ["INCLUDE", "create"]
+__all__ = ["INCLUDE", "RUST_CRATE", "create"]

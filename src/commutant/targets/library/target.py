@@ -24,6 +24,9 @@ from commutant.targets.runner import Signature, parse_calls
 INCLUDE = Path(__file__).resolve().parent / "include"
 """The folder of `commutant.h`."""
 
+RUST_CRATE = INCLUDE.parent / "rust"
+"""The folder of the crate `commutant-adapter`."""
+
 _ANSWER_SECONDS = 20.0
 
 

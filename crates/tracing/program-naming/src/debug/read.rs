@@ -31,12 +31,17 @@ struct Reading<'a> {
     into: Unit,
     /// Of each file of the line table, whether it is a library's.
     library_files: Vec<bool>,
+    /// How many namespaces of a language's library the present entry is in.
+    library_namespaces: usize,
 }
+
+/// Namespaces of the libraries that come with compilers: rustc says of no type which file it is from.
+const LIBRARY_NAMESPACES: [&str; 6] = ["std", "core", "alloc", "hashbrown", "__gnu_cxx", "__detail"];
 
 /// Reads a whole unit. What cannot be read is left out.
 pub(crate) fn read_unit(unit: UnitRef<'_, Section>) -> Unit {
     let library_files = library_files(&unit);
-    let mut reading = Reading { unit, into: Unit::default(), library_files };
+    let mut reading = Reading { unit, into: Unit::default(), library_files, library_namespaces: 0 };
     if let Ok(mut tree) = unit.entries_tree(None)
         && let Ok(root) = tree.root()
     {
@@ -127,7 +132,14 @@ impl Reading<'_> {
             constants::DW_TAG_structure_type | constants::DW_TAG_class_type | constants::DW_TAG_union_type => {
                 self.record(node, depth);
             }
-            // Namespaces, and what else only holds other entries.
+            constants::DW_TAG_namespace => {
+                let name = self.text(die, constants::DW_AT_name);
+                let is_library = name.is_some_and(|name| LIBRARY_NAMESPACES.contains(&name.as_str()));
+                self.library_namespaces += usize::from(is_library);
+                self.children(node, class, depth + 1);
+                self.library_namespaces -= usize::from(is_library);
+            }
+            // What only holds other entries.
             _ => self.children(node, class, depth + 1),
         }
     }
@@ -165,7 +177,8 @@ impl Reading<'_> {
             },
             size_bytes: Self::number(die, constants::DW_AT_byte_size).unwrap_or(0),
             is_declaration: die.has_attr(constants::DW_AT_declaration),
-            is_of_library: file.and_then(|file| self.library_files.get(file)).copied().unwrap_or(false),
+            is_of_library: self.library_namespaces > 0
+                || file.and_then(|file| self.library_files.get(file)).copied().unwrap_or(false),
             ..Record::default()
         };
         let mut children = node.children();

@@ -123,6 +123,16 @@ impl Unit {
         }
     }
 
+    /// What a type that is only room for another is room for (Rust's `MaybeUninit<T>`); others are themselves.
+    pub fn content(&self, entry: Entry) -> Entry {
+        match self.plain(entry) {
+            Some(Type::Record(record)) if record.is_of_library && record.name.starts_with("MaybeUninit<") => {
+                record.parameters.first().map_or(entry, |(_, parameter)| *parameter)
+            }
+            _ => entry,
+        }
+    }
+
     /// The path of the innermost field at an offset, such as `head.lock`; empty where there is none. Elements of an array
     /// are `[]`, whichever it is.
     pub fn field_at(&self, entry: Entry, offset: u64) -> String {
@@ -150,14 +160,18 @@ impl Unit {
                     };
                     (field.offset..field.offset.saturating_add(size)).contains(&offset)
                 };
-                // A wrapper of a single field says nothing by that field's name.
+                // A wrapper of a single field says nothing by that field's name, if it is a library's or the field has none.
                 if let Some(field) = record.fields.iter().find(holds) {
-                    let is_wrapper = !self.is_c && self.size(field.of_type) == Some(record.size_bytes);
+                    let says_little = record.is_of_library || field.name.starts_with("__");
+                    let is_wrapper = !self.is_c && says_little && self.size(field.of_type) == Some(record.size_bytes);
                     if !field.name.is_empty() && !is_wrapper {
                         if !path.is_empty() {
                             path.push('.');
                         }
-                        *path += &field.name;
+                        // Fields of tuples are numbers to whoever writes Rust, `__0` to debuggers.
+                        let number = field.name.strip_prefix("__");
+                        let number = number.filter(|rest| rest.bytes().all(|letter| letter.is_ascii_digit()));
+                        *path += number.unwrap_or(&field.name);
                     }
                     self.add_field(field.of_type, offset - field.offset, path, depth + 1);
                 }
