@@ -14,6 +14,8 @@ COMMANDS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-x86_64": "qemu-user",
     "gcc": "gcc",
+    "g++": "g++",
+    "cmake": "cmake",
     "gdb": "gdb",
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
@@ -23,7 +25,8 @@ COMMANDS = {
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
 }
-"""A command, and the package that brings it: the emulators, a compiler and linker, the debugger that tells where a
+"""A command, and the package that brings it: the emulators, compilers and linker, what
+builds adapters of libraries, the debugger that tells where a
 test hangs, the browser of the page's test, the
 reader of kernel types that ours is compared with, and what makes disks for the file systems under test."""
 

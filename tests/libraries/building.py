@@ -108,7 +108,7 @@ def planted(source: Path) -> list[Planted]:
 
 def variable(finding: Finding) -> str:
     """A finding's variable without who asked for the memory."""
-    return re.sub(r" \([^()]*:\d+\)", "", finding.name)
+    return re.sub(r" \([^()]*:\d+(; by \w+)?\)| \(by \w+\)", "", finding.name)
 
 
 def accessing_lines(finding: Finding, source: Path) -> list[int | None]:

@@ -43,9 +43,10 @@ def toml(path: str) -> dict[str, Any]:
 
 
 def crates() -> list[str]:
-    """The crates, each by its folder below crates/: group and name."""
-    manifests = (file for file in tracked() if file.name == "Cargo.toml" and file.parent != ROOT)
-    return sorted(str(file.parent.relative_to(ROOT / "crates")) for file in manifests)
+    """The workspace's crates, each by its folder below crates/: group and name."""
+    folder = ROOT / "crates"
+    manifests = (file for file in tracked() if file.name == "Cargo.toml" and file.is_relative_to(folder))
+    return sorted(str(file.parent.relative_to(folder)) for file in manifests)
 
 
 def command(*argv: str, status: int = 0) -> str:

@@ -47,6 +47,7 @@ VERBS = (
     "prove",
     "history",
     "locks",
+    "new",
     "doctor",
     "completion",
 )

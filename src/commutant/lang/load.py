@@ -22,16 +22,25 @@ from commutant.lang.interface import Interface
 from commutant.support import UsageError, text_of
 
 SHIPPED = {
+    "allocator": "commutant.interfaces.libraries.allocator:Allocator",
     "counter": "commutant.interfaces.libraries.counter:Counter",
     "figure4": "commutant.interfaces.figure4:Figure4",
+    "interner": "commutant.interfaces.libraries.interner:Interner",
     "kv": "commutant.interfaces.libraries.kv:KeyValueStore",
     "map": "commutant.interfaces.libraries.map:MapOfValues",
+    "map-len": "commutant.interfaces.libraries.map:CountedMap",
+    "map-len-relaxed": "commutant.interfaces.libraries.map:RoughlyCountedMap",
     "map-relaxed": "commutant.interfaces.libraries.map:RelaxedMap",
     "metrics": "commutant.interfaces.libraries.counter:Metrics",
     "names": "commutant.interfaces.names:Names",
+    "ordered-map": "commutant.interfaces.libraries.ordered_map:OrderedMap",
+    "pool": "commutant.interfaces.libraries.pool:Pool",
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
     "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",
     "queue": "commutant.interfaces.libraries.queue:Queue",
+    "queue-unordered": "commutant.interfaces.libraries.queue:UnorderedQueue",
+    "refcount": "commutant.interfaces.libraries.refcount:ReferenceCount",
+    "refcount-exact": "commutant.interfaces.libraries.refcount:ExactReferenceCount",
     "stack": "commutant.interfaces.libraries.queue:Stack",
 }
 """The interfaces that ship, by the name that the command line knows them by."""

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kernel_naming::Holder;
-use program_naming::{Block, DataName, Loaded};
+use program_naming::{Block, BlockAccess, DataName, Loaded, Rule};
 
 use crate::blocks::{BlockCapture, BlockState};
-use crate::record::SharedLine;
+use crate::record::{Access, SharedLine};
 
 /// Bytes of what the C library's allocator keeps in front of a block.
 const HEADER_BYTES: u64 = 16;
@@ -74,13 +74,18 @@ pub struct LoadedNames {
     listed_bytes: usize,
     loaded: Loaded,
     blocks: HashMap<(Vec<u64>, u64), Arc<Block>>,
+    /// Blocks that calls alone do not tell the type of, by how a line of them is accessed.
+    accessed: HashMap<AccessedBlock, Arc<Block>>,
 }
+
+/// Who asked for a block, its size, and accesses to one of its lines.
+type AccessedBlock = (Vec<u64>, u64, Vec<BlockAccess>);
 
 impl LoadedNames {
     /// Names from a program's list, which may come later.
     #[must_use]
     pub fn new(listing: Listing) -> Self {
-        Self { listing, listed_bytes: 0, loaded: Loaded::default(), blocks: HashMap::new() }
+        Self { listing, listed_bytes: 0, loaded: Loaded::default(), blocks: HashMap::new(), accessed: HashMap::new() }
     }
 
     /// Reads on in the list.
@@ -116,7 +121,7 @@ impl LoadedNames {
             return PlaceName { object, field, place: String::new() };
         }
         match capture {
-            Some(capture) if capture.state != BlockState::Header => self.block(capture, address),
+            Some(capture) if capture.state != BlockState::Header => self.block(capture, line, address),
             Some(_) => kind("header of a block, the C library's allocator"),
             None => kind("memory outside of blocks"),
         }
@@ -139,23 +144,49 @@ impl LoadedNames {
         (captures(line).map(relative).collect(), is_data.then_some(line.address))
     }
 
-    fn block(&mut self, capture: BlockCapture, address: u64) -> PlaceName {
-        let offset = address - capture.address;
-        let key = (capture.sites, capture.size_bytes);
-        let block = match self.blocks.get(&key) {
-            Some(block) => Arc::clone(block),
-            None => {
-                let block = Arc::new(self.loaded.block(&key.0, key.1));
-                self.blocks.insert(key, Arc::clone(&block));
-                block
-            }
-        };
-        PlaceName { object: block.label.clone(), field: block.field(offset), place: block.place.clone() }
+    fn block(&mut self, capture: BlockCapture, line: &SharedLine, address: u64) -> PlaceName {
+        let (start, size_bytes) = (capture.address, capture.size_bytes);
+        let key = (capture.sites, size_bytes);
+        if !self.blocks.contains_key(&key) {
+            let block = Arc::new(self.loaded.block(&key.0, size_bytes, &[]));
+            self.blocks.insert(key.clone(), block);
+        }
+        let mut block = Arc::clone(&self.blocks[&key]);
+        if matches!(block.rule, None | Some(Rule::OnlySize)) {
+            let key = (key.0, size_bytes, accesses(line, start, size_bytes));
+            block = match self.accessed.get(&key) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let block = Arc::new(self.loaded.block(&key.0, size_bytes, &key.2));
+                    self.accessed.insert(key, Arc::clone(&block));
+                    block
+                }
+            };
+        }
+        let remark = block.rule.map_or("", Rule::remark);
+        let place = [block.place.as_str(), remark].into_iter().filter(|part| !part.is_empty());
+        PlaceName {
+            object: block.label.clone(),
+            field: block.field(address - start),
+            place: place.collect::<Vec<_>>().join("; "),
+        }
     }
 }
 
 fn captures(line: &SharedLine) -> impl Iterator<Item = BlockCapture> {
     line.captures.iter().filter_map(|bytes| BlockCapture::from_bytes(bytes))
+}
+
+/// The accesses of a line that touch a block, each once.
+fn accesses(line: &SharedLine, start: u64, size_bytes: u64) -> Vec<BlockAccess> {
+    let within = |access: &Access| {
+        let offset = (line.address + u64::from(access.offset)).checked_sub(start).filter(|offset| *offset < size_bytes);
+        offset.map(|offset| BlockAccess { instruction: access.instruction, offset })
+    };
+    let mut found: Vec<BlockAccess> = line.accesses.iter().filter_map(within).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// Whether what was captured is at an address.

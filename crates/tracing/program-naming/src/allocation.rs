@@ -4,19 +4,21 @@
 //! 1. a variable that receives the pointer, or a field that it is stored to;
 //! 2. the type parameter of a container's function that allocates (`Box::new<T>`), or of the class whose method does
 //!    (`__new_allocator<T>::allocate`, `Node<K, V>::alloc`);
-//! 3. the only type of that size that the code's own sources define.
+//! 3. the type of the pointer that an access to the block goes through;
+//! 4. the only type of that size that the code's own sources define.
 
 use std::sync::Arc;
 
 use crate::debug::{Declared, Entry, Function, SourceFiles, Type, Unit};
 use crate::file::CodeName;
 use crate::loaded::Loaded;
-use crate::receive::{Received, instruction_bytes, receivers};
+use crate::receive::{Received, instruction_bytes, memory_operand, pointed_to, receivers};
 
 /// Calls, from the innermost one, within which an allocation may be wrapped.
 const MOST_WRAPPERS: usize = 12;
 /// Bytes of code that are looked at behind a call.
 const LOOK_BYTES: usize = 96;
+const LONGEST_INSTRUCTION_BYTES: usize = 15;
 
 /// Which rule told a block's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,8 +29,32 @@ pub enum Rule {
     Container,
     /// The same of a hash table, whose block holds more than its entries.
     HashTable,
+    /// The pointer that an access goes through.
+    Access,
     /// The only type of that size.
     OnlySize,
+}
+
+impl Rule {
+    /// What a finding says of it; empty for the first one, which needs no words.
+    #[must_use]
+    pub fn remark(self) -> &'static str {
+        match self {
+            Rule::Receiver => "",
+            Rule::Container | Rule::HashTable => "by container",
+            Rule::Access => "by access",
+            Rule::OnlySize => "by size",
+        }
+    }
+}
+
+/// An access to a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockAccess {
+    /// Where the instruction stands.
+    pub instruction: u64,
+    /// How far from the block's start it reads or writes.
+    pub offset: u64,
 }
 
 /// What is known of a block of memory.
@@ -62,10 +88,13 @@ impl Block {
     }
 }
 
-/// The block of so many bytes that the calls at `sites` (the innermost first) asked for.
-pub(crate) fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Block {
+/// The block of so many bytes that the calls at `sites` (the innermost first) asked for, and that is accessed so. Where what
+/// they say of the type does not depend on the accesses, those may be left out.
+pub(crate) fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
     let place = place(loaded, sites);
-    let found = by_frames(loaded, sites, size_bytes).or_else(|| by_size(loaded, sites, size_bytes));
+    let found = by_frames(loaded, sites, size_bytes)
+        .or_else(|| accesses.iter().find_map(|access| by_access(loaded, *access, size_bytes)))
+        .or_else(|| by_size(loaded, sites, size_bytes));
     match found {
         Some((label, rule, unit, entry)) => {
             let control = (rule == Rule::HashTable).then(|| control_bytes(&unit, entry, size_bytes)).flatten();
@@ -153,7 +182,9 @@ fn is_container(unit: &Unit, function: &Function) -> bool {
         let class = declared.class.and_then(|class| unit.types.get(&class));
         let class = class.map_or("", |class| if let Type::Record(record) = class { record.name.as_str() } else { "" });
         MAKERS.iter().any(|maker| declared.name == *maker || declared.name.starts_with(&format!("{maker}<")))
-            || ["allocator", "Box<", "Vec<", "RawVec", "Arc<", "Rc<", "RawTable"].iter().any(|known| class.contains(known))
+            || ["allocator", "Box<", "Vec<", "RawVec", "Arc<", "Rc<", "RawTable"]
+                .iter()
+                .any(|known| class.contains(known))
     })
 }
 
@@ -242,6 +273,19 @@ fn counted(unit: &Unit, declared: &Declared, size_bytes: u64) -> Option<(String,
             .then(|| unit.name(*entry).map(|name| (name, *entry)))
             .flatten()
     })
+}
+
+/// By the variable in the register through which an instruction reaches the block, if that points to the block's start.
+fn by_access(loaded: &mut Loaded, access: BlockAccess, size_bytes: u64) -> Option<Typed> {
+    let (module, at) = loaded.module_at(access.instruction)?;
+    let (base, displacement) = memory_operand(module.code_bytes(at, LONGEST_INSTRUCTION_BYTES))?;
+    if displacement.cast_unsigned() != access.offset {
+        return None;
+    }
+    let unit = module.unit_of_code(at)?;
+    let entry = unit.content(pointed_to(&unit, &unit.functions_at(at), base, at)?);
+    let label = specific(&unit, entry).then(|| unit.label(entry, size_bytes)).flatten()?;
+    Some((label, Rule::Access, unit, entry))
 }
 
 fn by_size(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Typed> {

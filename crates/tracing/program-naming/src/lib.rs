@@ -11,6 +11,6 @@ mod loaded;
 mod module;
 mod receive;
 
-pub use allocation::{Block, Rule};
+pub use allocation::{Block, BlockAccess, Rule};
 pub use file::{CodeName, ProgramFile, ProgramNamingError};
 pub use loaded::{DataName, Loaded};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::allocation::{self, Block, plain_name};
+use crate::allocation::{self, Block, BlockAccess, plain_name};
 use crate::file::CodeName;
 use crate::module::Module;
 
@@ -132,11 +132,12 @@ impl Loaded {
         module.variable(own).map(|(_, offset)| address - offset)
     }
 
-    /// The block of so many bytes that the calls at `sites` (the innermost first) asked for.
-    pub fn block(&mut self, sites: &[u64], size_bytes: u64) -> Block {
+    /// The block of so many bytes that the calls at `sites` (the innermost first) asked for, with accesses to it. Without
+    /// accesses it is what the calls alone tell.
+    pub fn block(&mut self, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
         let own = self.modules.first().map_or(0..0, |mapped| mapped.start..mapped.end);
         let sites: Vec<u64> = sites.iter().copied().filter(|site| !own.contains(site)).collect();
-        allocation::block(self, &sites, size_bytes)
+        allocation::block(self, &sites, size_bytes, accesses)
     }
 }
 

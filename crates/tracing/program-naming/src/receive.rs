@@ -204,6 +204,18 @@ fn register_number(register: Register) -> Option<u16> {
     })
 }
 
+/// The register and the displacement of the memory that the instruction at the start of some code reaches; `None` if it
+/// reaches none, or by an index, too.
+pub(crate) fn memory_operand(code: &[u8]) -> Option<(Register, i64)> {
+    let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+    let has_memory = instruction.op_kinds().any(|kind| kind == OpKind::Memory);
+    let plain = has_memory
+        && !instruction.is_ip_rel_memory_operand()
+        && instruction.memory_index() == Register::None
+        && instruction.memory_base() != Register::None;
+    plain.then(|| (instruction.memory_base(), instruction.memory_displacement64().cast_signed()))
+}
+
 /// Bytes of the instruction at the start of some code.
 pub(crate) fn instruction_bytes(code: &[u8]) -> Option<u64> {
     let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();

@@ -7,9 +7,14 @@ In `map`, `put` tells whether the key was new and `remove` whether it was there,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from commutant.lang import Errno, Interface, Invocation, Map, Sort, call, invoke
+from commutant.lang import Errno, Interface, Invocation, Map, Range, Sort, call, choose, invoke
+
+_MOST_KEYS = 8
+"""More than any test has."""
+
+Told = Annotated[int, Range(0, _MOST_KEYS)]
 
 
 class Key(Sort):
@@ -73,3 +78,27 @@ class RelaxedMap(MapOfValues):
         """Removes the key, if it is there."""
         if key in self.entries:
             del self.entries[key]
+
+
+class CountedMap(MapOfValues):
+    """The map that also tells how many keys it has."""
+
+    interface_name = "map-len"
+
+    @call
+    def len(self) -> int:
+        """How many keys there are."""
+        return len(self.entries)
+
+
+class RoughlyCountedMap(MapOfValues):
+    """The map that tells about how many keys it has: it may be off by as many as there are other calls at a time."""
+
+    interface_name = "map-len-relaxed"
+
+    @call
+    def len(self) -> int:
+        """About how many keys there are: any number that was or will be right while calls are made."""
+        count = len(self.entries)
+        told: int = choose(Told, lambda told: count - 1 <= told and told <= count + 1)  # type: ignore[call-overload]
+        return told

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from commutant.lang import Capacity, Errno, Interface, Invocation, Seq, Sort, call, invoke
+from commutant.lang import Capacity, Errno, Interface, Invocation, Seq, Sort, call, choose, invoke
 
 _MOST_ITEMS = 2
 _MOST_CALLS = 4
@@ -51,3 +51,24 @@ class Stack(Queue):
     def pop(self) -> Errno | Item:
         """Takes the newest item."""
         return self.items.pop() if self.items else Errno.EAGAIN
+
+
+class UnorderedQueue(Queue):
+    """Items of which any may come next: a bag that several work on."""
+
+    interface_name = "queue-unordered"
+
+    @call
+    def pop(self) -> Errno | Item:
+        """Takes an item."""
+        if not self.items:
+            return Errno.EAGAIN
+        item = choose(self.items)
+        self.items.remove(item)
+        return item
+
+    def equivalent(self, other: Any) -> Any:
+        """Whether the same items are in, in whatever order."""
+        if len(self.items) != len(other.items):
+            return False
+        return all(self.items.count(item) == other.items.count(item) for item in self.items)

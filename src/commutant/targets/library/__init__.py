@@ -1,8 +1,10 @@
 """The target `library`: any library, behind an adapter that its user writes (docs/guides/libraries.md).
 
-`options` reads the target argument, `adapter` looks at the adapter's file before anything loads it, `target` runs it.
+`options` reads the target argument, `adapter` looks at the adapter's file before anything loads it, `target` runs it;
+`project` writes new adapters.
 """
 
+from commutant.targets.library.project import LANGUAGES, new_project
 from commutant.targets.library.target import INCLUDE, RUST_CRATE, create
 
-__all__ = ["INCLUDE", "RUST_CRATE", "create"]
+__all__ = ["INCLUDE", "LANGUAGES", "RUST_CRATE", "create", "new_project"]

@@ -80,6 +80,7 @@ static inline void commutant_member(commutant_result *result, int64_t n) { commu
 static inline void commutant_text(commutant_result *result, const char *text) { commutant_put(result, COMMUTANT_MEMBER, 0, text); }
 static inline void commutant_error(commutant_result *result, int error) { commutant_put(result, COMMUTANT_ERROR, error, 0); }
 static inline void commutant_failed(commutant_result *result, const char *why) { commutant_put(result, COMMUTANT_FAILED, 0, why); }
+static inline void commutant_handle(commutant_result *result, int64_t n, const char *sort) { commutant_put(result, COMMUTANT_HANDLE, n, sort); }
 /* The values behind belong to it: raise its length with each. */
 static inline commutant_value *commutant_sequence(commutant_result *result) { return commutant_put(result, COMMUTANT_SEQUENCE, 0, 0); }
 static inline commutant_value *commutant_record(commutant_result *result) { return commutant_put(result, COMMUTANT_RECORD, 0, 0); }

@@ -1,4 +1,4 @@
-//! Adapters of Rust libraries for Commutant (docs/libraries.md): no `unsafe` in an adapter, and a panic fails its call alone.
+//! Adapters of Rust libraries for Commutant (docs/guides/libraries.md): no `unsafe` in an adapter, and a panic fails its call alone.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,0 +1,124 @@
+"""A new adapter as a project that builds: source from a model's calls, a build file, and what it is built against.
+
+Each call of the project answers as an empty object of the model does, and writes one planted counter. So it runs before
+a line of it is written, and finds its planted line; then calls are written one after the other, and tests turn right.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from commutant.lang import ESCAPES, Errno, Interface, OpaqueValue
+from commutant.support import UsageError
+from commutant.targets.library.target import INCLUDE, RUST_CRATE
+
+LANGUAGES = ("c", "cpp", "rust")
+"""The languages that adapters are written in, as the command line names them."""
+
+_TEMPLATES = "templates"
+_SUFFIX = ".j2"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectCall:
+    """A call as templates use it: what its functions are called, and the statement that answers for an empty object."""
+
+    name: str
+    parameters: tuple[str, ...]
+    answer: str
+    rust_type: str
+
+    @property
+    def signature(self) -> str:
+        """As the model and the adapter write it."""
+        return f"{self.name}({', '.join(self.parameters)})"
+
+
+def new_project(interface: type[Interface], argument: str, language: str, folder: Path) -> Path:
+    """Writes a project for an adapter into a new folder; returns the path at which its build leaves the adapter.
+
+    `argument` is the interface as `commutant check` takes it. Raises UsageError if the folder exists.
+    """
+    if folder.exists():
+        raise UsageError(f"{folder} exists already; -o takes a new directory")
+    calls = [
+        ProjectCall(
+            signature.name,
+            tuple(name for name in signature.parameters if name != signature.process_parameter),
+            *_answer(interface, signature.name, language),
+        )
+        for signature in interface.signatures()
+    ]
+    name = "".join(letter if letter.isalnum() else "_" for letter in interface.interface_name)
+    facts = {"interface": argument, "name": name, "calls": calls}
+    for path, text in _rendered(language, facts):
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    if language == "rust":
+        shutil.copytree(RUST_CRATE, folder / "commutant-adapter", ignore=shutil.ignore_patterns("target", "Cargo.lock"))
+        return folder / "target" / "release" / f"lib{name}_adapter.so"
+    shutil.copytree(INCLUDE, folder / "commutant")
+    return folder / "build" / "adapter.so"
+
+
+def _rendered(language: str, facts: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    """The files of a language's project, below its folder, with their texts."""
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True)
+    with resources.as_file(resources.files("commutant.targets.library") / _TEMPLATES / language) as root:
+        for file in sorted(root.rglob(f"*{_SUFFIX}")):
+            path = file.relative_to(root).with_suffix("")
+            yield path, environment.from_string(file.read_text(encoding="utf-8")).render(facts)
+
+
+def _answer(interface: type[Interface], name: str, language: str) -> tuple[str, str]:
+    """The statement that answers as the model's empty object does, and in Rust the type of the answer."""
+    signature = interface.signature(name)
+    try:
+        arguments = {parameter: type_.zero() for parameter, type_ in signature.parameters.items()}
+        result: Any = getattr(interface(), name)(**arguments)
+    except ESCAPES:
+        result = NotImplemented  # of an empty object this call cannot be made
+    return _rust(result) if language == "rust" else (_c(result), "")
+
+
+def _c(result: Any) -> str:
+    match result:
+        case None:
+            return "(void)result;"
+        case bool():
+            return f"commutant_truth(result, {int(result)});"
+        case int():
+            return f"commutant_number(result, {result});"
+        case Errno():
+            return f"commutant_error(result, {result.name});"
+        case list() if not result:
+            return "commutant_sequence(result);"
+        case OpaqueValue():
+            return f'commutant_handle(result, (int64_t)(intptr_t)object, "{result.sort}");'
+    return 'commutant_failed(result, "this call is not written yet");'
+
+
+def _rust(result: Any) -> tuple[str, str]:
+    match result:
+        case None:
+            return "", ""
+        case bool():
+            return str(result).lower(), " -> bool"
+        case int():
+            return str(result), " -> i64"
+        case Errno():
+            return f"Err(Errno({getattr(errno, result.name)})) // {result.name}", " -> Result<Member, Errno>"
+        case list() if not result:
+            return "Sequence(|_: &mut Items| {})", " -> impl Answer"
+        case OpaqueValue():
+            return f'Handle {{ sort: "{result.sort}", number: &raw const *object as i64 }}', " -> Handle"
+    return 'panic!("this call is not written yet")', ""

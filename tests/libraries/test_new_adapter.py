@@ -1,0 +1,102 @@
+"""`commutant new adapter`: a project that builds, answers as an empty object does, and in which its line is found."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from commutant.lang.load import SHIPPED, load_interface
+from commutant.support.errors import UsageError
+from commutant.targets.base import Job
+from commutant.targets.library import LANGUAGES, RUST_CRATE, new_project
+from commutant.testgen import generate
+from tests.libraries.building import accessing_lines, session, variable
+
+BUILDS: dict[str, tuple[str, Sequence[Sequence[str]]]] = {
+    "c": ("adapter.c", (("cmake", "-B", "build"), ("cmake", "--build", "build"))),
+    "cpp": ("adapter.cpp", (("cmake", "-B", "build"), ("cmake", "--build", "build"))),
+    "rust": ("src/lib.rs", (("cargo", "build", "--release", "--offline", "--quiet"),)),
+}
+WITH_COMMANDS = {
+    **os.environ,
+    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    "CARGO_TARGET_DIR": "target",
+}
+
+
+def test_every_language_has_a_build() -> None:
+    assert set(BUILDS) == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_a_new_project_builds_runs_and_finds_its_planted_line(language: str, tmp_path: Path) -> None:
+    model = load_interface("map")
+    built = new_project(model, "map", language, tmp_path / "project")
+    source, commands = BUILDS[language]
+    for command in commands:
+        subprocess.run(command, cwd=tmp_path / "project", env=WITH_COMMANDS, check=True, stdout=subprocess.DEVNULL)
+    tests = tuple(generate(model, calls=["get", "remove"]).tests)
+    with session(built) as running:
+        records = [record for record in running.run([Job(test, 0) for test in tests]) if record.wrong is None]
+    assert records, "an empty object answers some test as the model does"
+    text = (tmp_path / "project" / source).read_text().splitlines()
+    planted = {number for number, line in enumerate(text, 1) if re.search(r"calls(\+\+|\.fetch_add)", line)}
+    for record in records:
+        assert [variable(finding).lower() for finding in record.findings] in (["struct object.calls"], ["object.calls"])
+        assert planted.issuperset(accessing_lines(record.findings[0], Path(source)))
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_every_shipped_interface_of_a_library_has_a_project(language: str, tmp_path: Path) -> None:
+    names = [name for name, where in SHIPPED.items() if ".libraries." in where]
+    assert len(names) >= 7
+    for name in names:
+        new_project(load_interface(name), name, language, tmp_path / name)
+        text = (tmp_path / name / BUILDS[language][0]).read_text()
+        for signature in load_interface(name).signatures():
+            assert f'"{signature.name}(' in text
+    with pytest.raises(UsageError, match="exists already"):
+        new_project(load_interface("map"), "map", language, tmp_path / "map")
+
+
+def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "commutant",
+        "new",
+        "adapter",
+        "queue",
+        "--lang",
+        "c",
+        "-o",
+        str(tmp_path / "mine"),
+    ]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "cmake -B build && cmake --build build" in answer.stdout
+    assert "commutant check queue --target library:path=build/adapter.so" in answer.stdout
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 2 and len(again.stderr.splitlines()) == 1
+
+
+def test_ctest_of_a_new_project_fails_on_sharing(tmp_path: Path) -> None:
+    new_project(load_interface("counter"), "counter", "c", tmp_path / "project")
+    for command in BUILDS["c"][1]:
+        subprocess.run(command, cwd=tmp_path / "project", env=WITH_COMMANDS, check=True, stdout=subprocess.DEVNULL)
+    command = ["ctest", "--test-dir", "build", "--output-on-failure"]
+    answer = subprocess.run(
+        command, cwd=tmp_path / "project", env=WITH_COMMANDS, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode != 0
+    assert "struct object.calls" in answer.stdout
+
+
+def test_the_crate_for_adapters_passes_its_own_tests(tmp_path: Path) -> None:
+    command = ["cargo", "test", "--offline", "--quiet", "--manifest-path", str(RUST_CRATE / "Cargo.toml")]
+    subprocess.run(command, env={**os.environ, "CARGO_TARGET_DIR": str(tmp_path)}, check=True)
