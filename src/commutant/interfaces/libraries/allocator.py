@@ -1,4 +1,4 @@
-"""Memory that is asked for and given back, and what lies in it: blocks may be neighbours of what another core writes."""
+"""Memory that is asked for and given back, and what lies in it: another core may write next to it."""
 
 from __future__ import annotations
 

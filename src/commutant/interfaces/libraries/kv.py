@@ -39,4 +39,4 @@ class KeyValueStore(OrderedEntries):
     def scan(self, low: Key, high: Key) -> Seq[Value]:
         """The values of the keys from one key to another, both inclusive, by ascending key."""
         places = range(len(self.keys))
-        return Seq(self.values[place] for place in places if low <= self.keys[place] and self.keys[place] <= high)  # type: ignore[operator]
+        return Seq(self.values[place] for place in places if low <= self.keys[place] and self.keys[place] <= high)

@@ -100,5 +100,5 @@ class RoughlyCountedMap(MapOfValues):
     def len(self) -> int:
         """About how many keys there are: any number that was or will be right while calls are made."""
         count = len(self.entries)
-        told: int = choose(Told, lambda told: count - 1 <= told and told <= count + 1)  # type: ignore[call-overload]
+        told: int = choose(Told, lambda told: count - 1 <= told and told <= count + 1)
         return told

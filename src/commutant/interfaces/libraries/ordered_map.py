@@ -35,7 +35,7 @@ class OrderedEntries(Interface):
         """No state has its keys in another order, or one without a value."""
         if len(self.keys) != len(self.values):
             return False
-        return all(self.keys[n] < self.keys[n + 1] for n in range(len(self.keys) - 1))  # type: ignore[operator]
+        return all(self.keys[n] < self.keys[n + 1] for n in range(len(self.keys) - 1))
 
     @call
     def get(self, key: Key) -> Errno | Value:

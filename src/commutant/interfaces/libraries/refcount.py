@@ -1,7 +1,7 @@
 """A shared object that lives as long as somebody has a reference, as smart pointers count them.
 
-In `refcount`, nothing tells how many references there are, so that those who take and give back their own need not meet.
-In `refcount-exact`, `count` tells.
+In `refcount`, nothing tells how many references there are, so that those who take and give back
+their own need not meet. In `refcount-exact`, `count` tells.
 """
 
 from __future__ import annotations
