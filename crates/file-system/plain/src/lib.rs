@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod changes;
 mod data;
 mod names;
 mod object;
@@ -31,6 +32,7 @@ mod process;
 mod state;
 
 pub use call::{Call, Node, Unreachable};
+pub use changes::PreparedChanges;
 pub use data::{Description, OffsetLock};
 pub use object::OpenNode;
 pub use process::Process;

@@ -24,11 +24,11 @@ impl State {
     }
 
     /// What a name leads to.
-    fn look_up(&self, directory: Number, name: &[u8]) -> Option<Number> {
+    pub(crate) fn look_up(&self, directory: Number, name: &[u8]) -> Option<Number> {
         self.entry(directory, name).map(|entry| entry.number)
     }
 
-    fn insert(&mut self, directory: Number, name: &[u8], number: Number, now_ns: i64) {
+    pub(crate) fn insert(&mut self, directory: Number, name: &[u8], number: Number, now_ns: i64) {
         let cookie = self.entry(directory, name).map_or_else(|| self.cookie(), |entry| entry.cookie);
         self.directory_mut(directory).names.insert(name.to_vec(), Entry { number, cookie });
         self.mark_data(directory, now_ns);
@@ -49,7 +49,7 @@ impl State {
     }
 
     /// Lets a directory that has come into another one know that.
-    fn move_to(&mut self, moved: Number, parent: Number) {
+    pub(crate) fn move_to(&mut self, moved: Number, parent: Number) {
         if let Body::Directory(directory) = &mut self.get_mut(moved).body
             && directory.parent != parent
         {
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// Whether an object that is to lose a name may: directories are empty.
-    fn check_empty(&self, number: Number) -> Result<(), Refusal<Unreachable>> {
+    pub(crate) fn check_empty(&self, number: Number) -> Result<(), Refusal<Unreachable>> {
         match &self.get(number).body {
             Body::Directory(directory) if !directory.names.is_empty() => Err(Refusal::NotEmpty),
             _ => Ok(()),
@@ -74,6 +74,15 @@ impl State {
 }
 
 impl Call<'_> {
+    /// What a new object in a directory consists of.
+    pub(crate) fn body(parent: Number, object: NewObject<'_>) -> Body {
+        match object {
+            NewObject::File => Body::File(File::default()),
+            NewObject::Directory => Body::Directory(Directory { names: BTreeMap::new(), parent, moves: 0 }),
+            NewObject::Symlink(target) => Body::Symlink(target.into()),
+        }
+    }
+
     /// Whether a directory may be searched by the caller.
     fn may(&self, state: &State, node: Node<'_>, need: Need) -> bool {
         need.check(self.credentials(), node.kind, state.get(node.number).permissions).is_ok()
@@ -185,13 +194,7 @@ impl ObjectOperations for Call<'_> {
         object: NewObject<'_>,
         permissions: Permissions,
     ) -> Outcome<Node<'v>, Self> {
-        let body = match object {
-            NewObject::File => Body::File(File::default()),
-            NewObject::Directory => {
-                Body::Directory(Directory { names: BTreeMap::new(), parent: directory.number, moves: 0 })
-            }
-            NewObject::Symlink(target) => Body::Symlink(target.into()),
-        };
+        let body = Call::body(directory.number, object);
         let mut state = self.change()?;
         state.check_alive(directory.number)?;
         if state.look_up(directory.number, key).is_some() {

@@ -18,6 +18,8 @@ pub(crate) struct Object {
     pub(crate) permissions: Permissions,
     /// Names that lead here.
     pub(crate) links: u32,
+    /// Whether it has had one.
+    pub(crate) is_named: bool,
     /// Handles, descriptions, working directories, and directories in it.
     pub(crate) references: u32,
     pub(crate) accessed_ns: i64,

@@ -12,6 +12,7 @@
 //! read write lseek dup pipe ...   data.rs        ┘
 //!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
 //!        │ DataOperations         data_operations.rs
+//!        │ NameChanges            name_changes.rs          many names at one moment: for transactions
 //! objects in shared memory (crate `scalefs`), in ordinary maps (crate `plain`), ...
 //! ```
 //!
@@ -36,6 +37,7 @@ mod errno;
 mod fault;
 mod fields;
 mod kind;
+mod name_changes;
 pub mod names;
 mod object_operations;
 mod rights;
@@ -48,6 +50,7 @@ pub use errno::Errno;
 pub use fault::{Failed, Refusal};
 pub use fields::{Attributes, Fields};
 pub use kind::{InodeNumber, Kind, Permissions, SET_GROUP, SET_USER, STICKY};
+pub use name_changes::{Decision, NameChange, NameChanges};
 pub use names::{OpenFlags, Opened};
 pub use object_operations::{
     Answer, Existence, Item, NamedNode, NewObject, ObjectOperations, Outcome, Space, Standing, TargetName,

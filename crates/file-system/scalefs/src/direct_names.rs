@@ -18,13 +18,14 @@ use sync::atomic::{Ordering, fence};
 
 use crate::direct::{Direct, Refusal};
 use crate::host::Host;
+use crate::inode::Named;
 use crate::inode_ref::{InodeRef, Node, OpenNode};
 use crate::instance::Stamp;
-use crate::moves::Marks;
+use crate::moves::{Alone, Marks};
 
 impl<'c, H: Host> Direct<'c, H> {
     /// Turns what prevents an insertion into a refusal, after waiting for a removal that is under way. No lock is held.
-    fn refusal(&self, directory: InodeRef, error: InsertError) -> Refusal {
+    pub(crate) fn refusal(&self, directory: InodeRef, error: InsertError) -> Refusal {
         match error {
             InsertError::Dead => Refusal::Dead,
             InsertError::OutOfMemory => Refusal::NoSpace,
@@ -36,7 +37,7 @@ impl<'c, H: Host> Direct<'c, H> {
     }
 
     /// Whether a directory was removed, once a removal that is under way has ended.
-    fn was_removed(&self, directory: InodeRef) -> bool {
+    pub(crate) fn was_removed(&self, directory: InodeRef) -> bool {
         let names = self.names(directory);
         names.wait_for_kill(self.host);
         names.is_dead()
@@ -58,7 +59,7 @@ impl<'c, H: Host> Direct<'c, H> {
 
 impl<H: Host> Direct<'_, H> {
     /// Marks times once a change has happened, without its locks: whoever sees the time sees the change.
-    fn mark_all<const COUNT: usize>(&self, marks: [(InodeRef, Stamp); COUNT]) {
+    pub(crate) fn mark_all<const COUNT: usize>(&self, marks: [(InodeRef, Stamp); COUNT]) {
         let now_ns = self.host.now_ns();
         for (node, stamp) in marks {
             self.fs.stamp(self.core(), node, stamp, now_ns, self.host);
@@ -179,7 +180,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         let names = self.names(directory);
         self.working_on(&[directory]);
         names.prefetch_lock(&self.guard, key);
-        let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns());
+        let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns(), Named::AtOnce);
         // In a removed directory nobody finds a place for a name, with memory or without.
         let node = made.map_err(|_| if self.was_removed(directory) { Refusal::Dead } else { Refusal::NoSpace })?;
         let outcome = {
@@ -286,7 +287,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         self.working_on(if replaced.is_some() { &nodes } else { &nodes[..3] });
         let outcome = {
             let _mark = match is_move {
-                true => Some(self.begin_move(expected, target_directory, &self.guard, Marks::First)?),
+                true => Some(self.begin_move(expected, target_directory, &self.guard, Marks::First, &Alone)?),
                 false => None,
             };
             let closed = match replaced {
@@ -370,13 +371,13 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         let moves = |node: InodeRef| node.kind() == Kind::Directory && first_directory != second_directory;
         self.working_on(&[first_directory, second_directory, first, second]);
         let _first_mark = match moves(first) {
-            true => Some(self.begin_move(first, second_directory, &self.guard, Marks::First)?),
+            true => Some(self.begin_move(first, second_directory, &self.guard, Marks::First, &Alone)?),
             false => None,
         };
         let _second_mark = match moves(second) {
             true => {
                 let marks = if moves(first) { Marks::Second } else { Marks::First };
-                Some(self.begin_move(second, first_directory, &self.guard, marks)?)
+                Some(self.begin_move(second, first_directory, &self.guard, marks, &Alone)?)
             }
             false => None,
         };

@@ -44,8 +44,19 @@ pub(crate) struct Header {
     mode: AtomicU32,
     user: AtomicU32,
     group: AtomicU32,
+    /// Atomic: 1 once it has had a name.
+    named: AtomicU32,
     /// Immutable.
     kind: Kind,
+}
+
+/// Whether a new inode has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// Its maker inserts it.
+    AtOnce,
+    /// Perhaps later.
+    NotYet,
 }
 
 const HOLDER_BITS: u32 = 16;
@@ -60,6 +71,22 @@ impl Header {
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Whether it has had a name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.named.load(Ordering::Acquire) != 0
+    }
+
+    /// Says that it gets its first name; false if it has had one.
+    pub(crate) fn get_first_name(&self) -> bool {
+        // Look without writing first.
+        !self.is_named() && self.named.swap(1, Ordering::AcqRel) == 0
+    }
+
+    /// Says that it does not get its first name after all.
+    pub(crate) fn stay_unnamed(&self) {
+        self.named.store(0, Ordering::Release);
     }
 
     /// Permissions and access time as they were at one moment.
@@ -143,7 +170,8 @@ pub(crate) struct Inode {
     pub(crate) links: CacheLine<Counted>,
     /// Times of the last modification and of the last change, as [`stamp_of`] has them.
     pub(crate) stamps: Maximum<2>,
-    /// Open descriptions, children and working processes that keep the inode, plus one while it has names.
+    /// Open descriptions, children and working processes that keep the inode, plus one while it has names. What is made
+    /// without a name begins with its maker's.
     pub(crate) references: CacheLine<Counted>,
 }
 
@@ -163,7 +191,8 @@ pub(crate) fn time_of(stamp: u64) -> i64 {
 }
 
 impl Inode {
-    pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64) -> Inode {
+    pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64, named: Named) -> Inode {
+        let links = u32::from(named == Named::AtOnce);
         let Permissions { mode, user, group } = permissions;
         Inode {
             header: CacheLine(Header {
@@ -173,9 +202,10 @@ impl Inode {
                 mode: AtomicU32::new(mode),
                 user: AtomicU32::new(user),
                 group: AtomicU32::new(group),
+                named: AtomicU32::new(links),
                 kind,
             }),
-            links: CacheLine(Counted::new(1, KIND_LINKS)),
+            links: CacheLine(Counted::new(links.into(), KIND_LINKS)),
             stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
             references: CacheLine(Counted::new(1, KIND_REFERENCES)),
         }

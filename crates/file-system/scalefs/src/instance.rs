@@ -22,9 +22,10 @@ use crate::description::{DESCRIPTION_CLASS, DescriptionPtr, KIND_DESCRIPTION};
 use crate::direct::Direct;
 use crate::file::{Access, FILE, File};
 use crate::host::Host;
-use crate::inode::{DIRECTORY, Directory, Inode, KIND_LINKS, KIND_REFERENCES, Symlink, stamp_of};
+use crate::inode::{DIRECTORY, Directory, Inode, KIND_LINKS, KIND_REFERENCES, Named, Symlink, stamp_of};
 use crate::inode_ref::InodeRef;
 use crate::moves::Place;
+use crate::noted::Noted;
 use crate::pipe::{PIPE, Pipe};
 
 const FILE_CLASS: SizeClass = SizeClass::of_type::<File>().of_kind(&FILE);
@@ -102,6 +103,8 @@ struct Own {
     /// For whoever takes the core over: bits of nodes that a call is changing, and its operation; or zero.
     working_on: [AtomicU64; WORKING_OBJECTS],
     operation: AtomicU64,
+    /// As `working_on`, if they are many.
+    noted: Noted,
     /// As above: address of the description whose offset a call moves; or zero.
     moving_offset: AtomicU64,
 }
@@ -138,7 +141,7 @@ impl ScaleFs {
         let names = unsafe { HashDir::new(core, decisions, config.root_bucket_count) }?;
         let permissions = Permissions { mode: 0o755, user: 0, group: 0 };
         let place = CacheLine(Place::under(0));
-        let inode = Inode::new(ROOT_NUMBER, Kind::Directory, permissions, 0);
+        let inode = Inode::new(ROOT_NUMBER, Kind::Directory, permissions, 0, Named::AtOnce);
         let root = arena.place(Directory { inode, names, place })?;
         let root = NonNull::from(root);
         let node = InodeRef::new(root.cast(), Kind::Directory);
@@ -160,6 +163,7 @@ impl ScaleFs {
                 growing: core::array::from_fn(|_| OwnWord::new(0)),
                 working_on: core::array::from_fn(|_| AtomicU64::new(0)),
                 operation: AtomicU64::new(0),
+                noted: Noted::new(),
                 moving_offset: AtomicU64::new(0),
             })?,
         })
@@ -203,6 +207,10 @@ impl ScaleFs {
         fence(Ordering::Release);
     }
 
+    pub(crate) fn noted<'s>(&'s self, core: &'s Core<'_>) -> &'s Noted {
+        &self.own.get(core).noted
+    }
+
     pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {
         &self.own.get(core).number_hint
     }
@@ -220,7 +228,7 @@ impl ScaleFs {
     pub(crate) fn make_pipe(&self, core: &Core<'_>, context: &Context, now_ns: u64) -> Result<InodeRef, OutOfMemory> {
         let credentials = context.credentials();
         let permissions = Permissions { mode: 0o600, user: credentials.user, group: credentials.group };
-        let inode = Inode::new(self.next_number(core), Kind::Pipe, permissions, now_ns);
+        let inode = Inode::new(self.next_number(core), Kind::Pipe, permissions, now_ns, Named::AtOnce);
         Ok(InodeRef::new(core.allocate_in(PIPE_CLASS, Pipe::new(inode))?.cast(), Kind::Pipe))
     }
 
@@ -240,7 +248,7 @@ impl ScaleFs {
         Direct::new(self, core, context, host)
     }
 
-    /// Makes an object of one link, whose name the caller inserts, in `parent` if it is a directory.
+    /// Makes an object with one reference, and one link if its name is inserted at once; in `parent` if it is a directory.
     pub(crate) fn make(
         &self,
         core: &Core<'_>,
@@ -248,9 +256,10 @@ impl ScaleFs {
         permissions: Permissions,
         parent: InodeRef,
         now_ns: u64,
+        named: Named,
     ) -> Result<InodeRef, OutOfMemory> {
         self.inodes.take(core)?;
-        let made = self.make_object(core, object, permissions, parent, now_ns);
+        let made = self.make_object(core, object, permissions, parent, now_ns, named);
         made.inspect_err(|_| self.inodes.give(core))
     }
 
@@ -261,13 +270,14 @@ impl ScaleFs {
         permissions: Permissions,
         parent: InodeRef,
         now_ns: u64,
+        named: Named,
     ) -> Result<InodeRef, OutOfMemory> {
         let kind = match object {
             NewObject::File => Kind::Regular,
             NewObject::Directory => Kind::Directory,
             NewObject::Symlink(_) => Kind::Symlink,
         };
-        let inode = Inode::new(self.next_number(core), kind, permissions, now_ns);
+        let inode = Inode::new(self.next_number(core), kind, permissions, now_ns, named);
         let address = match object {
             NewObject::File => core.allocate_in(FILE_CLASS, File::new(inode))?.cast(),
             NewObject::Directory => {
@@ -472,13 +482,15 @@ impl ScaleFs {
             if moving != 0 {
                 DescriptionPtr::from_address(moving).get().repair_taken_over(heir);
             }
-            let nodes =
-                core::array::from_fn::<_, WORKING_OBJECTS, _>(|place| own.working_on[place].load(Ordering::Acquire));
-            let noted = nodes.map(|bits| (bits != 0).then(|| InodeRef::from_bits(bits)));
+            let noted = || {
+                let few = own.working_on.iter().map(|place| place.load(Ordering::Acquire));
+                few.filter(|bits| *bits != 0).map(InodeRef::from_bits).chain(own.noted.nodes())
+            };
             let guard = self.epochs().pin(heir);
             // What the call was setting back first, whose words only the object can tell.
-            for node in noted.into_iter().flatten() {
-                let stamps = &node.inode().stamps;
+            for node in noted() {
+                let Inode { stamps, links, .. } = node.inode();
+                self.counts().repair_object_taken_over(heir, links);
                 stamps.repair_taken_over(heir, stamps.applied());
                 if node.kind() == Kind::Regular {
                     node.file().end_cut_taken_over(&guard);
@@ -486,7 +498,7 @@ impl ScaleFs {
             }
             self.stamps().repair_taken_over(heir);
             self.sizes().repair_taken_over(heir);
-            for (place, node) in noted.into_iter().enumerate().filter_map(|(place, node)| Some((place, node?))) {
+            for node in noted() {
                 node.inode().header.repair_taken_over(heir);
                 match node.kind() {
                     Kind::Directory => {}
@@ -500,21 +512,20 @@ impl ScaleFs {
                         continue;
                     }
                 }
-                let Directory { inode, names, place: position } = node.directory();
-                let removed = self.counts().exact(&inode.links, wait) == 0;
+                let Directory { inode, names, place } = node.directory();
+                let removed = inode.header.is_named() && self.counts().exact(&inode.links, wait) == 0;
                 names.repair_taken_over(self.epochs(), &guard, (last, last_happened), removed);
-                if position.moving.holder() == Some(heir.index()) {
-                    // `rename` and `exchange` note both parents, then what goes from the first to the second and back.
-                    let new = InodeRef::from_bits(nodes[if place == 2 { 1 } else { 0 }]);
+                if place.moving.holder() == Some(heir.index()) {
                     if happened {
-                        self.end_move(heir, node, new);
+                        self.end_move(heir, node, place.announced());
                     } else {
-                        position.withdraw();
+                        place.withdraw();
                     }
-                    position.moving.release_taken_over(heir);
+                    place.moving.release_taken_over(heir);
                 }
             }
         }
+        self.forget_many(heir);
         self.working_ended(heir);
     }
 

@@ -77,6 +77,16 @@ impl Place {
         self.tag.store(tag.to_bits(), Ordering::Release);
     }
 
+    /// The parent of a directory without a name, which nobody else finds.
+    pub(crate) fn unnamed_parent(&self) -> InodeRef {
+        InodeRef::from_bits(self.parent.load(Ordering::Acquire))
+    }
+
+    /// The parent that was announced last.
+    pub(crate) fn announced(&self) -> InodeRef {
+        InodeRef::from_bits(self.next_parent.load(Ordering::Acquire))
+    }
+
     /// Ends an announced move that does not happen.
     pub(crate) fn withdraw(&self) {
         self.tag.store(0, Ordering::Release);
@@ -119,10 +129,33 @@ pub(crate) enum Marks {
     Second,
 }
 
+/// Directories that one operation lets have other parents.
+pub(crate) trait MovedTogether {
+    /// How many.
+    fn count(&self) -> usize;
+    /// The parent that one of them gets.
+    fn parent_of(&self, directory: InodeRef) -> Option<InodeRef>;
+}
+
+/// No other than the one that is asked about, or none that matters.
+pub(crate) struct Alone;
+
+impl MovedTogether for Alone {
+    fn count(&self) -> usize {
+        0
+    }
+
+    fn parent_of(&self, _: InodeRef) -> Option<InodeRef> {
+        None
+    }
+}
+
 impl<'c, H: Host> Direct<'c, H> {
-    /// Walks from a directory to the root and looks for `sought`.
-    fn climb(&self, sought: InodeRef, from: InodeRef) -> Ancestors {
+    /// Walks from a directory to the root and looks for `sought`. Where directories come to other parents together with it,
+    /// the walk goes by these.
+    fn climb(&self, sought: InodeRef, from: InodeRef, together: &(impl MovedTogether + ?Sized)) -> Ancestors {
         let (mut current, root) = (from, self.fs.root_node());
+        let mut left = together.count();
         loop {
             if current == sought {
                 return Ancestors::Loop;
@@ -140,7 +173,15 @@ impl<'c, H: Host> Direct<'c, H> {
                 // Pairs with the release of a mark that was taken back: the parent is then seen as that move left it.
                 fence(Ordering::Acquire);
             }
-            current = InodeRef::from_bits(place.parent.load(Ordering::Acquire));
+            current = match together.parent_of(current) {
+                None => InodeRef::from_bits(place.parent.load(Ordering::Acquire)),
+                // By the same one again: a loop, though `sought` is not in it.
+                Some(_) if left == 0 => return Ancestors::Loop,
+                Some(parent) => {
+                    left -= 1;
+                    parent
+                }
+            };
         }
     }
 
@@ -154,6 +195,7 @@ impl<'c, H: Host> Direct<'c, H> {
         target: InodeRef,
         guard: &'d Guard<'d>,
         marks: Marks,
+        together: &(impl MovedTogether + ?Sized),
     ) -> Result<CoreLockGuard<'d>, Refusal> {
         let core: &'d Core<'d> = guard.core();
         loop {
@@ -167,7 +209,7 @@ impl<'c, H: Host> Direct<'c, H> {
             // Orders our mark before the looks at others' marks, for each two moves.
             fence(Ordering::SeqCst);
             loop {
-                match self.climb(moved, target) {
+                match self.climb(moved, target, together) {
                     Ancestors::Free => return Ok(mark),
                     Ancestors::Loop => return Err(Refusal::Changed),
                     Ancestors::Moving(..) if marks == Marks::Second => return Err(Refusal::Changed),

@@ -14,8 +14,9 @@ use scalefs::attributes::{self, NewTime};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Credentials, DataOperations, Errno, Fields, Follow, Host, InProcess, Kind, NumberChoice, ObjectOperations as _,
-    OnExec, OpenFlags, Process, ScaleFs, ScaleFsConfig, Start, StatusFlags, directories,
+    Credentials, DataOperations, Decision, Errno, Fields, Follow, Host, InProcess, Kind, NameChange, NameChanges,
+    NewObject, NumberChoice, ObjectOperations as _, OnExec, OpenFlags, Permissions, Process, ScaleFs, ScaleFsConfig,
+    Start, StatusFlags, directories,
 };
 use sync::{Wait, WaitReason};
 
@@ -71,7 +72,7 @@ fn prepare(verbs: &ObjectOperations) {
 }
 
 /// Of these each happens or does not.
-const ON_NAMES: [Call; 16] = [
+const ON_NAMES: [Call; 18] = [
     ("create", |verbs| open(verbs, "d/n", OpenFlags::CREATE, StatusFlags::NONE).map(drop)),
     ("mkdir", |verbs| directories::make_directory(verbs.objects(), AT, b"d/n", 0o755)),
     ("symlink", |verbs| names::symlink(verbs.objects(), b"f", AT, b"d/n")),
@@ -88,7 +89,73 @@ const ON_NAMES: [Call; 16] = [
     ("exchange", |verbs| rename(verbs, "f", "h", RenameMode::Exchange)),
     ("exchange of directories", |verbs| rename(verbs, "d/sub", "e", RenameMode::Exchange)),
     ("exchange of a file and a directory", |verbs| rename(verbs, "f", "d/sub", RenameMode::Exchange)),
+    ("many changes", |verbs| {
+        let objects = verbs.objects();
+        let handles = (make(verbs, NewObject::File)?, make(verbs, NewObject::Directory)?);
+        let (made, directory) = (objects.held(&handles.0), objects.held(&handles.1));
+        // A directory comes, with names in it: a new file, what was moved there, and a directory that goes up and over.
+        change(
+            verbs,
+            &[
+                ("n", None, Some(directory)),
+                ("d/sub", look(verbs, "d/sub"), None),
+                ("d/f", look(verbs, "d/f"), None),
+                ("h", look(verbs, "h"), look(verbs, "f")),
+                ("f", look(verbs, "f"), Some(made)),
+                ("m", None, look(verbs, "e")),
+                ("e", look(verbs, "e"), look(verbs, "d")),
+                ("d", look(verbs, "d"), look(verbs, "h")),
+            ],
+        )?;
+        objects.release(handles.0);
+        objects.release(handles.1);
+        Ok(())
+    }),
+    ("a tree is removed", |verbs| {
+        let paths = ["d/sub", "d/f", "d", "f", "h"];
+        change(verbs, &paths.map(|path| (path, look(verbs, path), None)))
+    }),
 ];
+
+type Node<'v> = scalefs::Node<'v>;
+
+/// What a path of two names at most leads to.
+fn look<'v>(verbs: &'v ObjectOperations<'_>, path: &str) -> Option<Node<'v>> {
+    let objects = verbs.objects();
+    path.split('/').try_fold(objects.root(), |node, name| {
+        let key = objects.key(name.as_bytes()).unwrap();
+        let found = (node.kind() == Kind::Directory).then(|| objects.look_up(node, &key).unwrap())??;
+        Some(objects.node(&found))
+    })
+}
+
+fn make(verbs: &ObjectOperations, object: NewObject) -> Result<scalefs::OpenNode, Errno> {
+    let permissions = Permissions { mode: 0o755, user: 0, group: 0 };
+    verbs.objects().make(verbs.objects().root(), object, permissions).map_err(|_| Errno::ENOSPC)
+}
+
+/// Changes many names at one moment, each from one object to another.
+fn change<'v>(
+    verbs: &'v ObjectOperations<'_>,
+    changes: &[(&str, Option<Node<'v>>, Option<Node<'v>>)],
+) -> Result<(), Errno> {
+    let objects = verbs.objects();
+    let key = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+    let names: Vec<String> = changes.iter().map(|(path, ..)| key(path)).collect();
+    let keys: Vec<_> = names.iter().map(|name| objects.key(name.as_bytes()).unwrap()).collect();
+    let changes: Option<Vec<_>> = changes
+        .iter()
+        .zip(&keys)
+        .map(|(&(path, before, after), key)| {
+            let directory = path.rsplit_once('/').map_or(Some(objects.root()), |(outer, _)| look(verbs, outer))?;
+            (directory.kind() == Kind::Directory).then_some(NameChange { directory, key, before, after })
+        })
+        .collect();
+    let changes = changes.ok_or(Errno::ENOENT)?;
+    let mut room: Vec<_> = changes.iter().map(|_| Default::default()).collect();
+    let prepared = objects.prepare(&changes, &mut room).map_err(|_| Errno::EAGAIN)?;
+    objects.finish(prepared, Decision::Commit).map_err(Errno::from)
+}
 
 /// Of these a part may have happened.
 const ON_OBJECTS: [Call; 18] = [

@@ -61,7 +61,8 @@ impl Tag {
         (bits != 0).then_some(Tag(bits))
     }
 
-    fn core(self) -> Option<CoreIndex> {
+    /// The core whose operation it is.
+    pub fn core(self) -> Option<CoreIndex> {
         CoreIndex::new((self.0 & ((1 << CORE_BITS) - 1)) as usize)
     }
 

@@ -35,12 +35,18 @@ impl From<OutOfMemory> for InsertError {
     }
 }
 
-/// A bucket that the core has locked.
-pub struct Locked<'g> {
-    dir: &'g HashDir,
-    bucket: &'g Bucket,
+/// A bucket's chain. All that changes it asks for the bucket's lock to be held.
+#[derive(Clone, Copy)]
+pub(crate) struct Chain<'g> {
+    pub(crate) dir: &'g HashDir,
+    pub(crate) bucket: &'g Bucket,
     parity: usize,
     guard: &'g Guard<'g>,
+}
+
+/// A bucket that the core has locked.
+pub struct Locked<'g> {
+    chain: Chain<'g>,
     _lock: CoreLockGuard<'g>,
 }
 
@@ -52,7 +58,7 @@ pub struct LockedPair<'g> {
 
 /// A name in a bucket that the core has locked, with its value. What it is changed by consumes it.
 pub struct LockedEntry<'l> {
-    locked: &'l Locked<'l>,
+    chain: Chain<'l>,
     entry: &'l Entry,
     value: u64,
 }
@@ -61,17 +67,17 @@ pub struct LockedEntry<'l> {
 /// revoked, then is.
 #[must_use = "a prepared change must be finished"]
 pub struct Prepared<'l> {
-    locked: &'l Locked<'l>,
+    chain: Chain<'l>,
     entry: NonNull<Entry>,
     change: Change,
 }
 
+/// What is prepared of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+pub(crate) enum Change {
     Insert,
     Remove,
     Replace,
-    Finished,
 }
 
 impl HashDir {
@@ -79,11 +85,11 @@ impl HashDir {
     #[inline]
     pub fn lock<'g>(&'g self, guard: &'g Guard<'g>, key: &Key<'_>, wait: &impl Wait) -> Locked<'g> {
         loop {
-            let (table, bucket) = self.locate(guard, key.hash);
-            let lock = bucket.lock.lock(guard.core(), RANK_BUCKET, wait);
+            let chain = Chain::of(self, guard, key);
+            let lock = chain.lock(wait);
             // The chain may have moved before we had the lock.
-            if !bucket.head().1 {
-                return Locked { dir: self, bucket, parity: table.parity, guard, _lock: lock };
+            if !chain.has_moved() {
+                return Locked { chain, _lock: lock };
             }
         }
     }
@@ -113,25 +119,22 @@ pub fn lock_two<'g>(
     wait: &impl Wait,
 ) -> LockedPair<'g> {
     loop {
-        let (first_table, first_bucket) = first.0.locate(guard, first.1.hash);
-        let (second_table, second_bucket) = second.0.locate(guard, second.1.hash);
-        let lock = |bucket: &'g Bucket| bucket.lock.lock(guard.core(), RANK_BUCKET, wait);
-        let (first_lock, second_lock) = if ptr::eq(first_bucket, second_bucket) {
-            (lock(first_bucket), None)
-        } else if ptr::from_ref(first_bucket) < ptr::from_ref(second_bucket) {
-            let first_lock = lock(first_bucket);
-            (first_lock, Some(lock(second_bucket)))
+        let (first_chain, second_chain) = (Chain::of(first.0, guard, first.1), Chain::of(second.0, guard, second.1));
+        let (first_lock, second_lock) = if ptr::eq(first_chain.bucket, second_chain.bucket) {
+            (first_chain.lock(wait), None)
+        } else if first_chain.order() < second_chain.order() {
+            let first_lock = first_chain.lock(wait);
+            (first_lock, Some(second_chain.lock(wait)))
         } else {
-            let second_lock = lock(second_bucket);
-            (lock(first_bucket), Some(second_lock))
+            let second_lock = second_chain.lock(wait);
+            (first_chain.lock(wait), Some(second_lock))
         };
-        if first_bucket.head().1 || second_bucket.head().1 {
+        if first_chain.has_moved() || second_chain.has_moved() {
             continue;
         }
-        let locked = |dir, bucket, parity, lock| Locked { dir, bucket, parity, guard, _lock: lock };
         return LockedPair {
-            first: locked(first.0, first_bucket, first_table.parity, first_lock),
-            second: second_lock.map(|lock| locked(second.0, second_bucket, second_table.parity, lock)),
+            first: Locked { chain: first_chain, _lock: first_lock },
+            second: second_lock.map(|lock| Locked { chain: second_chain, _lock: lock }),
         };
     }
 }
@@ -150,21 +153,40 @@ impl<'g> LockedPair<'g> {
     }
 }
 
-impl<'g> Locked<'g> {
-    /// A name and its value, if it exists; both stay so until the lock is dropped.
+impl<'g> Chain<'g> {
+    /// The chain in which a name is, or would be.
     #[inline]
-    pub fn lookup<'l>(&'l self, key: &Key<'_>) -> Option<LockedEntry<'l>>
-    where
-        'g: 'l,
-    {
+    pub(crate) fn of(dir: &'g HashDir, guard: &'g Guard<'g>, key: &Key<'_>) -> Chain<'g> {
+        let (table, bucket) = dir.locate(guard, key.hash);
+        Chain { dir, bucket, parity: table.parity, guard }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self, wait: &impl Wait) -> CoreLockGuard<'g> {
+        self.bucket.lock.lock(self.guard.core(), RANK_BUCKET, wait)
+    }
+
+    /// Whether the names are in another table by now.
+    #[inline]
+    pub(crate) fn has_moved(&self) -> bool {
+        self.bucket.head().1
+    }
+
+    /// By what buckets are locked in order.
+    #[inline]
+    pub(crate) fn order(&self) -> *const Bucket {
+        self.bucket
+    }
+
+    /// The entry of a name, whatever its state.
+    #[inline]
+    pub(crate) fn find(&self, key: &Key<'_>) -> Option<&'g Entry> {
         let (head, _) = self.bucket.head();
         if !self.bucket.may_hold(key.hash) {
             return None;
         }
-        // SAFETY: the chain is ours while we hold the lock.
-        let entry = unsafe { find_in_chain(head, self.parity, key) }?;
-        let decisions = self.dir.decisions();
-        entry.exists(decisions).then(|| LockedEntry { locked: self, entry, value: entry.value(decisions).0 })
+        // SAFETY: the chain is ours while we hold the lock; entries live as long as the guard.
+        unsafe { find_in_chain(head, self.parity, key) }
     }
 
     fn check_status(&self) -> Result<(), InsertError> {
@@ -178,7 +200,7 @@ impl<'g> Locked<'g> {
         }
     }
 
-    fn push(&self, key: &Key<'_>, value: u64, tag: Option<Tag>) -> Result<NonNull<Entry>, InsertError> {
+    pub(crate) fn push(&self, key: &Key<'_>, value: u64, tag: Option<Tag>) -> Result<NonNull<Entry>, InsertError> {
         self.check_status()?;
         let (head, _) = self.bucket.head();
         let mut chain_entries = 0;
@@ -238,11 +260,46 @@ impl<'g> Locked<'g> {
         }
     }
 
+    /// Ends what was prepared of an entry of this chain.
+    pub(crate) fn end(&self, entry: NonNull<Entry>, change: Change, happened: bool) {
+        // SAFETY: prepared entries are in a chain that we have locked.
+        let at = unsafe { entry.as_ref() };
+        match (change, happened) {
+            (Change::Insert, true) | (Change::Remove, false) => at.set_present(),
+            (Change::Insert, false) | (Change::Remove, true) => {
+                at.set_dead();
+                self.unlink(entry);
+            }
+            (Change::Replace, happened) => at.finish_replace(happened),
+        }
+    }
+
+    /// Whether the operation has happened on which what was prepared of an entry depends.
+    pub(crate) fn has_happened(&self, entry: NonNull<Entry>, change: Change) -> bool {
+        // SAFETY: as in `end`.
+        let (state_tag, _, value_tag) = unsafe { entry.as_ref() }.tags();
+        let tag = if change == Change::Replace { value_tag } else { state_tag };
+        tag.is_some_and(|tag| self.dir.decisions().observe(tag) == Observed::Committed)
+    }
+}
+
+impl<'g> Locked<'g> {
+    /// A name and its value, if it exists; both stay so until the lock is dropped.
+    #[inline]
+    pub fn lookup<'l>(&'l self, key: &Key<'_>) -> Option<LockedEntry<'l>>
+    where
+        'g: 'l,
+    {
+        let entry = self.chain.find(key)?;
+        let decisions = self.chain.dir.decisions();
+        entry.exists(decisions).then(|| LockedEntry { chain: self.chain, entry, value: entry.value(decisions).0 })
+    }
+
     /// Inserts a name that does not exist. It exists when the call returns.
     #[inline]
     pub fn insert(&self, key: &Key<'_>, value: u64) -> Result<(), InsertError> {
         debug_assert!(self.lookup(key).is_none(), "the caller has looked");
-        self.push(key, value, None)?;
+        self.chain.push(key, value, None)?;
         // As after a commit: our next call must not read anything older than this.
         fence(Ordering::SeqCst);
         Ok(())
@@ -255,8 +312,8 @@ impl<'g> Locked<'g> {
         'g: 'l,
     {
         debug_assert!(self.lookup(key).is_none(), "the caller has looked");
-        let entry = self.push(key, value, Some(tag))?;
-        Ok(Prepared { locked: self, entry, change: Change::Insert })
+        let entry = self.chain.push(key, value, Some(tag))?;
+        Ok(Prepared { chain: self.chain, entry, change: Change::Insert })
     }
 }
 
@@ -281,7 +338,7 @@ impl<'l> LockedEntry<'l> {
     pub fn remove(self) {
         self.assert_present();
         self.entry.set_dead();
-        self.locked.unlink(NonNull::from(self.entry));
+        self.chain.unlink(NonNull::from(self.entry));
         fence(Ordering::SeqCst);
     }
 
@@ -300,14 +357,14 @@ impl<'l> LockedEntry<'l> {
     pub fn prepare_remove(self, tag: Tag) -> Prepared<'l> {
         self.assert_present();
         self.entry.mark_removing(tag);
-        Prepared { locked: self.locked, entry: NonNull::from(self.entry), change: Change::Remove }
+        Prepared { chain: self.chain, entry: NonNull::from(self.entry), change: Change::Remove }
     }
 
     /// Replaces the value of the name on condition that the operation commits.
     #[inline]
     pub fn prepare_replace(self, value: u64, tag: Tag) -> Prepared<'l> {
         self.entry.prepare_replace(value, tag);
-        Prepared { locked: self.locked, entry: NonNull::from(self.entry), change: Change::Replace }
+        Prepared { chain: self.chain, entry: NonNull::from(self.entry), change: Change::Replace }
     }
 }
 
@@ -322,39 +379,17 @@ impl Prepared<'_> {
 
     /// Replaces the mark by what has become of it: the operation has committed (`happened`) or never will.
     #[inline]
-    pub fn finish(mut self, happened: bool) {
-        self.end(happened);
-    }
-
-    /// Whether the operation on which the change depends has happened.
-    fn has_happened(&self) -> bool {
-        // SAFETY: as in `end`.
-        let (state_tag, _, value_tag) = unsafe { self.entry.as_ref() }.tags();
-        let tag = if self.change == Change::Replace { value_tag } else { state_tag };
-        tag.is_some_and(|tag| self.locked.dir.decisions().observe(tag) == Observed::Committed)
-    }
-
-    fn end(&mut self, happened: bool) {
-        // SAFETY: prepared entries are in a chain that we have locked.
-        let entry = unsafe { self.entry.as_ref() };
-        match (core::mem::replace(&mut self.change, Change::Finished), happened) {
-            (Change::Insert, true) | (Change::Remove, false) => entry.set_present(),
-            (Change::Insert, false) | (Change::Remove, true) => {
-                entry.set_dead();
-                self.locked.unlink(self.entry);
-            }
-            (Change::Replace, happened) => entry.finish_replace(happened),
-            (Change::Finished, _) => {}
-        }
+    pub fn finish(self, happened: bool) {
+        self.chain.end(self.entry, self.change, happened);
+        core::mem::forget(self);
     }
 }
 
 impl Drop for Prepared<'_> {
     fn drop(&mut self) {
-        if self.change != Change::Finished {
-            // A panic between the decision and the end must not undo what others have seen.
-            let happened = self.has_happened() && !sync::mutant::planted("hashdir: what is dropped is undone");
-            self.end(happened);
-        }
+        // A panic between the decision and the end must not undo what others have seen.
+        let happened = self.chain.has_happened(self.entry, self.change)
+            && !sync::mutant::planted("hashdir: what is dropped is undone");
+        self.chain.end(self.entry, self.change, happened);
     }
 }

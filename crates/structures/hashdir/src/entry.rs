@@ -322,6 +322,11 @@ impl Entry {
         self.first.state.load(Ordering::Relaxed) == PRESENT
     }
 
+    /// Whether the operation is about to remove the name.
+    pub(crate) fn is_removed_by(&self, tag: Tag) -> bool {
+        self.first.state.load(Ordering::Acquire) == tag.to_bits() << 2 | REMOVING
+    }
+
     /// The tags that the entry carries: in its state, and of its value.
     pub(crate) fn tags(&self) -> (Option<Tag>, bool, Option<Tag>) {
         let state = self.first.state.load(Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Removing a directory: nothing can be inserted any more, once it has been seen to be empty.
 
+use commit::Tag;
 use epoch::Guard;
 use percpu::{Core, CoreLockGuard};
 use sync::Wait;
@@ -34,9 +35,38 @@ impl HashDir {
         empty
     }
 
+    /// Lets a directory that nobody else knows take names, or none, as if it were dead.
+    pub fn take_names(&self, takes: bool) {
+        self.status.store(if takes { ALIVE } else { DEAD }, Ordering::Release);
+    }
+
     /// Begins the removal of an empty directory. Callers ask [`HashDir::is_empty`] first, which writes nothing.
     /// Must be called without holding a bucket's lock.
+    ///
+    /// # Errors
+    /// If it has names, or is dead already.
     pub fn begin_kill<'d>(&'d self, guard: &'d Guard<'d>, wait: &impl Wait) -> Result<Killing<'d>, NotEmpty> {
+        let killing = self.close(guard, wait)?;
+        if killing.pass_buckets(guard, wait) { Ok(killing) } else { Err(NotEmpty::HasNames) }
+    }
+
+    /// Begins the removal of a directory whose last names the same operation removes: no others come from now on.
+    /// [`Killing::is_left_by`] tells, once these are marked, whether it is empty without them. Must be called without
+    /// holding a bucket's lock; of several directories in the order of their addresses.
+    ///
+    /// # Errors
+    /// If it is dead already.
+    pub fn begin_kill_with_names<'d>(
+        &'d self,
+        guard: &'d Guard<'d>,
+        wait: &impl Wait,
+    ) -> Result<Killing<'d>, NotEmpty> {
+        let killing = self.close(guard, wait)?;
+        killing.pass_buckets(guard, wait);
+        Ok(killing)
+    }
+
+    fn close<'d>(&'d self, guard: &'d Guard<'d>, wait: &impl Wait) -> Result<Killing<'d>, NotEmpty> {
         let core: &'d Core<'d> = guard.core();
         // Keeps growth and other kills away.
         let lock = self.upkeep.lock.lock(core, RANK_GROW, wait);
@@ -47,31 +77,55 @@ impl HashDir {
         // An insertion looks at the status under its bucket's lock: before our turn with that lock, and we see what it
         // inserted; or after, and it sees the status.
         fence(Ordering::SeqCst);
-        let killing = Killing { dir: self, _lock: lock };
-        // SAFETY: tables live as long as the guard; growth is kept away.
-        let table = unsafe { &*self.table.load(Ordering::Acquire) };
-        if self.table_is_empty(table, core, wait) { Ok(killing) } else { Err(NotEmpty::HasNames) }
-    }
-
-    fn table_is_empty(&self, table: &Table, core: &Core<'_>, wait: &impl Wait) -> bool {
-        let next = table.next.load(Ordering::Acquire);
-        // SAFETY: as in `begin_kill`. A growth that has begun leaves two tables.
-        let next_is_empty = unsafe { next.as_ref() }.is_none_or(|next| self.table_is_empty(next, core, wait));
-        next_is_empty
-            && table.made_buckets().all(|bucket| {
-                let _lock = (!sync::mutant::planted("hashdir: kill without bucket locks"))
-                    .then(|| bucket.lock.lock(core, RANK_BUCKET, wait));
-                let (head, moved) = bucket.head();
-                moved || head.is_null()
-            })
+        Ok(Killing { dir: self, _lock: lock })
     }
 }
 
 impl Killing<'_> {
+    /// Takes a turn with each bucket's lock; whether none has a name.
+    fn pass_buckets(&self, guard: &Guard<'_>, wait: &impl Wait) -> bool {
+        // SAFETY: tables live as long as the guard; growth is kept away.
+        let table = unsafe { &*self.dir.table.load(Ordering::Acquire) };
+        table_is_empty(table, guard.core(), wait)
+    }
+
+    /// Whether all names that exist are about to be removed by this operation.
+    pub fn is_left_by(&self, _guard: &Guard<'_>, tag: Tag) -> bool {
+        let mut table = self.dir.table.load(Ordering::Acquire);
+        // SAFETY: tables and entries live as long as the guard; growth is kept away.
+        unsafe {
+            while let Some(current) = table.as_ref() {
+                for bucket in current.made_buckets() {
+                    let (mut walk, moved) = bucket.head();
+                    while let Some(entry) = walk.as_ref().filter(|_| !moved) {
+                        if !entry.is_removed_by(tag) && entry.exists(self.dir.decisions()) {
+                            return false;
+                        }
+                        walk = entry.next(current.parity).load(Ordering::Acquire);
+                    }
+                }
+                table = current.next.load(Ordering::Acquire);
+            }
+        }
+        true
+    }
+
     /// Makes the end final: the directory is dead.
     pub fn finish(self) {
         self.dir.status.store(DEAD, Ordering::Release);
     }
+}
+
+fn table_is_empty(table: &Table, core: &Core<'_>, wait: &impl Wait) -> bool {
+    let next = table.next.load(Ordering::Acquire);
+    // SAFETY: as in `pass_buckets`. A growth that has begun leaves two tables.
+    let next_is_empty = unsafe { next.as_ref() }.is_none_or(|next| table_is_empty(next, core, wait));
+    table.made_buckets().fold(next_is_empty, |is_empty, bucket| {
+        let _lock = (!sync::mutant::planted("hashdir: kill without bucket locks"))
+            .then(|| bucket.lock.lock(core, RANK_BUCKET, wait));
+        let (head, moved) = bucket.head();
+        is_empty & (moved || head.is_null())
+    })
 }
 
 impl Drop for Killing<'_> {

@@ -13,7 +13,7 @@
 //! **ObjectOperations.** All changes are prepared under the bucket's lock, decided, and finished:
 //! ```text
 //! lookup(k), exists(k)            no write; pins the epoch
-//! locked = lock(k)                or lock_two(k, l): two buckets in the order of their addresses
+//! locked = lock(k)                or lock_two(k, l), lock_all(names): buckets in the order of their addresses
 //! p = locked.prepare_insert(k, v, tag) │ locked.lookup(k).prepare_remove(tag) │ .prepare_replace(v, tag)
 //! operation.commit()              crate `commit`: all that carries the tag becomes true at once
 //! locked.finish(p, happened)
@@ -65,6 +65,7 @@ mod key;
 mod kill;
 mod list;
 mod table;
+mod together;
 
 pub use change::{InsertError, Locked, LockedEntry, LockedPair, Prepared, lock_two};
 pub use dir::{Found, HashDir, Present};
@@ -74,3 +75,4 @@ pub use key::{Key, MAX_NAME_BYTES};
 pub use kill::{Killing, NotEmpty};
 pub use list::{FIRST_COOKIE, Listed};
 pub use table::{BUCKET, KIND_ENTRY, KIND_TABLE, RANK_BUCKET, RANK_GROW, free_retired};
+pub use together::{LockedName, LockedNames, lock_all};

@@ -4,7 +4,7 @@ use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
-use commit::{Decisions, Tag};
+use commit::{Decisions, Observed, Tag};
 use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
@@ -52,6 +52,15 @@ pub struct RefCache {
     pub(crate) own: PerCore<Own>,
     pub(crate) shared: PerCore<Shared>,
     pub(crate) epoch: CacheLine<AtomicU64>,
+}
+
+/// Where a delta waits for its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// In the core's slot of the object.
+    InSlot,
+    /// In the object.
+    InObject,
 }
 
 /// Read-only, so that finding a slot shares nothing.
@@ -150,7 +159,7 @@ impl RefCache {
 
     #[cold]
     fn take_slot(&self, core: &Core<'_>, slot: &Slot, index: usize, object: &Counted) {
-        debug_assert!(slot.pending().is_none(), "a pending delta is settled before its core counts anything else");
+        assert!(slot.pending().is_none(), "a pending delta is settled before its core counts anything else");
         let own = self.own.get(core);
         let old = NonNull::new(slot.object());
         if old.is_none() {
@@ -241,6 +250,83 @@ impl RefCache {
         self.slot_of(core, object).settle(happened);
     }
 
+    /// As [`RefCache::prepare`], for one of many counts that depend on the same operation, of which several may be of one
+    /// object: it adds to what waits already. Where the core's slot is taken by another of them, the delta waits in the object
+    /// itself, for which there is room for one operation.
+    ///
+    /// # Errors
+    /// The tag of another operation that has that room. Who has some room waits for no other, so that no two wait for each
+    /// other: he gives up all and starts again.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`].
+    pub unsafe fn prepare_one_of_many(
+        &self,
+        core: &Core<'_>,
+        object: &Counted,
+        delta: i64,
+        tag: Tag,
+    ) -> Result<Pending, Tag> {
+        let slot = self.home(core, object);
+        match slot.pending() {
+            None => {
+                self.slot_of(core, object).set_pending(tag, delta);
+                Ok(Pending::InSlot)
+            }
+            Some(_) if ptr::eq(slot.object(), object) => {
+                slot.set_pending(tag, slot.pending_delta() + delta);
+                Ok(Pending::InSlot)
+            }
+            Some(_) => {
+                let is_ours = object.claimed_by() == Some(tag);
+                if !is_ours {
+                    object.claim(tag)?;
+                }
+                let delta = if is_ours { object.pending_delta() + delta } else { delta };
+                slot.beside(|| object.set_pending(delta));
+                Ok(Pending::InObject)
+            }
+        }
+    }
+
+    /// Ends all that [`RefCache::prepare_one_of_many`] let wait for an object; nothing if that has ended.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`].
+    pub unsafe fn settle_one_of_many(&self, core: &Core<'_>, object: &Counted, tag: Tag, happened: bool) {
+        let slot = self.home(core, object);
+        if ptr::eq(slot.object(), object) && slot.pending() == Some(tag) {
+            slot.settle(happened);
+        }
+        if object.claimed_by() == Some(tag) {
+            let own = self.own.get(core);
+            slot.beside(|| {
+                if object.end_pending(happened) == Verdict::BecameZero {
+                    self.queue(own, NonNull::from(object), object);
+                }
+            });
+            object.give_up_claim();
+        }
+    }
+
+    /// Ends what the last operation of a core whose owner died let wait in an object.
+    ///
+    /// # Safety
+    /// `core` was taken over from a dead owner and repaired by [`RefCache::repair_taken_over`]; the object is not freed.
+    pub unsafe fn repair_object_taken_over(&self, core: &Core<'_>, object: &Counted) {
+        if let Some(tag) = object.claimed_by().filter(|tag| tag.core() == Some(core.index())) {
+            let happened = self.decisions().observe(tag) == Observed::Committed;
+            // SAFETY: the caller's promise.
+            unsafe { self.settle_one_of_many(core, object, tag, happened) };
+        }
+    }
+
+    /// The slot in which an object is if it is in the core's cache.
+    fn home<'s>(&'s self, core: &'s Core<'_>, object: &Counted) -> &'s Slot {
+        // SAFETY: the mask keeps the index in the table.
+        unsafe { self.slots.get(core).0.add(self.slot_index(object)).as_ref() }
+    }
+
     /// The count of an object as it was at one moment of the call, all cores and committed operations included.
     /// Revokes revocable operations that are undecided.
     ///
@@ -293,8 +379,23 @@ impl RefCache {
             // SAFETY: the mask keeps the index in the table.
             unsafe { table.0.add(index).as_ref() }.collect(object, self.decisions(), &mut seen);
         }
-        seen.total += object.applied();
+        let (applied, is_pending) = object.applied_and_pending();
+        seen.total += applied;
+        if is_pending {
+            self.collect_pending(object, &mut seen);
+        }
         seen
+    }
+
+    /// Adds the delta that waits in the object itself.
+    #[cold]
+    fn collect_pending(&self, object: &Counted, seen: &mut Collected) {
+        let delta = object.pending_delta();
+        match object.claimed_by().map(|tag| self.decisions().observe(tag)) {
+            Some(Observed::Committed) => seen.total += delta,
+            Some(Observed::NotCommitted) => {}
+            Some(Observed::Over) | None => seen.changing = true,
+        }
     }
 
     /// Gives up a reference and tells whether that was the last one. If several cores give up the last ones at the same
@@ -332,7 +433,7 @@ impl RefCache {
             // SAFETY: in bounds of the table.
             let slot = unsafe { self.slots.get(core).0.add(index).as_ref() };
             if let Some(tag) = slot.pending() {
-                slot.settle(self.decisions().observe(tag) == commit::Observed::Committed);
+                slot.settle(self.decisions().observe(tag) == Observed::Committed);
             }
             slot.repair();
             if !keeps_list && !slot.object().is_null() {

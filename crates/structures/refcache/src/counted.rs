@@ -2,6 +2,7 @@
 
 use core::ptr::{self, NonNull};
 
+use commit::Tag;
 use sync::OwnWord;
 use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
@@ -10,16 +11,21 @@ use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 pub struct CountedKind(pub u8);
 
 /// The count is kept above these bits of the word.
-const STATE_BITS: u32 = 2;
+const STATE_BITS: u32 = 3;
 const QUEUED: i64 = 1;
 const DIRTY: i64 = 2;
-const STATE_MASK: i64 = QUEUED | DIRTY;
+/// A delta in the object waits for its operation.
+const PENDING: i64 = 4;
 
 /// The count of an object, embedded in it. The true count is this one plus the deltas that cores cache.
 #[derive(Debug)]
 pub struct Counted {
-    /// Atomic: count times 4, plus "is on a review queue", plus "was touched since".
+    /// Atomic: count times 8, plus "is on a review queue", "was touched since", "has a pending delta".
     word: AtomicI64,
+    /// Atomic: the operation that has claimed the pending delta, or zero.
+    pending_tag: AtomicU64,
+    /// Of the claim's core, told by the word.
+    pending_delta: AtomicI64,
     /// Atomic: the one weak reference, or null.
     pub(crate) weak: AtomicPtr<WeakRef>,
     // Owned by the review queue on which the object is; the word's acquire-release exchanges hand them over.
@@ -47,6 +53,8 @@ impl Counted {
     pub fn new(count: i64, kind: CountedKind) -> Counted {
         Counted {
             word: AtomicI64::new(count << STATE_BITS),
+            pending_tag: AtomicU64::new(0),
+            pending_delta: AtomicI64::new(0),
             weak: AtomicPtr::new(ptr::null_mut()),
             next: OwnWord::new(ptr::null_mut()),
             queued_in: OwnWord::new(0),
@@ -66,7 +74,20 @@ impl Counted {
         self.word.load(Ordering::Acquire) >> STATE_BITS
     }
 
+    /// [`Counted::applied`], and whether a delta waits beside it.
+    #[inline]
+    pub(crate) fn applied_and_pending(&self) -> (i64, bool) {
+        let word = self.word.load(Ordering::Acquire);
+        (word >> STATE_BITS, word & PENDING != 0)
+    }
+
+    /// Adds a delta that some core has cached.
     pub(crate) fn apply(&self, delta: i64) -> Verdict {
+        self.add(delta, PENDING)
+    }
+
+    /// Adds a delta and keeps these bits of the word's state.
+    fn add(&self, delta: i64, kept: i64) -> Verdict {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let count = (word >> STATE_BITS) + delta;
@@ -76,13 +97,58 @@ impl Counted {
                 (false, 0) => QUEUED,
                 (false, _) => 0,
             };
+            let new = count << STATE_BITS | state | word & kept;
             // Acquire and release hand the queue's cells from the core that unqueued the object to the one that queues.
-            match self.word.compare_exchange(word, count << STATE_BITS | state, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.word.compare_exchange(word, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if !queued && count == 0 => return Verdict::BecameZero,
                 Ok(_) => return Verdict::Alive,
                 Err(seen) => word = seen,
             }
         }
+    }
+
+    /// Takes the place for a pending delta, or says whose it is.
+    pub(crate) fn claim(&self, tag: Tag) -> Result<(), Tag> {
+        // Acquire pairs with the release in `give_up_claim`.
+        let claimed = self.pending_tag.compare_exchange(0, tag.to_bits(), Ordering::Acquire, Ordering::Relaxed);
+        claimed.map(drop).map_err(|holder| Tag::from_bits(holder).expect("not zero"))
+    }
+
+    /// The operation that has the place.
+    pub(crate) fn claimed_by(&self) -> Option<Tag> {
+        Tag::from_bits(self.pending_tag.load(Ordering::Acquire))
+    }
+
+    /// The delta that waits, for whoever saw that there is one.
+    pub(crate) fn pending_delta(&self) -> i64 {
+        self.pending_delta.load(Ordering::Relaxed)
+    }
+
+    /// With the place claimed: lets the delta wait, also if it is zero.
+    pub(crate) fn set_pending(&self, delta: i64) {
+        self.pending_delta.store(delta, Ordering::Relaxed);
+        // Release: who sees that a delta waits sees which, and whose.
+        if self.word.load(Ordering::Relaxed) & PENDING == 0 {
+            self.word.fetch_add(PENDING, Ordering::Release);
+        }
+    }
+
+    /// With the place claimed: turns the delta that waits, if any, into a part of the count if its operation has happened,
+    /// else forgets it. One store does it, so that a death does not lose or double it.
+    pub(crate) fn end_pending(&self, happened: bool) -> Verdict {
+        if self.word.load(Ordering::Relaxed) & PENDING == 0 {
+            return Verdict::Alive;
+        }
+        if !happened {
+            self.word.fetch_sub(PENDING, Ordering::AcqRel);
+            return Verdict::Alive;
+        }
+        self.add(self.pending_delta(), 0)
+    }
+
+    /// Gives the place free.
+    pub(crate) fn give_up_claim(&self) {
+        self.pending_tag.store(0, Ordering::Release);
     }
 
     /// Decides about an object whose time on the queue is over.
@@ -91,12 +157,12 @@ impl Counted {
         loop {
             let (state, verdict) = if word >> STATE_BITS != 0 {
                 (0, Verdict::Alive)
-            } else if word & DIRTY != 0 && !sync::mutant::planted("refcache: dirt is ignored") {
+            } else if word & (DIRTY | PENDING) != 0 && !sync::mutant::planted("refcache: dirt is ignored") {
                 (QUEUED, Verdict::ZeroButDirty)
             } else {
                 return if self.kill_weak() { Verdict::Dead } else { Verdict::ZeroButDirty };
             };
-            let new = word & !STATE_MASK | state;
+            let new = word & !(QUEUED | DIRTY) | state;
             match self.word.compare_exchange(word, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return verdict,
                 Err(seen) => word = seen,

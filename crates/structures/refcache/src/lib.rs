@@ -24,7 +24,8 @@
 //!
 //! **Exact read** is a double collect: versions only grow, so equal sums mean that no slot changed in between, and the
 //! count that the slots and the object showed existed at one moment. A delta can be *pending* on an operation (see crate
-//! `commit`): it counts from the moment that the operation commits.
+//! `commit`): it counts from the moment that the operation commits. A slot has room for one; of many counts that depend on
+//! one operation, those whose slot is taken wait in their objects.
 //!
 //! **Epochs serve as reclamation too.** An object that was reachable by lock-free readers needs no other: a reader that
 //! found it, and took a reference in the same call, flushes that before the second epoch ends.
@@ -58,7 +59,7 @@ mod counted;
 mod review;
 mod slot;
 
-pub use cache::{RefCache, RefCacheConfig};
+pub use cache::{Pending, RefCache, RefCacheConfig};
 pub use counted::{Counted, CountedKind, WeakRef};
 pub use review::Maintained;
 pub use slot::SLOT;

@@ -84,6 +84,16 @@ impl Slot {
         });
     }
 
+    /// Changes something outside of the slot that collects of an object of this slot read, so that they see a change.
+    pub(crate) fn beside<R>(&self, change: impl FnOnce() -> R) -> R {
+        self.sequence.change(change)
+    }
+
+    /// The delta that waits for an operation.
+    pub(crate) fn pending_delta(&self) -> i64 {
+        self.pending_delta.load(Ordering::Relaxed)
+    }
+
     #[inline]
     pub(crate) fn set_pending(&self, tag: Tag, delta: i64) {
         self.sequence.change(|| {

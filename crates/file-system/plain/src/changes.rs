@@ -1,0 +1,151 @@
+//! Many names that change at one moment: tried on a copy when they are prepared, done when they are decided.
+
+use std::collections::BTreeMap;
+
+use posix_calls::{Answer, Decision, Kind, NameChange, NameChanges, NewObject, Outcome, Permissions, Refusal};
+
+use crate::call::{Call, Node, Unreachable};
+use crate::object::{Number, Object, OpenNode};
+use crate::state::{ROOT, State};
+
+/// What becomes of a name.
+#[derive(Clone, Debug)]
+struct Change {
+    directory: Number,
+    name: Vec<u8>,
+    before: Option<Number>,
+    after: Option<Number>,
+}
+
+/// Changes that are prepared.
+#[derive(Clone, Debug)]
+#[must_use = "what is dropped does not happen"]
+pub struct PreparedChanges(Vec<Change>);
+
+impl State {
+    /// Whether a directory would be above itself, were these the parents.
+    fn closes_loop(&self, parents: &BTreeMap<Number, Number>, moved: Number) -> bool {
+        let mut current = moved;
+        // Who has not come to the root after so many steps goes round.
+        for _ in 0..=self.objects.len() {
+            if current == ROOT {
+                return false;
+            }
+            current = parents.get(&current).copied().unwrap_or_else(|| self.directory(current).parent);
+        }
+        true
+    }
+
+    fn is_directory(&self, number: Number) -> bool {
+        self.get(number).body.kind() == Kind::Directory
+    }
+
+    /// Changes all names or, if it refuses, leaves behind what nobody may see.
+    fn change_names(&mut self, changes: &[Change], now_ns: i64) -> Result<(), Refusal<Unreachable>> {
+        let mut parents = BTreeMap::new();
+        for change in changes {
+            if self.look_up(change.directory, &change.name) != change.before {
+                return Err(if change.before.is_none() { Refusal::Exists } else { Refusal::Changed });
+            }
+            let Some(after) = change.after else { continue };
+            let Object { links, is_named, .. } = *self.get(after);
+            if is_named && links == 0 {
+                return Err(Refusal::Changed);
+            }
+            if self.is_directory(after) {
+                if is_named && !changes.iter().any(|other| other.before == Some(after)) {
+                    return Err(Refusal::Changed);
+                }
+                if parents.insert(after, change.directory).is_some() {
+                    return Err(Refusal::Changed);
+                }
+            }
+        }
+        if parents.keys().any(|moved| self.closes_loop(&parents, *moved)) {
+            return Err(Refusal::Changed);
+        }
+        let changed = || changes.iter().filter(|change| change.before != change.after);
+        for change in changed() {
+            if let Some(after) = change.after {
+                self.insert(change.directory, &change.name, after, now_ns);
+                let object = self.get_mut(after);
+                (object.links, object.is_named, object.changed_ns) = (object.links + 1, true, now_ns);
+            } else {
+                self.directory_mut(change.directory).names.remove(&change.name);
+                self.mark_data(change.directory, now_ns);
+            }
+        }
+        for (moved, parent) in parents {
+            self.move_to(moved, parent);
+        }
+        for change in changed() {
+            if change.before.is_none() && self.is_unnamed_after(change.directory, changes) {
+                return Err(Refusal::Dead);
+            }
+            if let Some(before) = change.before.filter(|before| self.is_unnamed_after(*before, changes)) {
+                self.check_empty(before)?;
+            }
+        }
+        for before in changed().filter_map(|change| change.before) {
+            self.unlink(before, now_ns);
+        }
+        Ok(())
+    }
+
+    /// Whether no name will lead to an object once the names before these changes are gone.
+    fn is_unnamed_after(&self, number: Number, changes: &[Change]) -> bool {
+        let lost = changes.iter().filter(|change| change.before != change.after && change.before == Some(number));
+        self.get(number).links as usize == lost.count()
+    }
+}
+
+impl NameChanges for Call<'_> {
+    type Room<'v>
+        = ()
+    where
+        Self: 'v;
+    type Prepared<'p, 'v>
+        = PreparedChanges
+    where
+        Self: 'v,
+        'v: 'p;
+
+    fn make(&self, directory: Node<'_>, object: NewObject<'_>, permissions: Permissions) -> Outcome<OpenNode, Self> {
+        let mut state = self.change()?;
+        let body = Call::body(directory.number, object);
+        let made = self.file_system.object(body, permissions);
+        let made = Object { links: 0, is_named: false, references: 1, ..made };
+        Ok(OpenNode(state.add(made).ok_or(Refusal::NoSpace)?))
+    }
+
+    fn prepare<'p, 'v, 'n: 'p>(
+        &'v self,
+        changes: &'p [NameChange<'p, Node<'v>, &'n [u8]>],
+        room: &'p mut [()],
+    ) -> Result<PreparedChanges, Refusal<Unreachable>>
+    where
+        'v: 'p,
+    {
+        assert!(room.len() >= changes.len(), "there is room for each change");
+        let number = |node: Option<Node<'_>>| node.map(|node| node.number);
+        let changes: Vec<Change> = changes
+            .iter()
+            .map(|NameChange { directory, key, before, after }| Change {
+                directory: directory.number,
+                name: key.to_vec(),
+                before: number(*before),
+                after: number(*after),
+            })
+            .collect();
+        self.ask()?.clone().change_names(&changes, self.now_ns())?;
+        Ok(PreparedChanges(changes))
+    }
+
+    fn finish(&self, prepared: PreparedChanges, decision: Decision) -> Answer<(), Self> {
+        if decision == Decision::Commit {
+            let done = self.file_system.state.borrow_mut().change_names(&prepared.0, self.now_ns());
+            assert_eq!(done, Ok(()), "nothing else changes what is prepared");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,376 @@
+//! Many names that change at one moment in shared memory.
+//!
+//! In this order, so that no two who do this wait for each other: marks of directories that come to other parents, then
+//! directories that go closed to new names, then all buckets by address, then counts. What lies beyond the locks, a count
+//! that another operation has claimed, is not waited for while anything of that kind is held.
+//!
+//! **Death of a process** in between: all objects are noted first, and the decision says what becomes of them. Beside what
+//! the operations on one name can lose, an object that was made and not named stays.
+#![allow(unsafe_code)]
+
+use commit::Operation;
+use hashdir::{InsertError, Killing, LockedName, LockedNames, NotEmpty, lock_all};
+use percpu::{CoreLockGuard, OutOfMemory};
+use posix_calls::{Answer, Decision, Kind, NameChange, NameChanges, NewObject, Outcome, Permissions};
+use refcache::Pending;
+use sync::WaitReason;
+
+use crate::direct::{Direct, Refusal};
+use crate::host::Host;
+use crate::inode::Named;
+use crate::inode_ref::{InodeRef, Node, OpenNode};
+use crate::instance::Stamp;
+use crate::moves::{Marks, MovedTogether};
+
+type Change<'p, 'v> = NameChange<'p, Node<'v>, hashdir::Key<'p>>;
+
+/// Room for a change of a name; see [`NameChanges::prepare`].
+pub type ChangeRoom<'v> = LockedName<'v, Beside<'v>>;
+
+/// What is kept of a change beside its name.
+#[derive(Default)]
+pub struct Beside<'v> {
+    /// Which of the changes.
+    index: usize,
+    /// The directory that comes to another parent with it, and that parent.
+    moves: Option<(InodeRef, InodeRef)>,
+    /// Bits of the directory that goes with it, or zero.
+    goes: u64,
+    /// Of the directory that moves.
+    mark: Option<CoreLockGuard<'v>>,
+    /// Of the directory that goes.
+    killing: Option<Killing<'v>>,
+    /// The object gets its first name by this.
+    is_first: bool,
+}
+
+/// Changes of names that are prepared; see [`NameChanges`].
+#[must_use = "what is dropped does not happen"]
+pub struct PreparedChanges<'p, 'v, H: Host> {
+    direct: &'v Direct<'v, H>,
+    changes: &'p [Change<'p, 'v>],
+    names: LockedNames<'p, 'v, Beside<'v>>,
+    operation: Operation<'v>,
+    is_decided: bool,
+}
+
+/// Lets a directory take names: one without a name, which nobody else finds, does not.
+fn set_takes_names(node: InodeRef, takes: bool) {
+    if node.kind() == Kind::Directory {
+        node.directory().names.take_names(takes);
+    }
+}
+
+impl<'v> Beside<'v> {
+    fn of(index: usize, changes: &[Change<'_, 'v>]) -> Result<Beside<'v>, Refusal> {
+        let directory = |node: &Node<'_>| node.kind() == Kind::Directory;
+        let change = &changes[index];
+        let mut beside = Beside { index, ..Beside::default() };
+        // A directory has one name; and no core waits for itself.
+        let is_twice = |node: Option<Node<'v>>, of: fn(&Change<'_, 'v>) -> Option<Node<'v>>| {
+            node.is_some_and(|node| directory(&node)) && changes[..index].iter().any(|other| of(other) == node)
+        };
+        if is_twice(change.before, |other| other.before) || is_twice(change.after, |other| other.after) {
+            return Err(Refusal::Changed);
+        }
+        if let Some(before) = change.before.filter(directory)
+            && !changes.iter().any(|other| other.after == Some(before))
+        {
+            beside.goes = before.at.to_bits();
+        }
+        if let Some(after) = change.after.filter(directory) {
+            let from = match changes.iter().find(|other| other.before == Some(after)) {
+                Some(other) => other.directory.at,
+                // Nobody else finds it.
+                None if !after.at.inode().header.is_named() => after.at.directory().place.unnamed_parent(),
+                None => return Err(Refusal::Changed),
+            };
+            beside.moves = (from != change.directory.at).then_some((after.at, change.directory.at));
+        }
+        Ok(beside)
+    }
+}
+
+impl MovedTogether for [ChangeRoom<'_>] {
+    fn count(&self) -> usize {
+        self.iter().filter(|place| place.beside.moves.is_some()).count()
+    }
+
+    fn parent_of(&self, directory: InodeRef) -> Option<InodeRef> {
+        self.iter()
+            .filter_map(|place| place.beside.moves)
+            .find(|(node, _)| *node == directory)
+            .map(|(_, parent)| parent)
+    }
+}
+
+impl<'c, H: Host> Direct<'c, H> {
+    /// Marks the directories that come to other parents, and closes those that go.
+    fn mark_directories<'v>(&'v self, changes: &[Change<'_, 'v>], room: &mut [ChangeRoom<'v>]) -> Result<(), Refusal> {
+        for (index, place) in room.iter_mut().enumerate() {
+            place.beside = Beside::of(index, changes)?;
+        }
+        let mut marks = Marks::First;
+        for index in 0..room.len() {
+            if let Some((node, parent)) = room[index].beside.moves {
+                room[index].beside.mark = Some(self.begin_move(node, parent, &self.guard, marks, &*room)?);
+                marks = Marks::Second;
+            }
+        }
+        room.sort_unstable_by_key(|place| place.beside.goes);
+        for place in room.iter_mut().filter(|place| place.beside.goes != 0) {
+            let names = &InodeRef::from_bits(place.beside.goes).directory().names;
+            place.beside.killing =
+                Some(names.begin_kill_with_names(&self.guard, self.host).map_err(|error| match error {
+                    NotEmpty::HasNames => Refusal::NotEmpty,
+                    NotEmpty::Dead => Refusal::Changed,
+                })?);
+        }
+        Ok(())
+    }
+}
+
+impl<'c, H: Host> NameChanges for Direct<'c, H> {
+    type Room<'v>
+        = ChangeRoom<'v>
+    where
+        Self: 'v;
+    type Prepared<'p, 'v>
+        = PreparedChanges<'p, 'v, H>
+    where
+        Self: 'v,
+        'v: 'p;
+
+    fn make(&self, directory: Node<'_>, object: NewObject<'_>, permissions: Permissions) -> Outcome<OpenNode, Self> {
+        let now_ns = self.host.now_ns();
+        let made = self.fs.make(self.core(), object, permissions, directory.at, now_ns, Named::NotYet);
+        let made = made.map_err(|OutOfMemory| Refusal::NoSpace)?;
+        set_takes_names(made, false);
+        Ok(OpenNode::new(self.fs, made))
+    }
+
+    fn prepare<'p, 'v, 'n: 'p>(
+        &'v self,
+        changes: &'p [NameChange<'p, Node<'v>, hashdir::Key<'n>>],
+        room: &'p mut [ChangeRoom<'v>],
+    ) -> Result<PreparedChanges<'p, 'v, H>, Refusal>
+    where
+        'v: 'p,
+    {
+        assert!(room.len() >= changes.len(), "there is room for each change");
+        let room = &mut room[..changes.len()];
+        self.working_on(&[]);
+        let nodes = changes.iter().flat_map(|change| [Some(change.directory), change.before, change.after]);
+        let nodes = nodes.flatten().map(|node| node.at);
+        self.fs.note_many(self.core(), nodes).map_err(|OutOfMemory| Refusal::NoSpace)?;
+        if let Err(refusal) = self.mark_directories(changes, room) {
+            room.iter_mut().for_each(|place| place.beside = Beside::default());
+            self.fs.forget_many(self.core());
+            return Err(refusal);
+        }
+        let name = |beside: &Beside<'v>| {
+            let change = &changes[beside.index];
+            (&change.directory.at.directory().names, change.key)
+        };
+        let names = lock_all(&self.guard, room, name, self.host);
+        let operation = self.fs.decisions().begin_firm(self.guard.core());
+        self.fs.working_under(self.core(), operation.tag());
+        let mut prepared = PreparedChanges { direct: self, changes, names, operation, is_decided: false };
+        match prepared.prepare_all() {
+            Ok(()) => Ok(prepared),
+            Err(obstacle) => {
+                let killed =
+                    |directory: InodeRef| prepared.names.iter().any(|place| place.beside.goes == directory.to_bits());
+                let obstacle = match obstacle {
+                    Obstacle::Insertion(directory, InsertError::Killing) if killed(directory) => {
+                        Obstacle::Refusal(Refusal::Dead)
+                    }
+                    other => other,
+                };
+                drop(prepared);
+                Err(match obstacle {
+                    Obstacle::Refusal(refusal) => refusal,
+                    Obstacle::Insertion(directory, error) => self.refusal(directory, error),
+                })
+            }
+        }
+    }
+
+    fn finish(&self, mut prepared: PreparedChanges<'_, '_, H>, decision: Decision) -> Answer<(), Self> {
+        let happens = decision == Decision::Commit && prepared.operation.commit().is_ok();
+        if !happens {
+            prepared.operation.abort();
+        }
+        prepared.end(happens);
+        let changes = prepared.changes;
+        drop(prepared);
+        if happens {
+            self.mark_times(changes);
+        }
+        Ok(())
+    }
+}
+
+/// Why not all can be prepared.
+enum Obstacle {
+    Refusal(Refusal),
+    /// Of a name in this directory.
+    Insertion(InodeRef, InsertError),
+}
+
+impl From<Refusal> for Obstacle {
+    fn from(refusal: Refusal) -> Obstacle {
+        Obstacle::Refusal(refusal)
+    }
+}
+
+impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
+    /// The operation on which all depends: firm until it is decided.
+    pub fn operation(&self) -> &Operation<'v> {
+        &self.operation
+    }
+
+    fn prepare_all(&mut self) -> Result<(), Obstacle> {
+        let (direct, changes, tag) = (self.direct, self.changes, self.operation.tag());
+        for place in self.names.iter_mut() {
+            let change = &changes[place.beside.index];
+            let found = place.value().map(InodeRef::from_bits);
+            if found != change.before.map(|node| node.at) {
+                return Err(if change.before.is_none() { Refusal::Exists } else { Refusal::Changed }.into());
+            }
+            if let Some((node, parent)) = place.beside.moves {
+                node.directory().place.announce(parent, tag);
+            }
+            // Before anything waits for the decision in the core's cache of counts.
+            let gets_first_name = |after: &Node<'_>| after.at.inode().header.get_first_name();
+            if let Some(after) = change.after.filter(gets_first_name) {
+                place.beside.is_first = true;
+                direct.take_reference(after.at);
+                set_takes_names(after.at, true);
+            }
+        }
+        for place in self.names.iter_mut() {
+            let change = &changes[place.beside.index];
+            match (change.before, change.after) {
+                (before, after) if before == after => {}
+                (None, Some(after)) => place
+                    .prepare_insert(change.key, after.at.to_bits(), tag)
+                    .map_err(|error| Obstacle::Insertion(change.directory.at, error))?,
+                (Some(_), None) => place.prepare_remove(tag),
+                (Some(_), Some(after)) => place.prepare_replace(after.at.to_bits(), tag),
+                (None, None) => {}
+            }
+        }
+        let mut has_claimed = false;
+        for place in self.names.iter() {
+            let change = &changes[place.beside.index];
+            if change.before == change.after {
+                continue;
+            }
+            if let Some(before) = change.before {
+                self.count(before.at, -1, &mut has_claimed)?;
+            }
+            if let Some(after) = change.after {
+                self.count(after.at, 1, &mut has_claimed)?;
+                let inode = after.at.inode();
+                // SAFETY: it is not freed in the call in which it was found.
+                let links = || unsafe { direct.fs.counts().exact(&inode.links, direct.host) };
+                // What was found to have a name in this call is not forgotten before it ends, and then has this one.
+                if !place.beside.is_first && inode.header.is_named() && links() == 0 && !self.is_first_name_of(after) {
+                    return Err(Refusal::Changed.into());
+                }
+            }
+        }
+        let is_left = |killing: &Killing<'_>| killing.is_left_by(&direct.guard, tag);
+        if !self.names.iter().filter_map(|place| place.beside.killing.as_ref()).all(is_left) {
+            return Err(Refusal::NotEmpty.into());
+        }
+        Ok(())
+    }
+
+    /// Whether an object without a name gets several.
+    fn is_first_name_of(&self, node: Node<'_>) -> bool {
+        self.names.iter().any(|place| place.beside.is_first && self.changes[place.beside.index].after == Some(node))
+    }
+
+    /// Lets a link count wait for the decision. Waits for another operation only while no count is claimed.
+    fn count(&self, node: InodeRef, delta: i64, has_claimed: &mut bool) -> Result<(), Refusal> {
+        let direct = self.direct;
+        let (core, counts, links) = (direct.core(), direct.fs.counts(), &node.inode().links);
+        let mut round = 0;
+        loop {
+            // SAFETY: the object was found in this call, or is kept by a handle; settled in `end`.
+            match unsafe { counts.prepare_one_of_many(core, links, delta, self.operation.tag()) } {
+                Ok(place) => {
+                    *has_claimed |= place == Pending::InObject;
+                    return Ok(());
+                }
+                Err(_) if *has_claimed => return Err(Refusal::Changed),
+                Err(holder) => {
+                    let holder = holder.core().map_or(0, |core| core.get() as u16);
+                    direct.host.wait(WaitReason::Lock { holder }, round);
+                    round = round.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Replaces all marks, once the operation has committed (`happened`) or never will.
+    fn end(&mut self, happened: bool) {
+        self.is_decided = true;
+        let (direct, tag) = (self.direct, self.operation.tag());
+        let core = direct.core();
+        for change in self.changes {
+            for node in [change.before, change.after].into_iter().flatten() {
+                // SAFETY: as in `count`.
+                unsafe { direct.fs.counts().settle_one_of_many(core, &node.at.inode().links, tag, happened) };
+            }
+        }
+        self.names.finish(happened);
+        for place in self.names.iter_mut() {
+            let beside = core::mem::take(&mut place.beside);
+            if let Some((node, parent)) = beside.moves.filter(|_| beside.mark.is_some()) {
+                if happened {
+                    direct.fs.end_move(core, node, parent);
+                } else {
+                    node.directory().place.withdraw();
+                }
+            }
+            if let Some(killing) = beside.killing.filter(|_| happened) {
+                killing.finish();
+            }
+            let after = self.changes[beside.index].after;
+            if let Some(after) = after.filter(|_| beside.is_first && !happened) {
+                set_takes_names(after.at, false);
+                direct.drop_reference(after.at);
+                after.at.inode().header.stay_unnamed();
+            }
+        }
+        self.names.unlock();
+    }
+}
+
+impl<H: Host> Drop for PreparedChanges<'_, '_, H> {
+    fn drop(&mut self) {
+        if !self.is_decided {
+            self.operation.abort();
+            self.end(false);
+        }
+        self.direct.fs.forget_many(self.direct.core());
+    }
+}
+
+impl<H: Host> Direct<'_, H> {
+    /// Marks times once the changes have happened, without locks.
+    fn mark_times(&self, changes: &[Change<'_, '_>]) {
+        for change in changes.iter().filter(|change| change.before != change.after) {
+            self.mark_all([(change.directory.at, Stamp::Data)]);
+            for node in [change.before, change.after].into_iter().flatten() {
+                self.mark_all([(node.at, Stamp::Status)]);
+            }
+            if change.before.is_none() {
+                self.fs.note_growth(self.core(), change.directory.at);
+            }
+        }
+    }
+}
