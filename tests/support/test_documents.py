@@ -38,7 +38,7 @@ HEAD = '{"schema_version": 3, "kind": "tree", '
 def test_what_is_written_is_read_and_fits_its_schema() -> None:
     for content in (encode(TREE), text(TREE).encode()):
         assert read(Tree, content) == TREE and content.isascii()
-    assert list(builtins(TREE))[0] == "schema_version"
+    assert next(iter(builtins(TREE))) == "schema_version"
     validator = jsonschema.Draft202012Validator(schema("A tree", Tree))
     validator.check_schema(validator.schema)
     good = {"schema_version": 3, "kind": "tree", "leaves": [], "weight": 1}
