@@ -98,8 +98,9 @@ class TraceReader:
         TraceError if the trace is damaged or ends too early.
         """
 
-    def finding(self, number: int) -> tuple[str, str, str, str, _Access, _Access, _Line]:
-        """A finding by its number: (object, field, "true" or "false", lock, first access, second access, line).
+    def finding(self, number: int) -> tuple[str, str, str, tuple[str, str], _Access, _Access, _Line]:
+        """A finding by its number: (object, field, "true" or "false", (lock, file or directory), first access,
+        second access, line).
 
         An access is (core, write, offset, size in bytes, function, stack). The line, where the finding was met first,
         is (address, fields as (offset, size in bytes, name), per core (core, ranges read, ranges written)).

@@ -10,6 +10,7 @@ from commutant.documents import builtins, encode, read
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import CauseKind, cause_json, causes, rank_causes
 from commutant.report.data import JudgedTest
+from commutant.report.parallel import parallel_calls
 from commutant.report.roles import role
 
 ENTRY = ("do_syscall_64+0x58", "entry_SYSCALL_64_after_hwframe+0x69")
@@ -26,7 +27,12 @@ def case(*calls: tuple[str, dict[str, object]], setup: tuple[Step, ...] = (), pr
 
 
 def finding(
-    name: str, *stacks: str, under: str = "", sharing: str = "true", second: tuple[str, ...] | None = None
+    name: str,
+    *stacks: str,
+    under: str = "",
+    owner: str = "",
+    sharing: str = "true",
+    second: tuple[str, ...] | None = None,
 ) -> Finding:
     """Both sides have the stack, of functions from the innermost outward, or the second one has another."""
     sides = (stacks, second or stacks)
@@ -35,7 +41,7 @@ def finding(
         for core, side in enumerate(sides)
     ]
     object_, _, field = name.partition(".")
-    return Finding(0x1000, object_, field, sharing, *accesses, under=under)  # type: ignore[arg-type]
+    return Finding(0x1000, object_, field, sharing, *accesses, under=under, owner=owner)  # type: ignore[arg-type]
 
 
 LOCK = "struct inode.i_rwsem"
@@ -43,7 +49,7 @@ CREATE = case(("open", {"name": "n0", "creat": True}), ("open", {"name": "n1", "
 LINES = (
     finding("struct cred.usage", "__alloc_file", "path_openat"),
     finding("struct inode.i_ctime", "add_dirent_to_buf", "ext4_add_entry", under=LOCK),
-    finding(LOCK, "down_write", "path_openat"),
+    finding(LOCK, "down_write", "path_openat", owner="d"),
     finding("struct super_block.s_inodes", "inode_sb_list_add", "new_inode", under=LOCK),
     finding("struct inode.i_rdev | i_size", "shmem_mknod", "path_openat", sharing="false"),
     finding("struct inode.i_op", "inode_init_always", "alloc_inode", second=("notify_change", "do_truncate")),
@@ -80,7 +86,8 @@ def test_without_the_first_cause_the_fewest_lines_remain() -> None:
 
 
 def test_a_test_whose_cause_cannot_be_told_counts_for_none() -> None:
-    apart = (LINES[0], finding("struct file.f_count", "fget"), finding("init_ucounts", "inc_ucount"))
+    names = ("struct file.f_count", "init_ucounts", "init_user_ns", "root_user")
+    apart = (LINES[0], *(finding(name, "fget") for name in names))
     assert not causes(judged(CREATE, *apart))[0].is_told
     ranking = rank_causes([judged(CREATE, *apart), judged(CREATE, *LINES), judged(CREATE, LINES[2])])
     assert (ranking[0].title, ranking[0].first, ranking[0].lines) == (f"the lock {LOCK} (the directory)", 2, 4)
@@ -89,37 +96,48 @@ def test_a_test_whose_cause_cannot_be_told_counts_for_none() -> None:
 
 def test_a_run_of_the_version_before_has_no_locks_over_lines() -> None:
     raw = builtins(LINES[1])
-    del raw["under"]
-    assert read(Finding, encode(raw)).under == ""
+    del raw["under"], raw["owner"]
+    old = read(Finding, encode(raw))
+    assert (old.under, old.owner) == ("", "")
+    assert not any(role(CREATE, one) for one in (old, finding("struct dentry.d_flags", "dput")))
     assert read(Finding, encode(LINES[1])).under == LOCK
+    assert read(Finding, encode(LINES[2])).owner == "d"
+
+
+def test_a_call_beside_itself_has_a_first_cause_of_its_own() -> None:
+    again = judged(STAT, finding("struct dentry.d_lockref", "dput", owner="f n0"))
+    other = judged(case(("open", {"name": "n0"}), ("open", {"name": "n1", "creat": True})), LINES[0])
+    create, stat = parallel_calls([judged(CREATE, *LINES), judged(CREATE, *LINES[:3]), again, other])
+    assert (create.call, create.tests, create.conflicting, create.lines) == ("open(creat)", 2, 2, 10)
+    assert create.first is not None and create.first.title == f"the lock {LOCK} (the directory)"
+    assert (create.explained, len(create.first.lines)) == (5, 3)
+    assert (stat.call, stat.explained, stat.to_json()["role"]) == ("stat", 1, "the file named n0")
 
 
 STAT = case(("stat", {"name": "n0"}), ("stat", {"name": "n0"}))
-LINKED = case(
-    ("stat", {"name": "n0"}),
-    ("stat", {"name": "n1"}),
-    setup=(Step("link", {"old": "n0", "new": "n1"}, 0, 0),),
-)
 ONE_PROCESS = case(("read", {"fd": 3}), ("fstat", {"fd": 3}), processes=(1, 1))
 MAPPED = case(("memread", {"address": 4}), ("memwrite", {"address": 4, "data": 1}))
-LEGITIMIZE = ("lockref_get_not_dead", "__legitimize_path", "try_to_unlazy")
 
 
 @pytest.mark.parametrize(
     ("test", "shared", "expected"),
     [
-        (CREATE, finding("struct dentry.d_lockref", *LEGITIMIZE, "path_openat"), "the directory"),
-        (STAT, finding("struct dentry.d_lockref", *LEGITIMIZE, "complete_walk", "path_lookupat"), "the file named n0"),
-        (STAT, finding("struct inode.i_rwsem", "down_read", "lookup_slow", "walk_component"), "the directory"),
-        (STAT, finding("struct dentry.d_lockref", "dput", "terminate_walk", "path_openat"), ""),
-        (LINKED, finding("struct inode.i_mode", "generic_fillattr", "shmem_getattr"), "the file"),
-        (CREATE, finding("struct inode.i_sb_list", "inode_sb_list_add", "new_inode"), ""),
+        (CREATE, finding("struct dentry.d_lockref", "lockref_get", owner="d"), "the directory"),
+        (CREATE, finding("struct inode.i_sb_list", "inode_sb_list_add", owner="d /"), "the root of the file system"),
+        (STAT, finding("struct inode.i_mode", "generic_fillattr", owner="f n0"), "the file named n0"),
+        (STAT, finding("struct dentry.d_flags", "dput", owner="- n0"), "the name n0"),
+        (STAT, finding("struct inode.i_state", "evict", owner="f"), "the file"),
+        (STAT, finding("struct dentry.d_lockref", "dput"), ""),
         (CREATE, finding("struct super_block.s_inodes", "inode_sb_list_add"), "of the file system"),
-        (CREATE, finding("struct address_space.private_lock", "_raw_spin_lock"), "of the block device"),
-        (CREATE, finding("page cache page", "ext4_insert_dentry", "add_dirent_to_buf"), "a block of the directory"),
-        (ONE_PROCESS, finding("struct file.f_count", "__fget_light"), "descriptor 3 of process 1"),
+        (CREATE, finding("struct address_space.private_lock", "_raw_spin_lock", owner="b"), "of the block device"),
+        (CREATE, finding("page cache page", "ext4_insert_dentry", owner="b"), "a block of the directory"),
+        (CREATE, finding("page cache page", "memset", owner="b"), "of the block device"),
+        (CREATE, finding("struct page._refcount", "folio_put", owner="f n0"), "a page of the file named n0"),
+        (ONE_PROCESS, finding("struct file.f_count", "__fget_light", owner="f n0"), "descriptor 3 of process 1"),
+        (STAT, finding("struct file.f_count", "__fget_light", owner="p"), "the pipe"),
         (ONE_PROCESS, finding("struct files_struct.file_lock", "_raw_spin_lock"), "of process 1"),
         (MAPPED, finding("anonymous page", "user code"), "the page at address 4"),
+        (ONE_PROCESS, finding("struct page.ptl", "_raw_spin_lock"), "a page table of process 1"),
         (CREATE, finding("per-CPU runqueues", "resched_curr"), "of a processor"),
         (CREATE, finding("rename_lock", "d_move"), ""),
     ],

@@ -31,7 +31,7 @@ LARGEST_RUN_TESTS = 25_000
 KNOWN = {
     *("html", "head", "title", "meta", "link", "style", "script", "noscript", "body", "header", "footer", "main"),
     *("section", "article", "div", "h1", "h2", "p", "a", "b", "small", "strong", "span", "code", "dl", "dt", "dd"),
-    *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "meter"),
+    *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "meter", "ol", "li", "details", "summary"),
     *("form", "label", "input", "select", "option", "button"),
 }
 

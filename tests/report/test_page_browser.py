@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -11,10 +12,11 @@ import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
-from commutant.report import c_program, rank_shared, write_html
+from commutant.report import c_program, causes, parallel_calls, rank_causes, rank_shared, write_html
 from commutant.report.data import JudgedTest, RunReport
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
+from commutant.report.roles import role
 from tests.report.browser import LOWEST_CONTRAST, MOST_STEPS, OVERFLOW_PIXELS, Page
 from tests.report.invented import POSIX18, hostile_run, invented_run
 
@@ -65,11 +67,69 @@ def test_click_from_heat_map_to_stack(page: Page, run: RunReport) -> None:
     assert "in every order" in page.text("#test")
 
     names = [section.get_attribute("data-finding") for section in page.all(".shared")]
-    assert names == [finding.name for finding in judged.findings]
+    lines = [finding for cause in causes(judged) for finding in cause.lines]
+    assert names == [finding.name for finding in lines]
     page.all(".shared summary")[1].click()
     stack = page.all(".shared")[1].find_elements(By.CSS_SELECTOR, ".stack")[1]
     page.wait(stack.is_displayed)
-    assert stack.text.splitlines()[1:] == list(judged.findings[1].second.stack)
+    assert stack.text.splitlines()[1:] == list(lines[1].second.stack)
+
+
+def test_a_cell_says_what_to_fix_first_and_a_test_what_its_lines_follow_from(page: Page, run: RunReport) -> None:
+    first = rank_causes(run.tests)[0]
+    assert f"Fix first: {first.title}." in page.text(".result")
+    assert first.example.hint.technique.title in page.text(".first-panel")
+    rows = [row.text for row in page.all(".parallel tbody th")]
+    assert rows == [one.call for one in parallel_calls(run.tests)]
+    counts: Counter[str] = Counter()
+    for judged in _tests_of(run, "link", "rename"):
+        for cause in causes(judged):
+            counts[cause.title] += len(cause.lines)
+    page.find('#map-0 [data-calls="link,rename"]').click()
+    page.wait(lambda: page.all("#causes li"))
+    most = max(counts.values())
+    share = f"{100 * most / counts.total():.0f} % of {counts.total()} shared lines"
+    assert share in page.text("#causes li")
+    assert any(page.text("#causes b") == title for title, count in counts.items() if count == most)
+    page.find(".first-panel a").click()
+    page.wait(lambda: first.example_id in page.text("#test"))
+    assert page.text("#test .cause h4") == f"1. {first.title}"
+    assert f"{first.example.sentence}." in page.text("#test .cause p")
+    roles = {
+        role(judged.test, finding)
+        for judged in run.tests
+        if judged.test.id == first.example_id
+        for finding in judged.findings
+    } - {""}
+    assert {one.text for one in page.all("#test .role")} == roles
+
+
+def test_the_map_comes_first_and_facts_are_folded(page: Page) -> None:
+    page.driver.set_window_size(390, 844)
+    try:
+        page.open()
+        top = "return document.querySelector('.map').getBoundingClientRect().top + scrollY"
+        assert page.run(top) < 600, "it was 1,557 pixels down"
+        assert page.run("return document.querySelector('.about').open") is False
+        page.find(".about summary").click()
+        page.wait(lambda: page.all(".facts"))
+    finally:
+        page.driver.set_window_size(1400, 1000)
+
+
+def test_a_link_to_a_test_opens_at_the_test(page: Page, run: RunReport) -> None:
+    judged = _conflicting(run, "link", "rename")
+    page.open(f"#calls=link%2Crename&test={judged.test.id}")
+    page.wait(lambda: 0 <= page.run("return document.querySelector('#test').getBoundingClientRect().top") < 40)
+
+
+def test_a_filter_that_hides_what_a_cell_promises_says_so(page: Page, run: RunReport) -> None:
+    tests = _tests_of(run, "link", "rename")
+    page.open("#find=no_such_word&calls=link%2Crename")
+    page.wait(lambda: page.text("#hidden").startswith(f"{len(tests)} more of link, rename hidden by: no_such_word."))
+    page.find("#hidden button").click()
+    page.wait(lambda: page.text("#count") == f"{len(tests)} of {len(run.tests)} tests")
+    assert not page.all("#hidden")
 
 
 def test_program_is_shown_and_copied(page: Page, run: RunReport) -> None:
@@ -198,7 +258,8 @@ def test_a_line_is_drawn_with_its_fields_and_cores(page: Page, run: RunReport) -
     judged = next(one for one in run.tests if any(finding.sharing == "false" for finding in one.findings))
     page.open(f"#test={judged.test.id}")
     page.wait(lambda: page.all(".shared"))
-    for picture, finding in zip(page.all(".shared"), judged.findings, strict=True):
+    lines = [finding for cause in causes(judged) for finding in cause.lines]
+    for picture, finding in zip(page.all(".shared"), lines, strict=True):
         titles = [
             title.get_attribute("textContent") for title in picture.find_elements(By.CSS_SELECTOR, ".field title")
         ]

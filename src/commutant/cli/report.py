@@ -61,8 +61,8 @@ def command(
         console.write_path(_write_file(loaded, content, format_, output))
         return 0
     if first:
-        ranking = report.rank_causes(content.tests)
-        results.draw(lambda screen: report.print_first(ranking, screen), output)
+        every = len(content.tests)
+        results.draw(lambda screen: report.print_first(content.tests, screen, _MOST_SHARED, every), output)
         return 0
     groups = findings_of(content, [report_of(load_run(path)) for path in baseline], suppressions)
     results.say_unused(suppress, suppressions)
@@ -93,6 +93,7 @@ def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str
             **content.summary,
             "complete": run.complete,
             "first": [report.run_cause_json(cause) for cause in report.rank_causes(content.tests)[:_MOST_SHARED]],
+            "parallel": [one.to_json() for one in report.parallel_calls(content.tests)],
             "most_shared": report.ranking_json(report.rank_shared(content.tests), _MOST_SHARED),
             "findings": [report.group_json(group) for group in groups],
         }

@@ -88,7 +88,10 @@ class Finding(Part, frozen=True):
     empty where the tracer knows nothing of the kind.
 
     `under` is the outermost lock that both cores held whenever they touched what they share, so that it follows from
-    that lock; empty where there is none, or where the run is older than this.
+    that lock; empty where there is none, or where the run is older than this. `owner` says which file or directory the
+    object is about, as the kernel itself does: a letter and its name (`d` a directory, `f n0` a file, `- n0` a name
+    without a file, `p` a pipe, `b` a block device, `c` a character device); empty where it is about none, or the run is
+    older.
     """
 
     line_address: Count = field(name="line")
@@ -100,6 +103,7 @@ class Finding(Part, frozen=True):
     fields: tuple[LineField, ...] = ()
     touched: tuple[Touched, ...] = ()
     under: str = ""
+    owner: str = ""
 
     @property
     def identity(self) -> Identity:

@@ -105,7 +105,7 @@ class TraceReader:
     def _finding(self, number: int) -> Finding:
         finding = self._findings.get(number)
         if finding is None:
-            object_name, field, sharing, under, first, second, line = self._reader.finding(number)
+            object_name, field, sharing, (under, owner), first, second, line = self._reader.finding(number)
             address, fields, touched = line
             finding = Finding(
                 line_address=address,
@@ -117,6 +117,7 @@ class TraceReader:
                 fields=tuple(LineField(*one) for one in fields),
                 touched=_touched(touched),
                 under=under,
+                owner=owner,
             )
             if self._expanded is not None:
                 finding = self._expanded(finding)

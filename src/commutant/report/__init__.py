@@ -6,6 +6,7 @@ Everything here takes plain data (`commutant.report.data`) and reads no run dire
 from commutant.report.causes import Cause, RunCause, causes, rank_causes, run_cause_json
 from commutant.report.cprogram import c_program
 from commutant.report.data import BADNESS, JudgedTest, RunReport, read_sets, total_counts
+from commutant.report.first import print_first
 from commutant.report.groups import (
     FindingGroup,
     FingerprintTable,
@@ -19,10 +20,11 @@ from commutant.report.junit import junit
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
+from commutant.report.parallel import ParallelCall, parallel_calls
 from commutant.report.ranking import SharedVariable, rank_shared, ranking_json
 from commutant.report.sarif import sarif
 from commutant.report.show import print_test, test_json
-from commutant.report.terminal import print_first, print_heat_map, print_most_shared, print_run
+from commutant.report.terminal import print_heat_map, print_most_shared, print_run
 from commutant.report.variables import by_variable
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "FingerprintTable",
     "HintKind",
     "JudgedTest",
+    "ParallelCall",
     "RunCause",
     "RunReport",
     "SharedVariable",
@@ -48,6 +51,7 @@ __all__ = [
     "hint",
     "junit",
     "kind_by_name",
+    "parallel_calls",
     "print_first",
     "print_heat_map",
     "print_most_shared",

@@ -65,17 +65,23 @@ class Cause:
         count, total = len(self.lines), len(self.lines) + self.remaining
         if not self.remaining:
             return f"{plural(count, 'shared line')}, and no other"
-        follow = {
-            CauseKind.LOCK: "are touched only while it is held, or are the lock's own",
-            CauseKind.MADE: "are of that object",
-        }.get(self.kind, "are this one")
+        if count == 1:
+            follow = "is this one"
+        else:
+            follow = {
+                CauseKind.LOCK: "are touched only while it is held, or are the lock's own",
+                CauseKind.MADE: "are of that object",
+            }.get(self.kind, "are this one")
         return f"{count} of {plural(total, 'shared line')} {follow}; {self.remaining} would remain without it"
 
     @property
     def is_told(self) -> bool:
-        """Whether more than one line follows from it, or nothing else is shared: else it is but one line of many."""
-        return len(self.lines) > 1 or not self.remaining
+        """Whether more than one line follows from it, or few are shared at all: else it is but one line of many."""
+        return len(self.lines) > 1 or self.remaining < _FEW_LINES
 
+
+_FEW_LINES = 3
+"""So many shared lines, each of a cause of its own, can be told one by one."""
 
 _A_FILE = "a file's inode and names"
 _OF_A_FILE = re.compile(r"struct (?:inode|dentry|address_space|\w+_inode_info|jbd2_inode)$")

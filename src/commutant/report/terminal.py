@@ -1,4 +1,4 @@
-"""A run in the terminal: the heat map of pairs, the list of what is shared most, and what else happened.
+"""A run in the terminal: what to fix first, the heat map of pairs, what is shared most, what else happened.
 
 Everything is also readable without colour: each cell carries its number and a bar whose height is the fraction. All
 text is built as `rich.text.Text`, never as markup, so that a name cannot turn into a style.
@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Console
-from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from commutant.campaign import Outcome
-from commutant.report.causes import RunCause, rank_causes
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
+from commutant.report.first import print_first
 from commutant.report.heat import HeatMap, heat_map, level, sorted_sets
 from commutant.report.palette import LIGHT, text_colour
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
@@ -25,12 +24,6 @@ from commutant.support import percent, plural, safe_text
 
 MOST_SHARED = 10
 """Variables in the list of a run."""
-
-FIRST_CAUSES = 3
-"""Causes that a run's report begins with."""
-
-SETS_NAMED = 3
-"""Sets of calls that are named with a cause."""
 
 LISTED_SETS = 40
 """Sets of calls in the list that stands for the heat map where sets are not pairs."""
@@ -44,10 +37,14 @@ _LONGEST_LABEL = 12
 
 
 def print_run(run: RunReport, console: Console) -> None:
-    """The whole report of a run: heat map, most shared variables, tests that were not judged and why."""
-    print_heat_map(run.summary, console)
+    """The whole report of a run: what to fix first, heat map, most shared variables, tests not judged and why."""
+    sets = read_sets(run.summary)
+    if sets:
+        _line(console, _title(run.summary, sets))
+        console.print()
+        print_first(run.tests, console)
+    _print_map(sets, console)
     console.print()
-    print_first(rank_causes(run.tests), console, limit=FIRST_CAUSES)
     print_most_shared(rank_shared(run.tests), console)
     _print_ignored(run.summary, console)
     _print_failures(run, console)
@@ -59,37 +56,21 @@ def print_heat_map(summary: Mapping[str, object], console: Console) -> None:
     Raises UsageError if the document is not such a summary.
     """
     sets = read_sets(summary)
+    if sets:
+        _line(console, _title(summary, sets))
+        console.print()
+    _print_map(sets, console)
+
+
+def _print_map(sets: Sequence[SetCounts], console: Console) -> None:
     if not sets:
         _line(console, Text("No set of calls was tested."))
         return
-    _line(console, _title(summary, sets))
-    console.print()
     pairs = heat_map(sets)
     if pairs is None or not _print_triangle(pairs, console):
         _print_list(sets, console)
     console.print()
     _line(console, _legend(console))
-
-
-def print_first(ranking: Sequence[RunCause], console: Console, limit: int = MOST_SHARED) -> None:
-    """Says what to fix first: the causes that come first in most tests, where, and what to look at."""
-    if not ranking or not ranking[0].first:
-        return
-    _line(console, Text("What to fix first", style="bold"))
-    for number, cause in enumerate(ranking[:limit], 1):
-        if not cause.first:
-            break
-        example = cause.example
-        sets = ", ".join(" beside ".join(map(safe_text, calls)) for calls, _ in cause.sets.most_common(SETS_NAMED))
-        more = f" and {len(cause.sets) - SETS_NAMED} more" if len(cause.sets) > SETS_NAMED else ""
-        text = Text(f"{number}. ").append(safe_text(cause.title), style="bold")
-        text.append(
-            f": the first cause in {plural(cause.first, 'test')} ({sets}{more}); as in "
-            f"{safe_text(cause.example_id)}, where {example.sentence}."
-        )
-        console.print(text)
-        console.print(Padding(Text(example.hint.sentence, style="italic"), (0, 0, 0, 3)))
-    console.print()
 
 
 def print_most_shared(ranking: Sequence[SharedVariable], console: Console, limit: int = MOST_SHARED) -> None:

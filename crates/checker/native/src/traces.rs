@@ -163,7 +163,7 @@ type WindowParts = (u64, Vec<(u32, u32)>, Vec<u32>, Vec<u64>, u64);
 /// What Python gets of an access: core, write, offset, size in bytes, function, stack.
 type AccessParts = (u8, bool, u8, u8, String, Vec<String>);
 /// What Python gets of a finding: object, field, "true" or "false", accesses, the line where it was met first.
-type FindingParts = (String, String, &'static str, String, AccessParts, AccessParts, LineParts);
+type FindingParts = (String, String, &'static str, (String, String), AccessParts, AccessParts, LineParts);
 /// What Python gets of a line: address, fields as (first byte, bytes, name), per core (core, bytes read, bytes written).
 type LineParts = (u64, Vec<(u8, u8, String)>, Vec<TouchedParts>);
 /// What Python gets of a core's part in a line: core, bytes read, bytes written.
@@ -209,7 +209,8 @@ impl TraceReader {
         })
     }
 
-    /// A finding by the number that a window named it with: (object, field, "true" or "false" sharing, the lock that covers it, first access,
+    /// A finding by the number that a window named it with: (object, field, "true" or "false" sharing, (the lock that covers it,
+    /// the file or directory that it is about), first access,
     /// second access, line), an access being (core, write, offset, size in bytes, function, stack).
     fn finding(&self, number: u32) -> PyResult<FindingParts> {
         let found = self.analyzer.as_ref().and_then(|analyzer| analyzer.findings().get(number));
@@ -221,7 +222,7 @@ impl TraceReader {
         };
         let (object, field) = (finding.object.clone(), finding.field.clone());
         let (first, second) = (access_parts(&finding.first), access_parts(&finding.second));
-        Ok((object, field, sharing, finding.under.clone(), first, second, line_parts(line)))
+        Ok((object, field, sharing, (finding.under.clone(), finding.owner.clone()), first, second, line_parts(line)))
     }
 
     /// A picture by the number that a window named it with: (object, lines), a line being (offset in the object, number of

@@ -26,6 +26,50 @@ fn finds_the_slab_object() {
     assert_eq!((capture.owner, capture.cache_name(), capture.type_name()), (direct(CACHE), "dentry", ""));
 }
 
+/// An inode of tmpfs of this mode, and a dentry of it of this name; where they lie.
+fn guest_with_file(mode: u32, name: &str) -> (Guest, u64, u64) {
+    let mut guest = Guest::new();
+    guest.cache(direct(CACHE), "dentry", 192, 192, 0);
+    guest.slab(FRAME, direct(CACHE));
+    guest.cache(direct(CACHE + 0x200), "shmem_inode_cache", 512, 512, 0);
+    guest.slab(FRAME + 1, direct(CACHE + 0x200));
+    let (dentry, inode) = (direct(FREE + 192), direct(FREE + 4096 + 512 + 64));
+    guest.set_u32(inode, mode);
+    guest.set(inode + 96, dentry + 176);
+    guest.set(dentry + 40, dentry + 56);
+    guest.set_text(dentry + 56, name);
+    guest.set(dentry + 48, inode);
+    (guest, dentry, inode)
+}
+
+#[test]
+fn tells_which_file_an_object_is_about() {
+    let (mut guest, dentry, inode) = guest_with_file(0o100_644, "n0");
+    assert_eq!((guest.capture(dentry + 3).of_whom(), guest.capture(inode + 8).of_whom()), ("f n0", "f n0"));
+    guest.set(inode + 96, inode + 8);
+    assert_eq!(guest.capture(inode).of_whom(), "f", "what frees an inode lies where its names were");
+    guest.set(dentry + 48, 0);
+    assert_eq!(guest.capture(dentry).of_whom(), "- n0");
+    let (guest, _, inode) = guest_with_file(0o100_755, "a_file_with_a_name_of_forty_characters__");
+    assert_eq!(guest.capture(inode).of_whom(), "f a_file_with_a_name_of_forty_ch");
+    let (guest, _, root) = guest_with_file(0o040_755, "/");
+    assert_eq!(guest.capture(root).of_whom(), "d /");
+    let (mut guest, dentry, inode) = guest_with_file(0o040_755, "/x");
+    assert_eq!(guest.capture(inode).of_whom(), "d", "its name says nothing");
+    guest.set_u32(inode, 0);
+    assert_eq!(guest.capture(dentry).of_whom(), "", "of no kind: no inode is there");
+}
+
+#[test]
+fn tells_which_file_a_page_belongs_to() {
+    let (mut guest, _, inode) = guest_with_file(0o100_644, "n0");
+    let mapping = inode + 0x100;
+    guest.set(mapping + 24, inode);
+    guest.set_page(FRAME + 2, 0, mapping, u32::MAX);
+    assert_eq!(guest.capture(direct(FREE + 2 * 4096 + 8)).of_whom(), "f n0");
+    assert_eq!(guest.capture(VMEMMAP + (FRAME + 2) * 80 + 52).of_whom(), "f n0");
+}
+
 #[test]
 fn finds_the_slab_object_in_a_tail_page() {
     let mut guest = Guest::new();

@@ -42,6 +42,8 @@ pub struct Finding {
     pub sharing: Sharing,
     /// The outermost lock under which alone both cores touched them, by its name; empty if there is none.
     pub under: String,
+    /// Which file or directory the object is about, as [`kernel_naming::ObjectCapture::of_whom`] tells; empty if unknown.
+    pub owner: String,
     /// The lower core's access.
     pub first: NamedAccess,
     /// The higher core's access.
@@ -81,6 +83,7 @@ struct FindingKey {
     sharing: Sharing,
     places: (u32, u32),
     under: Option<u32>,
+    of_whom: u32,
     first: Access,
     second: Access,
 }
@@ -181,7 +184,8 @@ impl FindingStore {
         let under = under.map(|(lock, (offset, size_bytes))| self.names.place(lock, offset, size_bytes));
         let (first, second) = (line.accesses[conflict.first], line.accesses[conflict.second]);
         let places = (conflict.place, conflict.other_place);
-        let key = FindingKey { sharing: conflict.sharing, places, under, first, second };
+        let of_whom = self.names.of_whom(line, [first, second]);
+        let key = FindingKey { sharing: conflict.sharing, places, under, of_whom, first, second };
         if let Some(&number) = self.known.get(&key) {
             return number;
         }
@@ -191,6 +195,7 @@ impl FindingStore {
             field,
             sharing: conflict.sharing,
             under: under.map_or_else(String::new, |place| self.names.place_name(place)),
+            owner: self.names.of_whom_text(of_whom).to_owned(),
             first: self.named_access(first, decoder),
             second: self.named_access(second, decoder),
         };

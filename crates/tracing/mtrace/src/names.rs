@@ -69,6 +69,8 @@ pub struct Names {
     function_numbers: HashMap<String, u32>,
     function_names: Vec<String>,
     field_numbers: HashMap<FieldsKey, u32>,
+    whom_numbers: HashMap<[u8; kernel_naming::capture::NAME_BYTES], u32>,
+    whom_texts: Vec<String>,
 }
 
 const LINE_BYTES: u8 = 64;
@@ -91,6 +93,8 @@ impl Names {
             function_numbers: HashMap::new(),
             function_names: Vec::new(),
             field_numbers: HashMap::new(),
+            whom_numbers: HashMap::new(),
+            whom_texts: vec![String::new()],
         }
     }
 
@@ -162,6 +166,26 @@ impl Names {
                 PlaceName::of_both(loaded.name(line, address(first)), loaded.name(line, address(second)))
             }
         }
+    }
+
+    /// Which file or directory both accesses' objects are about, as a number; 0 where that is not known of both, or is not
+    /// the same.
+    pub fn of_whom(&mut self, line: &SharedLine, accesses: [Access; 2]) -> u32 {
+        let NameSource::Kernel(namer) = &self.source else { return 0 };
+        let [one, other] = accesses.map(|access| capture_at(namer, line, line.address + u64::from(access.offset)));
+        if one.of_whom != other.of_whom || one.of_whom().is_empty() {
+            return 0;
+        }
+        let next = self.whom_texts.len() as u32;
+        *self.whom_numbers.entry(one.of_whom).or_insert_with(|| {
+            self.whom_texts.push(one.of_whom().to_owned());
+            next
+        })
+    }
+
+    /// What a number of [`Names::of_whom`] stands for.
+    pub fn of_whom_text(&self, number: u32) -> &str {
+        self.whom_texts.get(number as usize).map_or("", String::as_str)
     }
 
     /// The object that the byte at an offset of a line lies in, and a number that tells it from others of the window. A

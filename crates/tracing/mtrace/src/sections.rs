@@ -138,7 +138,13 @@ pub fn held_by_both<'a>(
     let covers = |section: &Section, made: &[Moments]| {
         made.iter().all(|made| section.start < made.first && made.last < section.end)
     };
-    let mine = sections.iter().filter(|section| section.core == pair[0].core && section.line != place);
+    // A lock's own bytes are no data under it; others of its line are.
+    let own = |section: &Section| {
+        let (first, count) = section.bytes;
+        let bytes = (((1_u128 << count) - 1) << first) as u64;
+        section.line == place && (masks[0] | masks[1]) & bytes != 0
+    };
+    let mine = sections.iter().filter(|section| section.core == pair[0].core && !own(section));
     mine.filter(|section| covers(section, &moments[0])).find(|section| {
         let theirs = sections.iter().filter(|other| {
             other.core == pair[1].core && (other.line, other.bytes.0) == (section.line, section.bytes.0)

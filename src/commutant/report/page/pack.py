@@ -8,7 +8,9 @@
     stacks      lists of strings, innermost frame first
     accesses    [core, 1 if write, first byte, bytes, function, stack, sentence]
     lines       [[first byte, bytes, name], ...], [[core, [[first byte, bytes], ...] read, likewise written], ...]
-    findings    [variable, 1 if true sharing, access, access, field, field, line, kind, technique]
+    findings    [variable, 1 if true sharing, access, access, field, field, line, kind, technique, role]
+    causes      [title, technique]
+    explained   [[cause, sentence, [place in the test's findings, ...]], ...]: what the lines of a test follow from
     techniques  [heading, advice, anchor in docs/guides/patterns.md]
     variables   names, in the order of the ranking
     sets        [[calls], tests]; calls as strings
@@ -47,12 +49,14 @@ from commutant.corpus import (
     value_text,
 )
 from commutant.mtrace import Access, Finding
+from commutant.report.causes import causes
 from commutant.report.cprogram import Programs, Refusal
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import access_fields, access_text
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import Technique, hint
 from commutant.report.ranking import SharedVariable
+from commutant.report.roles import role
 from commutant.support import Once, each, safe_lines, safe_text
 
 SCHEMA_VERSION = 1
@@ -95,6 +99,8 @@ class Pack:
         self._accesses: Table[tuple[int, ...]] = Table()
         self._lines: Table[tuple[object, ...]] = Table()
         self._findings: Table[tuple[int, ...]] = Table()
+        self._causes: Table[tuple[int, int]] = Table()
+        self._explained: Table[tuple[object, ...]] = Table()
         self._call = Once(lambda call: self._strings.add(call_text(call)))
         self._result = Once(lambda step, result: self._strings.add(result_text(step, result)))
         self._results = Once(self._new_results)
@@ -122,6 +128,8 @@ class Pack:
             "accesses": self._accesses.items(),
             "lines": self._lines.items(),
             "findings": self._findings.items(),
+            "causes": self._causes.items(),
+            "explained": self._explained.items(),
             "variables": self._variable_names,
             "sets": [[list(map(safe_text, calls)), count] for calls, count in sets.items()],
             "tests": columns,
@@ -161,6 +169,7 @@ class Pack:
             "refusal": [self._string(program.why if isinstance(program, Refusal) else "") for program in programs],
             "findings": [self._findings_of(row[1], fails) for row, fails in zip(rows, failing, strict=True)],
             "was": [self._findings_of(row[2], fails) for row, fails in zip(rows, failing, strict=True)],
+            "explained": [self._explained_of(row[1]) for row in rows],
         }
 
     def _string(self, text: str) -> int:
@@ -217,9 +226,27 @@ class Pack:
         return self._blocks.add(tuple(map(self._parts.add, parts)))
 
     def _findings_of(self, judged: JudgedTest | None, failing: bool) -> list[int]:
-        return [self._finding(finding, failing) for finding in judged.findings] if judged is not None else []
+        if judged is None:
+            return []
+        parts = (role(judged.test, finding) for finding in judged.findings)
+        return [self._finding(finding, failing, part) for finding, part in zip(judged.findings, parts, strict=True)]
 
-    def _new_finding(self, finding: Finding, failing: bool) -> int:
+    def _explained_of(self, judged: JudgedTest | None) -> int:
+        """What the lines that a test shares follow from, the first cause first."""
+        found = causes(judged) if judged is not None else []
+        places = {id(finding): place for place, finding in enumerate(judged.findings)} if judged is not None else {}
+        return self._explained.add(
+            tuple(
+                (
+                    self._causes.add((self._string(cause.title), _TECHNIQUES.index(cause.hint.technique))),
+                    self._strings.add(cause.sentence),
+                    tuple(places[id(finding)] for finding in cause.lines),
+                )
+                for cause in found
+            )
+        )
+
+    def _new_finding(self, finding: Finding, failing: bool, part: str) -> int:
         fields = access_fields(finding)
         advice = hint(finding, failing)
         return self._findings.add(
@@ -233,6 +260,7 @@ class Pack:
                 self._line(finding),
                 self._strings.add(advice.kind.value),
                 _TECHNIQUES.index(advice.technique),
+                self._string(part),
             )
         )
 

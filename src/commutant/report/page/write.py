@@ -19,15 +19,20 @@ from pathlib import Path
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
+from commutant.report.causes import RunCause, rank_causes
 from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
 from commutant.report.heat import COLOUR_STEPS, HeatMap, heat_map, level, sorted_sets
 from commutant.report.page.bundle import page_template, script, style
 from commutant.report.page.pack import Pack, Row, unique_names
+from commutant.report.parallel import ParallelCall, parallel_calls
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
 from commutant.support import RunError, paused_collector, percent, plural, safe_text
 
 RANKING_AT_FIRST = 10
 """Variables that the ranking shows before it is asked for all."""
+
+CAUSES_SHOWN = 5
+"""Causes of a run that the page begins with."""
 
 _COMPACT_CALLS = 9
 """From this many calls on, the cells of the heat map are small."""
@@ -62,6 +67,8 @@ class View:
     total: SetCounts
     pairs: HeatMap | None
     sets: Sequence[SetCounts]
+    first: Sequence[RunCause]
+    parallel: Sequence[ParallelCall]
     ignored: Mapping[str, int]
 
 
@@ -103,6 +110,8 @@ def _view(run: RunReport) -> View:
         total=total_counts(sets),
         pairs=pairs,
         sets=sorted_sets(sets) if pairs is None else [],
+        first=[cause for cause in rank_causes(run.tests)[:CAUSES_SHOWN] if cause.first],
+        parallel=parallel_calls(run.tests),
         ignored=ignored if isinstance(ignored, Mapping) else {},
     )
 

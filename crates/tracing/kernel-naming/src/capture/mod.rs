@@ -5,6 +5,7 @@
 //! a guest with damaged or hostile memory gives a poor name, and nothing else.
 
 mod maple;
+mod owner;
 mod page;
 mod pointers;
 mod record;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! byte   0 address u64 | 8 kind u32 | 12 page kind u32 | 16 object u64 | 24 object size u64 | 32 owner u64
-//!       40 cpu u32 | 44 process id u32 | 48 cache name [32] | 80 type name [32] | 112 end address u64     (little endian)
+//!       40 cpu u32 | 44 process id u32 | 48 cache name [32] | 80 type name [32] | 112 typed start u64
+//!      120 of whom [32]                                                                                  (little endian)
 //! ```
 
 /// Bytes kept of a cache's or type's name.
@@ -109,6 +110,9 @@ pub struct ObjectCapture {
     pub type_name: [u8; NAME_BYTES],
     /// Where the typed part begins, if a type was found: an object within an object; else equal to `object`.
     pub typed_start: u64,
+    /// Which file or directory the object is about: a letter for its kind and the name that it has (`f n0`), or empty. See
+    /// `owner.rs`. Ends with NULs.
+    pub of_whom: [u8; NAME_BYTES],
 }
 
 /// Why captured bytes were refused.
@@ -118,7 +122,7 @@ pub struct CaptureError(pub u32);
 
 impl ObjectCapture {
     /// Size in bytes.
-    pub const SIZE_BYTES: usize = 120;
+    pub const SIZE_BYTES: usize = 152;
 
     /// A capture that tells nothing of `address`.
     #[must_use]
@@ -135,6 +139,7 @@ impl ObjectCapture {
             cache_name: [0; NAME_BYTES],
             type_name: [0; NAME_BYTES],
             typed_start: address,
+            of_whom: [0; NAME_BYTES],
         }
     }
 
@@ -162,6 +167,12 @@ impl ObjectCapture {
         text(&self.type_name)
     }
 
+    /// Which file or directory the object is about; empty where that is not known.
+    #[must_use]
+    pub fn of_whom(&self) -> &str {
+        text(&self.of_whom)
+    }
+
     /// Notes the type that was found and where the typed part begins; of a name that is too long, what fits.
     pub(super) fn set_type(&mut self, name: &str, start: u64) {
         self.type_name = [0; NAME_BYTES];
@@ -185,6 +196,7 @@ impl ObjectCapture {
         }
         bytes[48..80].copy_from_slice(&self.cache_name);
         bytes[80..112].copy_from_slice(&self.type_name);
+        bytes[120..152].copy_from_slice(&self.of_whom);
         bytes
     }
 
@@ -208,6 +220,7 @@ impl ObjectCapture {
             cache_name: name(48),
             type_name: name(80),
             typed_start: long(112),
+            of_whom: name(120),
         };
         CaptureKind::from_number(capture.kind).ok_or(CaptureError(capture.kind))?;
         PageKind::from_number(capture.page_kind).ok_or(CaptureError(capture.page_kind))?;
@@ -229,7 +242,7 @@ mod tests {
     #[test]
     fn has_the_documented_size_without_padding() {
         assert_eq!(std::mem::size_of::<ObjectCapture>(), ObjectCapture::SIZE_BYTES);
-        assert_eq!(std::mem::offset_of!(ObjectCapture, typed_start), 112);
+        assert_eq!(std::mem::offset_of!(ObjectCapture, of_whom), 120);
     }
 
     #[test]
@@ -241,9 +254,10 @@ mod tests {
         (capture.cpu, capture.process_id, capture.typed_start) = (4, 5, 6);
         capture.cache_name[..6].copy_from_slice(b"dentry");
         capture.type_name[..5].copy_from_slice(b"mount");
+        capture.of_whom[..4].copy_from_slice(b"f n0");
         let bytes = capture.to_bytes();
         assert_eq!(ObjectCapture::from_bytes(&bytes), Ok(capture));
-        assert_eq!((capture.cache_name(), capture.type_name()), ("dentry", "mount"));
+        assert_eq!((capture.cache_name(), capture.type_name(), capture.of_whom()), ("dentry", "mount", "f n0"));
     }
 
     #[test]

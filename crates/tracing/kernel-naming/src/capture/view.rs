@@ -98,6 +98,7 @@ impl<'a> WindowView<'a> {
             }
             _ => {}
         }
+        self.space.find_owner(&mut capture);
         capture
     }
 

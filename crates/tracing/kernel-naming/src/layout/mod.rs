@@ -184,6 +184,33 @@ numbers! {
     /// `vm_struct.caller`.
     vm_caller,
 
+    /// `dentry.d_name.name`.
+    dentry_name,
+    /// `dentry.d_inode`.
+    dentry_inode,
+    /// `dentry.d_u.d_alias`, by which it is on its inode's list.
+    dentry_alias,
+    /// `file.f_path.dentry`.
+    file_dentry,
+    /// `inode.i_mode`.
+    inode_mode,
+    /// `inode.i_dentry`, the list of its dentries.
+    inode_dentries,
+    /// `address_space.i_pages`.
+    mapping_pages,
+    /// `xa_node.array`.
+    tree_node_array,
+    /// `shmem_inode_info.vfs_inode`; this one and the others like it are 0 where the kernel has no such file system.
+    inode_in_shmem,
+    /// `ext4_inode_info.vfs_inode`.
+    inode_in_ext4,
+    /// `xfs_inode.i_vnode`.
+    inode_in_xfs,
+    /// `btrfs_inode.vfs_inode`.
+    inode_in_btrfs,
+    /// `bdev_inode.vfs_inode`.
+    inode_in_block_device,
+
     /// `maple_tree.ma_root`; 0 like the two below before 6.1, which has no such trees.
     maple_tree_root,
     /// `maple_range_64.slot`.

@@ -1,7 +1,7 @@
 //! The layout as text, one item per line; a version in the first line.
 //!
 //! ```text
-//! layout_version 2
+//! layout_version 3
 //! <number> <value>                                         every number of `Numbers`, once, in hexadecimal
 //! type <name> <size>                                       numbered from 0 in order
 //! root object|pointer|percpu|percpu_object <type> <address>
@@ -19,7 +19,7 @@ use super::pointers::{Edge, EdgeKind, Guard, Region, RegionEntries, Root, RootKi
 use super::{GuestLayout, LayoutError, Numbers};
 
 /// Version of this text.
-pub(super) const LAYOUT_VERSION: u64 = 2;
+pub(super) const LAYOUT_VERSION: u64 = 3;
 /// More items of a kind than any derived layout has; a bound against hostile text.
 const ITEM_LIMIT: usize = 4096;
 /// Offsets within an object stay below this.

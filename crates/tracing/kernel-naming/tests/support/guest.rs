@@ -58,7 +58,7 @@ pub fn direct(physical: u64) -> u64 {
 
 pub fn layout() -> GuestLayout {
     let numbers = Numbers {
-        layout_version: 2,
+        layout_version: 3,
         image_start: image(0),
         code_end: image(0x80),
         image_end: image(0x10_0000),
@@ -115,6 +115,19 @@ pub fn layout() -> GuestLayout {
         vm_address: 0,
         vm_size: 16,
         vm_caller: 8,
+        dentry_name: 40,
+        dentry_inode: 48,
+        dentry_alias: 176,
+        file_dentry: 24,
+        inode_mode: 0,
+        inode_dentries: 96,
+        mapping_pages: 8,
+        tree_node_array: 16,
+        inode_in_shmem: 64,
+        inode_in_ext4: 0,
+        inode_in_xfs: 0,
+        inode_in_btrfs: 0,
+        inode_in_block_device: 0,
         maple_tree_root: 16,
         maple_range_slots: 120,
         maple_gap_range_slots: 88,

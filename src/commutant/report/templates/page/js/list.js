@@ -3,11 +3,14 @@
 import { addressWith, go, readState, replace } from "./address.js";
 import { byId, element } from "./dom.js";
 import { Roving } from "./roving.js";
-import { outcomes, testCount, testIndex, testSummary } from "./run.js";
+import { causesOf, outcomes, testCount, testIndex, testSummary } from "./run.js";
 import { variableSentence } from "./ranking.js";
 import { selectTests } from "./search.js";
 
 const PAGE_SIZE = 25;
+const CAUSES_SHOWN = 3;
+// What narrows the list beside the set of calls that a cell of the map stands for.
+const NARROWS = ["variable", "outcome", "change", "find"];
 
 const body = byId("tests").tBodies[0];
 const find = byId("find");
@@ -68,6 +71,45 @@ function showFilters(state) {
   byId("filters").replaceChildren(...chips, variableSentence(state.variable));
   const tests = testCount === 1 ? "1 test" : `${testCount.toLocaleString("en")} tests`;
   byId("count").textContent = `${selected.length.toLocaleString("en")} of ${tests}`;
+  showHidden(state);
+  showCauses(state);
+}
+
+// A cell promises all its tests: says so where another filter hides some.
+function showHidden(state) {
+  const filters = NARROWS.filter((key) => state[key]);
+  const all = state.calls && filters.length ? selectTests({ ...state, variable: "", outcome: "", change: "", find: "" }).length : 0;
+  const hidden = all - selected.length;
+  const place = byId("hidden");
+  place.hidden = !state.calls || hidden <= 0;
+  if (place.hidden) return;
+  const clear = element("button", { type: "button" }, `Show all ${all.toLocaleString("en")}`);
+  clear.addEventListener("click", () => go({ variable: "", outcome: "", change: "", find: "", test: "" }));
+  place.replaceChildren(
+    `${hidden.toLocaleString("en")} more of ${state.calls.replaceAll(",", ", ")} hidden by: ${filters.map((key) => state[key]).join(", ")}. `, clear,
+  );
+}
+
+// What to fix first for the tests of a chosen set of calls.
+function showCauses(state) {
+  const { causes, lines } = state.calls ? causesOf(selected) : { causes: [], lines: 0 };
+  const place = byId("causes");
+  place.replaceChildren();
+  if (!causes.length) return;
+  place.append(
+    element("h3", null, "Fix first"),
+    element(
+      "ol",
+      { class: "first" },
+      causes.slice(0, CAUSES_SHOWN).map(({ title, technique, count }) => element(
+        "li",
+        null,
+        element("b", null, title),
+        `: ${Math.round((100 * count) / lines)} % of ${lines.toLocaleString("en")} shared lines. `,
+        element("span", { class: "quiet" }, element("b", null, `${technique.heading}. `), technique.advice),
+      )),
+    ),
+  );
 }
 
 function showPage() {

@@ -50,3 +50,4 @@ byId("explorer").hidden = false;
 addEventListener("hashchange", follow);
 watchFind(show);
 show();
+if (shown.test) focusTest("start"); // a link to a test opens at the test

@@ -102,7 +102,34 @@ export function testDetail(index) {
     })),
     refusal: strings[columns.refusal[index]],
     findings: findingsWithState(index),
+    causes: tables.explained[columns.explained[index]].map(([cause, sentence, places]) => ({
+      ...causeDetail(cause), sentence: strings[sentence], places,
+    })),
   };
+}
+
+function causeDetail(index) {
+  const [title, technique] = tables.causes[index];
+  const [heading, advice, anchor] = tables.techniques[technique];
+  return { title: strings[title], technique: { heading, advice, anchor } };
+}
+
+// What the lines of these tests follow from, the cause of most lines first, and the number of all lines. A cause looks one
+// way in a test and another in the next: what to do about it is what is said where it explains most.
+export function causesOf(tests) {
+  const known = new Map();
+  let lines = 0;
+  for (const test of tests) {
+    for (const [cause, , places] of tables.explained[columns.explained[test]]) {
+      const title = tables.causes[cause][0];
+      const one = known.get(title) ?? known.set(title, { count: 0, most: 0, cause }).get(title);
+      one.count += places.length;
+      if (places.length > one.most) Object.assign(one, { most: places.length, cause });
+      lines += places.length;
+    }
+  }
+  const ranked = [...known.values()].sort((one, other) => other.count - one.count || one.cause - other.cause);
+  return { causes: ranked.map(({ cause, count }) => ({ ...causeDetail(cause), count })), lines };
 }
 
 // A test's findings; of two runs each says whether it is new, known or gone.
@@ -146,7 +173,7 @@ export function matchFindings(matches, matchesVariable) {
 }
 
 function findingDetail(index) {
-  const [variable, isTrue, first, second, firstField, secondField, line, kind, technique] = tables.findings[index];
+  const [variable, isTrue, first, second, firstField, secondField, line, kind, technique, part] = tables.findings[index];
   const [fields, touched] = tables.lines[line];
   const [heading, advice, anchor] = tables.techniques[technique];
   const functions = [first, second].map((one) => tables.accesses[one][FUNCTION]).sort();
@@ -158,6 +185,7 @@ function findingDetail(index) {
     fields: fields.map(([offset, size, name]) => ({ offset, size, name: strings[name] })),
     touched: touched.map(([core, read, written]) => ({ core, read, written })),
     kind: strings[kind],
+    role: strings[part],
     technique: { heading, advice, anchor },
   };
 }

@@ -24,9 +24,9 @@ export function showTest(state) {
   markVariable(state.variable);
 }
 
-export function focusTest() {
+export function focusTest(block = "nearest") {
   panel.focus({ preventScroll: true });
-  panel.scrollIntoView({ block: "nearest" });
+  panel.scrollIntoView({ block });
 }
 
 addEventListener("beforeprint", () => {
@@ -66,8 +66,27 @@ function testView(index) {
     ),
     programView(index, test.refusal),
     element("h3", null, test.findings.length ? `Shared lines (${test.findings.length})` : "No shared lines"),
-    ...test.findings.map(sharedLine),
+    ...sharedLines(test),
   ].filter(Boolean);
+}
+
+// The lines by what they follow from; of two runs, those that went come last.
+function sharedLines({ findings, causes }) {
+  const told = causes.flatMap((cause, number) => {
+    const [first, ...others] = cause.places.map((place) => findings[place]);
+    return [causeView(cause, number), sharedLine(first, number), ...others.map((finding) => sharedLine(finding, -1))];
+  });
+  const placed = new Set(causes.flatMap(({ places }) => places));
+  return [...told, ...findings.filter((_, place) => !placed.has(place)).map((finding) => sharedLine(finding, -1))];
+}
+
+function causeView({ title, sentence, technique }, number) {
+  return element(
+    "div",
+    { class: "cause" },
+    element("h4", null, `${number + 1}. ${title}`),
+    element("p", { class: "quiet" }, `${sentence}.`, number ? null : [" ", element("b", null, `${technique.heading}.`), ` ${technique.advice}`]),
+  );
 }
 
 function steps(texts) {
@@ -104,6 +123,7 @@ function sharedLine(finding, index) {
       null,
       element("a", { href: addressWith({ variable: finding.name }) }, finding.name),
       " ",
+      finding.role ? [element("span", { class: "kind role" }, finding.role), " "] : null,
       element("span", { class: "kind" }, finding.isTrue ? "true sharing: the same bytes" : "false sharing: different bytes of one line"),
       " ",
       element("span", { class: "kind" }, finding.kind),

@@ -1,0 +1,77 @@
+"""What to fix first, in the terminal: the causes of the run, and of each call beside itself the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from commutant.report.causes import RunCause, rank_causes
+from commutant.report.data import JudgedTest
+from commutant.report.parallel import ParallelCall, parallel_calls
+from commutant.support import percent, plural, safe_text
+
+FIRST_CAUSES = 3
+"""Causes that a run's report begins with."""
+
+SETS_NAMED = 3
+"""Sets of calls that are named with a cause."""
+
+CALLS_NAMED = 8
+"""Calls of which it is said what to fix first."""
+
+
+def print_first(
+    tests: Sequence[JudgedTest], console: Console, causes: int = FIRST_CAUSES, calls: int = CALLS_NAMED
+) -> None:
+    """Says what to fix first: the causes that come first in most tests, where, and what to look at; then the same of
+    each call beside itself. Nothing where no cause can be told."""
+    ranking = rank_causes(tests)
+    if ranking and ranking[0].first:
+        console.print(Text("What to fix first", style="bold"))
+        for number, cause in enumerate(ranking[:causes], 1):
+            if cause.first:
+                _print_cause(number, cause, console)
+        console.print()
+    together = parallel_calls(tests)
+    if together:
+        _print_parallel(together[:calls], console)
+        if len(together) > calls:
+            console.print(Text(f"and {plural(len(together) - calls, 'call')} more (--first lists all)"))
+        console.print()
+
+
+def _print_cause(number: int, cause: RunCause, console: Console) -> None:
+    example = cause.example
+    sets = ", ".join(" beside ".join(map(safe_text, calls)) for calls, _ in cause.sets.most_common(SETS_NAMED))
+    more = f" and {len(cause.sets) - SETS_NAMED} more" if len(cause.sets) > SETS_NAMED else ""
+    text = Text(f"{number}. ").append(safe_text(cause.title), style="bold")
+    text.append(
+        f": the first cause in {plural(cause.first, 'test')} ({sets}{more}); as in "
+        f"{safe_text(cause.example_id)}, where {example.sentence}."
+    )
+    console.print(text)
+    console.print(Padding(Text(example.hint.sentence, style="italic"), (0, 0, 0, 3)))
+
+
+def _print_parallel(together: Sequence[ParallelCall], console: Console) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", highlight=False)
+    table.add_column("In parallel", overflow="fold", ratio=2)
+    table.add_column("tests", justify="right", no_wrap=True)
+    table.add_column("fix first", overflow="fold", ratio=5)
+    table.add_column("lines", justify="right", no_wrap=True)
+    table.add_column("technique", overflow="fold", ratio=2)
+    for one in together:
+        assert one.first is not None  # it shares memory
+        table.add_row(
+            Text(safe_text(one.call)),
+            Text(f"{one.conflicting:,}/{one.tests:,}"),
+            Text(safe_text(one.first.title)),
+            Text(percent(one.explained / one.lines)),
+            Text(one.first.hint.technique.title),
+        )
+    console.print(table)
