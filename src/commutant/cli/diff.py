@@ -33,9 +33,9 @@ def command(
 ) -> int:
     """Compares NEW with BASE: two runs, or two corpora, never one of each.
 
-    Of runs: tests that became better or worse, findings that appeared, went and stayed, and for each set of calls that
-    became worse the variables behind. Two kernels, file systems or implementations are compared by two runs of one
-    corpus. Of corpora: tests that were added and removed.
+    For runs: tests that became better or worse, findings that appeared, went and stayed, and for each set of calls
+    that became worse the variables behind it. To compare two kernels, file systems or implementations, run one corpus
+    on both. For corpora: tests that were added and removed.
     """
     results.refuse_existing(output)
     if format_ == "html" and output is None:

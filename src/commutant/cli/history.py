@@ -27,7 +27,7 @@ _MOST = 20
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
 @click.option(
-    "--most", type=click.IntRange(1, 10_000), default=_MOST, show_default=True, help="List so many variables."
+    "--most", type=click.IntRange(1, 10_000), default=_MOST, show_default=True, help="How many variables to list."
 )
 @options.output_format("text", "json")
 @options.output_file

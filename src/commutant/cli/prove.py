@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "prove",
-    short_help="Hold runs after a change against the run before it, and against what was foretold.",
+    short_help="Compare runs after a change with the run before it, and with what was foretold.",
     epilog=options.examples(
         "commutant prove runs/base runs/patched --drop-write cred.non_rcu --again runs/base-2",
         "commutant prove runs/base runs/patched --format commit >> message.txt",
@@ -44,10 +44,10 @@ def command(
     format_: str,
     output: Path | None,
 ) -> int:
-    """Says which tests of BASE are freed in NEW, as foretold and besides, what was foretold but is left and by what,
-    which findings have only moved to another name, and what is new above the noise of two runs of BASE.
+    """Says which tests of BASE are freed in NEW, as foretold and besides, and which were foretold but still share.
 
-    Several NEW are looked at one after the other. Exit code 1 if something new appeared in one of them.
+    Also says which findings have only moved to another name, and what is new above the noise of two runs of BASE.
+    Several NEW are compared one after the other. Exit code 1 if something new appeared in one of them.
     """
     results.refuse_existing(output)
     wanted = options.read_changes(changes)

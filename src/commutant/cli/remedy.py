@@ -30,15 +30,15 @@ _MOST = 20
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @options.changes
-@click.option("--most", type=click.IntRange(1, 1000), default=_MOST, show_default=True, help="List so many changes.")
+@click.option("--most", type=click.IntRange(1, 1000), default=_MOST, show_default=True, help="How many changes to list.")
 @options.output_format("text", "json")
 @options.output_file
 def command(run: Path, changes: tuple[tuple[str, str], ...], most: int, format_: str, output: Path | None) -> int:
     """Says what changes of types and of accesses would free: tests that would share no memory any more.
 
     Without a change, ranks all that make sense: fields that move to a line of their own, entries of an array spread,
-    counters divided per core, writes and reads left out. With changes, foretells what these do together. What a run
-    tells is arithmetic on the bytes that its tests touched; nothing is built or run.
+    counters divided per core, writes and reads left out. With changes, foretells what these do together. It
+    calculates with the bytes that the run's tests touched; nothing is built or run.
     """
     from commutant.remedy import foretell, print_foretold, print_ranking, rank, remedy_json, scene_of
     from commutant.runs import load_run

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "repeat",
-    short_help="Do again what a run did.",
+    short_help="Repeat a run from its run.json.",
     epilog=options.examples(
         "commutant repeat runs/names-linux-1/run.json -o runs/again",
         "commutant repeat run.json --fail-on new --baseline runs/names-linux-1",
@@ -46,8 +46,8 @@ def command(
 ) -> int:
     """Makes the tests of a run again and runs them on its target, in its order and with its number of windows.
 
-    RUN.JSON is the file `run.json` of a run; it is all that is needed. If tests or target are others by now, that is
-    an error. Without --jobs as many machines run as in that run.
+    RUN.JSON is the file `run.json` of a run; nothing else is needed. It is an error if the tests or the target have
+    changed since. Without --jobs, as many machines run as in that run.
 
     Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
     """

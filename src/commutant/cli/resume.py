@@ -12,7 +12,7 @@ from commutant.cli.campaign import Gate, carry_out, gated
 
 @click.command(
     "resume",
-    short_help="Go on with an interrupted check.",
+    short_help="Continue an interrupted check.",
     epilog=options.examples("commutant resume runs/names-linux-1", "commutant resume runs/names-linux-1 --jobs 1"),
 )
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
@@ -27,7 +27,7 @@ def command(
     suppress: Path | None,
     format_: str,
 ) -> int:
-    """Goes on with the check that left the run directory RUN, as it was started: its tests, target and order.
+    """Continues the check that left the run directory RUN, with the tests, target and order that it was started with.
 
     Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
     """
