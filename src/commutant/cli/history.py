@@ -26,9 +26,7 @@ _MOST = 20
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
-@click.option(
-    "--most", type=click.IntRange(1, 10_000), default=_MOST, show_default=True, help="How many variables to list."
-)
+@click.option("--most", type=click.IntRange(1, 10_000), default=_MOST, show_default=True, help="Variables to list.")
 @options.output_format("text", "json")
 @options.output_file
 def command(run: tuple[Path, ...], most: int, format_: str, output: Path | None) -> int:

@@ -30,7 +30,7 @@ _MOST = 20
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @options.changes
-@click.option("--most", type=click.IntRange(1, 1000), default=_MOST, show_default=True, help="How many changes to list.")
+@click.option("--most", type=click.IntRange(1, 1000), default=_MOST, show_default=True, help="Changes to list.")
 @options.output_format("text", "json")
 @options.output_file
 def command(run: Path, changes: tuple[tuple[str, str], ...], most: int, format_: str, output: Path | None) -> int:
