@@ -9,7 +9,11 @@ import click
 from commutant.cli import console, options
 
 
-@click.group("new", short_help="Begin a project: an adapter for a library.")
+@click.group(
+    "new",
+    short_help="Begin a project: an adapter for a library.",
+    epilog=options.examples("commutant new adapter map --lang c", "commutant new adapter --help"),
+)
 def command() -> None:
     """Begins a project."""
 
