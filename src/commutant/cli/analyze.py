@@ -20,7 +20,7 @@ _DETAILS: dict[str, Literal["conditions", "data", "smt2"]] = {"text": "condition
         "commutant analyze figure4",
         "commutant analyze figure4 --calls rename,rename --format smt2",
         "commutant analyze names --calls open,unlink --format json",
-        "commutant analyze names --calls open,unlink --with-self",
+        "commutant analyze names --calls open,unlink --self",
         "commutant analyze names --calls open,unlink --why",
         "commutant analyze my_model.py:Counter --size 3",
     ),

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     help="The implementation to run on.",
 )
 @options.calls
+@options.with_self
 @options.size
 @options.level
 @click.option(
@@ -75,6 +76,7 @@ def command(
     sample: int | None,
     target: str,
     calls: tuple[str, ...] | None,
+    with_self: bool,
     size: int,
     level: Level,
     repeats: int,
@@ -100,6 +102,7 @@ def command(
     from commutant.runs import Check, Generated, corpus_of_sharing, load_run
     from commutant.targets import load_target
 
+    calls = options.with_self_meant(calls, with_self)
     asked = Gate(fail_on, baseline, suppress)
     refuse_existing(output)
     implementation = load_target(target)

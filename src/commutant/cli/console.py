@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from commutant.documents import text
+from commutant.support import percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _SHOW_AFTER_SECONDS = 0.4
 _REFRESH_SECONDS = 0.1
+_LINE_SECONDS = 60.0
+"""Where there is no terminal, a line so often says how far the work is."""
 
 
 class OutputError(Exception):
@@ -147,7 +150,7 @@ def results() -> Console:
 
 
 class ProgressBar:
-    """A progress bar on standard error: only on a terminal, and only for what takes longer than a moment.
+    """A progress bar on standard error, for what takes longer than a moment; where that is no terminal, a line a minute.
 
     Use as a context manager; call it with `(done, total)` (total 0: not known yet) and, if wanted, a text that stands
     behind the bar.
@@ -157,6 +160,7 @@ class ProgressBar:
         self._title = title
         self._started = time.monotonic()
         self._last = 0.0
+        self._said = self._started
         self._wanted = sys.stderr.isatty()
         self._bar: RichProgress | None = None
         self._task: Any = None
@@ -173,7 +177,11 @@ class ProgressBar:
     def __call__(self, done: int, total: int, text: str = "") -> None:
         """Shows that `done` of `total` are done."""
         now = time.monotonic()
-        if not self._wanted or now - self._started < _SHOW_AFTER_SECONDS:
+        if not self._wanted:
+            share = f" ({percent(done / total)})" if total else ""
+            self._say_line(now, f"{done:,}{f' of {total:,}' if total else ''}{share}{f', {text}' if text else ''}")
+            return
+        if now - self._started < _SHOW_AFTER_SECONDS:
             return
         if now - self._last < _REFRESH_SECONDS and done != total:
             return
@@ -190,6 +198,13 @@ class ProgressBar:
                 self._start()
             assert self._bar is not None
             self._bar.update(self._task, detail=text)
+        else:
+            self._say_line(time.monotonic(), text)
+
+    def _say_line(self, now: float, text: str) -> None:
+        if now - self._said >= _LINE_SECONDS:
+            self._said = now
+            message(f"{self._title}: {text}")
 
     def _start(self) -> None:
         from rich.console import Console

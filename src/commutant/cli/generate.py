@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 )
 @click.argument("interface", type=options.InterfaceArgument())
 @options.calls
+@options.with_self
 @options.size
 @options.level
 @options.jobs
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 def command(
     interface: str,
     calls: tuple[str, ...] | None,
+    with_self: bool,
     size: int,
     level: Level,
     jobs: int,
@@ -53,6 +55,7 @@ def command(
     if output is not None and output.exists():
         raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
     started = time.monotonic()
+    calls = options.with_self_meant(calls, with_self)
     corpus = make_corpus(interface, calls, size, level, jobs=jobs, executor=executor, no_cache=no_cache)
     if output is not None and output.name.endswith(".jsonl.gz"):
         path = output

@@ -56,15 +56,45 @@ class InterfaceArgument(_Text):
 
 
 class TargetArgument(_Text):
-    """A target; completes to the known names."""
+    """A target; completes to the known names, and behind the colon to its options and their words."""
 
     name = "target"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The targets that begin so."""
-        from commutant.targets import TARGETS
+        """The targets, options or words that begin so."""
+        from commutant.targets import TARGETS, target_options
 
-        return [CompletionItem(name) for name in TARGETS if name.startswith(incomplete)]
+        name, colon, rest = incomplete.partition(":")
+        if not colon:
+            return [CompletionItem(name) for name in TARGETS if name.startswith(incomplete)]
+        before, comma, last = rest.rpartition(",")
+        start = f"{name}:{before}{comma}"
+        options = target_options(name)
+        key, equals, value = last.partition("=")
+        if not equals:
+            return [CompletionItem(f"{start}{one}=") for one in options if one.startswith(last)]
+        option = options.get(key)
+        if option is None:
+            return []
+        words = option.metavariable.split("|") if "|" in option.metavariable else []
+        if option.metavariable == "PATH":
+            return [CompletionItem(f"{start}{key}={value}", type="file")]
+        return [CompletionItem(f"{start}{key}={word}") for word in words if word.startswith(value)]
+
+
+class TestArgument(_Text):
+    """A test's id or its beginning; completes to those in the newest folder of `runs/`, or where `--from` says."""
+
+    name = "test"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The ids that begin so, at most some hundred."""
+        from commutant.cli.show import ids_beginning
+
+        try:
+            return [CompletionItem(one) for one in ids_beginning(incomplete, ctx.params.get("source"))]
+        except UsageError:
+            return []
 
 
 class CallsArgument(_Calls):
@@ -108,10 +138,19 @@ def calls(function: F) -> F:
 
 
 def with_self(function: F) -> F:
-    """`--with-self`: all sets made of the named calls."""
+    """`--self`: all sets made of the named calls."""
     return click.option(
-        "--with-self", is_flag=True, help="With --calls A,B: also A with itself and B with itself, not this set alone."
+        "--self",
+        "--with-self",
+        "with_self",
+        is_flag=True,
+        help="With --calls A,B: also A with itself and B with itself, not this set alone.",
     )(function)
+
+
+def with_self_meant(calls: tuple[str, ...] | None, with_self: bool) -> tuple[str, ...] | None:
+    """The names of calls so that all sets of them are meant, if `--self` is given: more names than a set has."""
+    return (*calls, *calls) if calls and with_self else calls
 
 
 def size(function: F) -> F:

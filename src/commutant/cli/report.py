@@ -27,6 +27,8 @@ _BEST_CHANGES = 3
     epilog=options.examples(
         "commutant report runs/names-linux-1",
         "commutant report runs/names-linux-1 --first",
+        "commutant report runs/names-linux-1 --calls open,open --cause i_rwsem",
+        "commutant report runs/names-linux-1 --variable 'struct cred.*'",
         "commutant report runs/names-linux-1 --format html",
         "commutant report runs/names-linux-1 --format json | jq '.most_shared[].name'",
         "commutant report runs/names-linux-2 --format sarif --baseline runs/names-linux-1 -o findings.sarif",
@@ -35,23 +37,39 @@ _BEST_CHANGES = 3
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @options.output_format("text", "html", "json", "markdown", "sarif", "junit", "parquet")
 @click.option("--first", is_flag=True, help="Say what to fix first, and nothing else.")
+@click.option("--calls", type=options.CallsArgument(), metavar="A,B,...", help="List the tests of these calls.")
+@click.option("--variable", metavar="PATTERN", help="List the tests that share it, such as 'struct cred.*'.")
+@click.option("--cause", metavar="TEXT", help="List the tests whose first cause has this in its name.")
 @options.baseline
 @options.suppress
 @options.output_file
 def command(
-    run: Path, format_: str, first: bool, baseline: tuple[Path, ...], suppress: Path | None, output: Path | None
+    run: Path,
+    format_: str,
+    first: bool,
+    calls: tuple[str, ...] | None,
+    variable: str | None,
+    cause: str | None,
+    baseline: tuple[Path, ...],
+    suppress: Path | None,
+    output: Path | None,
 ) -> int:
     """Shows the run directory RUN; an interrupted run is shown as far as it got.
 
-    `--format html` and `--format parquet` write report.html and findings.parquet into the run directory again, or
+    `--calls`, `--variable` and `--cause` list tests instead, a line each: id, verdict, calls with their arguments, and the
+    first cause. `--format html` and `--format parquet` write report.html and findings.parquet into the run directory again, or
     wherever `-o` says, and print the path. The other formats go to standard output.
     """
     from commutant import report
     from commutant.compare import findings_of
     from commutant.runs import load_run, report_of
 
-    if first and format_ != "text":
-        raise UsageError(f"--first is a text: expected no --format with it, got {format_}; json has it as `first`")
+    lists = calls is not None or variable is not None or cause is not None
+    if (first or lists) and format_ != "text":
+        given = "--first" if first else "a list of tests"
+        raise UsageError(f"{given} is a text: expected no --format with it, got {format_}; json has `first`")
+    if first and lists:
+        raise UsageError("expected --first, or --calls, --variable and --cause, got both")
     results.refuse_existing(output)
     suppressions = results.load_suppressions(suppress)
     loaded = load_run(run)
@@ -59,6 +77,16 @@ def command(
     results.say_if_interrupted(loaded)
     if format_ in ("html", "parquet"):
         console.write_path(_write_file(loaded, content, format_, output))
+        return 0
+    if lists:
+        tests = report.chosen_tests(content.tests, calls, variable, cause)
+        if not tests:
+            asked = [
+                f"--{key} {value}" for key, value in (("variable", variable), ("cause", cause)) if value is not None
+            ]
+            asked += [f"--calls {','.join(calls)}"] if calls is not None else []
+            raise UsageError(f"no test of {run} fits {' '.join(asked)}")
+        results.put(report.test_lines(tests), output)
         return 0
     if first:
         every = len(content.tests)

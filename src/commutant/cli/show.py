@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options
-from commutant.support import UsageError, safe_text
+from commutant.support import UsageError
 
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from commutant.runs import Run
 
 _SHOWN_MATCHES = 5
+_COMPLETED_IDS = 200
 
 
 @click.command(
@@ -30,7 +31,7 @@ _SHOWN_MATCHES = 5
         "commutant show link-rename-1f0c --as c > test.c && cc -pthread test.c && ./a.out",
     ),
 )
-@click.argument("test")
+@click.argument("test", type=options.TestArgument())
 @click.option(
     "--from",
     "source",
@@ -78,7 +79,8 @@ def _worth(run: Run) -> Callable[[Finding], list[str]] | None:
 
 def _list(wanted: str, source: Path | None) -> None:
     """Lists the tests of a set of calls, in the newest folder that has any, with what each came to and what it does."""
-    from commutant.corpus import headline, read_corpus
+    from commutant.corpus import read_corpus
+    from commutant.report import test_line
     from commutant.runs import RUN_FILE, load_run
 
     calls = sorted(name.strip() for name in wanted.split(","))
@@ -89,13 +91,23 @@ def _list(wanted: str, source: Path | None) -> None:
         if not tests:
             continue
         verdicts = load_run(place).verdicts() if (place / RUN_FILE).is_file() else ()
-        outcomes = {verdict.test_id: verdict.outcome.value.replace("_", " ") for verdict in verdicts}
+        outcomes = {verdict.test_id: verdict.outcome for verdict in verdicts}
         for test in tests:
-            outcome = outcomes.get(test.id, "not judged")
-            console.write(f"{test.id}  {outcome:<13}  {safe_text(headline(test.calls))}\n")
+            console.write(test_line(test, outcomes.get(test.id)) + "\n")
         return
     where = str(source) if source is not None else "any folder in runs/"
     raise UsageError(f"no test in {where} is of the calls {', '.join(calls)}; --from RUN says where to look")
+
+
+def ids_beginning(start: str, source: Path | None) -> list[str]:
+    """Ids of tests that begin so, in the newest folder of `runs/` that has any, or in `source`; a few hundred."""
+    from commutant.corpus import read_corpus
+
+    for place in [source] if source is not None else _newest_first(Path("runs")):
+        found = [test.id for test in read_corpus(_corpus_of(place)).tests if test.id.startswith(start)]
+        if found:
+            return found[:_COMPLETED_IDS]
+    return []
 
 
 def _find(wanted: str, source: Path | None) -> tuple[TestCase, JudgedTest | None, Run | None]:

@@ -17,6 +17,7 @@ from commutant.report.groups import (
 )
 from commutant.report.hints import HintKind, hint, kind_by_name
 from commutant.report.junit import junit
+from commutant.report.listing import chosen_tests, test_line, test_lines
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
@@ -43,6 +44,7 @@ __all__ = [
     "c_program",
     "causes",
     "cell",
+    "chosen_tests",
     "code",
     "folded",
     "group_findings",
@@ -66,6 +68,8 @@ __all__ = [
     "sarif",
     "table",
     "test_json",
+    "test_line",
+    "test_lines",
     "total_counts",
     "write_html",
 ]

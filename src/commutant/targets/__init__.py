@@ -2,7 +2,7 @@
 
 from commutant.targets.base import Job, SequenceRecord, Session, Target, WindowRecord
 from commutant.targets.options import CPUS_KEY, Option, cpus, number, read_options
-from commutant.targets.registry import TARGETS, load_target, parse_target
+from commutant.targets.registry import TARGETS, load_target, parse_target, target_options
 
 __all__ = [
     "CPUS_KEY",
@@ -18,4 +18,5 @@ __all__ = [
     "number",
     "parse_target",
     "read_options",
+    "target_options",
 ]

@@ -8,6 +8,7 @@ from typing import cast
 
 from commutant.support import UsageError
 from commutant.targets.base import Target
+from commutant.targets.options import Option
 
 Factory = Callable[[str, Mapping[str, str]], Target]
 """Makes a target from the argument as given and its options; cheap, raises UsageError for options it does not know."""
@@ -18,6 +19,13 @@ TARGETS: dict[str, str] = {
     "scalefs": "commutant.targets.scalefs:create",
 }
 """The targets by name, each as `module:factory`; the module is imported when the target is asked for."""
+
+_OPTIONS: dict[str, str] = {
+    "library": "commutant.targets.library.options",
+    "linux": "commutant.targets.linux.target",
+    "scalefs": "commutant.targets.scalefs",
+}
+"""The modules that say in `OPTIONS` what a target takes."""
 
 _MAX_ARGUMENT_CHARACTERS = 4096
 
@@ -44,6 +52,13 @@ def parse_target(argument: str) -> tuple[str, dict[str, str]]:
             raise UsageError(f"target {argument!r}: {key!r} is given twice")
         options[key] = value
     return name, options
+
+
+def target_options(name: str) -> Mapping[str, Option]:
+    """The options that the target of this name takes, by key; none of a name that is not known."""
+    module = _OPTIONS.get(name)
+    options: Mapping[str, Option] = importlib.import_module(module).OPTIONS if module else {}
+    return options
 
 
 def load_target(argument: str) -> Target:

@@ -18,7 +18,7 @@ from commutant.targets.process.target import ProgramTarget, other_seeds
 from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
 from commutant.targets.runner import Signature, read_calls
 
-_KNOWN = {"cores": number(2, 255), "seed": number(0, (1 << 64) - 1)}
+OPTIONS = {"cores": number(2, 255), "seed": number(0, (1 << 64) - 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ScaleFsOptions:
 def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
     given, rules_off = take_rules_off(argument, options)
-    return ScaleFsOptions(rules_off=rules_off, **read_options(argument, given, _KNOWN, RULE_OPTION))
+    return ScaleFsOptions(rules_off=rules_off, **read_options(argument, given, OPTIONS, RULE_OPTION))
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:

@@ -11,7 +11,7 @@ from commutant.targets.options import Option, number, one_of, read_options
 from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
 
 _ALLOCATORS = ("program", "per-core")
-_KNOWN = {
+OPTIONS = {
     "path": Option("FILE", Path),
     "cores": number(1, 1024),
     "seed": number(0, (1 << 64) - 1),
@@ -39,4 +39,4 @@ def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     given, rules_off = take_rules_off(argument, options)
     if "path" not in given:
         raise UsageError(f"target {argument!r}: expected the adapter's file, as in library:path=adapter.so")
-    return Options(rules_off=rules_off, **read_options(argument, given, _KNOWN, RULE_OPTION))
+    return Options(rules_off=rules_off, **read_options(argument, given, OPTIONS, RULE_OPTION))

@@ -73,7 +73,7 @@ class LinuxOptions:
     rules_off: frozenset[str] = ALL_RULES
 
 
-_KNOWN = {
+OPTIONS = {
     "fs": one_of(*FILE_SYSTEMS),
     "mount": text_of(_MOUNT_OPTIONS, _PRINTABLE, "OPTIONS"),
     "kernel": Option("PATH", kernel_of),
@@ -89,7 +89,7 @@ _FIELDS = {"fs": "file_system", "memory": "memory_mib"}
 def parse_options(argument: str, options: Mapping[str, str]) -> LinuxOptions:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
     given, rules_off = take_rules_off(argument, options)
-    read = read_options(argument, given, _KNOWN, RULE_OPTION)
+    read = read_options(argument, given, OPTIONS, RULE_OPTION)
     return LinuxOptions(rules_off=rules_off, **{_FIELDS.get(key, key): value for key, value in read.items()})
 
 

@@ -1,0 +1,59 @@
+"""Tests as lines of text: which there are of some calls, a shared variable or a first cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from commutant.campaign import Outcome
+from commutant.corpus import TestCase, headline
+from commutant.report.causes import causes
+from commutant.report.data import OUTCOME_WORDS, JudgedTest
+from commutant.support import safe_text
+
+_OUTCOME_WIDTH = 13
+
+
+def chosen_tests(
+    tests: Iterable[JudgedTest], calls: Sequence[str] | None, variable: str | None, cause: str | None
+) -> list[JudgedTest]:
+    """The tests of exactly these calls (of more names than a test has calls: of any of them), that share a variable of
+    this pattern, and whose first cause has this text in its title (or is of this pattern); None asks for nothing."""
+    wanted = sorted(calls or ())
+    return [
+        judged
+        for judged in tests
+        if (calls is None or _is_of(judged, wanted))
+        and (variable is None or any(fnmatchcase(finding.name, variable) for finding in judged.findings))
+        and (cause is None or _follows_from(judged, cause))
+    ]
+
+
+def _is_of(judged: JudgedTest, wanted: Sequence[str]) -> bool:
+    names = sorted(judged.calls)
+    return names == wanted if len(names) == len(wanted) else set(names) <= set(wanted)
+
+
+def _follows_from(judged: JudgedTest, cause: str) -> bool:
+    found = causes(judged)
+    return bool(found) and (cause in found[0].title or fnmatchcase(found[0].name, cause))
+
+
+def test_line(test: TestCase, outcome: Outcome | None) -> str:
+    """A test on one line: id, verdict, and the calls with their arguments."""
+    words = OUTCOME_WORDS[outcome] if outcome is not None else "not judged"
+    return f"{test.id}  {words:<{_OUTCOME_WIDTH}}  {safe_text(headline(test.calls))}"
+
+
+test_line.__test__ = False  # type: ignore[attr-defined]  # not a test, whatever its name says
+
+
+def test_lines(tests: Iterable[JudgedTest]) -> Iterator[str]:
+    """The tests, a line each, with the first cause behind those that share memory."""
+    for judged in tests:
+        found = causes(judged) if judged.outcome is Outcome.CONFLICTING else []
+        first = f"  <- {safe_text(found[0].title)}, {len(found[0].lines)} of {len(judged.findings)}" if found else ""
+        yield f"{test_line(judged.test, judged.outcome)}{first}\n"
+
+
+test_lines.__test__ = False  # type: ignore[attr-defined]
