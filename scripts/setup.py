@@ -99,6 +99,17 @@ def artifacts(toolchain: Toolchain) -> None:
     record("artifacts", key)
 
 
+def pages() -> None:
+    """Copies what a wheel needs besides: the pages that hints name, and the header for annotations of locks."""
+    for source, destination in (
+        (ROOT / "docs" / "guides", ARTIFACTS / "docs" / "guides"),
+        (ROOT / "docs" / "reference", ARTIFACTS / "docs" / "reference"),
+        (ROOT / "crates" / "locks" / "lock-annotation" / "include", ARTIFACTS / "include"),
+    ):
+        shutil.rmtree(destination, ignore_errors=True)
+        shutil.copytree(source, destination, ignore=shutil.ignore_patterns("*.svg", "*.png"))
+
+
 def install_file(built: Path, destination: Path) -> None:
     """Replaces the destination in one step: an emulator that has the old file mapped keeps it."""
     temporary = destination.with_name(destination.name + ".new")
@@ -150,6 +161,8 @@ def main() -> int:
             crates(toolchain)
             step = "plugin and runner"
             artifacts(toolchain)
+            step = "pages"
+            pages()
             step = "native module"
             native_module(toolchain)
             step = "kernel"

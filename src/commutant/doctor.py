@@ -16,7 +16,7 @@ from pathlib import Path
 
 from commutant.documents import Document, Part
 from commutant.guest import Emulator, default_kernel, find_emulator
-from commutant.support import CommutantError, artifacts
+from commutant.support import CommutantError, annotations_folder, artifacts, build_advice, pages_folder
 
 MIN_PYTHON = (3, 11)
 MEMORY_PER_MACHINE_BYTES = 700 << 20
@@ -59,6 +59,7 @@ def run_checks(jobs: int) -> Iterator[Diagnosis]:
         ("tracer plugin", check_plugin),
         ("runner", check_runner),
         ("cache folder", check_cache_folder),
+        ("pages", check_pages),
         ("memory", lambda: check_memory(jobs)),
         ("shared memory", lambda: check_shared_memory(jobs)),
     ]
@@ -82,7 +83,7 @@ def check_native_module() -> Diagnosis:
     try:
         importlib.import_module("commutant._native")
     except ImportError as error:
-        advice = "run `make setup` in a clone, or install the wheel again"
+        advice = build_advice()
         return Diagnosis("native module", State.PROBLEM, str(error), advice)
     return Diagnosis("native module", State.OK, "commutant._native")
 
@@ -117,10 +118,10 @@ def check_plugin() -> Diagnosis:
             command, input="quit\n", capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return Diagnosis("tracer plugin", State.PROBLEM, f"{plugin}: {error}", "run `make setup` again")
+        return Diagnosis("tracer plugin", State.PROBLEM, f"{plugin}: {error}", build_advice())
     if answer.returncode != 0:
         reason = " ".join(answer.stderr.split())[:200] or f"exit code {answer.returncode}"
-        advice = "run `make setup` again; QEMU and plugin must be of one interface version"
+        advice = f"{build_advice()}; QEMU and plugin must be of one interface version"
         return Diagnosis("tracer plugin", State.PROBLEM, f"QEMU does not load {plugin}: {reason}", advice)
     return Diagnosis("tracer plugin", State.OK, "loaded by QEMU")
 
@@ -132,9 +133,9 @@ def check_runner() -> Diagnosis:
         with runner.open("rb") as file:
             header = file.read(20)
     except OSError as error:
-        return Diagnosis("runner", State.PROBLEM, f"{runner}: {error.strerror}", "run `make setup` again")
+        return Diagnosis("runner", State.PROBLEM, f"{runner}: {error.strerror}", build_advice())
     if header[:5] != b"\x7fELF\x02" or header[18:20] != b"\x3e\x00":
-        return Diagnosis("runner", State.PROBLEM, f"{runner} is no x86-64 program", "run `make setup` again")
+        return Diagnosis("runner", State.PROBLEM, f"{runner} is no x86-64 program", build_advice())
     return Diagnosis("runner", State.OK, f"{runner.stat().st_size >> 10} KiB")
 
 
@@ -160,6 +161,15 @@ def check_cache_folder() -> Diagnosis:
     if free_bytes < 1 << 30:
         return Diagnosis("cache folder", State.WARNING, f"{folder}: {_mib(free_bytes)} free", "free 1 GiB there")
     return Diagnosis("cache folder", State.OK, f"{folder}, {_mib(free_bytes)} free")
+
+
+def check_pages() -> Diagnosis:
+    """The pages that hints name and the header for annotations are there, where they can be read."""
+    pages, header = pages_folder() / "docs" / "guides", annotations_folder() / "commutant_locks.h"
+    missing = next((path for path in (pages, header) if not path.exists()), None)
+    if missing is not None:
+        return Diagnosis("pages", State.WARNING, f"{missing} is missing", build_advice())
+    return Diagnosis("pages", State.OK, f"{pages.parent}; {header}")
 
 
 def check_memory(jobs: int) -> Diagnosis:

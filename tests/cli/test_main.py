@@ -169,6 +169,13 @@ class TestCompletion:
     def test_interfaces(self, commutant):
         assert {"figure4", "names"} <= self.complete(commutant, "commutant", "analyze", "''")
 
+    def test_options_of_a_target_and_their_words(self, commutant):
+        start = ("commutant", "check", "names", "--target")
+        assert "linux:fs=" in self.complete(commutant, *start, "linux:")
+        assert self.complete(commutant, *start, "linux:cpus=2,fs=e") == {"linux:cpus=2,fs=ext4"}
+        assert self.complete(commutant, *start, "scalefs:c") == {"scalefs:cores="}
+        assert self.complete(commutant, *start, "nothing:x") == set()
+
     def test_calls_after_a_comma(self, commutant):
         found = self.complete(commutant, "commutant", "analyze", "names", "--calls", "link,un")
         assert found == {"link,unlink"}

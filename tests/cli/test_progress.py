@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 
+from commutant.cli import console
 from tests.cli.conftest import COMMAND, environment
 
 
@@ -53,3 +54,14 @@ def test_a_pipe_sees_no_bar(process):
 def test_results_on_a_pipe_have_no_colours(process):
     answer = process("check", "corpus.jsonl.gz", "--target", "fake:outcome=conflicting")
     assert "\x1b" not in answer.stdout
+
+
+def test_a_line_a_minute_where_there_is_no_terminal(monkeypatch, capsys):
+    seconds = iter([0.0, 30.0, 61.0, 100.0, 122.0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
+    with console.ProgressBar("checking") as bar:
+        bar(1, 1000)
+        bar(250, 1000, "90 windows/s")
+        bar.say("closing")
+        bar(5, 0)
+    assert capsys.readouterr().err == "checking: 250 of 1,000 (25 %), 90 windows/s\nchecking: 5\n"

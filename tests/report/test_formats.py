@@ -128,11 +128,11 @@ class TestSarif:
             ("f+0x1 /usr/src/a b.c:3", "file:///usr/src/a%20b.c"),
             ("f+0x1 ../x#y?.c:3", "../x%23y%3F.c"),
             ("f+0x1 c:/x.c:3", "c%3A/x.c"),
-            ("f+0x1 a.c:0", None),
-            ("f+0x1 a.c:x", None),
-            ("f+0x1 a.c:99999999999", None),
-            ("f", None),
-            ("", None),
+            ("f+0x1 a.c:0", "corpus.jsonl.gz"),
+            ("f+0x1 a.c:x", "corpus.jsonl.gz"),
+            ("f+0x1 a.c:99999999999", "corpus.jsonl.gz"),
+            ("f", "corpus.jsonl.gz"),
+            ("", "corpus.jsonl.gz"),
         ],
     )
     def test_files_are_uri_references(self, frame, uri):

@@ -150,7 +150,7 @@ def results() -> Console:
 
 
 class ProgressBar:
-    """A progress bar on standard error, for what takes longer than a moment; where that is no terminal, a line a minute.
+    """A progress bar on standard error for what takes longer than a moment; without a terminal, a line a minute.
 
     Use as a context manager; call it with `(done, total)` (total 0: not known yet) and, if wanted, a text that stands
     behind the bar.

@@ -56,6 +56,14 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
+def _print_annotations(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    from commutant.support import annotations_folder
+
+    if value:
+        console.write_path(annotations_folder())
+        ctx.exit()
+
+
 @click.command(
     "locks",
     short_help="Find locks that serialise work on disjoint data.",
@@ -70,6 +78,14 @@ class _Seconds(click.FloatRange):
         "commutant locks --target linux",
         "commutant locks --target linux:cpus=8 --workload build.sh --by instance",
     ),
+)
+@click.option(
+    "--annotations",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_annotations,
+    help="Print the folder of commutant_locks.h, for `cc -I`, and exit.",
 )
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGS]...")
 @click.option(

@@ -49,6 +49,8 @@ VERBS = (
     "locks",
     "new",
     "doctor",
+    "prepare",
+    "cache",
     "completion",
 )
 """Each is a module of this package with a click command named `command`."""

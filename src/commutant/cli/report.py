@@ -56,9 +56,9 @@ def command(
 ) -> int:
     """Shows the run directory RUN; an interrupted run is shown as far as it got.
 
-    `--calls`, `--variable` and `--cause` list tests instead, a line each: id, verdict, calls with their arguments, and the
-    first cause. `--format html` and `--format parquet` write report.html and findings.parquet into the run directory again, or
-    wherever `-o` says, and print the path. The other formats go to standard output.
+    `--calls`, `--variable` and `--cause` list tests instead, a line each: id, verdict, calls with their arguments, and
+    the first cause. `--format html` and `--format parquet` write report.html and findings.parquet into the run
+    directory again, or wherever `-o` says, and print the path. The other formats go to standard output.
     """
     from commutant import report
     from commutant.compare import findings_of
@@ -129,7 +129,11 @@ def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str
     elif format_ == "markdown":
         results.put([report.run_markdown(content, groups)], output)
     elif format_ == "sarif":
-        results.put([report.sarif(content, groups, run.complete)], output)
+        from commutant.lang import call_places
+
+        made = run.info.generated
+        places = call_places(made.interface if made else run.info.interface)
+        results.put([report.sarif(content, groups, run.complete, places)], output)
     else:
         results.put(report.junit(content, groups), output)
 

@@ -18,6 +18,14 @@ from commutant.guest.region import BATCH_LIMIT_BYTES, LEAST_RAM_BYTES, SLOT_COUN
 from commutant.guest.snapshot import Guest, Snapshot, take_snapshot
 from commutant.guest.user_emulator import find_user_emulator
 
+
+def prepare_kernel(package: str | None = None, *, update: bool = False) -> Kernel:
+    """As `prepare.prepare`, which is also a program of its own and so is imported when it is asked for."""
+    from commutant.guest.prepare import prepare
+
+    return prepare(package, update=update)
+
+
 __all__ = [
     "BATCH_LIMIT_BYTES",
     "FILE_SYSTEMS",
@@ -41,6 +49,7 @@ __all__ = [
     "hardware_arguments",
     "kernel_of",
     "open_package",
+    "prepare_kernel",
     "source_archive",
     "take_snapshot",
     "tool_version",

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from commutant.support import RunError
+from commutant.support import RunError, package_advice
 
 PROGRAM = "qemu-system-x86_64"
 
@@ -32,7 +32,7 @@ def find_emulator() -> Emulator:
     """
     path = shutil.which(PROGRAM)
     if path is None:
-        raise RunError(f"{PROGRAM} is not in PATH; run `make setup`, or install Debian's qemu-system-x86 (7.2)")
+        raise RunError(f"{PROGRAM} is not in PATH; {package_advice('qemu-system-x86')} (7.2)")
     try:
         answer = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True

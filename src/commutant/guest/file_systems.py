@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commutant.support import RunError
+from commutant.support import RunError, package_advice
 
 DISK_BYTES = 320 << 20
 """xfs asks for 300 MiB, btrfs for 109 MiB."""
@@ -103,7 +103,7 @@ def _run(file_system: GuestFileSystem, command: list[str]) -> str:
     # Tools of an administrator, which are not in every user's PATH; they need none of an administrator's rights.
     path = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if path is None:
-        raise RunError(f"{command[0]} is not there; run `make setup`, or install Debian's {file_system.package}")
+        raise RunError(f"{command[0]} is not there; {package_advice(file_system.package)}")
     try:
         answer = subprocess.run(
             [path, *command[1:]],

@@ -24,7 +24,7 @@ from commutant.guest.elf import Elf
 from commutant.guest.file_systems import MODULES
 from commutant.guest.modules import load_order, plain_name, read_module
 from commutant.guest.package import open_package
-from commutant.support import Budget, RunError, UsageError, read_regular, replace_file
+from commutant.support import Budget, RunError, UsageError, kernel_advice, read_regular, replace_file
 
 _DEFAULT = "default"
 _PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}")
@@ -92,9 +92,9 @@ class Kernel:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise RunError(f"{path}: {error.strerror}; run `make setup` again") from None
+            raise RunError(f"{path}: {error.strerror}; {kernel_advice()}") from None
         if hashlib.sha256(data).hexdigest() != sha256:
-            remedy = f"delete {path.parent} and run `make setup` again"
+            remedy = f"delete {path.parent} and {kernel_advice()}"
             raise RunError(f"{path}: not what was unpacked there (its SHA-256 differs); {remedy}")
         return data
 
@@ -109,7 +109,7 @@ def default_kernel() -> Kernel:
     kernel = prepared_kernel(_DEFAULT)
     if kernel is None:
         raise RunError(
-            f"no kernel is prepared: expected {_record(_DEFAULT)}; run `make setup` (downloads Debian's kernel "
+            f"no kernel is prepared: expected {_record(_DEFAULT)}; {kernel_advice()} (downloads Debian's kernel "
             "package), or give your own: linux:kernel=PATH"
         )
     return kernel
@@ -123,7 +123,7 @@ def prepared_kernel(name: str) -> Kernel | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise RunError(f"{record}: damaged ({error}); delete it and run `make setup` again") from None
+        raise RunError(f"{record}: damaged ({error}); delete it and {kernel_advice()}") from None
 
 
 def set_default(kernel: Kernel) -> None:
@@ -155,7 +155,7 @@ def kernel_of(argument: str) -> Path | Kernel:
     if kernel is None:
         raise UsageError(
             f"no file {argument}; expected a kernel: a bzImage, a vmlinux, a Debian package, or the name of a package "
-            "that `python -m commutant.guest.prepare NAME` has prepared"
+            "that `commutant prepare NAME` has prepared"
         )
     return kernel
 

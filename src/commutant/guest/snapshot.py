@@ -31,7 +31,7 @@ from commutant.guest.file_systems import FILE_SYSTEMS, GuestFileSystem, make_dis
 from commutant.guest.kernel import Kernel
 from commutant.guest.machine import Boot, Hardware, Machine, MakeTracer, Resume, hardware_arguments
 from commutant.guest.ram_image import Run, load_ram, save_ram
-from commutant.support import RunError, UsageError
+from commutant.support import RunError, UsageError, build_advice
 
 _FORMAT = 3
 _BOOT_SECONDS = 120.0
@@ -143,7 +143,7 @@ def take_snapshot(emulator: Emulator, guest: Guest, progress: Callable[[str], No
     try:
         runner_image = guest.runner.read_bytes()
     except OSError as error:
-        raise RunError(f"{guest.runner}: {error.strerror}; run `make setup` again") from None
+        raise RunError(f"{guest.runner}: {error.strerror}; {build_advice()}") from None
     key = json.dumps(
         [
             *(_FORMAT, guest.kernel.sha256, hashlib.sha256(runner_image).hexdigest()),

@@ -12,6 +12,7 @@ from commutant.lang.load import is_hashed as is_hashed
 from commutant.lang.nondeterminism import answered_by as answered_by
 from commutant.lang.nondeterminism import choose, now, unused
 from commutant.lang.nondeterminism import finite_values as finite_values
+from commutant.lang.places import call_places as call_places
 from commutant.lang.types import BoolType as BoolType
 from commutant.lang.types import Capacity, Constant, Map, Process, Range, Seq, Set, Sort, Struct, Time, Usually
 from commutant.lang.types import EnumType as EnumType
@@ -50,6 +51,7 @@ __all__ = [
     "Time",
     "Usually",
     "call",
+    "call_places",
     "choose",
     "invoke",
     "load_interface",

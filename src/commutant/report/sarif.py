@@ -1,15 +1,17 @@
 """A run's findings as SARIF 2.1.0, the format that code scanning services and editors read.
 
 One result per fingerprint, so that a result is the same one from run to run (`partialFingerprints`). Where frames carry
-file and line, results have physical locations; without debug information they have functions alone. The sections named
-here are those of the OASIS standard "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+file and line, a result is at the access. Without debug information it names the function and is at the call's model:
+code scanning services take no result without a file (GitHub's "SARIF support for code scanning" requires `locations`
+with a `physicalLocation`). The sections named here are those of the OASIS standard "Static Analysis Results
+Interchange Format (SARIF) Version 2.1.0".
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from commutant import __version__
@@ -50,8 +52,17 @@ _RULES: dict[str, tuple[str, str]] = {
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(?: |$)")
 
 
-def sarif(run: RunReport, groups: Sequence[FindingGroup], is_complete: bool) -> str:
-    """The SARIF log; `groups` are the run's findings, marked against a baseline and suppressions if there were any."""
+Places = Mapping[str, tuple[str, int]]
+"""File and line of the model of each call."""
+
+_CORPUS = "corpus.jsonl.gz", 1
+"""Where the tests of a call stand whose model is not known."""
+
+
+def sarif(run: RunReport, groups: Sequence[FindingGroup], is_complete: bool, places: Places | None = None) -> str:
+    """The SARIF log; `groups` are the run's findings, marked against a baseline and suppressions if there were any;
+    `places` says where the models of the calls are."""
+    known = places or {}
     failed = [judged for judged in run.tests if judged.outcome in (Outcome.WRONG_RESULT, Outcome.CRASHED)]
     invocation: dict[str, object] = {"executionSuccessful": is_complete}
     if run.facts.get("command"):
@@ -66,7 +77,7 @@ def sarif(run: RunReport, groups: Sequence[FindingGroup], is_complete: bool) -> 
                 "automationDetails": {"description": _message(subject)},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [invocation],
-                "results": [*map(_result, groups), *map(_failure, failed)],
+                "results": [*(_result(one, known) for one in groups), *(_failure(one, known) for one in failed)],
             }
         ],
     }
@@ -91,7 +102,7 @@ def _rule(name: str) -> dict[str, object]:
     return {"ruleId": name, "ruleIndex": list(_RULES).index(name)}
 
 
-def _result(group: FindingGroup) -> dict[str, object]:
+def _result(group: FindingGroup, places: Places) -> dict[str, object]:
     example, advice = group.example, group.hint
     rule = _FALSE_SHARING if example.sharing == "false" else f"shared-{advice.kind.value.replace(' ', '-')}"
     calls = " and ".join(map(safe_text, group.fingerprint.calls))
@@ -101,7 +112,7 @@ def _result(group: FindingGroup) -> dict[str, object]:
         **_rule(rule),
         "level": "warning",
         "message": _message(text),
-        "locations": [_location(example.first)],
+        "locations": [_placed(_location(example.first), group.fingerprint.calls, places)],
         "relatedLocations": [
             {"id": number, **_location(access), "message": _message(access_text(access))}
             for number, access in enumerate(accesses)
@@ -132,14 +143,14 @@ def _result(group: FindingGroup) -> dict[str, object]:
     return result
 
 
-def _failure(judged: JudgedTest) -> dict[str, object]:
+def _failure(judged: JudgedTest, places: Places) -> dict[str, object]:
     rule = _CRASH if judged.outcome is Outcome.CRASHED else _WRONG_RESULT
     names = ({"name": safe_text(call), "kind": "function"} for call in dict.fromkeys(judged.calls))
     return {
         **_rule(rule),
         "level": "error",
         "message": _message(f"{headline(judged.test.calls)}: {safe_text(judged.detail)}"),
-        "locations": [{"logicalLocations": list(names)}],
+        "locations": [_placed({"logicalLocations": list(names)}, judged.calls, places)],
         "partialFingerprints": {FINGERPRINT: safe_text(judged.test.id)},
     }
 
@@ -147,6 +158,14 @@ def _failure(judged: JudgedTest) -> dict[str, object]:
 def _location(access: Access) -> dict[str, object]:
     """Where an access is: its innermost frame, or its function alone where there is no stack."""
     return _frame(access.stack[0] if access.stack else access.function)
+
+
+def _placed(location: dict[str, object], calls: Sequence[str], places: Places) -> dict[str, object]:
+    """The location, with the model of the first call whose file is known if it has no file of its own."""
+    if "physicalLocation" not in location:
+        file, line = next((places[call] for call in calls if call in places), _CORPUS)
+        location["physicalLocation"] = {"artifactLocation": _artifact(file), "region": {"startLine": line}}
+    return location
 
 
 def _frame(frame: str) -> dict[str, object]:

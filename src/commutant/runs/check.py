@@ -41,7 +41,7 @@ from commutant.runs.directory import (
     safe_folder_name,
 )
 from commutant.runs.lines import TimedVerdict
-from commutant.support import CommutantError, Once, UsageError, paused_collector, plural
+from commutant.support import CommutantError, Once, UsageError, has_parquet, paused_collector, plural
 from commutant.targets import Session, Target, load_target
 
 ShowProgress = Callable[[Progress, float], None]
@@ -171,7 +171,8 @@ class Check:
             self._sessions = ()  # and with them all that they know of the tests
             run = load_run(writer.path, self.corpus, judged)
             info = run.info
-            write_findings(run.path / FINDINGS_FILE, judged_tests(run))
+            if has_parquet():
+                write_findings(run.path / FINDINGS_FILE, judged_tests(run))
             tally, _ = run.tally()
             writer.finish(tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds))
             write_html(report_of(run), run.path / REPORT_FILE)

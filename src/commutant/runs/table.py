@@ -16,7 +16,7 @@ from typing import Any
 from commutant.campaign import Outcome
 from commutant.mtrace import Access, Finding, fingerprint
 from commutant.report import JudgedTest, has_failing_call, hint
-from commutant.support import Once, RunError, whole_file
+from commutant.support import Once, RunError, require_parquet, whole_file
 
 _ROWS_PER_GROUP = 10_000
 
@@ -107,7 +107,9 @@ class _Rows:
 
 
 def write_findings(path: Path, tests: Iterable[JudgedTest]) -> None:
-    """Writes the table, row group by row group, all of it or nothing; raises RunError if that fails."""
+    """Writes the table, row group by row group, all of it or nothing; raises RunError if that fails, and UsageError
+    without the package that writes Parquet."""
+    require_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq
 

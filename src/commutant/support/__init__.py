@@ -7,13 +7,23 @@ started by `start_program`.
 from commutant.support import artifacts
 from commutant.support.artifacts import lock_preload_path, locks_plugin_path
 from commutant.support.cache import ResultCache, engine_hash
+from commutant.support.cache_folder import CacheFolder
 from commutant.support.child import Limits, die_with, start_program
 from commutant.support.closing import close_at_exit
 from commutant.support.collector import paused_collector
 from commutant.support.errors import CommutantError, RunError, UsageError, text_of
 from commutant.support.files import private_folder, replace_file, whole_file
+from commutant.support.installed import (
+    annotations_folder,
+    build_advice,
+    is_clone,
+    kernel_advice,
+    package_advice,
+    pages_folder,
+)
 from commutant.support.limits import MAX_CALLS_PER_SET
 from commutant.support.once import Made, Once, each
+from commutant.support.parquet import has_parquet, require_parquet
 from commutant.support.plural import plural
 from commutant.support.processors import available_processors
 from commutant.support.regular import open_regular, read_regular
@@ -25,6 +35,7 @@ __all__ = [
     "LONGEST_TEXT",
     "MAX_CALLS_PER_SET",
     "Budget",
+    "CacheFolder",
     "CommutantError",
     "Limits",
     "Made",
@@ -32,23 +43,31 @@ __all__ = [
     "ResultCache",
     "RunError",
     "UsageError",
+    "annotations_folder",
     "artifacts",
     "available_processors",
+    "build_advice",
     "close_at_exit",
     "decompressed",
     "die_with",
     "each",
     "engine_hash",
     "fill_standard_streams",
+    "has_parquet",
+    "is_clone",
+    "kernel_advice",
     "lock_preload_path",
     "locks_plugin_path",
     "open_regular",
+    "package_advice",
+    "pages_folder",
     "paused_collector",
     "percent",
     "plural",
     "private_folder",
     "read_regular",
     "replace_file",
+    "require_parquet",
     "safe_lines",
     "safe_text",
     "start_program",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commutant.support.errors import RunError
+from commutant.support.installed import build_advice
 
 _FOLDER = Path(__file__).resolve().parents[1] / "_artifacts"
 
@@ -45,7 +46,5 @@ def lock_preload_path() -> Path:
 def _artifact(name: str, meaning: str) -> Path:
     path = _FOLDER / name
     if not path.is_file():
-        raise RunError(
-            f"{meaning} is not built: expected {path}; run `make setup` in a clone, or install the wheel again"
-        )
+        raise RunError(f"{meaning} is missing: expected {path}; {build_advice()}")
     return path

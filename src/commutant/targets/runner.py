@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from commutant.support import RunError
+from commutant.support import RunError, build_advice
 
 _ANSWER_SECONDS = 20.0
 _SIGNATURE = re.compile(r"(\w+)\((|\w+(?:, \w+)*)\)")
@@ -35,7 +35,7 @@ def parse_calls(listing: str, path: Path) -> frozenset[Signature]:
     for line in listing.splitlines():
         found = _SIGNATURE.fullmatch(line)
         if found is None:
-            raise RunError(f"{path}: expected calls such as `link(old, new)`, got {line!r:.80}; run `make setup` again")
+            raise RunError(f"{path}: expected calls such as `link(old, new)`, got {line!r:.80}; {build_advice()}")
         calls.add(signature(found[1], filter(None, found[2].split(", "))))
     return frozenset(calls)
 
@@ -46,5 +46,5 @@ def ask(path: Path, *arguments: str) -> str:
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise RunError(f"{path}: the runner does not start: {error}; run `make setup` again") from None
+        raise RunError(f"{path}: the runner does not start: {error}; {build_advice()}") from None
     return answer.stdout

@@ -13,11 +13,13 @@ from pathlib import Path
 
 from commutant.lock_view.shown.table import study_json
 from commutant.lock_view.study.classes import LockClass, LockStudy
-from commutant.support import RunError, safe_text
+from commutant.support import RunError, require_parquet, safe_text
 
 
 def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) -> None:
-    """Writes what `study_json` says of each class, a row each. Raises RunError if the file cannot be written."""
+    """Writes what `study_json` says of each class, a row each. Raises RunError if the file cannot be written, and
+    UsageError without the package that writes Parquet."""
+    require_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,0 +1,32 @@
+"""Tests as lines: by their calls, by what they share, by what that follows from."""
+
+from __future__ import annotations
+
+from commutant.report import causes, chosen_tests, test_lines
+from tests.report.invented import invented_run
+
+TESTS = invented_run().tests
+
+
+def test_calls_name_a_set_or_what_sets_are_made_of() -> None:
+    assert {judged.calls for judged in chosen_tests(TESTS, ("rename", "link"), None, None)} == {("link", "rename")}
+    three = {"link", "rename", "open"}
+    assert all(set(judged.calls) <= three for judged in chosen_tests(TESTS, tuple(three), None, None))
+
+
+def test_a_pattern_names_what_is_shared() -> None:
+    found = chosen_tests(TESTS, None, "struct cred.*", None)
+    assert found == [one for one in TESTS if any(each.name.startswith("struct cred.") for each in one.findings)]
+
+
+def test_a_cause_is_the_first_of_a_test() -> None:
+    found = chosen_tests(TESTS, None, None, "i_rwsem")
+    assert found and all("i_rwsem" in causes(judged)[0].title for judged in found)
+    assert not chosen_tests(TESTS, None, None, "no such cause")
+
+
+def test_a_line_says_what_a_test_does_and_what_comes_first() -> None:
+    judged = chosen_tests(TESTS, None, None, "i_rwsem")[0]
+    (line,) = test_lines([judged])
+    assert line.startswith(judged.test.id) and "conflict" in line and line.endswith("\n")
+    assert f"<- {causes(judged)[0].title}, " in line
