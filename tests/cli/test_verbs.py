@@ -173,7 +173,12 @@ class TestReportAndShow:
         calls = ",".join(call.call for call in reversed(tests[0].calls))
         listed = commutant("show", calls, "--from", "run").stdout.splitlines()
         assert tests[0].id in {line.split()[0] for line in listed}
-        assert all("conflicting" in line and "(" in line for line in listed)
+        assert all("conflict" in line and "(" in line for line in listed)
+        again = commutant("report", "run", "--calls", calls).stdout.splitlines()
+        assert {line.split()[0] for line in again} == {line.split()[0] for line in listed}
+        assert all("<- " in line for line in again)
+        refused = commutant("report", "run", "--cause", "no such cause")
+        assert (refused.returncode, refused.stderr) == (2, "commutant: no test of run fits --cause no such cause\n")
         refused = commutant("show", "fstat,mmap")
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "is of the calls fstat, mmap; --from RUN says where to look" in refused.stderr
