@@ -21,7 +21,7 @@ def test_a_missing_file_is_named_with_what_to_do(
     path_of: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(artifacts, "_FOLDER", tmp_path)
-    with pytest.raises(RunError, match=r"is not built: expected .*; run `make setup`") as failure:
+    with pytest.raises(RunError, match=r"is missing: expected .*; run `make setup`") as failure:
         path_of()
     assert str(tmp_path) in str(failure.value)
     assert "\n" not in str(failure.value)
