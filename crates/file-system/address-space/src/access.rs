@@ -4,13 +4,13 @@ use core::slice;
 
 use pages::{PAGE_BYTES, PageNumber, shared_bytes};
 use percpu::OutOfMemory;
+use posix_calls::Sharing;
 use sync::Wait;
 use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
 
 use crate::content::{Content, note_copy};
 use crate::files::Files;
-use crate::mapping::Sharing;
 use crate::marks::Mark;
 use crate::mmu::{Access, Mmu, Revoked, Translation};
 use crate::space::{AddressSpace, Memory};

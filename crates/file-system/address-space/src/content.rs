@@ -1,10 +1,11 @@
 //! What a page of an address space leads to.
 
 use pages::{PageNumber, PagePool};
+use posix_calls::Sharing;
 use sync::atomic::Ordering;
 
 use crate::files::Files;
-use crate::mapping::{MappingRef, Sharing};
+use crate::mapping::MappingRef;
 
 const KIND_MASK: u64 = 3;
 const ANONYMOUS: u64 = 1;

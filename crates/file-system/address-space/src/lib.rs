@@ -54,7 +54,8 @@ mod space;
 
 pub use access::Fault;
 pub use files::{FileId, Files};
-pub use mapping::{KIND_MAPPING, MAPPING, MAPPING_CLASS, Mapping, Sharing};
+pub use mapping::{KIND_MAPPING, MAPPING, MAPPING_CLASS, Mapping};
 pub use mmu::{Access, Mmu, Revoked, Translation};
+pub use posix_calls::{Place, Protection, SPACE_PAGES, Sharing};
 pub use software::{SoftwareMmu, TABLE};
-pub use space::{AddressSpace, Backing, MapError, Mapped, Memory, Place, ProtectError, Protection, SPACE_PAGES};
+pub use space::{AddressSpace, Backing, MapError, Mapped, Memory, ProtectError};

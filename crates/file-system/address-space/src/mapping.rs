@@ -4,6 +4,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use percpu::{CacheLine, ObjectKind, SizeClass, object_kind};
+use posix_calls::Sharing;
 use refcache::{Counted, CountedKind};
 
 use crate::files::FileId;
@@ -14,15 +15,6 @@ pub const KIND_MAPPING: CountedKind = CountedKind(8);
 pub const MAPPING_CLASS: SizeClass = SizeClass::of_type::<Mapping>().of_kind(&MAPPING);
 /// What tools call a mapping's parts.
 pub const MAPPING: ObjectKind = object_kind!(9, Mapping as "mapping" { "file" = file, "pages" = pages });
-
-/// Who sees what is stored to a mapped file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Everybody: it goes to the file.
-    Shared,
-    /// The address space alone: the page becomes one of its own.
-    Private,
-}
 
 /// Pages of a file in an address space; immutable but for the count.
 #[repr(C)]

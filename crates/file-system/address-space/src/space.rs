@@ -5,19 +5,18 @@ use core::ops::Range;
 use epoch::Guard;
 use pages::PagePool;
 use percpu::{CacheLine, OutOfMemory};
+use posix_calls::{Place, Protection, SPACE_PAGES, Sharing};
 use radix::{LockedRange, RadixArray};
 use refcache::{Counted, RefCache};
 use sync::Wait;
 
 use crate::content::Content;
 use crate::files::{FileId, Files};
-use crate::mapping::{KIND_MAPPING, MAPPING_CLASS, Mapping, MappingRef, Sharing};
+use crate::mapping::{KIND_MAPPING, MAPPING_CLASS, Mapping, MappingRef};
 use crate::marks::{Mark, Marks, Wanted};
 use crate::mmu::{Mmu, Revoked};
 use crate::software::SoftwareMmu;
 
-/// Pages of an address space: 2^47 bytes, as on x86-64.
-pub const SPACE_PAGES: u64 = 1 << 35;
 /// Where the cores' own parts begin, and how long each is: so long that the nodes of two share no line.
 const FIRST_PART: u64 = 1 << 33;
 const PART_PAGES: u64 = 1 << 25;
@@ -37,28 +36,6 @@ pub struct Memory<'a, F, W> {
     pub files: &'a F,
     /// How the core waits.
     pub wait: &'a W,
-}
-
-/// Where a mapping goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Anywhere in the calling core's own part.
-    Anywhere,
-    /// To the pages from this one on, whatever is there.
-    Fixed(u64),
-    /// There, if nothing is.
-    FixedNoReplace(u64),
-}
-
-/// What may be done with pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
-    /// Nothing.
-    None,
-    /// Loads.
-    Read,
-    /// Loads and stores.
-    ReadWrite,
 }
 
 /// What is mapped.

@@ -40,6 +40,9 @@ pub type NodeOf<'v, D> = <<D as DataOperations>::Objects as ObjectOperations>::N
 /// An object that is kept over calls.
 pub type HandleOf<D> = <<D as DataOperations>::Objects as ObjectOperations>::Handle;
 
+/// Why an operation cannot be done.
+pub type FaultOf<D> = <<D as DataOperations>::Objects as ObjectOperations>::Fault;
+
 /// What an operation answers.
 pub type AnswerOf<T, D> = Answer<T, <D as DataOperations>::Objects>;
 

@@ -1,6 +1,6 @@
 //! POSIX's rules for files, directories, descriptors and pipes, over any implementation of operations on objects.
 //!
-//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`]) holds the rules:
+//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`memory`]) holds the rules:
 //! which checks, in which order, with which errno. It reaches objects only through [`ObjectOperations`] and
 //! [`DataOperations`], each operation on one object (or a compound one, with its steps written beside it). What runs the
 //! operations is chosen by type, so that a call costs nothing for it.
@@ -9,9 +9,11 @@
 //! open link unlink rename ...     names.rs       ┐
 //! mkdir rmdir readdir chdir ...   directories.rs │ rules, errno, order of checks, paths (walk.rs), rights (rights.rs)
 //! stat access chmod chown ...     attributes.rs  │
-//! read write lseek dup pipe ...   data.rs        ┘
+//! read write lseek dup pipe ...   data.rs        │
+//! mmap munmap mprotect            memory.rs      ┘
 //!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
 //!        │ DataOperations         data_operations.rs
+//!        │ MemoryOperations       memory_operations.rs
 //!        │ NameChanges            name_changes.rs          many names at one moment: for transactions
 //! objects in shared memory (crate `scalefs`), in ordinary maps (crate `plain`), ...
 //! ```
@@ -37,6 +39,8 @@ mod errno;
 mod fault;
 mod fields;
 mod kind;
+pub mod memory;
+mod memory_operations;
 mod name_changes;
 pub mod names;
 mod object_operations;
@@ -44,12 +48,13 @@ mod rights;
 mod walk;
 
 pub use credentials::{Credentials, MAX_GROUPS};
-pub use data_operations::{AnswerOf, Calls, DataOperations, HandleOf, NodeOf, PipeState, WriteAt, Written};
+pub use data_operations::{AnswerOf, Calls, DataOperations, FaultOf, HandleOf, NodeOf, PipeState, WriteAt, Written};
 pub use descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
 pub use errno::Errno;
 pub use fault::{Failed, Refusal};
 pub use fields::{Attributes, Fields};
 pub use kind::{InodeNumber, Kind, Permissions, SET_GROUP, SET_USER, STICKY};
+pub use memory_operations::{AccessError, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 pub use name_changes::{Decision, NameChange, NameChanges};
 pub use names::{OpenFlags, Opened};
 pub use object_operations::{

@@ -1,11 +1,13 @@
 //! The calls under test, each a function of its own, so that stacks name it.
 
+use std::convert::Infallible;
+
 use scalefs::attributes::{self, Access};
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::memory;
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Attributes, Errno, Fault, Fields, Follow, InProcess, MemoryOperations, Node, OpenFlags, OpenNode, Protection,
+    AccessError, Attributes, Errno, Fields, Follow, InProcess, MemoryOperations, Node, OpenFlags, OpenNode, Protection,
     Start, StatusFlags,
 };
 
@@ -145,7 +147,7 @@ pub fn mprotect(actor: &Actor, process: usize, address: u64, protection: Protect
 
 /// The byte at an address of the process.
 #[inline(never)]
-pub fn memread(actor: &Actor, process: usize, address: u64) -> Result<u8, Fault> {
+pub fn memread(actor: &Actor, process: usize, address: u64) -> Result<u8, AccessError<Infallible>> {
     let mut byte = [0];
     enter(actor, process).load(address, &mut byte)?;
     Ok(byte[0])
@@ -153,7 +155,7 @@ pub fn memread(actor: &Actor, process: usize, address: u64) -> Result<u8, Fault>
 
 /// Stores bytes at an address of the process.
 #[inline(never)]
-pub fn memwrite(actor: &Actor, process: usize, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+pub fn memwrite(actor: &Actor, process: usize, address: u64, bytes: &[u8]) -> Result<(), AccessError<Infallible>> {
     enter(actor, process).store(address, bytes)
 }
 

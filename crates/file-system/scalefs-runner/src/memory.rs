@@ -3,10 +3,12 @@
 //! Page *i* of a test lies at 4096·*i* behind [`BASE`], in the address space of its process. Addresses that the implementation
 //! chose lie elsewhere, and are opaque values.
 
+use std::convert::Infallible;
+
 use runner::arguments::{Arguments, Number};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::memory::{self, Address, MappedObject};
-use scalefs::{Errno, Fault, MemoryOperations, OpenFlags, Protection, Sharing};
+use scalefs::{AccessError, Errno, MemoryOperations, OpenFlags, Protection, Sharing};
 use wire::value::Value;
 
 use crate::calls::{self, PAGE_BYTES, enter};
@@ -72,11 +74,12 @@ pub fn sharing(shared: bool) -> Sharing {
 }
 
 /// The signal that a fault is on Linux.
-pub fn signal(fault: Fault) -> u8 {
+pub fn signal(fault: AccessError<Infallible>) -> u8 {
     match fault {
-        Fault::Segment => libc::SIGSEGV as u8,
-        Fault::Bus => libc::SIGBUS as u8,
-        Fault::OutOfMemory => libc::SIGKILL as u8,
+        AccessError::Segment => libc::SIGSEGV as u8,
+        AccessError::Bus => libc::SIGBUS as u8,
+        AccessError::OutOfMemory => libc::SIGKILL as u8,
+        AccessError::Fault(never) => match never {},
     }
 }
 

@@ -3,8 +3,11 @@
 
 use core::ops::Range;
 
-use address_space::{Backing, Fault, FileId, Files, MapError, Memory, Place, ProtectError, Protection};
+use core::convert::Infallible;
+
+use address_space::{Backing, Fault, FileId, Files, MapError, Memory, ProtectError};
 use percpu::{Core, OutOfMemory};
+use posix_calls::{AccessError, Errno, MemoryOperations, Place, Protection, Source};
 use sync::Wait;
 
 use crate::direct::Refusal;
@@ -13,7 +16,6 @@ use crate::file::Access;
 use crate::host::Host;
 use crate::inode_ref::{InodeRef, Node};
 use crate::instance::ScaleFs;
-use crate::memory_operations::{MemoryOperations, Source};
 use crate::process::Process;
 
 /// The files of an instance, as an address space knows them: a file's number is the bits of its node.
@@ -43,8 +45,16 @@ fn with_memory<W: Wait, R>(access: Access<'_, W>, act: impl FnOnce(&Memory<'_, M
     act(&Memory { guard, pages: fs.pages(), counts: fs.counts(), files: &MappedFiles(access), wait })
 }
 
+fn access_error(fault: Fault) -> AccessError<Infallible> {
+    match fault {
+        Fault::Segment => AccessError::Segment,
+        Fault::Bus => AccessError::Bus,
+        Fault::OutOfMemory => AccessError::OutOfMemory,
+    }
+}
+
 impl<H: Host> MemoryOperations for InProcess<'_, H> {
-    fn map(&self, place: Place, pages: u64, protection: Protection, source: Source<Node<'_>>) -> Result<u64, MapError> {
+    fn map(&self, place: Place, pages: u64, protection: Protection, source: Source<Node<'_>>) -> Result<u64, Refusal> {
         let backing = match source {
             Source::Anonymous => Backing::Anonymous,
             Source::File { node, page, sharing, may_write } => {
@@ -59,7 +69,10 @@ impl<H: Host> MemoryOperations for InProcess<'_, H> {
         {
             self.drop_reference(node.at);
         }
-        mapped.map(|mapped| mapped.page)
+        mapped.map(|mapped| mapped.page).map_err(|error| match error {
+            MapError::OutOfMemory => Refusal::NoSpace,
+            MapError::Exists => Refusal::Exists,
+        })
     }
 
     fn unmap(&self, pages: Range<u64>) -> Result<(), Refusal> {
@@ -67,16 +80,20 @@ impl<H: Host> MemoryOperations for InProcess<'_, H> {
         unmapped.map_err(|OutOfMemory| Refusal::NoSpace)
     }
 
-    fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), ProtectError> {
-        with_memory(self.access(), |memory| self.process().memory.protect(memory, pages, protection))
+    fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), Errno> {
+        let protected = with_memory(self.access(), |memory| self.process().memory.protect(memory, pages, protection));
+        protected.map_err(|error| match error {
+            ProtectError::NotMapped | ProtectError::OutOfMemory => Errno::ENOMEM,
+            ProtectError::Denied => Errno::EACCES,
+        })
     }
 
-    fn load(&self, address: u64, bytes: &mut [u8]) -> Result<(), Fault> {
-        with_memory(self.access(), |memory| self.process().memory.load(memory, address, bytes))
+    fn load(&self, address: u64, bytes: &mut [u8]) -> Result<(), AccessError<Infallible>> {
+        with_memory(self.access(), |memory| self.process().memory.load(memory, address, bytes)).map_err(access_error)
     }
 
-    fn store(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
-        with_memory(self.access(), |memory| self.process().memory.store(memory, address, bytes))
+    fn store(&self, address: u64, bytes: &[u8]) -> Result<(), AccessError<Infallible>> {
+        with_memory(self.access(), |memory| self.process().memory.store(memory, address, bytes)).map_err(access_error)
     }
 }
 

@@ -1,13 +1,15 @@
 //! Calls on memory: `mmap`, `munmap`, `mprotect`. Which checks, in which order, with which error.
 
-use address_space::{MapError, Place, ProtectError, Protection, SPACE_PAGES, Sharing};
 use core::ops::Range;
-use pages::PAGE_BYTES;
-use posix_calls::{Errno, Kind, ObjectOperations};
 
-use crate::memory_operations::{MemoryOperations, Source};
+use crate::errno::Errno;
+use crate::fault::Refusal;
+use crate::kind::Kind;
+use crate::memory_operations::{MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
+use crate::object_operations::ObjectOperations;
 
-const PAGE: u64 = PAGE_BYTES as u64;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// Where a mapping goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +40,14 @@ pub enum MappedObject {
 
 /// Maps memory; returns its address.
 ///
+/// # Errors
+/// EINVAL for an offset or an address between pages, or no bytes; EBADF, ENODEV for what cannot be mapped; EACCES for a
+/// descriptor that does not allow it; ENOMEM; EEXIST where something is mapped that must not be; EOVERFLOW.
+///
 /// POSIX `mmap`; Linux `ksys_mmap_pgoff`, `do_mmap`: the offset, then the descriptor, then length and address, then rights,
 /// then whether the object can be mapped at all.
 pub fn map<V: MemoryOperations>(
-    verbs: &V,
+    memory: &V,
     address: Address,
     length_bytes: u64,
     protection: Protection,
@@ -55,7 +61,7 @@ pub fn map<V: MemoryOperations>(
     let description = match object {
         MappedObject::Anonymous => None,
         MappedObject::File { fd, offset, sharing } => {
-            Some((verbs.description(fd)?.ok_or(Errno::EBADF)?, offset / PAGE, sharing))
+            Some((memory.description(fd)?.ok_or(Errno::EBADF)?, offset / PAGE, sharing))
         }
     };
     if length_bytes == 0 {
@@ -78,21 +84,22 @@ pub fn map<V: MemoryOperations>(
     let source = match description {
         None => Source::Anonymous,
         Some((description, page, sharing)) => {
-            let mode = verbs.mode(description);
+            let mode = memory.mode(description);
             let writes = protection == Protection::ReadWrite && sharing == Sharing::Shared;
             if (writes && !mode.write) || !mode.read {
                 return Err(Errno::EACCES);
             }
-            let node = verbs.node(description);
-            if verbs.objects().kind(node) != Kind::Regular {
+            let node = memory.node(description);
+            if memory.objects().kind(node) != Kind::Regular {
                 return Err(Errno::ENODEV);
             }
             Source::File { node, page, sharing, may_write: mode.write }
         }
     };
-    verbs.map(place, pages, protection, source).map(|page| page * PAGE).map_err(|error| match error {
-        MapError::OutOfMemory => Errno::ENOMEM,
-        MapError::Exists => Errno::EEXIST,
+    memory.map(place, pages, protection, source).map(|page| page * PAGE).map_err(|refusal| match refusal {
+        Refusal::Exists => Errno::EEXIST,
+        Refusal::Fault(fault) => fault.into(),
+        Refusal::Changed | Refusal::Dead | Refusal::NotEmpty | Refusal::NoSpace => Errno::ENOMEM,
     })
 }
 
@@ -107,21 +114,30 @@ fn fixed_page(address: u64, pages: u64) -> Result<u64, Errno> {
 
 /// Unmaps memory; addresses at which nothing is mapped are no error.
 ///
+/// # Errors
+/// EINVAL for an address between pages, or a range that no address space has; ENOMEM.
+///
 /// POSIX `munmap`; Linux `do_vmi_munmap`.
-pub fn unmap<V: MemoryOperations>(verbs: &V, address: u64, length_bytes: u64) -> Result<(), Errno> {
+pub fn unmap<V: MemoryOperations>(memory: &V, address: u64, length_bytes: u64) -> Result<(), Errno> {
     let page = address / PAGE;
     let pages = length_bytes.div_ceil(PAGE);
     if !address.is_multiple_of(PAGE) || pages == 0 || pages > SPACE_PAGES || page > SPACE_PAGES - pages {
         return Err(Errno::EINVAL);
     }
-    verbs.unmap(page..page + pages).map_err(|_| Errno::ENOMEM)
+    memory.unmap(page..page + pages).map_err(|refusal| match refusal {
+        Refusal::Fault(fault) => fault.into(),
+        _ => Errno::ENOMEM,
+    })
 }
 
 /// Sets what may be done with memory. Of several pages those before the first for which it cannot be are changed.
 ///
+/// # Errors
+/// EINVAL for an address between pages; ENOMEM where nothing is mapped; EACCES for a mapping that must not be stored to.
+///
 /// POSIX `mprotect`; Linux `do_mprotect_pkey`.
 pub fn protect<V: MemoryOperations>(
-    verbs: &V,
+    memory: &V,
     address: u64,
     length_bytes: u64,
     protection: Protection,
@@ -133,10 +149,7 @@ pub fn protect<V: MemoryOperations>(
         return Ok(());
     }
     let range = mapped_range(address, length_bytes)?;
-    verbs.protect(range, protection).map_err(|error| match error {
-        ProtectError::NotMapped | ProtectError::OutOfMemory => Errno::ENOMEM,
-        ProtectError::Denied => Errno::EACCES,
-    })
+    memory.protect(range, protection)
 }
 
 /// The pages of a range; what lies outside the address space is not mapped.

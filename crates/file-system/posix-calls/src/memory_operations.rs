@@ -1,0 +1,101 @@
+//! The operations through which the calls on memory reach a process's address space.
+//!
+//! As in [`ObjectOperations`](crate::ObjectOperations), each is on one object; pages are counted from address 0.
+
+use core::ops::Range;
+
+use crate::data_operations::{DataOperations, FaultOf, NodeOf};
+use crate::errno::Errno;
+use crate::object_operations::Outcome;
+
+/// Pages of 4 KiB of an address space: 2^47 bytes, as on x86-64.
+pub const SPACE_PAGES: u64 = 1 << 35;
+
+/// Where a mapping goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Anywhere: the implementation chooses.
+    Anywhere,
+    /// To the pages from this one on, whatever is there.
+    Fixed(u64),
+    /// There, if nothing is.
+    FixedNoReplace(u64),
+}
+
+/// What may be done with pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing.
+    None,
+    /// Loads.
+    Read,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+/// Who sees what is stored to a mapped file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Everybody: it goes to the file.
+    Shared,
+    /// The address space alone: the page becomes one of its own.
+    Private,
+}
+
+/// Why a load or a store ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessError<F> {
+    /// Nothing is mapped there, or it must not be accessed so (SIGSEGV).
+    Segment,
+    /// The page lies behind the end of its file, or there is no page for it (SIGBUS).
+    Bus,
+    /// No memory for a page or for what leads to it.
+    OutOfMemory,
+    /// The operation cannot be done.
+    Fault(F),
+}
+
+/// What is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source<N> {
+    /// Memory that is zero at first, and the process's own.
+    Anonymous,
+    /// A file from a page on.
+    File {
+        /// The file, which the descriptor keeps during the call.
+        node: N,
+        /// Its page that comes first.
+        page: u64,
+        /// Who sees what is stored.
+        sharing: Sharing,
+        /// Whether the descriptor was open for writing.
+        may_write: bool,
+    },
+}
+
+/// What one call of a process does to its memory.
+pub trait MemoryOperations: DataOperations {
+    /// Maps pages; returns the first one. Refused (`Exists`) where something is that must not be, and without memory.
+    /// Steps: take a reference to the file; look for room; change content and marks; revoke what was there.
+    fn map(
+        &self,
+        place: Place,
+        pages: u64,
+        protection: Protection,
+        source: Source<NodeOf<'_, Self>>,
+    ) -> Outcome<u64, Self::Objects>;
+
+    /// Lets pages lead nowhere.
+    /// Steps: change content and marks; revoke what was there.
+    fn unmap(&self, pages: Range<u64>) -> Outcome<(), Self::Objects>;
+
+    /// Changes what may be done with pages, up to the first for which it cannot be: ENOMEM if nothing is mapped there or there
+    /// is no memory, EACCES if it must not be stored to.
+    fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), Errno>;
+
+    /// Loads bytes from addresses of the process.
+    fn load(&self, address: u64, bytes: &mut [u8]) -> Result<(), AccessError<FaultOf<Self>>>;
+
+    /// Stores bytes at addresses of the process.
+    fn store(&self, address: u64, bytes: &[u8]) -> Result<(), AccessError<FaultOf<Self>>>;
+}
