@@ -7,13 +7,17 @@ use percpu::Core;
 use posix_calls::Credentials;
 
 use crate::inode_ref::InodeRef;
-use crate::instance::ScaleFs;
+use crate::instance::{Identity, ScaleFs};
 
 /// What the calls of one process have in common. Threads of a process share it; it may lie in the arena.
 ///
-/// It holds a reference to the working directory: [`Context::leave`] gives it up.
+/// It belongs to the instance with which it was made: any other ends the program. It holds a reference to the working directory,
+/// which [`Context::leave`] gives up.
 #[derive(Debug)]
+#[must_use = "a context keeps its working directory until it leaves"]
 pub struct Context {
+    /// Immutable.
+    identity: Identity,
     /// Immutable.
     credentials: Credentials,
     /// Atomic.
@@ -31,7 +35,11 @@ impl Context {
     /// Another process with the same credentials, mask and working directory (POSIX `fork`).
     ///
     /// Nobody changes the working directory of this context meanwhile.
+    ///
+    /// # Panics
+    /// If the context is of another instance.
     pub fn duplicate(&self, fs: &ScaleFs, core: &Core<'_>) -> Context {
+        self.assert_of(fs);
         Context::in_directory(fs, core, self.credentials, self.umask(), self.working_directory())
     }
 
@@ -45,18 +53,27 @@ impl Context {
         // SAFETY: the root lives as long as the instance; another context's directory is held by that context.
         unsafe { fs.counts().change(core, &directory.inode().references, 1) };
         Context {
+            identity: fs.identity,
             credentials,
             umask: AtomicU32::new(umask & 0o777),
             working_directory: AtomicU64::new(directory.to_bits()),
         }
     }
 
-    /// Gives up the reference to the working directory (POSIX `_exit`). The context is not used for calls afterwards.
-    pub fn leave(&self, fs: &ScaleFs, core: &Core<'_>) {
-        let root = fs.root_node().to_bits();
-        let old = InodeRef::from_bits(self.working_directory.swap(root, Ordering::AcqRel));
-        // SAFETY: this context held the reference. The root lives without one.
-        unsafe { fs.counts().change(core, &old.inode().references, -1) };
+    /// Gives up the reference to the working directory (POSIX `_exit`).
+    ///
+    /// # Panics
+    /// If the context is of another instance.
+    pub fn leave(self, fs: &ScaleFs, core: &Core<'_>) {
+        self.assert_of(fs);
+        // SAFETY: this context held the reference, and is gone.
+        unsafe { fs.counts().change(core, &self.working_directory().inode().references, -1) };
+    }
+
+    /// Ends the program if the context is of another instance, whose objects its working directory is one of.
+    #[inline]
+    pub(crate) fn assert_of(&self, fs: &ScaleFs) {
+        assert!(self.identity == fs.identity, "a process of another file system");
     }
 
     /// Who calls.

@@ -37,6 +37,9 @@ impl<'c, H> Deref for InProcess<'c, H> {
 
 impl ScaleFs {
     /// Begins a call of this core on behalf of a process.
+    ///
+    /// # Panics
+    /// If the process or the core is of another instance.
     #[inline]
     pub fn enter<'c, H: Host>(&'c self, core: &'c Core<'_>, process: &'c Process, host: &'c H) -> InProcess<'c, H> {
         InProcess { direct: self.begin(core, process.context(), host), process }

@@ -99,7 +99,11 @@ impl<H: Host> MemoryOperations for InProcess<'_, H> {
 
 impl Process {
     /// Calls `each` for every range of pages that is mapped, in order.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
     pub fn for_each_mapped(&self, fs: &ScaleFs, core: &Core<'_>, each: impl FnMut(Range<u64>)) {
+        self.context().assert_of(fs);
         self.memory.for_each_mapped(&fs.epochs().pin(core), each);
     }
 

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +55,7 @@ impl Host for Outside {
 /// An instance with the process that its handles belong to.
 struct Shared {
     owned: OwnedScaleFs,
-    process: Process,
+    process: ManuallyDrop<Process>,
     owner: OwnerId,
     /// Calls that acted as each core.
     calls: Vec<CacheLine<AtomicUsize>>,
@@ -117,8 +118,11 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        // SAFETY: nobody uses the value afterwards, and this is the only time.
+        #[allow(unsafe_code)]
+        let process = unsafe { ManuallyDrop::take(&mut self.process) };
         let (_, core) = self.core();
-        self.process.exit(self.owned.file_system(), &core, &Outside);
+        process.exit(self.owned.file_system(), &core, &Outside);
     }
 }
 
@@ -147,7 +151,7 @@ impl FileSystem {
             Process::new(owned.file_system(), &core, credentials)
         };
         let calls = (0..owned.core_count()).map(|_| CacheLine(AtomicUsize::new(0))).collect();
-        Ok(FileSystem(Arc::new(Shared { owned, process, owner, calls })))
+        Ok(FileSystem(Arc::new(Shared { owned, process: ManuallyDrop::new(process), owner, calls })))
     }
 
     /// The root directory.

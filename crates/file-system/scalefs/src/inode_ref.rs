@@ -10,7 +10,7 @@ use posix_calls::Kind;
 
 use crate::file::File;
 use crate::inode::{Directory, Inode};
-use crate::instance::ScaleFs;
+use crate::instance::{Identity, ScaleFs};
 use crate::pipe::Pipe;
 
 /// An inode's address, with its kind in the low bits, as names have it. Only dereferenced in the call in which it was found
@@ -119,15 +119,14 @@ impl Node<'_> {
 #[must_use = "an object is kept until `names::close`"]
 pub struct OpenNode {
     at: InodeRef,
-    /// Address of the instance.
-    instance: usize,
+    instance: Identity,
 }
 
 impl OpenNode {
     /// Takes over a reference.
     #[inline]
     pub(crate) fn new(fs: &ScaleFs, at: InodeRef) -> OpenNode {
-        OpenNode { at, instance: core::ptr::from_ref(fs).addr() }
+        OpenNode { at, instance: fs.identity }
     }
 
     /// The object, of which this keeps the reference.
@@ -136,7 +135,7 @@ impl OpenNode {
     /// If it is of another instance.
     #[inline]
     pub(crate) fn of(&self, fs: &ScaleFs) -> InodeRef {
-        assert_eq!(self.instance, core::ptr::from_ref(fs).addr(), "an open object of another file system");
+        assert!(self.instance == fs.identity, "an open object of another file system");
         self.at
     }
 }

@@ -10,7 +10,7 @@ use epoch::Epochs;
 use hashdir::{ENTRY_CLASS, HashDir};
 use maxima::{Maxima, MaximaConfig};
 use pages::{PAGE_BYTES, PagePool};
-use percpu::{CacheLine, Core, OutOfMemory, PerCore, SizeClass};
+use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore, SizeClass};
 use posix_calls::{InodeNumber, Kind, NewObject, Permissions, Space};
 use refcache::{Counted, RefCache, RefCacheConfig};
 use sync::atomic::{AtomicU64, Ordering, fence};
@@ -77,8 +77,24 @@ impl Default for ScaleFsConfig {
     }
 }
 
+/// Tells instances apart, also one from another that lay at its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64);
+
+impl Identity {
+    /// Of an instance in this arena.
+    fn new(arena: &Arena) -> Identity {
+        // The only state outside of arenas: it says nothing but that two instances are two.
+        static MADE: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+        let made = MADE.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+        // Other processes count for themselves, and have their arenas elsewhere or not at this time.
+        Identity(core::ptr::from_ref(arena).addr() as u64 ^ made.rotate_right(16))
+    }
+}
+
 /// A file system in an arena. Read-only after creation but for what its parts guard themselves.
 pub struct ScaleFs {
+    pub(crate) identity: Identity,
     pub(crate) decisions: NonNull<Decisions>,
     pub(crate) epochs: NonNull<Epochs>,
     pub(crate) counts: NonNull<RefCache>,
@@ -147,6 +163,7 @@ impl ScaleFs {
         let node = InodeRef::new(root.cast(), Kind::Directory);
         node.directory().place.parent.store(node.to_bits(), Ordering::Release);
         arena.place(ScaleFs {
+            identity: Identity::new(arena),
             decisions: NonNull::from(decisions),
             epochs: NonNull::from(Epochs::create(arena)?),
             counts: NonNull::from(RefCache::create(arena, decisions, counts)?),
@@ -243,8 +260,12 @@ impl ScaleFs {
     }
 
     /// Begins a call of this core on behalf of the process of `context`.
+    ///
+    /// # Panics
+    /// If the context or the core is of another instance.
     #[inline]
     pub fn begin<'c, H: Host>(&'c self, core: &'c Core<'_>, context: &'c Context, host: &'c H) -> Direct<'c, H> {
+        context.assert_of(self);
         Direct::new(self, core, context, host)
     }
 

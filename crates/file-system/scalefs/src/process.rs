@@ -37,7 +37,9 @@ use crate::instance::ScaleFs;
 
 /// A process: what its calls have in common. Threads share it; it may lie in the arena.
 ///
-/// [`Process::exit`] closes its descriptors and gives its working directory up.
+/// It belongs to the instance with which it was made: any other ends the program. [`Process::exit`] closes its descriptors and
+/// gives its working directory up.
+#[must_use = "a process keeps what it has open until it exits"]
 pub struct Process {
     context: Context,
     descriptors: CacheLine<RadixArray>,
@@ -132,7 +134,13 @@ impl Process {
     }
 
     /// Another process with the same descriptors (POSIX `fork`). A descriptor that another thread opens or closes
-    /// meanwhile is copied or not. Fails with ENOMEM, and then nothing is left of it.
+    /// meanwhile is copied or not.
+    ///
+    /// # Errors
+    /// ENOMEM, and then nothing is left of it.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
     pub fn fork(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) -> Result<Process, Errno> {
         let child = Process::with(self.context.duplicate(fs, core));
         let guard = fs.epochs().pin(core);
@@ -164,15 +172,22 @@ impl Process {
     }
 
     /// Closes the descriptors that do not survive `exec`.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
     pub fn exec(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        self.context.assert_of(fs);
         self.close_all(fs, core, wait, |descriptor| descriptor.on_exec == OnExec::Close);
     }
 
-    /// Closes all descriptors and leaves the working directory (POSIX `_exit`). No call of the process is under way or
-    /// follows.
-    pub fn exit(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+    /// Closes all descriptors and leaves the working directory (POSIX `_exit`).
+    ///
+    /// # Panics
+    /// If the process is of another instance.
+    pub fn exit(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        self.context.assert_of(fs);
         self.close_all(fs, core, wait, |_| true);
-        // SAFETY: the table is empty, and no call uses it, its marks, or the memory.
+        // SAFETY: the table is empty; calls borrow the process, so none uses it, its marks, or the memory.
         unsafe {
             self.release_memory(fs, core, wait);
             self.descriptors.destroy(core);
@@ -196,7 +211,11 @@ impl Process {
     ///
     /// # Safety
     /// `heir` was taken over from a dead owner.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
     pub unsafe fn repair_taken_over(&self, fs: &ScaleFs, heir: &Core<'_>) {
+        self.context.assert_of(fs);
         let guard = fs.epochs().pin(heir);
         // SAFETY: the caller's promise.
         unsafe {
@@ -207,7 +226,11 @@ impl Process {
     }
 
     /// Calls `each` for every descriptor's number, in order.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
     pub fn for_each_descriptor(&self, fs: &ScaleFs, core: &Core<'_>, mut each: impl FnMut(u32)) {
+        self.context.assert_of(fs);
         self.descriptors.for_each(&fs.epochs().pin(core), |range, _| each(range.start as u32));
     }
 

@@ -242,7 +242,8 @@ fn a_number_that_is_exchanged_is_always_open_for_something() {
     const ROUNDS: usize = 3_000;
     with_instance(8, |instance| {
         let core = instance.core(1);
-        let process = &instance.process(&core);
+        let owned = instance.process(&core);
+        let process = &owned;
         let verbs = instance.fs.enter(&core, process, &Spin);
         let file = create(&verbs, b"a");
         data::write_at(&verbs, file, b"x", 0).unwrap();
@@ -282,7 +283,7 @@ fn a_number_that_is_exchanged_is_always_open_for_something() {
         assert_eq!(data::write(&verbs, number, b"x"), Err(Errno::EBADF), "the mark of the end that was here has gone");
         names::unlink(verbs.objects(), Start::WorkingDirectory, b"a").unwrap();
         drop(verbs);
-        process.exit(instance.fs, &core, &Spin);
+        owned.exit(instance.fs, &core, &Spin);
     });
 }
 

@@ -639,7 +639,8 @@ fn explain(round: u64, (plan, append): &Plan) {
     with_instance(64, |instance| {
         let fs = instance.fs;
         let core = instance.core(3);
-        let process = &instance.process(&core);
+        let owned = instance.process(&core);
+        let process = &owned;
         let start = prepare(&fs.enter(&core, process, &Spin), *append);
         drop(core);
         let (clock, barrier) = (AtomicU64::new(1), Barrier::new(plan.len()));
@@ -677,6 +678,6 @@ fn explain(round: u64, (plan, append): &Plan) {
             let _ = make(&verbs, &Call::Unlink(name));
         }
         drop(verbs);
-        process.exit(fs, &core, &Spin);
+        owned.exit(fs, &core, &Spin);
     });
 }

@@ -40,7 +40,8 @@ fn pages_are_whole_while_others_write_and_cut_them() {
         let core = instance.core(3);
         let process = instance.process(&core);
         let fd = data::open(&instance.fs.enter(&core, &process, &Spin), AT, b"a", CREATE, 0o600, PLAIN).unwrap();
-        let process = &process;
+        let owned = process;
+        let process = &owned;
         std::thread::scope(|scope| {
             for number in 0..3 {
                 scope.spawn(move || {
@@ -80,7 +81,7 @@ fn pages_are_whole_while_others_write_and_cut_them() {
         assert_eq!(length as u64, size, "the array ends where the size says");
         names::unlink(&*verbs, AT, b"a").unwrap();
         drop(verbs);
-        process.exit(instance.fs, &core, &Spin);
+        owned.exit(instance.fs, &core, &Spin);
     });
 }
 
@@ -92,7 +93,8 @@ fn appends_keep_out_of_each_other() {
         let process = instance.process(&core);
         let append = DescriptorOptions { status: StatusFlags::APPEND, ..PLAIN };
         let fd = data::open(&instance.fs.enter(&core, &process, &Spin), AT, b"a", CREATE, 0o600, append).unwrap();
-        let process = &process;
+        let owned = process;
+        let process = &owned;
         std::thread::scope(|scope| {
             for number in 0..2_u8 {
                 scope.spawn(move || {
@@ -114,7 +116,7 @@ fn appends_keep_out_of_each_other() {
         }
         names::unlink(&*verbs, AT, b"a").unwrap();
         drop(verbs);
-        process.exit(instance.fs, &core, &Spin);
+        owned.exit(instance.fs, &core, &Spin);
     });
 }
 
@@ -128,7 +130,8 @@ fn pipes_lose_no_byte_and_end_when_the_last_writer_closes() {
         let second =
             data::duplicate(&instance.fs.enter(&core, &process, &Spin), first, NumberChoice::Any, OnExec::Keep)
                 .unwrap();
-        let process = &process;
+        let owned = process;
+        let process = &owned;
         std::thread::scope(|scope| {
             for (number, fd) in [first, second].into_iter().enumerate() {
                 scope.spawn(move || {
@@ -168,7 +171,7 @@ fn pipes_lose_no_byte_and_end_when_the_last_writer_closes() {
                 assert_eq!((next, stream.len()), ([RECORDS; 2], 0));
             });
         });
-        process.exit(instance.fs, &core, &Spin);
+        owned.exit(instance.fs, &core, &Spin);
     });
 }
 
@@ -178,7 +181,8 @@ fn descriptors_may_be_closed_in_the_middle_of_calls() {
     with_instance(64, |instance| {
         let core = instance.core(3);
         let process = instance.process(&core);
-        let process = &process;
+        let owned = process;
+        let process = &owned;
         std::thread::scope(|scope| {
             let closer = Arc::new(scope.spawn(move || {
                 let core = instance.core(0);
@@ -224,7 +228,7 @@ fn descriptors_may_be_closed_in_the_middle_of_calls() {
                 });
             }
         });
-        process.exit(instance.fs, &core, &Spin);
+        owned.exit(instance.fs, &core, &Spin);
     });
 }
 

@@ -202,7 +202,8 @@ impl Round<'_> {
     /// Makes the calls of one thread; returns its events and those of its listings.
     fn run(&self, number: usize, calls: &[Call]) -> (Vec<Event<Step>>, Vec<Vec<Event<Step>>>) {
         let core = self.arena.claim(number, owner()).unwrap();
-        let context = &Context::new(self.fs, &core, Credentials::SUPERUSER);
+        let owned = Context::new(self.fs, &core, Credentials::SUPERUSER);
+        let context = &owned;
         let caller = &Caller::new(context);
         let now = || self.clock.fetch_add(1, Ordering::SeqCst);
         let (mut events, mut told_names) = (Vec::new(), Vec::new());
@@ -244,7 +245,7 @@ impl Round<'_> {
             self.fs.maintain(&core, &Spin);
         }
         caller.let_go(self.fs, &core);
-        context.leave(self.fs, &core);
+        owned.leave(self.fs, &core);
         (events, told_names)
     }
 }

@@ -45,8 +45,9 @@ type Plan = Vec<Vec<Call>>;
 fn check(number: u64, plan: &Plan) {
     with_instance(8, |instance| {
         let core = instance.core(3);
-        let superuser = &instance.process(&core);
-        let user = &Process::new(instance.fs, &core, Credentials::new(1, 1, &[]).unwrap());
+        let processes = [Credentials::SUPERUSER, Credentials::new(1, 1, &[]).unwrap()];
+        let processes = processes.map(|who| Process::new(instance.fs, &core, who));
+        let [superuser, user] = &processes;
         let open = |process: &Process, flags| {
             data::open(&instance.fs.enter(&core, process, &Spin), AT, b"a", flags, 0o777, DescriptorOptions::PLAIN)
         };
@@ -67,7 +68,7 @@ fn check(number: u64, plan: &Plan) {
         assert!(mode == 0o777 || seen != Ok(OLD), "mode {mode:o} in round {number}:\n{}", told(&made));
         names::unlink(verbs.objects(), AT, b"a").unwrap();
         drop(verbs);
-        for process in [superuser, user] {
+        for process in processes {
             process.exit(instance.fs, &core, &Spin);
         }
     });

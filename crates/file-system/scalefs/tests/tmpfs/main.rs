@@ -57,7 +57,7 @@ fn difference_at(
         if host.can_use_root() {
             let _ = (ours.call(0, &at_root), host.call(&at_root));
         }
-        different_trees(ours, host, ".", &mut numbers).or_else(|| ours.remains())
+        different_trees(&ours, host, ".", &mut numbers).or_else(|| ours.remains())
     })
 }
 

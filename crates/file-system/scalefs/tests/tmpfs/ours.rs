@@ -20,7 +20,7 @@ use crate::ours_data::{self, answer_status};
 pub struct Ours<'a> {
     fs: &'a ScaleFs,
     cores: [Core<'a>; 2],
-    processes: [Process; USERS.len()],
+    processes: Vec<Process>,
     /// For what is no call that is compared.
     superuser: Process,
     is_bounded: bool,
@@ -48,7 +48,7 @@ pub fn with_instance<T>(
     memory: &mut Memory,
     page_limit: Option<usize>,
     first_user: Credentials,
-    test: impl FnOnce(&Ours) -> T,
+    test: impl FnOnce(Ours) -> T,
 ) -> T {
     let arena = Arena::create(&mut memory.arena, ArenaConfig { core_count: 2, chunk_bytes: 4096 }).unwrap();
     let cores = [0, 1].map(|number| arena.claim(number, OwnerId::new(1).unwrap()).unwrap());
@@ -64,14 +64,15 @@ pub fn with_instance<T>(
     let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
     let fs = ScaleFs::create_with_pages(&cores[0], pool, config).unwrap();
     let others = [1, 2].map(|index| Credentials::new(USERS[index], USERS[index], GROUPS[index]).unwrap());
-    let processes = [first_user, others[0], others[1]].map(|user| Process::new(fs, &cores[0], user));
+    let users = [first_user, others[0], others[1]];
+    let processes = users.map(|user| Process::new(fs, &cores[0], user)).into();
     let superuser = Process::new(fs, &cores[0], Credentials::SUPERUSER);
     let verbs = fs.begin(&cores[0], superuser.context(), &Spin);
     let owner = (Some(first_user.user), Some(first_user.group));
     attributes::change_owner(&verbs, Start::WorkingDirectory, b"/", Follow::Symlinks, owner).unwrap();
     attributes::change_mode(&verbs, Start::WorkingDirectory, b"/", 0o777).unwrap();
     drop(verbs);
-    test(&Ours { fs, cores, processes, superuser, is_bounded: page_limit.is_some() })
+    test(Ours { fs, cores, processes, superuser, is_bounded: page_limit.is_some() })
 }
 
 fn follow(follow: bool) -> Follow {
@@ -103,10 +104,11 @@ impl Ours<'_> {
     }
 
     /// Closes and removes everything; what then is left, if there is something.
-    pub fn remains(&self) -> Option<String> {
-        let [core, _] = &self.cores;
+    pub fn remains(mut self) -> Option<String> {
         self.remove_below(".");
-        for process in &self.processes {
+        let processes = std::mem::take(&mut self.processes);
+        let [core, _] = &self.cores;
+        for process in processes {
             process.exit(self.fs, core, &Spin);
         }
         // A directory's end lets the one above it go, each behind a grace period of its own.

@@ -1,0 +1,14 @@
+//! A process does not exit while a call of it is under way.
+use percpu::OwnerId;
+use scalefs::{Credentials, OwnedConfig, OwnedScaleFs, Process};
+use sync::Spin;
+
+fn main() {
+    let files = OwnedScaleFs::create(OwnedConfig::default()).unwrap();
+    let core = files.claim(0, OwnerId::new(1).unwrap()).unwrap();
+    let fs = files.file_system();
+    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let call = fs.enter(&core, &process, &Spin);
+    process.exit(fs, &core, &Spin);
+    drop(call);
+}
