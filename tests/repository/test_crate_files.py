@@ -21,7 +21,6 @@ CIRCLES = {
     "plain": [{"call", "data", "process", "state"}],
     "program-naming": [{"allocation", "loaded"}],
     "radix": [{"array", "range", "slot"}],
-    "refcache": [{"cache", "review"}],
     "runner": [
         {"crew", "slot", "target"},
         {"linux::access", "linux::operation"},

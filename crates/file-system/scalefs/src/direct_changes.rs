@@ -161,11 +161,11 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         let room = &mut room[..changes.len()];
         self.working_on(&[]);
         let nodes = changes.iter().flat_map(|change| [Some(change.directory), change.before, change.after]);
-        let nodes = nodes.flatten().map(|node| node.at);
-        self.fs.note_many(self.core(), nodes).map_err(|OutOfMemory| Refusal::NoSpace)?;
+        let nodes = nodes.flatten().map(|node| node.at.to_bits());
+        self.fs.noted(self.core()).add(self.core(), nodes).map_err(|OutOfMemory| Refusal::NoSpace)?;
         if let Err(refusal) = self.mark_directories(changes, room) {
             room.iter_mut().for_each(|place| place.beside = Beside::default());
-            self.fs.forget_many(self.core());
+            self.fs.noted(self.core()).forget(self.core());
             return Err(refusal);
         }
         let name = |beside: &Beside<'v>| {
@@ -356,7 +356,8 @@ impl<H: Host> Drop for PreparedChanges<'_, '_, H> {
             self.operation.abort();
             self.end(false);
         }
-        self.direct.fs.forget_many(self.direct.core());
+        let core = self.direct.core();
+        self.direct.fs.noted(core).forget(core);
     }
 }
 

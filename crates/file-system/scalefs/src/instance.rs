@@ -505,7 +505,7 @@ impl ScaleFs {
             }
             let noted = || {
                 let few = own.working_on.iter().map(|place| place.load(Ordering::Acquire));
-                few.filter(|bits| *bits != 0).map(InodeRef::from_bits).chain(own.noted.nodes())
+                few.filter(|bits| *bits != 0).chain(own.noted.nodes()).map(InodeRef::from_bits)
             };
             let guard = self.epochs().pin(heir);
             // What the call was setting back first, whose words only the object can tell.
@@ -546,7 +546,7 @@ impl ScaleFs {
                 }
             }
         }
-        self.forget_many(heir);
+        own.noted.forget(heir);
         self.working_ended(heir);
     }
 

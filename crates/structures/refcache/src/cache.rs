@@ -10,7 +10,7 @@ use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
 use crate::counted::{Counted, Verdict, WeakRef};
-use crate::review::Queue;
+use crate::queue::Queue;
 use crate::slot::{Collected, Slot};
 
 /// How large the caches are, and how objects are spread over them.

@@ -56,6 +56,7 @@
 
 mod cache;
 mod counted;
+mod queue;
 mod review;
 mod slot;
 
