@@ -348,6 +348,37 @@ def solve(constraints: Iterable[tuple[str, _Linear]]) -> Mapping[int, int] | Non
 def solver_statistics() -> tuple[int, int]:
     """How often this thread has asked for a solution, and how many of the questions had not been asked before."""
 
+class FactTable:
+    """Terms and what facts are about, by number. An atom's number is positive; the opposite fact is its negative."""
+
+    def __init__(self) -> None: ...
+    def new_term(self, symbol: int, arguments: list[int], low: int | None = None, high: int | None = None) -> int:
+        """The number of a new term: a function's value, within bounds if it is a number."""
+
+    def new_truth(self, term: int) -> int:
+        """The number of the atom that a term is true."""
+
+    def new_same(self, left: int, right: int) -> int:
+        """The number of the atom that two terms are the same."""
+
+    def new_comparison(self, is_equal: bool, terms: list[tuple[int, int]], constant: int) -> int:
+        """The number of the atom that a sum is 0 (`is_equal`), or at most 0."""
+
+    def contradictory(self, facts: Sequence[int]) -> bool:
+        """Whether the facts cannot hold together; False may also mean that this was not found out."""
+
+    def cubes(self, cubes: Sequence[Sequence[int]]) -> Cubes:
+        """Conjunctions that others are compared with."""
+
+    def first_compatible(self, facts: Sequence[int], cubes: Cubes, first: Sequence[int]) -> int | None:
+        """The place of a conjunction that can hold together with these facts; those at `first` are asked first."""
+
+    def implied(self, facts: Sequence[int], cubes: Cubes) -> list[int]:
+        """The places of the conjunctions that the facts imply."""
+
+class Cubes:
+    """Conjunctions of facts of one table."""
+
 class SortValue:
     """A value of an uninterpreted sort; only `==` and `!=` make sense."""
 

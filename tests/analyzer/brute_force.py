@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from commutant.lang.interface import Interface
 from commutant.lang.nondeterminism import answered_by, finite_values
@@ -18,84 +18,64 @@ Calls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 class Refused(Exception):
-    """The choice made in one order is not allowed in another."""
+    """Nothing is allowed for a choice."""
 
 
-class Answers:
-    """One way to answer every question of every call, the same in each order; `step` moves on to the next way."""
+class Run(NamedTuple):
+    """One order of the calls by some choices: what each call returned, the state behind each of them, and the fresh
+    values by call and question, which are the same in every order."""
 
-    def __init__(self, domains: Mapping[str, Sequence[Any]]) -> None:
+    results: dict[int, Any]
+    states: dict[frozenset[int], Interface]
+    fresh: dict[tuple[int, int, str], Any]
+
+
+class Oracle:
+    """Answers one order's questions by prescribed positions among the options, and notes how many there were."""
+
+    def __init__(
+        self,
+        picks: Sequence[int],
+        domains: Mapping[str, Sequence[Any]],
+        known: Mapping[tuple[int, int, str], Any],
+    ) -> None:
+        self._picks = picks
         self._domains = domains
-        self._picks: list[list[int]] = []
-        self.begin_way()
-
-    def begin_way(self) -> None:
-        """Forgets the answers, to give them again."""
-        self.given: dict[tuple[int, int, str], Any] = {}
-
-    def step(self) -> bool:
-        """Takes the next way to answer; False after the last."""
-        self._picks = self._picks[: len(self.given)]
-        while self._picks and self._picks[-1][0] + 1 == self._picks[-1][1]:
-            self._picks.pop()
-        if not self._picks:
-            return False
-        self._picks[-1][0] += 1
-        self.begin_way()
-        return True
-
-    def answer(self, question: tuple[int, int, str], options: Callable[[], Sequence[Any]]) -> Any:
-        """The answer to a question."""
-        if question not in self.given:
-            values = options()
-            if not values:
-                raise Refused
-            position = len(self.given)
-            if position == len(self._picks):
-                self._picks.append([0, len(values)])
-            self.given[question] = values[self._picks[position][0]]
-        return self.given[question]
-
-    def options(self, type_: Type) -> Sequence[Any]:
-        """What may be chosen: any value of the domain, and one more."""
-        if isinstance(type_, SortType):
-            return [*self._domains[type_.sort.__name__], f"other.{type_.sort.__name__}"]
-        return finite_values(type_)
-
-
-class OrderOracle:
-    """Answers on one order of the calls."""
-
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-        self._in_use: list[Any] = []
+        self._known = known
         self.call = 0
         self.asked = 0
+        self.fresh: dict[tuple[int, int, str], Any] = {}
+        self.taken: list[tuple[int, int]] = []
 
-    def _question(self, type_: Type) -> tuple[int, int, str]:
-        self.asked += 1
-        return (self.call, self.asked - 1, repr(type_))
+    def _pick(self, options: Sequence[Any]) -> Any:
+        if not options:
+            raise Refused
+        position = self._picks[len(self.taken)] if len(self.taken) < len(self._picks) else 0
+        self.taken.append((position, len(options)))
+        return options[position]
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
-        """The call's answer, if it is allowed here."""
-        value = self._answers.answer(self._question(type_), lambda: self._answers.options(type_))
-        if not allowed(value):
-            raise Refused
-        return value
+        """Any value of the domain, or one more, that is allowed here."""
+        self.asked += 1
+        if isinstance(type_, SortType):
+            values = [*self._domains[type_.sort.__name__], f"other.{type_.sort.__name__}"]
+        else:
+            values = finite_values(type_)
+        return self._pick([value for value in values if allowed(value)])
 
     def unused(self, type_: SortType) -> Any:
-        """The call's answer, if this order has not handed it out before."""
-        sort = type_.sort.__name__
-        question = self._question(type_)
-
-        def options() -> list[Any]:
-            before = [v for v in self._answers.given.values() if isinstance(v, OpaqueValue) and v.sort == sort]
-            return [*dict.fromkeys(before), OpaqueValue(sort, f"fresh.{len(set(before))}")]
-
-        value = self._answers.answer(question, options)
-        if value in self._in_use:
-            raise Refused
-        self._in_use.append(value)
+        """What the call was given in other orders; else any fresh value that this order has not handed out."""
+        self.asked += 1
+        sort, in_use = type_.sort.__name__, self.fresh.values()
+        question = (self.call, self.asked, sort)
+        if question in self._known:
+            options = [self._known[question]]
+        else:
+            before = [value for value in self._known.values() if value.sort == sort]
+            label = f"fresh.{len(self._known) + len(self.fresh)}"
+            options = [*dict.fromkeys(before), OpaqueValue(sort, label)]
+        value = self._pick([value for value in options if value not in in_use])
+        self.fresh[question] = value
         return value
 
     def now(self) -> TimeValue:
@@ -107,34 +87,54 @@ NOW = TimeValue(1_000_000)
 
 
 def commutes(start: Interface, calls: Calls, domains: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether the calls SIM-commute in the state (paper, section 3.2), for some choice of the implementation."""
-    answers = Answers(domains)
-    while True:
+    """Whether the calls SIM-commute in the state (paper, section 3.2): whether each order has a run, by choices of its
+    own, such that all return the same and reach equivalent states."""
+    orders = list(itertools.permutations(range(len(calls))))
+
+    def agree(chosen: list[Run], known: dict[tuple[int, int, str], Any]) -> bool:
+        if len(chosen) == len(orders):
+            return True
+        return any(
+            all(_compatible(one, other) for other in chosen) and agree([*chosen, one], {**known, **one.fresh})
+            for one in _runs(start, calls, orders[len(chosen)], domains, known)
+        )
+
+    return agree([], {})
+
+
+def _runs(
+    start: Interface,
+    calls: Calls,
+    order: Sequence[int],
+    domains: Mapping[str, Sequence[Any]],
+    known: Mapping[tuple[int, int, str], Any],
+) -> Iterator[Run]:
+    """Every run of an order in which fresh values are the known ones."""
+    picks: list[int] | None = []
+    while picks is not None:
+        oracle = Oracle(picks, domains, known)
+        run = Run({}, {}, oracle.fresh)
+        state = copy.deepcopy(start)
         try:
-            if _agree(start, calls, answers):
-                return True
+            with answered_by(oracle):
+                for length, index in enumerate(order, 1):
+                    name, arguments = calls[index]
+                    oracle.call, oracle.asked = index, 0
+                    run.results[index] = copy.deepcopy(getattr(state, name)(**copy.deepcopy(dict(arguments))))
+                    run.states[frozenset(order[:length])] = copy.deepcopy(state)
+            yield run
         except Refused:
             pass
-        if not answers.step():
-            return False
+        taken = oracle.taken
+        while taken and taken[-1][0] + 1 == taken[-1][1]:
+            taken.pop()
+        picks = [position for position, _ in taken[:-1]] + [taken[-1][0] + 1] if taken else None
 
 
-def _agree(start: Interface, calls: Calls, answers: Answers) -> bool:
-    results: dict[int, Any] = {}
-    states: dict[frozenset[int], Interface] = {}
-    for order in itertools.permutations(range(len(calls))):
-        oracle = OrderOracle(answers)
-        state = copy.deepcopy(start)
-        for length, index in enumerate(order, 1):
-            oracle.call, oracle.asked = index, 0
-            name, arguments = calls[index]
-            with answered_by(oracle):
-                result = copy.deepcopy(getattr(state, name)(**copy.deepcopy(dict(arguments))))
-            if not _same(results.setdefault(index, result), result):
-                return False
-            if not states.setdefault(frozenset(order[:length]), copy.deepcopy(state)).equivalent(state):
-                return False
-    return True
+def _compatible(one: Run, other: Run) -> bool:
+    return all(_same(result, other.results[index]) for index, result in one.results.items()) and all(
+        state.equivalent(other.states[subset]) for subset, state in one.states.items() if subset in other.states
+    )
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -14,7 +14,7 @@ from commutant.lang import Interface
 from commutant.testgen import generate
 from tests.analyzer.brute_force import commutes
 from tests.analyzer.interpretation import World
-from tests.gallery.models import MODELS, Intervals, Snapshots
+from tests.gallery.models import MODELS, Bank, Intervals, Snapshots
 from tests.gallery.oracle import Domain, Placed, kind, kinds
 
 SAMPLES = 60
@@ -68,6 +68,16 @@ def test_each_kind_of_result_that_commuting_calls_have_is_tested(model: type[Int
         for placed, result in zip(test.calls, outcome.results, strict=True)
     }
     assert there <= tested, there - tested
+
+
+def test_conditions_of_triples_are_those_of_brute_force() -> None:
+    """Of a bank, whose conditions are the longest."""
+    domain, chance = Domain(Bank), random.Random(3)
+    for one in analyze(Bank, size=3).sets:
+        for _ in range(12):
+            state, calls = domain.state(chance), domain.calls(one.calls, chance)
+            expected = commutes(state, calls, domain.sorts)
+            assert says(one.cubes, World.of(state, calls)) == expected, (one.calls, vars(state), calls)
 
 
 def mutations(chance: random.Random) -> Iterator[tuple[type[Interface], int, list[Conjunction]]]:

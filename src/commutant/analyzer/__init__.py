@@ -11,7 +11,8 @@ from commutant.analyzer.analysis import (
     to_kept,
 )
 from commutant.analyzer.commute import CallSet, PathOutcome
-from commutant.analyzer.condition import Conjunction, contradictory, facts_of
+from commutant.analyzer.condition import Conjunction, facts_of
+from commutant.analyzer.facts import contradictory
 from commutant.analyzer.words.sentences import Phrase, phrase, sentence_of
 from commutant.analyzer.words.vocabulary import Vocabulary
 from commutant.pool import executor_named

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
-from commutant.analyzer.condition import Conjunction, Leaf, contradictory, fact_json, facts_of
+from commutant.analyzer.condition import Conjunction, Leaf, fact_json, facts_of
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.words.sentences import cases, sentences
 from commutant.analyzer.words.smtlib import script
@@ -82,7 +82,7 @@ class SetAnalysis:
     @cached_property
     def choices(self) -> Choices:
         """What the specification leaves to the implementation on the paths of this set."""
-        return Choices(self._choice_types, self.vocabulary.presence)
+        return Choices(self._choice_types, self.vocabulary.presence, self.vocabulary.bounds)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -117,7 +117,10 @@ class SetAnalysis:
         grouped: dict[str, list[Conjunction]] = {}
         for difference, cube in refusals(self.leaves, self.choices):
             apart = self.choices.renamed(cube)
-            if any(self.vocabulary.chosen_in(other) and not contradictory([*apart, *other]) for other in self.cubes):
+            if any(
+                self.vocabulary.chosen_in(other) and not self.choices.facts.contradictory([*apart, *other])
+                for other in self.cubes
+            ):
                 difference += ", unless another choice makes them commute"
             grouped.setdefault(difference, []).append(cube)
         return [(name, cases(cubes, self.calls, self.vocabulary)) for name, cubes in grouped.items()]

@@ -18,26 +18,32 @@ from commutant.analyzer.condition import (
     Sum,
     as_sum,
     constants_of,
-    contradictory,
     rename_constants,
     sum_term,
 )
-from commutant.analyzer.words.vocabulary import scalars_of
+from commutant.analyzer.facts import Bounds, Facts
+from commutant.analyzer.words.vocabulary import bounds_of, scalars_of
 from commutant.lang import BoolType, IntType, SortType, Type
 from commutant.symbolic import Term
 
-Facts = list[Fact]
+FactList = list[Fact]
+
+MAX_CASES = 16
+"""So many values of a choice are written out, each as a case of its own."""
 
 
 class Choices:
-    """The choices of one set of calls: their types, by the name of the constant that stands for them, and the presence
-    functions of the model's maps, which are false almost everywhere."""
+    """The choices of one set of calls: their types, by the name of the constant that stands for them, the presence
+    functions of the model's maps, which are false almost everywhere, and the bounds of numbers, by name."""
 
-    def __init__(self, types: Mapping[str, Type], presence: frozenset[str]) -> None:
+    def __init__(
+        self, types: Mapping[str, Type], presence: frozenset[str], bounds: Mapping[str, Bounds] | None = None
+    ) -> None:
         self.scalars: dict[str, Type] = {
             name + suffix: scalar for name, type_ in sorted(types.items()) for suffix, scalar in scalars_of(type_)
         }
         self._presence = presence
+        self.facts = Facts({**(bounds or {}), **{name: bounds_of(type_) for name, type_ in self.scalars.items()}})
 
     def mentioned(self, cube: Sequence[Fact]) -> list[str]:
         """The choices of which the facts speak, by name."""
@@ -63,19 +69,19 @@ class Choices:
             if type_.high is not None:
                 yield Fact("<=", ((("constant", name), 1),), -type_.high, True)
 
-    def _eliminate(self, given: Facts) -> list[Conjunction]:
+    def _eliminate(self, given: FactList) -> list[Conjunction]:
         facts = _tidy(given)
-        if facts is None or contradictory(facts):
+        if facts is None or self.facts.contradictory(facts):
             return []
         names = self.mentioned(facts)
-        for step in (self._fixed, self._free):
+        for step in (self._fixed, self._free, self._written_out):
             for name in names:
                 parts = step(name, facts)
                 if parts is not None:
                     return [cube for part in parts for cube in self._eliminate(part)]
         return [tuple(facts)]
 
-    def _fixed(self, name: str, facts: Facts) -> list[Facts] | None:
+    def _fixed(self, name: str, facts: FactList) -> list[FactList] | None:
         """The facts with the value put in that one of them gives the choice; None if there is none."""
         constant: Term = ("constant", name)
         for fact in facts:
@@ -92,7 +98,7 @@ class Choices:
                 return [[_put(other, name, value) for other in facts if other is not fact]]
         return None
 
-    def _free(self, name: str, facts: Facts) -> list[Facts] | None:
+    def _free(self, name: str, facts: FactList) -> list[FactList] | None:
         """The facts without the choice where enough values are left to meet them; None if this cannot be said."""
         about = [fact for fact in facts if name in constants_of(fact)]
         others = [fact for fact in facts if name not in constants_of(fact)]
@@ -103,6 +109,13 @@ class Choices:
         if isinstance(type_, SortType):
             return [others] if len(avoidable) == len(about) else None
         return self._free_integer(name, [fact for fact in about if fact not in avoidable], avoidable, others)
+
+    def _written_out(self, name: str, facts: FactList) -> list[FactList] | None:
+        """The facts once for each value of a choice among few; None if there are many."""
+        low, high = bounds_of(self.scalars[name])
+        if low is None or high is None or high - low >= MAX_CASES:
+            return None
+        return [[_put(fact, name, ("value", value)) for fact in facts] for value in range(low, high + 1)]
 
     def _is_avoidable(self, fact: Fact, name: str) -> bool:
         """Whether all but finitely many values of the choice make the fact true."""
@@ -121,7 +134,7 @@ class Choices:
             and (_flat_argument(fact.left, constant))
         )
 
-    def _free_integer(self, name: str, about: Facts, avoidable: Facts, others: Facts) -> list[Facts] | None:
+    def _free_integer(self, name: str, about: FactList, avoidable: FactList, others: FactList) -> list[FactList] | None:
         constant: Term = ("constant", name)
         lower: list[Sum] = []
         upper: list[Sum] = []
@@ -140,7 +153,7 @@ class Choices:
             return [[*rest_of, below], [*rest_of, above]]
         if avoidable:
             return None
-        combined: Facts = []
+        combined: FactList = []
         for low, low_rest in lower:
             for high, high_rest in upper:
                 a, b = -low[constant], high[constant]
@@ -201,7 +214,7 @@ def _sum_of(term: Term) -> Sum:
     return {term: 1}, 0
 
 
-def _tidy(facts: Facts) -> Facts | None:
+def _tidy(facts: FactList) -> FactList | None:
     """The facts without those that are true by themselves; None if one is false by itself."""
     kept: dict[Fact, None] = {}
     for fact in facts:

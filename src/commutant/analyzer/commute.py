@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from commutant.analyzer.cube import NO_DIFFERENCE, Cube, Difference
+from commutant.analyzer.cube import NO_DIFFERENCE, REFUSED, Corner, Cube, Difference, Place
 from commutant.analyzer.oracle import IN_USE, NOW, Answers, SymbolicOracle
-from commutant.guard import ChoiceRefused, Kinds, begin_path, check_source, placed
+from commutant.guard import Kinds, begin_path, check_source, placed
 from commutant.lang import (
     ESCAPES,
     WHOLE_STATE,
@@ -72,12 +72,13 @@ class PathOutcome:
 
 
 class _World(NamedTuple):
-    """What all orders of the calls have in common: the unknown state and arguments, what was left open so far, and the
-    steps that find the first difference."""
+    """What all orders of the calls have in common: the unknown state and arguments, what was left open so far, the runs
+    that were bound to a choice of another order, and the steps that find the first difference."""
 
     initial: Interface
     arguments: tuple[dict[str, Any], ...]
     answers: Answers
+    bound: dict[Place, bool]
     cube: Cube
     steps: list[Callable[[], Difference | None]]
 
@@ -155,16 +156,18 @@ class CallSet:
     ) -> tuple[PathOutcome, list[Any]]:
         """What the path shows, and of what the result of each call's first run consists."""
         world = context.step(self._make_world if confirm is None else partial(self._world, confirm))
-        try:
-            found = context.first_of(world.steps)
-            difference = None if found is None or found is NO_DIFFERENCE else self._shown(*found)
-        except ChoiceRefused:
-            difference = "no choice is allowed in every order"
+        cube, found = world.cube, context.first_of(world.steps)
+        if found is not None and found is not NO_DIFFERENCE and _may_be_of_choices(found, world.bound):
+            cube = context.step(partial(self._own_choices, world, confirm))
+            again = context.first_of(cube.steps())
+            if again is None or again is NO_DIFFERENCE or found is REFUSED:
+                found = again
+        difference = None if found is None or found is NO_DIFFERENCE else self._shown(*found)
         if self._of_whole_state:
             self._require_well_formed(world.initial)  # again: calls have touched more of it
         choices = tuple([(name, type_) for name, (type_, _) in world.answers.items() if name != NOW])
-        outcome = PathOutcome(difference, context.trail_length, world.initial, world.arguments, choices, world.cube)
-        return outcome, [_fingerprint(result) for result in world.cube.first_results()] if self._runs_to_verify else []
+        outcome = PathOutcome(difference, context.trail_length, world.initial, world.arguments, choices, cube)
+        return outcome, [_fingerprint(result) for result in cube.first_results()] if self._runs_to_verify else []
 
     def _world(self, confirm: Callable[[Any, Any], None] | None) -> _World:
         initial = self._unknown_state()
@@ -172,17 +175,34 @@ class CallSet:
             [{name: unknown(type_, label) for name, type_, label in parameters} for parameters in self._parameters]
         )
         answers: Answers = {}
+        bound: dict[Place, bool] = {}
 
-        def perform(index: int, state: Interface) -> Any:
-            given = clone_arguments(arguments[index]) if self._may_change[index] else arguments[index]
-            return self._perform(index, state, given, answers)
+        def perform(index: int, start: Corner, state: Interface) -> Any:
+            oracle = SymbolicOracle(self._labels[index], answers, state)
+            try:
+                return self._perform(index, state, arguments[index], oracle)
+            finally:
+                if oracle.is_bound:
+                    current().put(bound, (start, index), True)
 
         cube = Cube(initial, len(self.calls), perform, same_result, self._equivalent, confirm)
         first = [partial(self._require_well_formed, initial)] if self._of_whole_state else []
         touches = [partial(self._touch, initial, given) for given in arguments]
-        return _World(initial, arguments, answers, cube, [*first, *touches, *cube.steps()])
+        return _World(initial, arguments, answers, bound, cube, [*first, *touches, *cube.steps()])
+
+    def _own_choices(self, world: _World, confirm: Callable[[Any, Any], None] | None) -> Cube:
+        """The orders of the calls once more, each run choosing by itself: what counts is what a caller sees (paper,
+        section 3.2), and that an implementation chose otherwise in another order may show nowhere."""
+
+        def perform(index: int, start: Corner, state: Interface) -> Any:
+            oracle = SymbolicOracle(self._labels[index], world.answers, state, start)
+            return self._perform(index, state, world.arguments[index], oracle)
+
+        return Cube(world.initial, len(self.calls), perform, same_result, self._equivalent, confirm)
 
     def _shown(self, index: int | None, subset: tuple[int, ...]) -> str:
+        if (index, subset) == REFUSED:
+            return "no choice is allowed in every order"
         if index is not None:
             return f"result of {self.calls[index]}.{index}"
         return "state after " + " and ".join(f"{self.calls[i]}.{i}" for i in subset)
@@ -214,11 +234,12 @@ class CallSet:
         except ESCAPES as error:
             raise placed(error, self.interface, "equivalent") from None
 
-    def _perform(self, index: int, state: Interface, arguments: dict[str, Any], answers: Answers) -> Any:
+    def _perform(self, index: int, state: Interface, arguments: dict[str, Any], oracle: SymbolicOracle) -> Any:
         call = self.calls[index]
-        with answered_by(SymbolicOracle(self._labels[index], answers, state)):
+        given = clone_arguments(arguments) if self._may_change[index] else arguments
+        with answered_by(oracle):
             try:
-                result = self._functions[index](state, **arguments)
+                result = self._functions[index](state, **given)
                 self._check_attributes(state)
             except ESCAPES as error:
                 raise placed(error, self.interface, call) from None
@@ -265,6 +286,16 @@ class CallSet:
             return all(hook(initial, *outer, key, value) for hook in hooks)
 
         return holds
+
+
+def _may_be_of_choices(found: Difference, bound: dict[Place, bool]) -> bool:
+    """Whether runs that were bound to what another order chose can have led to a difference."""
+    index, subset = found
+    if not bound or found is REFUSED:
+        return bool(bound)
+    end = sum(1 << call for call in subset)
+    start = end if index is None else end & ~(1 << index)
+    return any((corner | 1 << call) & ~start == 0 or (corner, call) == (start, index) for corner, call in bound)
 
 
 def _is_map(attribute: Type | None, field: str) -> bool:

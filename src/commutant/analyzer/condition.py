@@ -1,4 +1,4 @@
-"""Conditions in the model's own names: literals over terms, cubes (conjunctions), and what contradicts what.
+"""Conditions in the model's own names: literals over terms, and cubes (conjunctions) of them.
 
 Paths speak of numbered unknowns, and the same unknown has another number on another path. A `Fact` speaks of terms such
 as `names_has(rename.0.src)`, so facts of different paths can be compared. `contradictory` decides conjunctions by
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from commutant.lang import Type
-from commutant.symbolic import Context, Decision, Literal, Term, integers
+from commutant.symbolic import Context, Decision, Literal, Term
 
 
 class Fact(NamedTuple):
@@ -171,82 +171,3 @@ def _constants(term: Term) -> Iterable[str]:
     elif term[0] == "sum":
         for inner, _ in term[1]:
             yield from _constants(inner)
-
-
-def contradictory(facts: Iterable[Fact]) -> bool:
-    """Whether the facts cannot hold together (False may also mean that this was not found out)."""
-    facts = list(facts)
-    classes = _Congruence()
-    for fact in facts:
-        for term in _terms_of(fact):
-            classes.add(term)
-    for fact in facts:
-        if fact.kind == "same" and fact.holds:
-            classes.merge(fact.left, fact.right)
-    classes.close()
-    truth: dict[int, bool] = {}
-    for fact in facts:
-        if fact.kind == "same" and not fact.holds and classes.find(fact.left) == classes.find(fact.right):
-            return True
-        if fact.kind == "bool":
-            representative = classes.find(fact.left)
-            if truth.setdefault(representative, fact.holds) != fact.holds:
-                return True
-    return _integers_contradict(facts, classes)
-
-
-def _integers_contradict(facts: list[Fact], classes: _Congruence) -> bool:
-    constraints: list[integers.Constraint] = []
-    for fact in facts:
-        if fact.kind in ("<=", "=="):
-            linear: integers.Linear = ((), fact.right)
-            for term, coefficient in fact.left:
-                linear = integers.add(linear, (((classes.find(term), coefficient),), 0))
-            if fact.kind == "<=":
-                constraints.append(("<=", linear if fact.holds else integers.add(((), 1), linear, -1)))
-            else:
-                constraints.append(("==" if fact.holds else "!=", linear))
-    return bool(constraints) and integers.solve(constraints) is None
-
-
-class _Congruence:
-    """Congruence closure over terms: equal arguments give equal results."""
-
-    def __init__(self) -> None:
-        self._number: dict[Term, int] = {}
-        self._terms: list[Term] = []
-        self._parent: list[int] = []
-
-    def add(self, term: Term) -> int:
-        number = self._number.get(term)
-        if number is None:
-            if term[0] == "apply":
-                for argument in term[2]:
-                    self.add(argument)
-            number = self._number[term] = len(self._terms)
-            self._terms.append(term)
-            self._parent.append(number)
-        return number
-
-    def find(self, term: Term) -> int:
-        number = self._number[term]
-        while self._parent[number] != number:
-            number = self._parent[number]
-        return number
-
-    def merge(self, left: Term, right: Term) -> None:
-        low, high = sorted((self.find(left), self.find(right)))
-        self._parent[high] = low
-
-    def close(self) -> None:
-        applications = [term for term in self._terms if term[0] == "apply"]
-        changed = True
-        while changed:
-            changed = False
-            seen: dict[tuple[Any, ...], Term] = {}
-            for term in applications:
-                signature = (term[1], *(self.find(argument) for argument in term[2]))
-                other = seen.setdefault(signature, term)
-                if other is not term and self.find(other) != self.find(term):
-                    self.merge(other, term)
-                    changed = True

@@ -16,6 +16,7 @@ from functools import cache, partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from commutant.guard import ChoiceRefused
 from commutant.lang import Interface
 from commutant.symbolic import clone, current, independent, transfer
 
@@ -30,6 +31,9 @@ Difference = tuple[int | None, tuple[int, ...]]
 
 NO_DIFFERENCE: Difference = (None, ())
 """Ends the walk before its last edge: none is left that could differ."""
+
+REFUSED: Difference = (-1, ())
+"""Ends the walk where a choice is not allowed."""
 
 
 class Square(NamedTuple):
@@ -92,15 +96,16 @@ class CallRun:
 class Cube:
     """The orders of `count` calls from one initial state.
 
-    `perform(index, state)` runs a call on a state that it may change and returns the result; `same_result` and
-    `equivalent` compare. With `confirm`, calls run even where their result is known, and it is told both.
+    `perform(index, start, state)` runs a call from a corner on a state that it may change and returns the result;
+    `same_result` and `equivalent` compare. With `confirm`, calls run even where their result is known, and it is told
+    both.
     """
 
     def __init__(
         self,
         initial: Interface,
         count: int,
-        perform: Callable[[int, Interface], Any],
+        perform: Callable[[int, Corner, Interface], Any],
         same_result: Callable[[Any, Any], bool],
         equivalent: Callable[[Interface, Interface], bool],
         confirm: Callable[[Any, Any], None] | None = None,
@@ -132,11 +137,14 @@ class Cube:
         """The states that single calls left, of those that have run from the initial state."""
         return [run.state for (start, _), run in self._runs.items() if not start]
 
-    def _begin(self, index: int) -> None:
+    def _begin(self, index: int) -> Difference | None:
         """Runs a call from the initial state. Of calls that have nothing to do with each other this is noted at once:
         it holds whatever those behind them decide."""
         state = clone(self._states[0])
-        run = CallRun(0, self._perform(index, state), state)
+        try:
+            run = CallRun(0, self._perform(index, 0, state), state)
+        except ChoiceRefused:
+            return REFUSED
         put = current().put
         put(self._runs, (0, index), run)
         if index < self._count - 1:
@@ -144,6 +152,7 @@ class Cube:
                 before = self._runs[0, other]
                 if independent(before.state, state):
                     put(self._independent, (before, run), True)
+        return None
 
     def _none_if_strangers(self) -> Difference | None:
         """Ends the walk where no call has anything to do with another: all that is to come would be known."""
@@ -154,19 +163,23 @@ class Cube:
                 return None
         return NO_DIFFERENCE
 
-    def _run(self, edge: Edge) -> None:
+    def _run(self, edge: Edge) -> Difference | None:
         """Runs the call from this corner; not if what has run since an earlier corner is independent of it."""
-        index = edge.last
-        for known, left, right in edge.squares:
-            if self._are_independent(left, right):
-                run = self._runs[known]
-                if self._confirm is not None:
-                    self._confirm(run.result, self._perform(index, clone(self._state(edge.start))))
-                break
-        else:
-            state = clone(self._state(edge.start))
-            run = CallRun(edge.start, self._perform(index, state), state)
-        current().put(self._runs, (edge.start, index), run)
+        index, start = edge.last, edge.start
+        try:
+            for known, left, right in edge.squares:
+                if self._are_independent(left, right):
+                    run = self._runs[known]
+                    if self._confirm is not None:
+                        self._confirm(run.result, self._perform(index, start, clone(self._state(start))))
+                    break
+            else:
+                state = clone(self._state(start))
+                run = CallRun(start, self._perform(index, start, state), state)
+        except ChoiceRefused:
+            return REFUSED
+        current().put(self._runs, (start, index), run)
+        return None
 
     def _difference(self, edge: Edge) -> Difference | None:
         """What a caller could tell apart at the end of this edge from what came at the ends of those before."""

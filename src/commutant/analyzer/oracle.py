@@ -28,6 +28,9 @@ NOW = "now"
 Answers = dict[str, tuple[Type, Any]]
 """The choices of a path: type and value, by name."""
 
+AFTER = ".after"
+"""What the name of a choice ends with, before the calls that have run, where it is another one than in other orders."""
+
 IN_USE = "_commutant_in_use"
 """The attribute of a state that holds the unused values handed out on the way to it."""
 
@@ -36,19 +39,25 @@ class SymbolicOracle:
     """Answers a model's open questions with one unknown per call and question, the same in every order.
 
     Values handed out as unused to two calls may be the same one as long as no order needs both at once: an
-    implementation may give the number to whoever comes first.
+    implementation may give the number to whoever comes first. `after` tells of a run that makes choices of its own
+    which calls have run before it (a bit for each).
     """
 
-    def __init__(self, label: str, answers: Answers, state: Interface) -> None:
+    def __init__(self, label: str, answers: Answers, state: Interface, after: int = 0) -> None:
         self._label = label
         self._answers = answers
         self._state = state
+        self._after = f"{AFTER}{after}" if after else ""
         self._asked = 0
+        self.is_bound = False
+        """Whether the call was given what it had chosen in another order."""
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
         """The call's unknown; ChoiceRefused where it is not allowed."""
-        name = self._name(type_)
-        if name not in self._answers:
+        name = self._name(type_) + self._after
+        if name in self._answers:
+            self.is_bound = True
+        else:
             current().put(self._answers, name, (type_, unknown(type_, name)))
         value = self._answers[name][1]
         if not allowed(value):

@@ -8,11 +8,16 @@ first: restrictions of the model are not conditions of commutativity.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import permutations
 
 from commutant.analyzer.choices import Choices
-from commutant.analyzer.condition import Conjunction, Fact, Leaf, contradictory
+from commutant.analyzer.condition import Conjunction, Fact, Leaf, rename_constants
+from commutant.analyzer.facts import Facts
+from commutant.analyzer.oracle import AFTER
+
+MAX_EXCHANGED = 4
+"""So many choices of a cube are exchanged to see whether another cube says the same."""
 
 Region = list[Conjunction] | None
 """A union of cubes; None where no state belongs to the place in the tree at all."""
@@ -22,9 +27,9 @@ def simplify(leaves: Sequence[Leaf], choices: Choices) -> list[Conjunction]:
     """Cubes whose union is exactly the set of states in which the calls commute, choices eliminated."""
     commuting = _Region(_merge(leaves, 0, lambda leaf: leaf.commutes) or [], choices)
     refuting = _Region(_merge(leaves, 0, lambda leaf: leaf.feasible and not leaf.commutes) or [], choices)
-    outside = _Refuting([choices.renamed(cube) for cube in refuting.without(commuting)])
+    outside = _Refuting([choices.renamed(cube) for cube in refuting.without(commuting)], choices.facts)
     widened = [outside.widen(cube) for cube in _distinct(commuting.cubes)]
-    return _cover(_distinct(widened), commuting.cubes)
+    return _cover(_distinct(widened), commuting.cubes, choices.facts)
 
 
 def refusals(leaves: Sequence[Leaf], choices: Choices) -> list[tuple[str, Conjunction]]:
@@ -50,7 +55,8 @@ class _Region:
     def __init__(self, cubes: Sequence[Conjunction], choices: Choices) -> None:
         self._choices = choices
         self.plain = [cube for cube in cubes if not choices.mentioned(cube)]
-        self.chosen = _distinct([part for cube in cubes if choices.mentioned(cube) for part in choices.eliminate(cube)])
+        chosen = _distinct([part for cube in cubes if choices.mentioned(cube) for part in choices.eliminate(cube)])
+        self.chosen = _without_repeated_choices(chosen, choices)
 
     @property
     def cubes(self) -> list[Conjunction]:
@@ -63,24 +69,42 @@ class _Region:
         A cube of the other region that still mentions a choice has no negation without a quantifier: only what it holds
         as a whole is taken away, and the rest may overlap it.
         """
-        left = self.chosen
+        left, facts = self.chosen, self._choices.facts
         for cube in other.chosen:
             if self._choices.mentioned(cube):
-                left = [mine for mine in left if not _implies(mine, cube)]
+                left = [mine for mine in left if not _implies(mine, cube, facts)]
             else:
-                left = [part for mine in left for part in _minus(mine, cube)]
+                left = [part for mine in left for part in _minus(mine, cube, facts)]
         return [*self.plain, *left]
 
 
-def _minus(cube: Conjunction, other: Conjunction) -> list[Conjunction]:
+def _without_repeated_choices(cubes: Sequence[Conjunction], choices: Choices) -> list[Conjunction]:
+    """The cubes without those that say with choices of one order alone what another says with the same in every order:
+    the names of choices mean nothing outside of a cube."""
+    kept = list(cubes)
+    for cube in cubes:
+        names = choices.mentioned(cube)
+        if not any(AFTER in name for name in names):
+            continue
+        for other in kept:
+            theirs = choices.mentioned(other)
+            if other is not cube and len(theirs) <= len(names) <= MAX_EXCHANGED:
+                renamings = (dict(zip(theirs, picked, strict=True)) for picked in permutations(names, len(theirs)))
+                if any(_implies(cube, rename_constants(other, new), choices.facts) for new in renamings):
+                    kept = [one for one in kept if one is not cube]
+                    break
+    return kept
+
+
+def _minus(cube: Conjunction, other: Conjunction, facts: Facts) -> list[Conjunction]:
     """Disjoint cubes of the states that are in `cube` and not in `other`."""
-    if contradictory([*cube, *other]):
+    if facts.contradictory([*cube, *other]):
         return [cube]
     parts: list[Conjunction] = []
     inside = cube
     for fact in other:
         if fact not in inside:
-            if not contradictory([*inside, fact.negated()]):
+            if not facts.contradictory([*inside, fact.negated()]):
                 parts.append((*inside, fact.negated()))
             inside = (*inside, fact)
     return parts
@@ -111,50 +135,37 @@ def _merge(leaves: Sequence[Leaf], depth: int, member: Callable[[Leaf], bool]) -
 class _Refuting:
     """Cubes that commuting cubes must stay clear of.
 
-    Most pairs of cubes hold a fact and its opposite, which is seen without reasoning, as long as one such fact is kept.
+    Whether they do is asked natively, for all of them at once.
     """
 
-    def __init__(self, cubes: Sequence[Conjunction]) -> None:
-        self._cubes = cubes
-        self._stated: list[set[int]] = [set() for _ in cubes]
-        self._numbers: dict[Hashable, int] = {}
+    def __init__(self, cubes: Sequence[Conjunction], facts: Facts) -> None:
+        self._facts = facts
+        self._cubes = facts.cubes(cubes)
         self._needing: dict[int, list[int]] = {}
-        for cube, stated in zip(cubes, self._stated, strict=True):
-            stated.update(map(self._number, cube))
-
-    def _number(self, fact: Fact) -> int:
-        """A number for what the fact is about, negative if it does not hold."""
-        number = self._numbers.setdefault(fact.atom(), len(self._numbers) + 1)
-        return number if fact.holds else -number
 
     def widen(self, cube: Conjunction) -> Conjunction:
         """The cube without the facts that it does not need to stay clear of every refuting cube; the latest go
         first."""
-        numbers = {fact: self._number(fact) for fact in cube}
-        denied = {-number for number in numbers.values()}
-        opposed = [denied & stated for stated in self._stated]
-        kept = list(cube)
+        numbers = {fact: self._facts.number(fact) for fact in cube}
+        kept = list(numbers.values())
         for fact in sorted(cube, key=_importance):
-            trial = [other for other in kept if other is not fact]
-            alone = {-numbers[fact]}
-            if self._is_clear(trial, opposed, alone, abs(numbers[fact])):
+            number = numbers[fact]
+            trial = [other for other in kept if other != number]
+            if self._is_clear(trial, abs(number)):
                 kept = trial
-                for there in opposed:
-                    there -= alone
-        return tuple(kept)
+        return tuple([fact for fact in cube if numbers[fact] in kept])
 
-    def _is_clear(self, trial: Sequence[Fact], opposed: Sequence[set[int]], alone: set[int], atom: int) -> bool:
+    def _is_clear(self, trial: list[int], atom: int) -> bool:
         """Whether a cube stays clear of all without the fact about this atom. Those are asked first that needed such a
         fact before: one answer is mostly enough."""
         needed = self._needing.setdefault(atom, [])
-        for number in itertools.chain(needed, range(len(self._cubes))):
-            there = opposed[number]
-            if (not there or there == alone) and not contradictory([*trial, *self._cubes[number]]):
-                if number in needed:
-                    needed.remove(number)
-                needed.insert(0, number)
-                return False
-        return True
+        met = self._facts.first_compatible(trial, self._cubes, needed)
+        if met is None:
+            return True
+        if met in needed:
+            needed.remove(met)
+        needed.insert(0, met)
+        return False
 
 
 def _importance(fact: Fact) -> tuple[int, int]:
@@ -163,10 +174,14 @@ def _importance(fact: Fact) -> tuple[int, int]:
     return (order, 1 if fact.holds else 0)
 
 
-def _cover(candidates: Sequence[Conjunction], targets: Sequence[Conjunction]) -> list[Conjunction]:
+def _cover(candidates: Sequence[Conjunction], targets: Sequence[Conjunction], facts: Facts) -> list[Conjunction]:
     """Few candidates that together hold every target, the widest first."""
+    numbered = facts.cubes(candidates)
+    holds: list[set[int]] = [set() for _ in candidates]
+    for place, target in enumerate(targets):
+        for candidate in facts.implied(target, numbered):
+            holds[candidate].add(place)
     left = set(range(len(targets)))
-    holds = [{number for number in left if _implies(targets[number], candidate)} for candidate in candidates]
     chosen: list[int] = []
     while left:
         best = max(range(len(candidates)), key=lambda c: (len(holds[c] & left), -len(candidates[c]), -c))
@@ -177,11 +192,8 @@ def _cover(candidates: Sequence[Conjunction], targets: Sequence[Conjunction]) ->
     return [candidates[number] for number in sorted(chosen)]
 
 
-def _implies(cube: Conjunction, other: Conjunction) -> bool:
-    stated = set(cube)
-    if any(fact.negated() in stated for fact in other):
-        return False
-    return all(fact in stated or contradictory([*cube, fact.negated()]) for fact in other)
+def _implies(cube: Conjunction, other: Conjunction, facts: Facts) -> bool:
+    return bool(facts.implied(cube, facts.cubes([other])))
 
 
 def _distinct(cubes: Sequence[Conjunction]) -> list[Conjunction]:

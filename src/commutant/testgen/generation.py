@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from commutant.analyzer import (
@@ -28,7 +26,7 @@ from commutant.corpus import LEVELS, Corpus, Level, PackedTests, Untested, Untes
 from commutant.guard import begin_path, no_state, time_limit
 from commutant.lang import Interface, model_hash
 from commutant.pool import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
-from commutant.support import ResultCache, UsageError, engine_hash, plural
+from commutant.support import ResultCache, UsageError, engine_hash, paused_collector, plural
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import classes
 from commutant.testgen.materialize import Materializer
@@ -71,13 +69,14 @@ def generate(
     costs = estimated_costs(interface, chosen, jobs)
     names = interface.call_names()  # neighbours have calls at the end in common, or such as stand together in the text
     order = sorted(range(len(chosen)), key=lambda number: [names.index(call) for call in reversed(chosen[number])])
-    found = map_in_processes(
-        *(_generate_set, work, jobs, progress),
-        make_executor=make_executor,
-        costs=costs,
-        order=order,
-        name=name_of_set,
-    )
+    with paused_collector():  # much is kept and nothing of it in a cycle; the search took a tenth of the time
+        found = map_in_processes(
+            *(_generate_set, work, jobs, progress),
+            make_executor=make_executor,
+            costs=costs,
+            order=order,
+            name=name_of_set,
+        )
     per_set = {one: generated.tests for one, generated in zip(chosen, found, strict=True) if generated.tests}
     tests = PackedTests(b"".join([generated.packed for generated in found]), per_set)
     untested = {
@@ -169,7 +168,7 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     path: tuple[Decision, ...] | None = None
     outcome: PathOutcome | None = None
     on_path = ""
-    with time_limit(interface, calls), _rare_search_for_cycles():
+    with time_limit(interface, calls), paused_collector():
         for found in classes(call_set, level):
             is_same_run = found.outcome is outcome
             if not is_same_run and found.path != path:  # classes of one path come one behind the other
@@ -192,17 +191,6 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
         raise no_state(interface, calls)
     packed = pack(lines.values()) if lines else b""
     return GeneratedSet(packed, len(lines), paths, commutative, untested.found, materializer.has_searched)
-
-
-@contextlib.contextmanager
-def _rare_search_for_cycles() -> Iterator[None]:
-    """Lets Python look for cycles less often: much is kept and hardly any of it in one; it took a tenth of the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class _Words:

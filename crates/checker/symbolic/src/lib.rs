@@ -3,9 +3,11 @@
 //! A branch on an unknown is one literal: a boolean, an equality of two values of a sort, or a linear comparison of
 //! integers. So a path is a conjunction of literals, and no general solver is needed to follow it: booleans are looked up,
 //! sorts are a union-find with disequalities ([`sorts`]), integers ask [`solve`] about the constraints that they are
-//! connected with ([`integers`]). Every change is logged, and going back takes it back ([`path`]).
+//! connected with ([`integers`]). Every change is logged, and going back takes it back ([`path`]). What paths have found is
+//! compared by name ([`facts`]).
 #![forbid(unsafe_code)]
 
+pub mod facts;
 pub mod integers;
 pub mod linear;
 pub mod path;

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from commutant.analyzer.condition import Conjunction, constants_of
+from commutant.analyzer.oracle import AFTER
 from commutant.lang import (
     BoolType,
     CallSignature,
+    EnumType,
     Interface,
     IntType,
     MapType,
@@ -55,6 +57,8 @@ class Vocabulary:
     ) -> None:
         self._model = interface.__name__
         self.functions: dict[str, Function] = {}
+        self.bounds: dict[str, tuple[int | None, int | None]] = {}
+        """The bounds of functions and constants that are numbers, by name."""
         self._whole = {QUOTIENT: "{0} // {1}", REMAINDER: "{0} % {1}"}
         for attribute, type_ in interface.state_types().items():
             self._declare(attribute, attribute, type_, ())
@@ -63,14 +67,18 @@ class Vocabulary:
         self.choices: dict[str, str] = {}
         for name, type_ in (choices or {}).items():
             call_index, question = name.split(".")[1:4:2]
+            before = name.partition(AFTER)[2]
+            others = [str(place) for place in range(len(signatures)) if before and int(before) >> place & 1]
+            behind = f" after {' and '.join(others)}" if others else ""
             for suffix, scalar in scalars_of(type_):
                 self.choices[name + suffix] = smt_sort(scalar)
-                self.short[name + suffix] = f"choice{question if question != '0' else ''}{suffix}.{call_index}"
+                self.short[name + suffix] = f"choice{question if question != '0' else ''}{suffix}.{call_index}{behind}"
         for index, signature in enumerate(signatures):
             for parameter, type_ in signature.parameters.items():
                 for suffix, scalar in scalars_of(type_):
                     name = f"{signature.name}.{index}.{parameter}{suffix}"
                     self.parameters[name] = smt_sort(scalar)
+                    self.bounds[name] = bounds_of(scalar)
                     self.short[name] = f"{parameter}{suffix}.{index}"
 
     def _add(self, name: str, arguments: tuple[str, ...], result: str, pattern: str, presence_of: str = "") -> None:
@@ -90,9 +98,11 @@ class Vocabulary:
             count = f"{name}_count"
             if count not in self.functions:
                 self.functions[count] = Function(count, keys, "Int", f"len({pattern})", is_rare=True)
+                self.bounds[count] = 0, None
             if key_sorts[-1] == "Int":
                 free = f"{name}_free"
                 self._add(free, inner, "Int", f"free({pattern}, {places})")
+                self.bounds[free] = 0, None
             suffix = "" if isinstance(type_.value, StructType | SeqType | TupleType) else "_value"
             self._declare(name + suffix, f"{pattern}[{places}]", type_.value, inner)
         elif isinstance(type_, StructType):
@@ -106,10 +116,12 @@ class Vocabulary:
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", item, keys)
         elif isinstance(type_, SeqType):
             self._add(f"{name}_length", keys, "Int", f"len({pattern})")
+            self.bounds[f"{name}_length"] = 0, type_.capacity
             for position in range(type_.capacity):
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", type_.item, keys)
         else:
             self._add(name, keys, smt_sort(type_), pattern)
+            self.bounds[name] = bounds_of(type_)
 
     @property
     def presence(self) -> frozenset[str]:
@@ -203,6 +215,13 @@ def smt_sort(type_: Type) -> str:
 def smt_int(value: int) -> str:
     """An integer literal in SMT-LIB, which has no negative ones."""
     return str(value) if value >= 0 else f"(- {-value})"
+
+
+def bounds_of(type_: Type) -> tuple[int | None, int | None]:
+    """The least and the greatest number that a scalar can be; None is no bound."""
+    if isinstance(type_, EnumType):
+        return 0, len(type_.members) - 1
+    return (type_.low, type_.high) if isinstance(type_, IntType) else (None, None)
 
 
 def scalars_of(type_: Type, suffix: str = "") -> list[tuple[str, Type]]:

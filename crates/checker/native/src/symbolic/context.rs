@@ -195,18 +195,18 @@ impl Context {
     /// What the first of several steps returns that does not return None; those behind it are not made.
     fn first_of(slf: &Bound<'_, Self>, functions: &Bound<'_, PyList>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let kept = {
+        let mut kept = 0;
+        {
             let mut context = slf.borrow_mut();
-            let kept = functions.len().min(context.steps.len() - context.next_step);
-            context.next_step += kept;
-            if kept > 0 {
-                let last = &context.steps[context.next_step - 1].result;
-                if !last.is_none(py) {
-                    return Ok(last.clone_ref(py));
+            while kept < functions.len() && context.next_step < context.steps.len() {
+                let result = context.steps[context.next_step].result.clone_ref(py);
+                context.next_step += 1;
+                kept += 1;
+                if !result.is_none(py) {
+                    return Ok(result);
                 }
             }
-            kept
-        };
+        }
         for function in functions.iter().skip(kept) {
             let result = function.call0()?.unbind();
             let mut context = slf.borrow_mut();

@@ -2,6 +2,7 @@
 
 mod context;
 mod effects;
+mod facts;
 mod integers;
 mod literals;
 mod maps;
@@ -36,6 +37,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("OF_ANOTHER_RUN", OF_ANOTHER_RUN)?;
     context::register(module)?;
     effects::register(module)?;
+    facts::register(module)?;
     integers::register(module)?;
     literals::register(module)?;
     maps::register(module)?;
