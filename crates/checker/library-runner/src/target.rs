@@ -11,7 +11,7 @@ use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
 use runner::place::Place;
-use runner::target::{Agents, Marks, Signature, Target};
+use runner::target::{Agents, Execution, Marks, Signature, Target};
 use wire::results::ResultsWriter;
 
 use crate::adapter::{Adapter, Function};
@@ -85,9 +85,31 @@ fn run(crew: &mut Crew<LibraryTarget>, place: Place, work: Work) -> i64 {
     crew.run(place, Marks::None)
 }
 
-impl Target for LibraryTarget {
+impl Execution for LibraryTarget {
     type Operation = Operation;
 
+    fn actor(place: Place) -> Place {
+        match place {
+            Place::Home { .. } => COORDINATOR,
+            Place::Worker { core, .. } => Place::Worker { process: 0, core },
+        }
+    }
+
+    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
+        if marks == Marks::None {
+            marker::step_begin();
+            let result = operation.perform();
+            marker::step_end();
+            return result;
+        }
+        marker::call_begin();
+        let result = operation.perform();
+        marker::call_end();
+        result
+    }
+}
+
+impl Target for LibraryTarget {
     fn signatures(&self) -> &[Signature] {
         &self.signatures
     }
@@ -109,13 +131,6 @@ impl Target for LibraryTarget {
         Ok(())
     }
 
-    fn actor(place: Place) -> Place {
-        match place {
-            Place::Home { .. } => COORDINATOR,
-            Place::Worker { core, .. } => Place::Worker { process: 0, core },
-        }
-    }
-
     fn place(&self, _: usize, home: Place, _: Place) -> Place {
         home
     }
@@ -135,19 +150,6 @@ impl Target for LibraryTarget {
             None => Work::CountPerCore(core),
         };
         Ok(())
-    }
-
-    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
-        if marks == Marks::None {
-            marker::step_begin();
-            let result = operation.perform();
-            marker::step_end();
-            return result;
-        }
-        marker::call_begin();
-        let result = operation.perform();
-        marker::call_end();
-        result
     }
 
     fn finish(

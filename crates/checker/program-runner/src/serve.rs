@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use runner::crew::{Crew, Slots};
 use runner::place::{CORE_LIMIT, Place};
 use runner::slot::{Slot, Waiting, yield_while_spinning};
-use runner::target::{Marks, Target};
+use runner::target::{Execution, Marks, Target};
 use runner::window::Interpreter;
 use wire::plan::Plan;
 
@@ -69,7 +69,7 @@ pub fn serve<P: Program>(
         print(panic);
         std::process::abort();
     }));
-    let slots: &'static Slots<<P::Target as Target>::Operation> =
+    let slots: &'static Slots<<P::Target as Execution>::Operation> =
         Box::leak(Box::new(std::array::from_fn(|_| Slot::default())));
     yield_while_spinning();
     enter(program, Some(0));
@@ -116,7 +116,7 @@ fn enter<P: Program>(program: &'static P, core: Option<usize>) {
 }
 
 /// The life of the worker of a core.
-fn work<P: Program>(slots: &'static Slots<<P::Target as Target>::Operation>, core: usize) -> ! {
+fn work<P: Program>(slots: &'static Slots<<P::Target as Execution>::Operation>, core: usize) -> ! {
     // SAFETY: each core has one thread, which serves its slot.
     unsafe { slots[Place::Worker { process: 0, core }.index()].serve::<P::Target>(Waiting::Spinning) }
 }
@@ -124,7 +124,7 @@ fn work<P: Program>(slots: &'static Slots<<P::Target as Target>::Operation>, cor
 /// Runs batches until the input ends.
 fn coordinate<P: Program>(
     program: &'static P,
-    slots: &'static Slots<<P::Target as Target>::Operation>,
+    slots: &'static Slots<<P::Target as Execution>::Operation>,
     mut input: impl Read,
     mut output: impl Write,
 ) -> Result<(), String> {

@@ -1,14 +1,14 @@
 //! The coordinator's view of all actors: who is awake, and having one of them execute an operation.
 
+use crate::execution::{Execution, Marks};
 use crate::place::{ACTOR_COUNT, CORE_LIMIT, Place};
 use crate::slot::Slot;
-use crate::target::{Marks, Target};
 
 /// Slots of all actors, by [`Place::index`].
 pub type Slots<Operation> = [Slot<Operation>; ACTOR_COUNT];
 
 /// All actors. The home of process 0 is the coordinator itself: its operations are executed on the spot.
-pub struct Crew<T: Target> {
+pub struct Crew<T: Execution> {
     slots: &'static Slots<T::Operation>,
     /// Number of cores for calls under test.
     core_count: usize,
@@ -18,7 +18,7 @@ pub struct Crew<T: Target> {
 
 const COORDINATOR: Place = Place::Home { process: 0 };
 
-impl<T: Target> Crew<T> {
+impl<T: Execution> Crew<T> {
     /// A crew of the actors of `core_count` cores, who serve `slots` (all but the home of process 0) and sleep.
     ///
     /// # Safety

@@ -12,6 +12,7 @@
 
 pub mod arguments;
 pub mod crew;
+pub mod execution;
 pub mod linux;
 pub mod marker;
 pub mod place;

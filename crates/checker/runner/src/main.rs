@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use runner::linux::{calls, guest};
+use runner::linux::{calls, console, guest};
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
-        guest::complain(&guest::run());
+        console::complain(&guest::run());
         return ExitCode::FAILURE;
     }
     if std::env::args().skip(1).eq(["--calls".to_owned()]) {

@@ -17,8 +17,8 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
+use crate::execution::{Execution, Marks};
 use crate::marker;
-use crate::target::{Marks, Target};
 
 /// How an actor waits for its next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl<Operation> Slot<Operation> {
     ///
     /// # Safety
     /// Nobody else serves this slot.
-    pub unsafe fn serve<T: Target<Operation = Operation>>(&self, waiting: Waiting) -> ! {
+    pub unsafe fn serve<T: Execution<Operation = Operation>>(&self, waiting: Waiting) -> ! {
         marker::thread();
         let mut last = self.done.0.load(Ordering::Relaxed);
         let mut awake = false;

@@ -6,17 +6,8 @@ use wire::results::ResultsWriter;
 
 use crate::arguments::Arguments;
 use crate::crew::Crew;
+pub use crate::execution::{Execution, Marks};
 use crate::place::{PROCESS_LIMIT, Place};
-
-/// Whether a call is one of those under test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Marks {
-    /// Set-up, observation, clean-up: not recorded.
-    None,
-    /// A call under test: executed between [`crate::marker::call_begin`] and [`crate::marker::call_end`], as close around
-    /// it as can be.
-    Around,
-}
 
 /// A call that a target knows. Its name alone does not tell it: interfaces have calls of one name with other parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +42,7 @@ impl Agents {
 }
 
 /// A system under test. Errors are texts for people: the window is then reported as not run.
-pub trait Target: Sized {
-    /// What an actor executes: plain data with room for what comes back. It stays in the actor's slot, so pointers into
-    /// it are good until the slot is prepared again.
-    type Operation: Default + Send + 'static;
-
+pub trait Target: Execution {
     /// The calls that the target knows; an index into this list names a call below.
     fn signatures(&self) -> &[Signature];
 
@@ -71,12 +58,6 @@ pub trait Target: Sized {
         calls: impl Iterator<Item = usize>,
     ) -> Result<(), String>;
 
-    /// Who acts for a place. A target whose processes are only names has one thread per core and one coordinator, who act
-    /// for all of them.
-    fn actor(place: Place) -> Place {
-        place
-    }
-
     /// Who makes a call of the set-up or observation; `worker` is a worker of the same process.
     fn place(&self, call: usize, home: Place, worker: Place) -> Place;
 
@@ -91,10 +72,6 @@ pub trait Target: Sized {
         call: usize,
         arguments: &Arguments<'_>,
     ) -> Result<(), String>;
-
-    /// Executes an operation; runs on the actor, with `marks` as close around the call as possible. The number is the
-    /// target's own, for [`Target::finish`].
-    fn execute(operation: &mut Self::Operation, marks: Marks) -> i64;
 
     /// Writes what came back as the call's result, one value, and does what belongs to the call but not into the window.
     ///

@@ -8,7 +8,7 @@ use runner::arguments::Arguments;
 use runner::crew::{Crew, Slots};
 use runner::place::{ACTOR_COUNT, Place};
 use runner::slot::{Slot, Waiting};
-use runner::target::{Agents, Marks, Signature, Target};
+use runner::target::{Agents, Execution, Marks, Signature, Target};
 use runner::window::Interpreter;
 use wire::batch::{Batch, PlacedCall, Shape, Step, Test, Window};
 use wire::plan::Plan;
@@ -32,9 +32,19 @@ struct Swap {
 /// `swap(new)` returns what was there before; `ticket()` returns a value that the target chooses.
 struct Register;
 
-impl Target for Register {
+impl Execution for Register {
     type Operation = Swap;
 
+    fn execute(operation: &mut Swap, marks: Marks) -> i64 {
+        MADE_BY.lock().unwrap().push(thread::current().id());
+        if marks == Marks::Around {
+            MARKED_BY.lock().unwrap().push(thread::current().id());
+        }
+        REGISTER.swap(operation.new, Ordering::SeqCst)
+    }
+}
+
+impl Target for Register {
     fn signatures(&self) -> &[Signature] {
         &[Signature { name: "swap", parameters: &["new"] }, Signature { name: "ticket", parameters: &[] }]
     }
@@ -57,14 +67,6 @@ impl Target for Register {
     ) -> Result<(), String> {
         operation.new = if call == SWAP { arguments.number(0)? } else { 4711 };
         Ok(())
-    }
-
-    fn execute(operation: &mut Swap, marks: Marks) -> i64 {
-        MADE_BY.lock().unwrap().push(thread::current().id());
-        if marks == Marks::Around {
-            MARKED_BY.lock().unwrap().push(thread::current().id());
-        }
-        REGISTER.swap(operation.new, Ordering::SeqCst)
     }
 
     fn finish(

@@ -1,7 +1,7 @@
 //! What is known of the integer unknowns of a path: constraints, and which unknowns they connect.
 
 use crate::linear::{Constraint, Linear, Relation, TooLarge, Variable};
-use crate::path::{Comparison, Fault};
+use crate::literal::{Comparison, Fault};
 use crate::solve::Solve;
 
 /// The constraints of a path, findable by their variables.

@@ -10,10 +10,12 @@
 pub mod facts;
 pub mod integers;
 pub mod linear;
+pub mod literal;
 pub mod path;
 pub mod solve;
 pub mod sorts;
 
 pub use linear::{Constraint, Linear, Relation, TooLarge, Variable};
-pub use path::{Comparison, Decision, Fault, Literal, Path};
+pub use literal::{Comparison, Decision, Fault, Literal};
+pub use path::Path;
 pub use solve::{Solution, Solve, Solver, System};

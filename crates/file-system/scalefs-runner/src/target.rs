@@ -9,7 +9,7 @@ use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
 use runner::place::{PROCESS_LIMIT, Place};
-use runner::target::{Agents, Marks, Signature, Target};
+use runner::target::{Agents, Execution, Marks, Signature, Target};
 use scalefs::data::{DescriptorOptions, Whence};
 use scalefs::memory::{Address, MappedObject};
 use scalefs::{Fields, NumberChoice, OpenFlags};
@@ -291,9 +291,30 @@ fn run(crew: &mut Crew<ScaleFsTarget>, process: usize, work: Work) -> i64 {
     crew.run(COORDINATOR, Marks::None)
 }
 
-impl Target for ScaleFsTarget {
+impl Execution for ScaleFsTarget {
     type Operation = Operation;
 
+    /// One thread per core and one coordinator act for all processes: a process is what its calls have in common.
+    fn actor(place: Place) -> Place {
+        match place {
+            Place::Home { .. } => COORDINATOR,
+            Place::Worker { core, .. } => Place::Worker { process: 0, core },
+        }
+    }
+
+    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
+        let actor = actor();
+        if marks == Marks::None {
+            return operation.perform(actor);
+        }
+        marker::call_begin();
+        let result = operation.perform(actor);
+        marker::call_end();
+        result
+    }
+}
+
+impl Target for ScaleFsTarget {
     fn signatures(&self) -> &[Signature] {
         SIGNATURES
     }
@@ -323,14 +344,6 @@ impl Target for ScaleFsTarget {
             crew.run(place, Marks::None);
         }
         Ok(())
-    }
-
-    /// One thread per core and one coordinator act for all processes: a process is what its calls have in common.
-    fn actor(place: Place) -> Place {
-        match place {
-            Place::Home { .. } => COORDINATOR,
-            Place::Worker { core, .. } => Place::Worker { process: 0, core },
-        }
     }
 
     fn place(&self, _: usize, home: Place, _: Place) -> Place {
@@ -503,17 +516,6 @@ impl Target for ScaleFsTarget {
             }
         }
         Ok(())
-    }
-
-    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
-        let actor = actor();
-        if marks == Marks::None {
-            return operation.perform(actor);
-        }
-        marker::call_begin();
-        let result = operation.perform(actor);
-        marker::call_end();
-        result
     }
 
     fn finish(

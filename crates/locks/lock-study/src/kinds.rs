@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::report::{GRANULARITIES, Span, Spans, count, sum};
+use crate::measures::{GRANULARITIES, Span, Spans, count, sum};
 
 /// What tells one kind of section from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,6 +22,7 @@ mod guarded;
 mod history;
 mod kinds;
 mod lock_words;
+mod measures;
 mod report;
 mod study;
 mod thread_log;
@@ -31,8 +32,7 @@ pub use density::{CROWDS, Density};
 pub use history::{History, Section};
 pub use kinds::{Gaps, Kind, KindIndex, KindPairs, KindReport, Kinds, ThreadReport};
 pub use lock_words::LockWords;
-pub use report::{
-    FieldReport, FieldTally, GRANULARITIES, LockReport, Pairs, Percent, Span, Spans, WINDOWS, WindowTally,
-};
+pub use measures::{GRANULARITIES, Percent, Span, Spans};
+pub use report::{FieldReport, FieldTally, LockReport, Pairs, WINDOWS, WindowTally};
 pub use study::{Exclusion, Fields, LockId, Moment, Options, Study};
 pub use thread_log::ThreadLog;

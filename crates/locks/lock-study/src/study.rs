@@ -7,7 +7,8 @@ use crate::guarded::Guarded;
 use crate::history::{History, Section};
 use crate::kinds::Kind;
 use crate::lock_words::LockWords;
-use crate::report::{GRANULARITIES, LockReport, Span, WINDOWS};
+use crate::measures::{GRANULARITIES, Span};
+use crate::report::{LockReport, WINDOWS};
 
 /// How the study compares.
 #[derive(Debug, Clone, Copy)]

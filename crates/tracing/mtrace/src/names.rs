@@ -11,8 +11,13 @@ use kernel_naming::{CaptureKind, Holder, Namer, ObjectCapture, ObjectName, Side}
 
 use crate::conflict::{Places, Sharing};
 use crate::loaded::{LoadedFieldsKey, LoadedNames, PlaceName};
-use crate::pictures::Fields;
 use crate::record::{Access, SharedLine};
+
+/// Bytes of a line: the first one, and how many.
+pub type ByteRange = (u8, u8);
+
+/// What bytes of a line are called, ascending; bytes without a name are in no range.
+pub type Fields = Vec<(ByteRange, String)>;
 
 /// A symbol of a program: code or data.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,13 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use kernel_naming::Holder;
 
 use crate::names::Names;
+pub use crate::names::{ByteRange, Fields};
 use crate::record::SharedLine;
-
-/// Bytes of a line: the first one, and how many.
-pub type ByteRange = (u8, u8);
-
-/// What bytes of a line are called, ascending; bytes without a name are in no range.
-pub type Fields = Vec<(ByteRange, String)>;
 
 /// A core's part in a line: the bytes that it read, and those that it wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::debug::{Declared, Entry, Function, SourceFiles, Type, Unit};
 use crate::file::CodeName;
+use crate::function_names::plain_name;
 use crate::loaded::Loaded;
 use crate::receive::{Received, instruction_bytes, memory_operand, pointed_to, receivers};
 
@@ -88,9 +89,19 @@ impl Block {
     }
 }
 
+impl Loaded {
+    /// The block of so many bytes that the calls at `sites` (the innermost first) asked for, with accesses to it. Without
+    /// accesses it is what the calls alone tell.
+    pub fn block(&mut self, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
+        let own = self.program_range();
+        let sites: Vec<u64> = sites.iter().copied().filter(|site| !own.contains(site)).collect();
+        block(self, &sites, size_bytes, accesses)
+    }
+}
+
 /// The block of so many bytes that the calls at `sites` (the innermost first) asked for, and that is accessed so. Where what
 /// they say of the type does not depend on the accesses, those may be left out.
-pub(crate) fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
+fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
     let place = place(loaded, sites);
     let found = by_frames(loaded, sites, size_bytes)
         .or_else(|| accesses.iter().find_map(|access| by_access(loaded, *access, size_bytes)))
@@ -324,46 +335,4 @@ fn place(loaded: &mut Loaded, sites: &[u64]) -> String {
         known = known.or_else(symbol).or_else(|| Some(module.name.clone()));
     }
     known.unwrap_or_default()
-}
-
-/// A function's name without its parameters and the folders of its module: `Table::grow` of `ns::Table<int>::grow(int)`.
-pub(crate) fn plain_name(name: &str) -> String {
-    let mut plain = String::new();
-    let mut depth = 0usize;
-    let mut previous = ' ';
-    for letter in name.chars() {
-        match letter {
-            '<' => depth += 1,
-            '>' if previous != '-' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 && !plain.is_empty() => break,
-            _ if depth == 0 => plain.push(letter),
-            _ => {}
-        }
-        previous = letter;
-    }
-    let plain = plain.rsplit(' ').next().unwrap_or(&plain);
-    let parts: Vec<&str> = plain.split("::").filter(|part| !part.is_empty() && !part.starts_with('{')).collect();
-    if parts.is_empty() { name.to_owned() } else { parts[parts.len().saturating_sub(2)..].join("::") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain_name;
-
-    #[test]
-    fn functions_are_told_in_few_words() {
-        for (name, plain) in [
-            ("table_new", "table_new"),
-            ("ns::Table<int, long>::grow(int)", "Table::grow"),
-            ("alloc::boxed::Box<T>::new", "Box::new"),
-            (
-                "<dashmap::DashMap<K,V,S> as core::ops::Index>::index",
-                "<dashmap::DashMap<K,V,S> as core::ops::Index>::index",
-            ),
-            ("store::open::{{closure}}", "store::open"),
-        ] {
-            let got = plain_name(name);
-            assert!(got == plain || name.starts_with('<'), "{name}: {got}");
-        }
-    }
 }

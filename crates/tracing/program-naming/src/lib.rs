@@ -7,6 +7,7 @@
 mod allocation;
 mod debug;
 mod file;
+mod function_names;
 mod loaded;
 mod module;
 mod receive;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::allocation::{self, Block, BlockAccess, plain_name};
 use crate::file::CodeName;
+use crate::function_names::plain_name;
 use crate::module::Module;
 
 /// A module in memory.
@@ -125,19 +125,16 @@ impl Loaded {
         Some(DataName { object: plain_name(&name), field: field.unwrap_or_else(place) })
     }
 
+    /// Where the program itself lies, which is loaded first.
+    pub(crate) fn program_range(&self) -> std::ops::Range<u64> {
+        self.modules.first().map_or(0..0, |mapped| mapped.start..mapped.end)
+    }
+
     /// Where the variable begins that an address lies in.
     #[must_use]
     pub fn variable_start(&self, address: u64) -> Option<u64> {
         let (module, own) = self.mapped_at(address)?;
         module.variable(own).map(|(_, offset)| address - offset)
-    }
-
-    /// The block of so many bytes that the calls at `sites` (the innermost first) asked for, with accesses to it. Without
-    /// accesses it is what the calls alone tell.
-    pub fn block(&mut self, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
-        let own = self.modules.first().map_or(0..0, |mapped| mapped.start..mapped.end);
-        let sites: Vec<u64> = sites.iter().copied().filter(|site| !own.contains(site)).collect();
-        allocation::block(self, &sites, size_bytes, accesses)
     }
 }
 

@@ -4,14 +4,15 @@
 use std::cell::RefCell;
 
 use ::symbolic::{Fault, Literal as Statement, Path};
+use pyo3::PyClass;
 use pyo3::exceptions::{PyAssertionError, PyKeyError};
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyDict, PyList, PySet, PyTuple};
 
-use super::Problem;
 use super::integers::{Number, ThreadSolver, solution_dict};
 use super::literals::{Decision, Literal, shown};
-use super::maps::Change;
+use super::problem::Problem;
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -52,13 +53,29 @@ pub fn restrict(py: Python<'_>, literal: Statement) -> PyResult<()> {
     Ok(context.path.restrict(literal, true, &mut ThreadSolver(py))?)
 }
 
+/// Takes back a change of a native object; the number says which, as whoever logged it chose.
+pub type TakeBack = fn(&Bound<'_, PyAny>, usize);
+
+/// Notes what takes back a change of a native object that the step under way makes.
+pub fn log<T>(object: &Bound<'_, T>, detail: usize, take_back: TakeBack) -> PyResult<()> {
+    let py = object.py();
+    let undo = Undo::Native(object.clone().into_any().unbind(), detail, take_back);
+    current(py)?.borrow_mut(py).path.log(undo);
+    Ok(())
+}
+
+/// The object that a [`TakeBack`] gets, which was logged as one of this class.
+pub fn logged<'py, T: PyClass<Frozen = False>>(object: &Bound<'py, PyAny>) -> PyRefMut<'py, T> {
+    object.downcast::<T>().expect("logged as this class").borrow_mut()
+}
+
 /// What takes back a change of Python's objects.
 pub enum Undo {
     Remove(Py<PyDict>, Py<PyAny>),
     Restore(Py<PyDict>, Py<PyAny>, Py<PyAny>),
     Call(Py<PyAny>, Py<PyTuple>),
     Shorten(Names),
-    Map(Change),
+    Native(Py<PyAny>, usize, TakeBack),
 }
 
 impl Undo {
@@ -71,8 +88,8 @@ impl Undo {
             },
             Self::Restore(mapping, key, value) => mapping.bind(py).set_item(key, value),
             Self::Call(function, arguments) => function.bind(py).call1(arguments.bind(py)).map(drop),
-            Self::Map(change) => {
-                change.undo(py);
+            Self::Native(object, detail, take_back) => {
+                take_back(object.bind(py), detail);
                 Ok(())
             }
             Self::Shorten(names) => {

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyKeyError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::Problem;
+use super::problem::Problem;
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

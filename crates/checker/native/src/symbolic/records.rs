@@ -1,5 +1,7 @@
 //! Records whose values come into being when they are first asked for; see `commutant.lang.types.Record`.
 
+use std::sync::OnceLock;
+
 use pyo3::exceptions::PyAttributeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -7,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple, PyType};
 
-use super::maps::SymbolicMap;
 use super::values::{BoolValue, IntValue, SortValue};
 
 /// Adds this part to the native module.
@@ -15,6 +16,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(clone, module)?)?;
     module.add_class::<LazyRecord>()
 }
+
+/// A view of the value if it is a map, None if it is not.
+type CopyIfMap = for<'py> fn(&Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>>;
+
+/// Set by the maps, which hold records in their turn.
+pub static COPY_IF_MAP: OnceLock<CopyIfMap> = OnceLock::new();
 
 /// Where the values of a record come from that it does not hold.
 enum Origin {
@@ -202,8 +209,10 @@ pub fn clone<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if let Ok(record) = value.downcast::<LazyRecord>() {
         return Ok(LazyRecord::copy(record)?.into_any());
     }
-    if let Ok(map) = value.downcast_exact::<SymbolicMap>() {
-        return Ok(Bound::new(py, SymbolicMap::copy(map))?.into_any());
+    if let Some(copy_if_map) = COPY_IF_MAP.get()
+        && let Some(map) = copy_if_map(value)?
+    {
+        return Ok(map);
     }
     static SEQ: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let sequence = SEQ.import(py, "commutant.lang.types", "Seq")?;

@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyInt, PyString, PyTuple};
 
 use super::context::decide;
 use super::integers::{FromTuple, Number, to_tuple, too_large};
-use super::{Problem, UsageError};
+use super::problem::{Problem, UsageError};
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

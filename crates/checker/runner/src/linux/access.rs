@@ -12,9 +12,11 @@
 use std::arch::asm;
 use std::io;
 
-use super::operation::PAGE_BYTES;
 use crate::target::Marks;
 use crate::{call_begin_bytes, call_end_bytes};
+
+/// Size of a page.
+pub const PAGE_BYTES: usize = 4096;
 
 /// A signal that ended an access: its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,18 +7,17 @@
 //!
 //! The host is given two texts on the way: the file systems that the kernel has, and the kernel's symbols.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::fs;
+use std::io;
 use std::time::Duration;
 
 use wire::plan::Plan;
 
-use super::access;
 use super::file_system::{load_modules, mount, mount_under_test};
 use super::processes;
 use super::region::Region;
 use super::target::Linux;
+use super::{access, console};
 use crate::crew::Crew;
 use crate::place::CORE_LIMIT;
 use crate::window::Interpreter;
@@ -40,7 +39,7 @@ struct Options {
 
 /// Runs as init of the guest. Returns why it cannot go on.
 pub fn run() -> String {
-    std::panic::set_hook(Box::new(|panic| complain(&panic.to_string())));
+    std::panic::set_hook(Box::new(|panic| console::complain(&panic.to_string())));
     match start() {
         Ok(why) => why,
         Err(error) => error.to_string(),
@@ -79,7 +78,7 @@ fn coordinate(crew: Crew<Linux>, mut region: Region) {
     let mut buffer = Vec::new();
     interpreter.warm_up();
     if let Err(error) = region.ready() {
-        return complain(&error.to_string());
+        return console::complain(&error.to_string());
     }
     let mut idle = IDLE_SLEEP.0;
     loop {
@@ -96,18 +95,8 @@ fn coordinate(crew: Crew<Linux>, mut region: Region) {
         });
         match run.and_then(|results| region.complete(&results).map(|()| results)) {
             Ok(results) => buffer = results,
-            Err(error) => return complain(&error.to_string()),
+            Err(error) => return console::complain(&error.to_string()),
         }
-    }
-}
-
-/// Writes a line to the console, which the host keeps, and waits until it is out: the machine may end at once.
-pub fn complain(text: &str) {
-    if let Ok(mut console) = OpenOptions::new().write(true).open("/dev/console") {
-        // Nothing is left to do if the console does not work.
-        let _ = writeln!(console, "commutant-runner: {text}");
-        // SAFETY: a live descriptor.
-        unsafe { libc::tcdrain(console.as_raw_fd()) };
     }
 }
 

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use super::operation::{Operation, Path, check_name};
-use super::system_call::system_call;
-use super::target::{Linux, check};
+use super::system_call::{check, system_call};
 use super::{held, reserved};
 use crate::crew::Crew;
+use crate::execution::{Execution, Marks};
 use crate::place::{PROCESS_LIMIT, Place};
-use crate::target::{Agents, Marks};
+use crate::target::Agents;
 
 /// The coordinator's own system calls are those of its process.
 pub(super) const COORDINATOR: Place = Place::Home { process: 0 };
@@ -219,7 +219,11 @@ impl Leftovers {
     ///
     /// # Errors
     /// Something cannot be removed.
-    pub(super) fn clean(&self, crew: &mut Crew<Linux>, agents: Agents) -> Result<(), String> {
+    pub(super) fn clean(
+        &self,
+        crew: &mut Crew<impl Execution<Operation = Operation>>,
+        agents: Agents,
+    ) -> Result<(), String> {
         for agent in agents.iter() {
             let open = self.open_descriptors(agent.process());
             if let Some(worker) = self.mapped[agent.process()] {
@@ -254,7 +258,7 @@ impl Leftovers {
 }
 
 fn steps<const N: usize>(
-    crew: &mut Crew<Linux>,
+    crew: &mut Crew<impl Execution<Operation = Operation>>,
     place: Place,
     arguments: [u64; N],
     steps: fn(&mut Operation) -> i64,

@@ -7,10 +7,12 @@
 //! * [`processes`]: the actors as processes and threads, pinned;
 //! * [`region`]: memory and doorbell shared with the host of the virtual machine;
 //! * [`file_system`]: modules, the disk, and mounting what is under test;
+//! * [`console`]: where the guest complains;
 //! * [`guest`]: the life of the guest's init.
 
 pub mod access;
 pub mod calls;
+pub mod console;
 pub mod file_system;
 pub mod guest;
 pub mod held;

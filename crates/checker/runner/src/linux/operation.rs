@@ -3,12 +3,10 @@
 use std::mem::MaybeUninit;
 
 use super::access;
+pub use super::access::PAGE_BYTES;
 use super::system_call::system_call_marked;
 use crate::marker;
 use crate::target::Marks;
-
-/// Size of a page.
-pub const PAGE_BYTES: usize = 4096;
 
 /// Longest file name that Linux takes (`NAME_MAX`).
 pub const NAME_LIMIT_BYTES: usize = 255;

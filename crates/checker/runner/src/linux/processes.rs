@@ -63,7 +63,7 @@ pub fn run(slots: &'static Slots<Operation>, core_count: usize, coordinate: impl
             -1 => return format!("starting a process: {}", io::Error::last_os_error()),
             0 => {
                 let why = process_main(slots, core_count, number, first, &mut coordinate);
-                super::guest::complain(&format!("process {number}: {why}"));
+                super::console::complain(&format!("process {number}: {why}"));
                 process::exit(1);
             }
             child => {

@@ -38,6 +38,14 @@ pub fn system_call_marked(number: i64, arguments: [u64; 6], marks: Marks) -> i64
     result
 }
 
+/// Turns an error number into a text that says what failed.
+pub(super) fn check(what: &str, result: i64) -> Result<(), String> {
+    match i32::try_from(-result) {
+        Ok(number) if number > 0 => Err(format!("{what}: {}", std::io::Error::from_raw_os_error(number))),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

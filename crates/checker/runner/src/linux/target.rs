@@ -6,11 +6,11 @@ use wire::results::ResultsWriter;
 use super::calls::{self, After, LinuxCall, Memory, Names};
 use super::leftovers::{COORDINATOR, Leftovers};
 use super::operation::Operation;
-use super::system_call::system_call;
+use super::system_call::{check, system_call};
 use crate::arguments::Arguments;
 use crate::crew::Crew;
 use crate::place::Place;
-use crate::target::{Agents, Marks, Signature, Target};
+use crate::target::{Agents, Execution, Marks, Signature, Target};
 
 /// Linux, with directories under `root` on the file system under test.
 pub struct Linux {
@@ -40,17 +40,15 @@ pub(super) fn call<const N: usize>(crew: &mut Crew<Linux>, place: Place, number:
     crew.run(place, Marks::None)
 }
 
-/// Turns an error number into a text that says what failed.
-pub(super) fn check(what: &str, result: i64) -> Result<(), String> {
-    match i32::try_from(-result) {
-        Ok(number) if number > 0 => Err(format!("{what}: {}", std::io::Error::from_raw_os_error(number))),
-        _ => Ok(()),
+impl Execution for Linux {
+    type Operation = Operation;
+
+    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
+        operation.execute(marks)
     }
 }
 
 impl Target for Linux {
-    type Operation = Operation;
-
     fn signatures(&self) -> &[Signature] {
         &self.signatures
     }
@@ -106,10 +104,6 @@ impl Target for Linux {
         operation.process = place.process();
         self.leftovers.acting(place.process());
         (self.calls[call].prepare)(operation, arguments, &mut self.leftovers)
-    }
-
-    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
-        operation.execute(marks)
     }
 
     fn finish(

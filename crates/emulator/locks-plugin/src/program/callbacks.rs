@@ -15,7 +15,7 @@ use super::recorder::{Lock, Recorder, Teller};
 use super::thread::Thread;
 use super::thread_stacks::ThreadStacks;
 use super::words::{Change, Place};
-use super::{addresses, death};
+use super::{addresses, signals};
 use crate::arguments::Arguments;
 
 /// Virtual CPUs that are followed: threads at a time.
@@ -141,7 +141,7 @@ extern "C" fn on_system_call(
     if MAKES_THREAD.contains(&number) {
         learn_stack(number, first, second);
     }
-    if REPLACES_PROGRAM.contains(&number) || death::is_by_own_hand(number, [first, second, third]) {
+    if REPLACES_PROGRAM.contains(&number) || signals::is_by_own_hand(number, [first, second, third]) {
         report_now();
     }
 }

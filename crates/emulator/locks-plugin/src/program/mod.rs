@@ -3,10 +3,12 @@
 mod addresses;
 #[cfg(not(test))]
 mod callbacks;
+#[cfg(not(test))]
 mod death;
 mod instruction;
 mod names;
 mod recorder;
+mod signals;
 mod thread;
 mod thread_stacks;
 mod words;

@@ -374,8 +374,15 @@ const SPARE_NODE_FUNCTIONS: &[&str] = &["mas_alloc_nodes", "mas_pop_node", "mas_
 /// The slab cache of the nodes of maple trees.
 pub(super) const MAPLE_NODES: &str = "maple_node";
 
+impl Use {
+    /// What a function uses bytes for ([`FunctionName::identity`](super::FunctionName); empty where it is unknown).
+    pub(super) fn of(function: &str) -> Self {
+        if function.is_empty() { Self::Unknown } else { function_use(function).unwrap_or(Self::Plain) }
+    }
+}
+
 /// What a function is known to use bytes for that have several meanings.
-pub(super) fn function_use(function: &str) -> Option<Use> {
+fn function_use(function: &str) -> Option<Use> {
     let listed = [
         (SLAB_FUNCTIONS, Use::FreeObject),
         (DEFERRING_FUNCTIONS, Use::Deferred),

@@ -1,7 +1,6 @@
 //! What bytes are used for, as far as the accessing function tells: it decides between the alternatives of a union, which
 //! lie at the same place and fit as well.
 
-use super::tables;
 use crate::capture::PageKind;
 
 /// A use of bytes.
@@ -23,13 +22,6 @@ pub(super) enum Use {
     PageTable,
     /// As part of a maple tree's node that waits for being used.
     SpareNode,
-}
-
-impl Use {
-    /// What a function uses bytes for ([`FunctionName::identity`](super::FunctionName); empty where it is unknown).
-    pub(super) fn of(function: &str) -> Self {
-        if function.is_empty() { Self::Unknown } else { tables::function_use(function).unwrap_or(Self::Plain) }
-    }
 }
 
 /// The members of `struct page` that are meant before others in the same place, best first (`include/linux/mm_types.h`).

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use pyo3::prelude::*;
 
-use super::super::UsageError;
 use super::super::context::current;
 use super::super::effects::{is_changed, parts_meet};
+use super::super::problem::UsageError;
 use super::keys::may_be_equal;
 use super::view::{Held, SymbolicMap};
 

@@ -10,15 +10,14 @@ use ::symbolic::{Linear, Literal};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 
-use super::super::context::{current, decide, restrict};
+use super::super::context::{current, decide, log, logged, restrict};
 use super::super::integers::Number;
-use super::super::{Infeasible, UsageError};
-use super::entry::Entry;
+use super::super::problem::{Infeasible, UsageError};
+use super::super::values::BoolValue;
 use super::keys::{Key, require};
 use super::layout::Layout;
-use super::{Change, log, of_state};
 
 /// The initial content of a map, as far as it has been touched; shared by all views. `empty`: there is none.
 #[pyclass(module = "commutant._native")]
@@ -33,6 +32,8 @@ pub struct MapContent {
     pub(super) entries: Vec<Py<Entry>>,
     pub(super) holes: Vec<(Vec<Key>, Vec<usize>)>,
     pub(super) numbers: HashMap<Key, usize>,
+    /// The keys of `numbers` in the order in which they were noted.
+    noted: Vec<Key>,
     /// The unknown that says how many entries there are, once somebody has asked.
     #[pyo3(get)]
     pub(super) size: Option<u32>,
@@ -58,6 +59,7 @@ impl MapContent {
             entries: vec![],
             holes: vec![],
             numbers: HashMap::new(),
+            noted: Vec::new(),
             size: None,
         })
     }
@@ -108,14 +110,12 @@ impl MapContent {
 
     /// The number of the entry with this key, which is made if there is none.
     pub fn find(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let py = slf.py();
         let Some(identity) = Key::of(key)? else { return Err(Self::unfit(slf, key)?) };
         if let Some(number) = slf.borrow().numbers.get(&identity) {
             return Ok(*number);
         }
         let number = Self::search(slf, key, &identity)?;
-        slf.borrow_mut().numbers.insert(identity.clone(), number);
-        log(py, Change::Numbered(slf.clone().unbind(), identity))?;
+        Self::note(slf, identity, number)?;
         Ok(number)
     }
 
@@ -166,8 +166,23 @@ impl MapContent {
         Bound::new(slf.py(), entry)
     }
 
+    /// Notes which entry a key is.
+    pub(super) fn note(slf: &Bound<'_, Self>, key: Key, number: usize) -> PyResult<()> {
+        {
+            let mut content = slf.borrow_mut();
+            content.numbers.insert(key.clone(), number);
+            content.noted.push(key);
+        }
+        log(slf, 0, |content, _| {
+            let mut content = logged::<Self>(content);
+            if let Some(key) = content.noted.pop() {
+                content.numbers.remove(&key);
+            }
+        })
+    }
+
     pub(super) fn add(slf: &Bound<'_, Self>, entry: Bound<'_, Entry>) -> PyResult<usize> {
-        log(slf.py(), Change::Added(slf.clone().unbind()))?;
+        log(slf, 0, |content, _| drop(logged::<Self>(content).entries.pop()))?;
         let mut content = slf.borrow_mut();
         content.entries.push(entry.unbind());
         Ok(content.entries.len() - 1)
@@ -194,7 +209,7 @@ impl MapContent {
 
     fn found(entry: &Bound<'_, Entry>, present: bool) -> PyResult<()> {
         entry.borrow_mut().present = Some(present);
-        log(entry.py(), Change::Found(entry.clone().unbind()))
+        log(entry, 0, |entry, _| logged::<Entry>(entry).present = None)
     }
 
     /// Excludes initial states in which the entry is absent.
@@ -232,7 +247,7 @@ impl MapContent {
         };
         let size = current(py)?.borrow_mut(py).new_int(py, &term, Some(Number(0)), None)?;
         slf.borrow_mut().size = Some(size);
-        log(py, Change::Sized(slf.clone().unbind()))?;
+        log(slf, 0, |content, _| logged::<Self>(content).size = None)?;
         Self::require_room(slf)?;
         Ok(size)
     }
@@ -257,5 +272,85 @@ impl MapContent {
             Entry::value(entry).and_then(|value| hook.bind(py).call1((key, value))).and_then(|holds| holds.is_truthy());
         context.borrow_mut(py).path.in_restriction = outer;
         if holds? { Ok(()) } else { Err(Infeasible::new_err(())) }
+    }
+}
+
+/// A touched key of a map's initial content. Its value comes into being when first asked for.
+#[pyclass(module = "commutant._native")]
+pub struct Entry {
+    pub(super) content: Py<MapContent>,
+    #[pyo3(get)]
+    pub(super) key: Py<PyAny>,
+    /// The same for the engine.
+    pub(super) identity: Key,
+    /// The unknown that the presence depends on; None if it is absent in every initial state.
+    pub(super) presence: Option<u32>,
+    /// Whether the entry is present; None: open.
+    pub(super) present: Option<bool>,
+    pub(super) value: Option<Py<PyAny>>,
+    pub(super) arguments: Option<Py<PyTuple>>,
+}
+
+#[pymethods]
+impl Entry {
+    /// What its presence depends on.
+    #[getter]
+    fn presence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.presence {
+            Some(index) => Ok(Bound::new(py, BoolValue { index })?.into_any()),
+            None => Ok(PyBool::new(py, false).to_owned().into_any()),
+        }
+    }
+
+    /// Whether its value has been asked for.
+    #[getter]
+    fn known(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// The keys that lead to this entry's value, outermost map first.
+    #[getter]
+    fn arguments(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
+        let py = slf.py();
+        if let Some(arguments) = &slf.borrow().arguments {
+            return Ok(arguments.clone_ref(py));
+        }
+        let (place, key) = {
+            let entry = slf.borrow();
+            let content = entry.content.borrow(py);
+            (content.place.as_ref().map(|place| place.clone_ref(py)), entry.key.clone_ref(py))
+        };
+        let arguments = of_state!(py, "arguments_of")?.call1((place, key))?.downcast_into::<PyTuple>()?.unbind();
+        slf.borrow_mut().arguments = Some(arguments.clone_ref(py));
+        Ok(arguments)
+    }
+
+    /// The initial value; meaningful where the entry is present.
+    #[getter]
+    pub fn value(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        if let Some(value) = &slf.borrow().value {
+            return Ok(value.clone_ref(py));
+        }
+        log(slf, 0, |entry, _| logged::<Self>(entry).value = None)?;
+        let (type_, name) = {
+            let entry = slf.borrow();
+            let content = entry.content.borrow(py);
+            (content.layout.types()[2].clone_ref(py), content.layout.value_name(&content.name(py)?))
+        };
+        let value = of_state!(py, "unknown")?.call1((type_, name, slf))?.unbind();
+        slf.borrow_mut().value = Some(value.clone_ref(py));
+        Ok(value)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.content)?;
+        visit.call(&self.key)?;
+        visit.call(&self.arguments)?;
+        visit.call(&self.value)
+    }
+
+    fn __clear__(&mut self) {
+        self.value = None;
     }
 }

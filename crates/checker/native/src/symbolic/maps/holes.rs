@@ -5,14 +5,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::super::Infeasible;
-use super::super::context::current;
+use super::super::context::{current, log, logged};
 use super::super::integers::{Number, too_large};
+use super::super::problem::Infeasible;
 use super::super::values::{IntValue, is_zero};
-use super::content::MapContent;
-use super::entry::Entry;
+use super::content::{Entry, MapContent};
 use super::keys::{Key, all_equal, is_less, require};
-use super::{Change, log, of_state};
 
 impl MapContent {
     /// Holes are the lowest absent numbers, so an absent key that is none of them lies above.
@@ -57,7 +55,7 @@ impl MapContent {
         }
         if place == count {
             slf.borrow_mut().holes.push((keys.to_vec(), vec![]));
-            log(py, Change::Prefix(slf.clone().unbind()))?;
+            log(slf, 0, |content, _| drop(logged::<Self>(content).holes.pop()))?;
         }
         loop {
             let before = slf.borrow().holes[place].1.clone();
@@ -66,7 +64,9 @@ impl MapContent {
             }
             let number = Self::new_hole(slf, prefix, keys, &before)?;
             slf.borrow_mut().holes[place].1.push(number);
-            log(py, Change::Hole(slf.clone().unbind(), place))?;
+            log(slf, place, |content, place| {
+                logged::<Self>(content).holes[place].1.pop();
+            })?;
         }
     }
 
@@ -124,8 +124,7 @@ impl MapContent {
         };
         let entry = Self::make(slf, &key, &identity)?;
         let number = Self::add(slf, entry)?;
-        slf.borrow_mut().numbers.insert(identity.clone(), number);
-        log(py, Change::Numbered(slf.clone().unbind(), identity))?;
+        Self::note(slf, identity, number)?;
         Ok(number)
     }
 }

@@ -6,8 +6,8 @@ use pyo3::types::{PyBool, PyInt, PyTuple};
 
 use super::super::context::{Context, decide, restrict};
 use super::super::integers::{Number, too_large};
+use super::super::problem::{Infeasible, Problem};
 use super::super::values::{BoolValue, IntValue, SortValue, is_at_most_zero, is_zero};
-use super::super::{Infeasible, Problem};
 
 /// A key as far as the engine knows it: two that are equal are the same without any decision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -10,7 +10,6 @@ use pyo3::types::{PyBool, PyInt, PyString, PyTuple};
 
 use super::super::integers::Number;
 use super::super::values::{BoolValue, IntValue, SortValue};
-use super::of_state;
 
 /// A type of values that cannot be changed, as far as a map looks at it.
 enum Shape {

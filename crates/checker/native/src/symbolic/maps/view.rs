@@ -7,14 +7,13 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::super::UsageError;
+use super::super::context::{log, logged};
 use super::super::integers::too_large;
+use super::super::problem::UsageError;
 use super::super::records::{clone, is_scalar};
 use super::super::values::{equality, is_at_most_zero, simplified};
-use super::content::MapContent;
-use super::entry::Entry;
+use super::content::{Entry, MapContent};
 use super::keys::{Key, all_equal, is_less};
-use super::{Change, log, of_state};
 
 /// What a view holds under a key by itself: a value that was `assigned`, or a copy of one, which may have been changed
 /// since.
@@ -237,7 +236,7 @@ impl SymbolicMap {
         let copy = clone(bound)?.unbind();
         let cell = Py::new(py, Cell { present: true, value: copy.clone_ref(py), assigned: false })?;
         slf.borrow_mut().cells.push((number, cell));
-        log(py, Change::Held(slf.clone().unbind(), number))?;
+        log(slf, number, |view, number| drop(logged::<Self>(view).release(number)))?;
         Ok(copy)
     }
 
