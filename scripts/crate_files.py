@@ -4,7 +4,7 @@
     python scripts/crate_files.py radix      one crate
 
 A file needs another if it names something that is defined there: `crate::node::Slot`, `super::Slot`, or `Slot` out of
-`crate`'s root if the root only hands it on (`pub use`). Handing on is no need, nor is `mod`; a file's tests are left out.
+the crate's root if the root only hands it on (`pub use`). Handing on is no need, nor is `mod`; tests are left out.
 """
 
 from __future__ import annotations
