@@ -21,6 +21,13 @@ def test_the_example_in_the_documentation_runs() -> None:
     assert outcome.failed == 0
 
 
+def test_the_program_in_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "files.md"
+    program = guide.read_text().split("```python\n")[1].split("```")[0]
+    exec(compile(program, str(guide), "exec"), {})
+    assert capsys.readouterr().out == "Dear Bob\n"
+
+
 def test_files_are_listed_read_and_written() -> None:
     files = FileSystem()
     assert files.list() == []

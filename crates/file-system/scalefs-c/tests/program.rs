@@ -16,16 +16,16 @@ fn library() -> PathBuf {
     newest.expect("libscalefs_c.a is built").path()
 }
 
-#[test]
-fn a_program_in_c_works_on_the_library() {
+/// Compiles a program over the library and runs it; returns what it prints.
+fn run(name: &str, source: &Path) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = std::env::temp_dir().join(format!("scalefs-c-{}", std::process::id()));
+    let program = std::env::temp_dir().join(format!("scalefs-c-{name}-{}", std::process::id()));
     let compiled = Command::new("cc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"])
         .arg(&program)
         .arg("-I")
         .arg(folder.join("include"))
-        .arg(folder.join("tests/program.c"))
+        .arg(source)
         .arg(library())
         .args(["-lpthread", "-lm", "-ldl"])
         .output()
@@ -34,4 +34,21 @@ fn a_program_in_c_works_on_the_library() {
     let ran = Command::new(&program).output().unwrap();
     std::fs::remove_file(&program).unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[test]
+fn a_program_in_c_works_on_the_library() {
+    assert_eq!(run("program", &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program.c")), "");
+}
+
+#[test]
+fn the_guides_program_in_c_runs() {
+    let guide = include_str!("../../../../docs/guides/files.md");
+    let program = guide.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program in C");
+    let source = std::env::temp_dir().join(format!("scalefs-guide-{}.c", std::process::id()));
+    std::fs::write(&source, program).unwrap();
+    let printed = run("guide", &source);
+    std::fs::remove_file(&source).unwrap();
+    assert_eq!(printed, "Dear Bob\n");
 }

@@ -55,6 +55,11 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+/// The program of the guide.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../../../../docs/guides/files.md")]
+struct Guide;
+
 mod budget;
 mod calls;
 mod context;
