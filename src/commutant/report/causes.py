@@ -80,7 +80,7 @@ class Cause:
         return len(self.lines) > 1 or self.remaining < _FEW_LINES
 
 
-_FEW_LINES = 3
+_FEW_LINES = 5
 """So many shared lines, each of a cause of its own, can be told one by one."""
 
 _A_FILE = "a file's inode and names"
