@@ -60,6 +60,22 @@ def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) ->
     `modules` is the BTF of the modules that it has loaded. ValueError says which of them is not what it should be.
     """
 
+class KernelTypes:
+    """A kernel's types, to be looked up by name."""
+
+    def __init__(self, btf: bytes) -> None:
+        """From BTF, raw or in a `vmlinux`; ValueError says what is wrong with it."""
+
+    def structure(self, name: str) -> tuple[int, list[tuple[str, int, int, bool, bool]]] | None:
+        """Size in bytes of the structure or union of that name, and all its members with those embedded in it; None if
+        there is none.
+
+        A member is (path, offset in bits, size in bits, is a bit field, lies in a union).
+        """
+
+    def embedders(self, name: str) -> list[str]:
+        """The names of the structures and unions that hold one of that name as a part."""
+
 class KernelNames:
     """A kernel's symbols and types; read once, used by the readers of any number of traces."""
 

@@ -46,6 +46,7 @@ VERBS = (
     "remedy",
     "prove",
     "history",
+    "kernel",
     "locks",
     "new",
     "doctor",

@@ -7,10 +7,11 @@ finds the emulator of programs.
 """
 
 from commutant.guest.cpio import CpioWriter
-from commutant.guest.debian import binary_packages, source_archive
+from commutant.guest.debian import binary_packages, downloaded_package, source_archive
 from commutant.guest.emulator import Emulator, find_emulator
 from commutant.guest.file_systems import FILE_SYSTEMS, tool_version
-from commutant.guest.kernel import Kernel, default_kernel, kernel_of, unpack
+from commutant.guest.kept import Kept, forget, kept_kernels
+from commutant.guest.kernel import Kernel, KernelBuild, KernelPatch, default_kernel, is_package_name, keep_built, kernel_of, unpack
 from commutant.guest.machine import GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
 from commutant.guest.package import open_package
 from commutant.guest.qmp import Monitor
@@ -37,16 +38,24 @@ __all__ = [
     "GuestSilent",
     "GuestStopped",
     "Hardware",
+    "Kept",
     "Kernel",
+    "KernelBuild",
+    "KernelPatch",
     "Monitor",
     "Region",
     "Snapshot",
     "Tracer",
     "binary_packages",
     "default_kernel",
+    "downloaded_package",
     "find_emulator",
     "find_user_emulator",
+    "forget",
     "hardware_arguments",
+    "is_package_name",
+    "keep_built",
+    "kept_kernels",
     "kernel_of",
     "open_package",
     "prepare_kernel",

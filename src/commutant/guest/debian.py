@@ -23,6 +23,14 @@ def binary_packages(names: Sequence[str]) -> list[Path]:
     return _downloaded("packages", names, ".deb", _download_packages)
 
 
+def downloaded_package(name: str, version: str) -> Path:
+    """The file of one package of one version, without what it depends on. Raises RunError."""
+    files = _downloaded("package", [f"{name}={version}"], ".deb", _download_alone)
+    if len(files) != 1:
+        raise RunError(f"package {name}: expected one file, got {len(files)}")
+    return files[0]
+
+
 def source_archive(name: str) -> Path:
     """The archive of a source package as its authors released it, without Debian's changes. Raises RunError."""
     files = _downloaded("sources", [name], "", _download_source)
@@ -66,6 +74,10 @@ def _download_packages(names: Sequence[str], folder: Path) -> None:
         _apt(options, ["--no-install-recommends", "--download-only", "install", *names])
         for path in archives.glob("*.deb"):
             shutil.move(path, folder / path.name)
+
+
+def _download_alone(names: Sequence[str], folder: Path) -> None:
+    _apt([], ["download", *names], folder)
 
 
 def _download_source(names: Sequence[str], folder: Path) -> None:

@@ -12,13 +12,13 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import platformdirs
 from msgspec import structs
 
-from commutant.documents import Count, Document, Part, encode, read, text
+from commutant.documents import Count, Document, Measure, Part, encode, read, text
 from commutant.guest.bzimage import UNPACK_SECONDS, extract_vmlinux
 from commutant.guest.elf import Elf
 from commutant.guest.file_systems import MODULES
@@ -26,7 +26,10 @@ from commutant.guest.modules import load_order, plain_name, read_module
 from commutant.guest.package import open_package
 from commutant.support import Budget, RunError, UsageError, kernel_advice, read_regular, replace_file
 
-_DEFAULT = "default"
+DEFAULT = "default"
+"""The name of the kernel that is used where none is given."""
+
+_TYPES = "types.btf"
 _PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}")
 _VERSION = re.compile(rb"Linux version ([!-~]{1,64}) ")
 _FILE_LIMIT_BYTES = 1 << 30
@@ -43,6 +46,33 @@ _MODULE_FILE = re.compile(
 """Where the kernel's source tree has file systems, what they share, checksums, and the RAM disk."""
 
 
+class KernelPatch(Part, frozen=True, kw_only=True):
+    """A patch that a kernel was built with."""
+
+    title: str
+    sha256: str
+    text: str
+
+
+class KernelBuild(Part, frozen=True, kw_only=True):
+    """What `commutant kernel build` made a kernel of: sources, the reference kernel, configuration, compiler, patches; how
+    many types were compared with the reference's, and which differ. `compiled` counts the files that the patches had
+    compiled, `scope` says which and why."""
+
+    source: str
+    source_sha256: str
+    version: str
+    reference: str
+    config_sha256: str
+    compiler: str
+    patches: tuple[KernelPatch, ...]
+    types_compared: Count
+    types_that_differ: tuple[str, ...]
+    compiled: Count = 0
+    cpu_seconds: Measure = 0.0
+    scope: str = ""
+
+
 class KernelDescription(Document, frozen=True, kw_only=True, tag_field="format", tag=2):
     """What `kernel.json` says of the vmlinux beside it; see `Kernel`."""
 
@@ -52,6 +82,8 @@ class KernelDescription(Document, frozen=True, kw_only=True, tag_field="format",
     size_bytes: Count
     load_orders: dict[str, tuple[str, ...]]
     modules: dict[str, str]
+    built: KernelBuild | None = None
+    types_sha256: str = ""
 
 
 class PreparedKernel(Part, frozen=True):
@@ -65,7 +97,9 @@ class Kernel:
     """A kernel that can be started: its release (`uname -r`), where it came from, and the checked vmlinux.
 
     `load_orders` has, for each module that a file system needs, the modules to be loaded for it, itself last, and
-    `modules` the SHA-256 of each. What is not in there may be a part of the kernel.
+    `modules` the SHA-256 of each. What is not in there may be a part of the kernel. `built` says of a kernel of
+    `commutant kernel build` what it was made of; `types_sha256` is that of types (BTF) that are kept beside the vmlinux
+    and meant in place of those inside.
     """
 
     release: str
@@ -75,10 +109,18 @@ class Kernel:
     size_bytes: int
     load_orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
+    built: KernelBuild | None = None
+    types_sha256: str = ""
 
     def read(self) -> bytes:
         """The vmlinux; raises RunError if the file has changed since it was unpacked."""
         return self._checked(self.vmlinux, self.sha256)
+
+    def read_types(self) -> bytes:
+        """The kernel's types as BTF, no bytes if it has none; raises RunError if a file has changed."""
+        if self.types_sha256:
+            return self._checked(self.vmlinux.with_name(_TYPES), self.types_sha256)
+        return Elf(self.read(), str(self.vmlinux)).section(".BTF") or b""
 
     def modules_for(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """The modules to be loaded so that those are there that are wanted, in this order, and each once."""
@@ -106,10 +148,10 @@ def kernels_folder() -> Path:
 
 def default_kernel() -> Kernel:
     """Debian's kernel as prepared by `make setup`; raises RunError if it is not there."""
-    kernel = prepared_kernel(_DEFAULT)
+    kernel = prepared_kernel(DEFAULT)
     if kernel is None:
         raise RunError(
-            f"no kernel is prepared: expected {_record(_DEFAULT)}; {kernel_advice()} (downloads Debian's kernel "
+            f"no kernel is prepared: expected {_record(DEFAULT)}; {kernel_advice()} (downloads Debian's kernel "
             "package), or give your own: linux:kernel=PATH"
         )
     return kernel
@@ -126,9 +168,28 @@ def prepared_kernel(name: str) -> Kernel | None:
         raise RunError(f"{record}: damaged ({error}); delete it and {kernel_advice()}") from None
 
 
+def kernel_in(folder: Path) -> Kernel | None:
+    """The kernel in a folder of the cache; None if it is not whole."""
+    try:
+        return _load(folder)
+    except (OSError, ValueError):
+        return None
+
+
+def names_of_kernels() -> dict[str, list[str]]:
+    """By folder, the names that kernels were prepared under."""
+    names: dict[str, list[str]] = {}
+    for record in sorted(kernels_folder().glob("*.json")):
+        try:
+            names.setdefault(Path(read(PreparedKernel, record.read_bytes()).folder).name, []).append(record.stem)
+        except (OSError, ValueError):
+            continue
+    return names
+
+
 def set_default(kernel: Kernel) -> None:
     """Makes an unpacked kernel the one that `default_kernel` gives."""
-    set_prepared(_DEFAULT, kernel)
+    set_prepared(DEFAULT, kernel)
 
 
 def set_prepared(name: str, kernel: Kernel) -> None:
@@ -202,9 +263,27 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
     replace_file(kernel.vmlinux, vmlinux)
     for name, image in images.items():
         replace_file(_module_path(folder, name), image)
-    kept = {name: getattr(kernel, name) for name in KernelDescription.__struct_fields__}
-    replace_file(folder / "kernel.json", text(KernelDescription(**kept)).encode())
+    _describe(kernel)
     return kernel
+
+
+def keep_built(path: Path, name: str, built: KernelBuild, types: bytes | None) -> Kernel:
+    """Keeps the vmlinux of a build under a name, with what it was made of, and its types if they are not all inside.
+
+    Raises UsageError if it is none that can be started, RunError if it cannot be written.
+    """
+    kernel = unpack(path, f"built as {name}")
+    kernel = replace(kernel, built=built, types_sha256="" if types is None else hashlib.sha256(types).hexdigest())
+    if types is not None:
+        replace_file(kernel.vmlinux.with_name(_TYPES), types)
+    _describe(kernel)
+    set_prepared(name, kernel)
+    return kernel
+
+
+def _describe(kernel: Kernel) -> None:
+    kept = {name: getattr(kernel, name) for name in KernelDescription.__struct_fields__}
+    replace_file(kernel.vmlinux.with_name("kernel.json"), text(KernelDescription(**kept)).encode())
 
 
 def _module_path(folder: Path, name: str) -> Path:

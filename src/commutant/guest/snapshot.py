@@ -146,7 +146,7 @@ def take_snapshot(emulator: Emulator, guest: Guest, progress: Callable[[str], No
         raise RunError(f"{guest.runner}: {error.strerror}; {build_advice()}") from None
     key = json.dumps(
         [
-            *(_FORMAT, guest.kernel.sha256, hashlib.sha256(runner_image).hexdigest()),
+            *(_FORMAT, guest.kernel.sha256 + guest.kernel.types_sha256, hashlib.sha256(runner_image).hexdigest()),
             *(emulator.version, hardware_arguments(guest.hardware), guest.command_line),
             [guest.kernel.modules[name] for name in guest.modules],
             *(guest.file_system.tool, tool_version(guest.file_system)),
@@ -208,7 +208,7 @@ def _make(folder: Path, emulator: Emulator, guest: Guest, runner_image: bytes) -
     kernel = guest.kernel
     vmlinux = kernel.read()
     modules = [(name, kernel.read_module(name)) for name in guest.modules]
-    files = {"btf": Elf(vmlinux, str(kernel.vmlinux)).section(".BTF") or b""}
+    files = {"btf": kernel.read_types()}
     for name, image in modules if files["btf"] else ():
         if types := Elf(image, name).section(".BTF"):
             files[f"{_MODULE_PREFIX}{name}"] = types

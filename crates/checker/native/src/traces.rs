@@ -27,6 +27,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RULES", PyTuple::new(module.py(), Rule::ALL.map(Rule::name))?)?;
     module.add_function(wrap_pyfunction!(kernel_layout, module)?)?;
     module.add_class::<KernelNames>()?;
+    module.add_class::<PyKernelTypes>()?;
     module.add_class::<ProgramNames>()?;
     module.add_class::<LoadedNames>()?;
     module.add_class::<TraceReader>()
@@ -59,6 +60,36 @@ fn kernel_layout(python: Python<'_>, kallsyms: &[u8], btf: &[u8], modules: Vec<P
             .map(|layout| layout.to_text())
             .map_err(value_error)
     })
+}
+
+/// A kernel's types, to be looked up by name.
+#[pyclass(frozen, name = "KernelTypes")]
+pub struct PyKernelTypes(KernelTypes);
+
+/// A member: its path, offset and size in bits, whether it is a bit field, and whether it lies in a union.
+type MemberRow = (String, u64, u64, bool, bool);
+
+#[pymethods]
+impl PyKernelTypes {
+    /// From BTF, raw or in a `vmlinux`; ValueError says what is wrong with it.
+    #[new]
+    fn new(python: Python<'_>, btf: &[u8]) -> PyResult<Self> {
+        python.detach(|| Ok(Self(kernel_types(btf, &[])?.unwrap_or_else(KernelTypes::none))))
+    }
+
+    /// Size in bytes of the structure or union of that name, and all its members with those embedded in it; None if there
+    /// is none.
+    fn structure(&self, name: &str) -> Option<(u64, Vec<MemberRow>)> {
+        let size_bytes = self.0.structure_size(name)?;
+        let members = self.0.placed_members(name)?.into_iter();
+        let rows = members.map(|one| (one.path, one.offset_bits, one.size_bits, one.bit_field, one.in_union));
+        Some((size_bytes, rows.collect()))
+    }
+
+    /// The names of the structures and unions that hold one of that name as a part.
+    fn embedders(&self, name: &str) -> Vec<String> {
+        self.0.embedders(name).into_iter().map(str::to_owned).collect()
+    }
 }
 
 /// A kernel's symbols and types; read once, used by the readers of any number of traces.

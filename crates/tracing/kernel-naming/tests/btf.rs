@@ -33,6 +33,40 @@ fn finds_members_through_unnamed_parts() {
 }
 
 #[test]
+fn writes_a_structure_out() {
+    let types = types();
+    let rows = |name: &str| -> Vec<(String, u64, u64, bool, bool)> {
+        let members = types.placed_members(name).expect("the structure is there").into_iter();
+        members.map(|one| (one.path, one.offset_bits, one.size_bits, one.bit_field, one.in_union)).collect()
+    };
+    let row = |path: &str, offset, size, bit_field, in_union| (path.to_owned(), offset, size, bit_field, in_union);
+    assert_eq!(
+        rows("dentry"),
+        [
+            row("d_lockref.lock_count", 0, 64, false, true),
+            row("d_lockref.lock.raw", 0, 32, false, true),
+            row("d_lockref.count", 32, 32, false, true),
+            row("d_iname", 64, 64, false, false),
+            row("d_flags", 128, 32, false, false),
+        ]
+    );
+    assert_eq!(
+        rows("task_struct"),
+        [
+            row("first", 0, 3, true, false),
+            row("second", 3, 5, true, false),
+            row("third", 8, 1, true, false),
+            row("plain", 32, 32, false, false),
+        ]
+    );
+    assert!(rows("shmem_inode_info").contains(&row("vfs_inode.i_nlink", 384, 32, false, true)));
+    assert!(types.placed_members("missing").is_none());
+    assert_eq!(types.embedders("inode"), ["shmem_inode_info"]);
+    assert_eq!(types.embedders("rw_semaphore"), ["inode"]);
+    assert!(types.embedders("missing").is_empty());
+}
+
+#[test]
 fn follows_a_range_to_its_field() {
     let types = types();
     for (structure, offset, size, expected) in [

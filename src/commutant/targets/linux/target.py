@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from commutant.documents import builtins
 from commutant.guest import (
     FILE_SYSTEMS,
     LEAST_RAM_BYTES,
@@ -205,6 +206,8 @@ class LinuxTarget:
                 "qemu": self._started.emulator.version,
                 "qemu_arguments": hardware_arguments(guest.hardware),
             }
+            if guest.kernel.built:
+                description["kernel_build"] = builtins(guest.kernel.built)
             if not self._started.tracer.types:
                 description["limits"] = _WITHOUT_TYPES.format(release=guest.kernel.release)
         return description

@@ -2,13 +2,15 @@
 //!
 //! [`reader`] turns the bytes into [`KernelTypes`], strictly: everything that the format's description
 //! (`Documentation/bpf/btf.rst`) forbids and that could mislead is an error, never a panic. [`path`] answers the question
-//! that naming asks: which field lies at this offset.
+//! that naming asks: which field lies at this offset. [`members`] writes a structure out, to be compared with another's.
 
+mod members;
 mod path;
 mod reader;
 
 use std::collections::HashMap;
 
+pub use members::PlacedMember;
 pub use path::{FieldPath, FieldStep, UnionUse};
 pub use reader::BtfError;
 

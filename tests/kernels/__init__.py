@@ -1,0 +1,1 @@
+"""Tests of kernels that are built from sources and patches."""
