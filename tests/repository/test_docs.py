@@ -56,6 +56,9 @@ def test_documented_commands_exist(line: str) -> None:
     verbs = words[:1] if words and not words[0].startswith("-") else []
     if verbs:
         assert re.search(rf"^  {re.escape(verbs[0])}\b", _help(), re.MULTILINE), f"no verb {verbs[0]}"
+        if words[1:] and "\nCommands:\n" in _help(*verbs):
+            assert re.search(rf"^  {re.escape(words[1])}\b", _help(*verbs), re.MULTILINE), f"no verb {words[:2]}"
+            verbs = words[:2]
     for option in (word.partition("=")[0] for word in words if word.startswith("-") and word != "-"):
         assert re.search(rf"(?<![\w-]){re.escape(option)}\b", _help(*verbs)), f"no option {option}"
 

@@ -18,7 +18,11 @@ _DIFFERENCES_SHOWN = 8
 _MIB = 1 << 20
 
 
-@click.group("kernel", short_help="Build kernels with patches for `linux:kernel=NAME`; list and forget them.")
+@click.group(
+    "kernel",
+    short_help="Build kernels with patches for `linux:kernel=NAME`; list and forget them.",
+    epilog=options.examples("commutant kernel build --source debian --patch own.patch", "commutant kernel list"),
+)
 def command() -> None:
     """Builds small kernels for the target `linux`, from sources and patches, and keeps them by name."""
 
@@ -122,7 +126,7 @@ def build(
             bar.say("starting it")
             _boot(built)
     if format_ == "json":
-        console.write_json(_document(built))
+        console.write_document(_document(built))
         return 0
     _say(built)
     console.write(f"linux:kernel={built.name}\n")
@@ -206,7 +210,7 @@ def list_(format_: str) -> int:
     kept = list(kept_kernels())
     bases = [base for path in sorted(builds_folder().glob("*")) if (base := read_base(path))]
     if format_ == "json":
-        console.write_json(
+        console.write_document(
             {
                 "schema_version": 1,
                 "kernels": [_kept_document(one) for one in kept],

@@ -11,7 +11,16 @@ from commutant.guest.debian import binary_packages, downloaded_package, source_a
 from commutant.guest.emulator import Emulator, find_emulator
 from commutant.guest.file_systems import FILE_SYSTEMS, tool_version
 from commutant.guest.kept import Kept, forget, kept_kernels
-from commutant.guest.kernel import Kernel, KernelBuild, KernelPatch, default_kernel, is_package_name, keep_built, kernel_of, unpack
+from commutant.guest.kernel import (
+    Kernel,
+    KernelBuild,
+    KernelPatch,
+    default_kernel,
+    is_package_name,
+    keep_built,
+    kernel_of,
+    unpack,
+)
 from commutant.guest.machine import GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
 from commutant.guest.package import open_package
 from commutant.guest.qmp import Monitor

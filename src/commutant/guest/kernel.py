@@ -55,7 +55,7 @@ class KernelPatch(Part, frozen=True, kw_only=True):
 
 
 class KernelBuild(Part, frozen=True, kw_only=True):
-    """What `commutant kernel build` made a kernel of: sources, the reference kernel, configuration, compiler, patches; how
+    """What `commutant kernel build` made a kernel of: sources, reference kernel, configuration, compiler, patches; how
     many types were compared with the reference's, and which differ. `compiled` counts the files that the patches had
     compiled, `scope` says which and why."""
 
