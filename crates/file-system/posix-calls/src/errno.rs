@@ -59,6 +59,8 @@ pub enum Errno {
     EOVERFLOW = 75,
     /// Operation not supported.
     EOPNOTSUPP = 95,
+    /// The transaction rests on what is not so any more.
+    ECANCELED = 125,
 }
 
 impl Errno {

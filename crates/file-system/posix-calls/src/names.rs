@@ -19,7 +19,7 @@ use crate::errno::Errno;
 use crate::fault::{Refusal, start_again};
 use crate::fields::Fields;
 use crate::kind::{Kind, Permissions, SET_GROUP, STICKY};
-use crate::object_operations::{Existence, NamedNode, NewObject, ObjectOperations, Outcome, Standing, TargetName};
+use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Outcome, Standing, TargetName};
 use crate::rights::Need;
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_path, check_permission, key_in, resolve};
 
@@ -108,14 +108,13 @@ pub(crate) fn initial_permissions<'v, V: ObjectOperations>(
 ) -> Result<Permissions, Errno> {
     let credentials = objects.credentials();
     let mut permissions = Permissions { mode, user: credentials.user, group: credentials.group };
-    let parent = objects.permissions(directory)?;
-    if parent.mode & SET_GROUP != 0 {
-        permissions.group = parent.group;
+    if let Some(group) = objects.inherited_group(directory)? {
+        permissions.group = group;
         if kind == Kind::Directory {
             permissions.mode |= SET_GROUP;
         } else if mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010
             && !credentials.is_superuser()
-            && !credentials.is_in_group(parent.group)
+            && !credentials.is_in_group(group)
         {
             permissions.mode &= !SET_GROUP;
         }
@@ -132,12 +131,11 @@ fn check_removal<'v, V: ObjectOperations>(
 ) -> Result<(), Errno> {
     check_permission(objects, directory, Need::CHANGE_NAMES)?;
     let credentials = objects.credentials();
-    if !credentials.is_superuser() {
-        let parent = objects.permissions(directory)?;
-        let is_bound = parent.mode & STICKY != 0 && parent.user != credentials.user;
-        if is_bound && objects.permissions(victim)?.user != credentials.user {
-            return Err(Errno::EPERM);
-        }
+    if !credentials.is_superuser()
+        && objects.keeps_names(directory)?
+        && objects.permissions(victim)?.user != credentials.user
+    {
+        return Err(Errno::EPERM);
     }
     match (as_directory, objects.kind(victim) == Kind::Directory) {
         (true, false) => Err(Errno::ENOTDIR),
@@ -202,7 +200,7 @@ pub fn open<'v, V: ObjectOperations>(
         };
         let key = key_in(objects, directory, name)?;
         if exclusive {
-            if objects.existence(directory, &key)? != Existence::Absent {
+            if objects.exists(directory, &key)? {
                 return Err(Errno::EEXIST);
             }
         } else if let Some(found) = objects.look_up(directory, &key)? {
@@ -355,7 +353,7 @@ fn new_link<'v, 'n, V: ObjectOperations>(
     walk.go_to_last(start, path)?;
     let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
     let key = key_in(objects, walk.directory, name)?;
-    if objects.existence(walk.directory, &key)? != Existence::Absent {
+    if objects.exists(walk.directory, &key)? {
         return Err(Errno::EEXIST);
     }
     if walk.has_slash {
@@ -390,7 +388,7 @@ pub(crate) fn create_new<'v, V: ObjectOperations>(
     let Last::Name(name) = walk.last else { return Err(Errno::EEXIST) };
     let key = key_in(objects, walk.directory, name)?;
     loop {
-        if objects.existence(walk.directory, &key)? != Existence::Absent {
+        if objects.exists(walk.directory, &key)? {
             return Err(Errno::EEXIST);
         }
         if walk.has_slash && kind != Kind::Directory {
@@ -477,8 +475,8 @@ pub fn rename<'v, V: ObjectOperations>(
         let old_key = key_in(objects, from.directory, old_name)?;
         if from.directory == to.directory && old_name == new_name && !from.has_slash && !to.has_slash {
             // A name and itself: what it leads to is not read.
-            return match (objects.existence(from.directory, &old_key)?, mode) {
-                (Existence::Absent, _) => Err(Errno::ENOENT),
+            return match (objects.exists(from.directory, &old_key)?, mode) {
+                (false, _) => Err(Errno::ENOENT),
                 (_, RenameMode::NoReplace) => Err(Errno::EEXIST),
                 _ => Ok(()),
             };
@@ -548,7 +546,7 @@ fn plan_renaming<'v, V: ObjectOperations>(
     mode: RenameMode,
 ) -> Result<Plan<V::Found<'v>>, Errno> {
     let target = match mode {
-        RenameMode::NoReplace if objects.existence(to.directory, key)? != Existence::Absent => {
+        RenameMode::NoReplace if objects.exists(to.directory, key)? => {
             return Err(Errno::EEXIST);
         }
         RenameMode::NoReplace if !planted("scalefs: what must not be there is replaced") => None,
@@ -583,10 +581,10 @@ fn check_kinds_and_places<'v, V: ObjectOperations>(
         return Err(Errno::ENOTDIR);
     }
     if from.directory != to.directory {
-        if is_directory && is_above(objects, moved, to.directory)? {
+        if is_directory && objects.is_above(moved, to.directory)? {
             return Err(Errno::EINVAL);
         }
-        let is_replaced_above = replaced.map(|other| is_above(objects, other, from.directory)).transpose()?;
+        let is_replaced_above = replaced.map(|other| objects.is_above(other, from.directory)).transpose()?;
         if is_replaced_above == Some(true) {
             return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
         }
@@ -615,15 +613,6 @@ fn check_rights<'v, V: ObjectOperations>(
         }
     }
     Ok(())
-}
-
-/// Whether a node is a directory or one of its ancestors.
-fn is_above<'v, V: ObjectOperations>(objects: &'v V, node: V::Node<'v>, directory: V::Node<'v>) -> Result<bool, Errno> {
-    let (mut current, root) = (directory, objects.root());
-    while current != node && current != root {
-        current = objects.parent(current)?;
-    }
-    Ok(current == node)
 }
 
 /// A number that two looks at the same ancestors give alike if none of them moved in between, and else (but for a chance

@@ -9,6 +9,10 @@
 //! **What may fail.** Every operation that asks or changes an object may end the call (module [`crate::fault`]). What it
 //! has told already is the caller's own: an object's kind, the object of a name that was found.
 //!
+//! **Questions as narrow as the rule that asks.** A call that needs to know whether it may search a directory asks that
+//! ([`ObjectOperations::permits`]), not for all permissions. The default bodies answer from the wider question; who
+//! keeps answers to compare them later, as a transaction does, then keeps no more than what the call rests on.
+//!
 //! **What is lent.** Nodes, and names that were found, are values of one call: they borrow from it, and the compiler
 //! refuses them afterwards. What is to last longer is a [`ObjectOperations::Handle`].
 
@@ -16,8 +20,8 @@ use crate::credentials::Credentials;
 use crate::errno::Errno;
 use crate::fault::{Failed, Refusal};
 use crate::fields::{Attributes, Fields};
-use crate::kind::{Kind, Permissions};
-use crate::rights::{Need, PermissionChange, TimesRight};
+use crate::kind::{Kind, Permissions, SET_GROUP, STICKY};
+use crate::rights::{Need, PermissionChange, TimesRight, check_user};
 
 /// Whether a name exists, as far as that can be told without reading what it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +158,12 @@ pub trait ObjectOperations: Sized {
     /// Whether a name exists, without reading what it leads to.
     fn existence(&self, directory: Self::Node<'_>, key: &Self::Key<'_>) -> Answer<Existence, Self>;
 
+    /// Whether a name exists, whatever it leads to.
+    #[inline]
+    fn exists(&self, directory: Self::Node<'_>, key: &Self::Key<'_>) -> Answer<bool, Self> {
+        Ok(self.existence(directory, key)? != Existence::Absent)
+    }
+
     /// A name, if it exists, without reading what it leads to.
     fn present<'v>(&'v self, directory: Self::Node<'v>, key: &Self::Key<'_>)
     -> Answer<Option<Self::Present<'v>>, Self>;
@@ -235,6 +245,16 @@ pub trait ObjectOperations: Sized {
         Ok(self.standing(directory)?.parent)
     }
 
+    /// Whether an object is a directory or one of its ancestors. They are looked at one by one.
+    #[inline]
+    fn is_above<'v>(&'v self, node: Self::Node<'v>, directory: Self::Node<'v>) -> Answer<bool, Self> {
+        let (mut current, root) = (directory, self.root());
+        while current != node && current != root {
+            current = self.parent(current)?;
+        }
+        Ok(current == node)
+    }
+
     /// Whether a directory was removed: it has no names, and takes none.
     fn is_removed(&self, directory: Self::Node<'_>) -> Answer<bool, Self>;
 
@@ -243,6 +263,27 @@ pub trait ObjectOperations: Sized {
 
     /// Owner and permission bits.
     fn permissions(&self, node: Self::Node<'_>) -> Answer<Permissions, Self>;
+
+    /// Whether permissions let a caller who is not the superuser do what it needs. The superuser has no need to ask.
+    #[inline]
+    fn permits(&self, node: Self::Node<'_>, need: Need) -> Answer<bool, Self> {
+        Ok(check_user(self.credentials(), self.permissions(node)?, need).is_ok())
+    }
+
+    /// The group that a directory gives to what is made in it; none if the caller's is taken.
+    #[inline]
+    fn inherited_group(&self, directory: Self::Node<'_>) -> Answer<Option<u32>, Self> {
+        let permissions = self.permissions(directory)?;
+        Ok((permissions.mode & SET_GROUP != 0).then_some(permissions.group))
+    }
+
+    /// Whether names of a directory are removed by the owners of what they lead to alone, as far as the caller, who is not
+    /// the superuser, is concerned.
+    #[inline]
+    fn keeps_names(&self, directory: Self::Node<'_>) -> Answer<bool, Self> {
+        let permissions = self.permissions(directory)?;
+        Ok(permissions.mode & STICKY != 0 && permissions.user != self.credentials().user)
+    }
 
     /// Owner and permission bits for a call that has changed data: either these show a change of them that another call
     /// makes, or that call sees the data.

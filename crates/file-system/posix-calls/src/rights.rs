@@ -9,7 +9,7 @@ use crate::errno::Errno;
 use crate::kind::{Kind, Permissions, SET_GROUP, SET_USER};
 
 /// A permission that a call needs, with the bit of the lowest class of the mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Need(pub(crate) u32);
 
 impl Need {
@@ -61,7 +61,7 @@ fn check_owner(credentials: &Credentials, owner: u32) -> Result<(), Errno> {
 }
 
 /// What is to become of an object's permissions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PermissionChange {
     /// Permission, set-id and sticky bits (POSIX `chmod`; Linux `chmod_common`, `setattr_prepare`): the set-group-id bit goes
     /// unless the caller is in the group.
@@ -118,7 +118,7 @@ impl PermissionChange {
 }
 
 /// Who may set the times of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TimesRight {
     /// Its owner.
     Owner,

@@ -12,7 +12,7 @@ use core::ops::Range;
 use crate::errno::Errno;
 use crate::kind::Kind;
 use crate::object_operations::ObjectOperations;
-use crate::rights::{Need, check_user};
+use crate::rights::Need;
 
 /// Longest path in bytes (`PATH_MAX` of Linux, less the terminating NUL).
 pub const MAX_PATH_BYTES: usize = 4095;
@@ -75,7 +75,7 @@ pub(crate) fn check_permission<'v, V: ObjectOperations>(
             need.0 & 1 == 0 || objects.kind(node) == Kind::Directory || objects.permissions(node)?.mode & 0o111 != 0;
         return if is_allowed { Ok(()) } else { Err(Errno::EACCES) };
     }
-    check_user(credentials, objects.permissions(node)?, need)
+    if objects.permits(node, need)? { Ok(()) } else { Err(Errno::EACCES) }
 }
 
 /// Whether a path, or the target of a symbolic link, is the end of a walk or only on its way.

@@ -1,0 +1,575 @@
+//! A call inside a transaction: the operations on objects, over the layer and the log.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::RefMut;
+use core::marker::PhantomData;
+
+use posix_calls::{
+    Attributes, Credentials, Errno, Existence, Failed, Fields, InodeNumber, Item, Kind, NameChanges, NamedNode, Need,
+    NewObject, ObjectOperations, PermissionChange, Permissions, Refusal, Space, Standing, TargetName, TimesRight,
+};
+
+use sync::mutant::planted;
+
+use crate::layer::{AttributeChange, OWN_COOKIES, OwnObject};
+use crate::question::{About, FIRST_COOKIE, Object, Origin, Question, Reply, Rule, meet, number};
+use crate::transaction::{Fault, Sharing, State, Transaction, Within, from_base};
+
+/// A call of a transaction. Between two calls of it others may make theirs.
+#[derive(Debug)]
+pub struct Call<'t, B: NameChanges> {
+    base: B,
+    transaction: &'t Transaction<B::Handle>,
+}
+
+/// An object during a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'v> {
+    number: InodeNumber,
+    kind: Kind,
+    call: PhantomData<&'v ()>,
+}
+
+impl PartialEq for Node<'_> {
+    fn eq(&self, other: &Node<'_>) -> bool {
+        self.number == other.number
+    }
+}
+
+/// An object that is kept over calls: until the transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenNode {
+    number: InodeNumber,
+    kind: Kind,
+}
+
+type Changed<T, B> = Result<T, Refusal<Fault<<B as ObjectOperations>::Fault>>>;
+
+impl<'t, B: NameChanges> Call<'t, B> {
+    /// Begins a call of a transaction, by means of a call of the base.
+    pub fn new(base: B, transaction: &'t Transaction<B::Handle>) -> Call<'t, B> {
+        Call { base, transaction }
+    }
+
+    /// An object that was kept before the transaction began.
+    pub fn kept(&self, handle: &B::Handle) -> Within<Node<'_>, B> {
+        let mut state = self.state()?;
+        let (number, met) = meet(&self.base, &state.objects, self.base.held(handle)).map_err(from_base)?;
+        state.objects.extend(met);
+        drop(state);
+        Ok(self.lend(number))
+    }
+
+    fn state(&self) -> Within<RefMut<'_, State<B::Handle>>, B> {
+        let state = self.transaction.state();
+        state.open::<B>()?;
+        Ok(state)
+    }
+
+    fn lend(&self, number: InodeNumber) -> Node<'_> {
+        Node { number, kind: self.transaction.state().kind(number), call: PhantomData }
+    }
+
+    fn known(&self, subject: InodeNumber, about: About) -> Within<Reply, B> {
+        self.state()?.known(&self.base, Question { subject, about })
+    }
+
+    fn told(&self, subject: InodeNumber, about: About) -> Option<Reply> {
+        self.transaction.state().told(&Question { subject, about })
+    }
+
+    fn is_made(&self, node: Node<'_>) -> bool {
+        self.transaction.state().is_made(node.number)
+    }
+
+    fn now(&self) -> i64 {
+        self.base.now_ns() as i64
+    }
+
+    /// What has become of a name by the transaction itself: nothing if it has not changed it.
+    fn own_name(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<Option<InodeNumber>>, B> {
+        let state = self.state()?;
+        let own = state.layer.name(directory.number, name).map(|own| own.leads_to);
+        // What the transaction has made has no other names.
+        Ok(own.or(state.is_made(directory.number).then_some(None)))
+    }
+
+    fn leads_to(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<InodeNumber>, B> {
+        if let Some(own) = self.own_name(directory, name)? {
+            return Ok(own);
+        }
+        let absent = [
+            (About::Exists(name.into()), Reply::Truth(false)),
+            (About::Existence(name.into()), Reply::Existence(Existence::Absent)),
+        ];
+        if absent.into_iter().any(|(about, reply)| self.told(directory.number, about) == Some(reply)) {
+            return Ok(None);
+        }
+        Ok(self.known(directory.number, About::LeadsTo(name.into()))?.node())
+    }
+
+    fn own_object<T>(&self, node: Node<'_>, get: impl FnOnce(&OwnObject) -> T) -> Option<T> {
+        self.transaction.state().layer.object(node.number).map(get)
+    }
+
+    /// What follows from an object's permissions, as the transaction has changed them.
+    fn rule(&self, node: Node<'_>, rule: Rule) -> Within<Reply, B> {
+        let permissions = |change: &AttributeChange| match change {
+            AttributeChange::Permissions(change) => Some(*change),
+            AttributeChange::Times(..) => None,
+        };
+        let changes = self.own_object(node, |own| own.attributes.iter().filter_map(permissions).collect());
+        let changes: Vec<_> = changes.unwrap_or_default();
+        if planted("transact: a check is kept as all permissions") {
+            self.known(node.number, About::Permissions(changes.clone(), Rule::All))?;
+        }
+        self.known(node.number, About::Permissions(changes, rule))
+    }
+
+    fn change_attributes(&self, node: Node<'_>, change: AttributeChange) -> Result<(), Errno> {
+        if self.transaction.sharing() == Sharing::Shared && !self.is_made(node) {
+            return Err(Fault::<B::Fault>::NotTransactional.into());
+        }
+        let now = self.now();
+        let mut state = self.state()?;
+        let own = state.layer.object_mut(node.number);
+        own.attributes.push(change);
+        own.changed_ns = Some(now);
+        if let AttributeChange::Times(_, (accessed, modified)) = change {
+            own.accessed_ns = accessed.or(own.accessed_ns);
+            own.modified_ns = modified.or(own.modified_ns);
+        }
+        Ok(())
+    }
+
+    /// Whether names may be made in a directory, and this one does not exist.
+    fn check_free(&self, directory: Node<'_>, name: &[u8]) -> Changed<(), B> {
+        if self.is_removed(directory)? {
+            return Err(Refusal::Dead);
+        }
+        if self.exists(directory, &name)? { Err(Refusal::Exists) } else { Ok(()) }
+    }
+
+    /// Whether an object that is to lose a name may: directories are empty.
+    fn check_empty(&self, node: Node<'_>) -> Changed<(), B> {
+        if node.kind != Kind::Directory {
+            return Ok(());
+        }
+        let state = self.state()?;
+        let mut gone = Vec::new();
+        for (name, own) in state.layer.names_of(node.number) {
+            if own.leads_to.is_some() {
+                return Err(Refusal::NotEmpty);
+            }
+            gone.push(name.clone());
+        }
+        let is_made = state.is_made(node.number);
+        drop(state);
+        if !is_made && self.known(node.number, About::HasBeside(gone))?.truth() {
+            return Err(Refusal::NotEmpty);
+        }
+        Ok(())
+    }
+
+    fn set_name(
+        &self,
+        directory: Node<'_>,
+        name: &[u8],
+        change: (Option<InodeNumber>, Option<InodeNumber>),
+    ) -> Within<(), B> {
+        let now = self.now();
+        self.state()?.layer.set_name((directory.number, name), change, now);
+        Ok(())
+    }
+
+    /// Lets a directory that has come into another one stand there.
+    fn move_to(&self, moved: Node<'_>, (from, to): (Node<'_>, Node<'_>)) -> Within<(), B> {
+        if moved.kind == Kind::Directory && from != to {
+            self.state()?.layer.move_to(moved.number, to.number);
+        }
+        Ok(())
+    }
+
+    fn end_if_directory(&self, node: Node<'_>) -> Within<(), B> {
+        if node.kind == Kind::Directory {
+            self.state()?.layer.object_mut(node.number).is_removed = true;
+        }
+        Ok(())
+    }
+
+    fn check_leads(&self, directory: Node<'_>, name: &[u8], expected: Option<Node<'_>>) -> Changed<(), B> {
+        let expected = expected.map(|node| node.number);
+        if self.leads_to(directory, name)? == expected { Ok(()) } else { Err(Refusal::Changed) }
+    }
+
+    /// Whether a directory would become its own descendant.
+    fn check_place(&self, moved: Node<'_>, from: Node<'_>, to: Node<'_>) -> Changed<(), B> {
+        let is_loop = from != to && moved.kind == Kind::Directory && self.is_above(moved, to)?;
+        if is_loop { Err(Refusal::Changed) } else { Ok(()) }
+    }
+
+    /// Answers that a call looks at twice: all must still be so.
+    fn all_still_so(&self) -> Within<(), B> {
+        self.state()?.recheck(&self.base)
+    }
+}
+
+impl<B: NameChanges> ObjectOperations for Call<'_, B> {
+    type Fault = Fault<B::Fault>;
+    type Node<'v>
+        = Node<'v>
+    where
+        Self: 'v;
+    type Handle = OpenNode;
+    type Key<'n> = &'n [u8];
+    type Present<'v>
+        = ()
+    where
+        Self: 'v;
+    type Found<'v>
+        = Node<'v>
+    where
+        Self: 'v;
+    type LinkTarget<'v>
+        = Box<[u8]>
+    where
+        Self: 'v;
+
+    fn credentials(&self) -> &Credentials {
+        self.base.credentials()
+    }
+
+    fn umask(&self) -> u32 {
+        self.base.umask()
+    }
+
+    fn working_directory(&self) -> Node<'_> {
+        let mut state = self.transaction.state();
+        let number = state.layer.working_directory.unwrap_or_else(|| state.working_directory());
+        drop(state);
+        self.lend(number)
+    }
+
+    fn set_working_directory(&self, directory: Node<'_>) -> Within<(), B> {
+        if self.transaction.sharing() == Sharing::Shared {
+            return Err(Failed(Fault::NotTransactional));
+        }
+        self.state()?.layer.working_directory = Some(directory.number);
+        Ok(())
+    }
+
+    fn root(&self) -> Node<'_> {
+        Node { number: self.transaction.state().root, kind: Kind::Directory, call: PhantomData }
+    }
+
+    fn key<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
+        self.base.key(name).map(|_| name)
+    }
+
+    fn existence(&self, directory: Node<'_>, name: &&[u8]) -> Within<Existence, B> {
+        let kind_of = |number: Option<InodeNumber>| match number.map(|number| self.lend(number).kind) {
+            None => Existence::Absent,
+            Some(Kind::Symlink) => Existence::MaybeSymlink,
+            Some(_) => Existence::Plain,
+        };
+        if let Some(own) = self.own_name(directory, name)? {
+            return Ok(kind_of(own));
+        }
+        if let Some(reply) = self.told(directory.number, About::LeadsTo((*name).into())) {
+            return Ok(kind_of(reply.node()));
+        }
+        if self.told(directory.number, About::Exists((*name).into())) == Some(Reply::Truth(false)) {
+            return Ok(Existence::Absent);
+        }
+        Ok(self.known(directory.number, About::Existence((*name).into()))?.existence())
+    }
+
+    fn exists(&self, directory: Node<'_>, name: &&[u8]) -> Within<bool, B> {
+        if let Some(own) = self.own_name(directory, name)? {
+            return Ok(own.is_some());
+        }
+        if let Some(reply) = self.told(directory.number, About::LeadsTo((*name).into())) {
+            return Ok(reply.node().is_some());
+        }
+        if let Some(reply) = self.told(directory.number, About::Existence((*name).into())) {
+            return Ok(reply.existence() != Existence::Absent);
+        }
+        if planted("transact: that a name exists is kept as what it leads to") {
+            return Ok(self.leads_to(directory, name)?.is_some());
+        }
+        Ok(self.known(directory.number, About::Exists((*name).into()))?.truth())
+    }
+
+    fn present<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<()>, B> {
+        Ok(self.exists(directory, name)?.then_some(()))
+    }
+
+    fn still_present(&self, (): &()) -> Within<bool, B> {
+        self.all_still_so().map(|()| true)
+    }
+
+    fn look_up<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<Node<'v>>, B> {
+        Ok(self.leads_to(directory, name)?.map(|number| self.lend(number)))
+    }
+
+    fn node<'v>(&'v self, found: &Node<'v>) -> Node<'v> {
+        *found
+    }
+
+    fn still_same(&self, _: &Node<'_>) -> Within<bool, B> {
+        self.all_still_so().map(|()| true)
+    }
+
+    fn fingerprint(&self, found: &Node<'_>) -> u64 {
+        found.number.0
+    }
+
+    fn list<'v>(
+        &'v self,
+        directory: Node<'v>,
+        from: u64,
+        each: &mut dyn FnMut(Item<'_, Node<'v>>) -> bool,
+    ) -> Within<Option<u64>, B> {
+        let mut cookie = from.max(FIRST_COOKIE);
+        while cookie < OWN_COOKIES && !self.is_made(directory) {
+            let Some(listed) = self.known(directory.number, About::Next(cookie))?.next() else { break };
+            cookie = listed.next_cookie;
+            if cookie >= OWN_COOKIES {
+                return Err(Failed(Fault::NotTransactional));
+            }
+            let own = self.state()?.layer.name(directory.number, &listed.name);
+            let leads_to = own.map_or(Some(listed.number), |own| own.leads_to);
+            let Some(number) = leads_to else { continue };
+            if !each(Item { name: &listed.name, node: self.lend(number), next_cookie: cookie }) {
+                return Ok(Some(cookie));
+            }
+        }
+        let state = self.state()?;
+        let mut own: Vec<_> = state
+            .layer
+            .names_of(directory.number)
+            .filter(|(name, own)| own.cookie >= from && state.before(directory.number, name).is_none())
+            .filter_map(|(name, own)| Some((own.cookie, name.clone(), own.leads_to?)))
+            .collect();
+        drop(state);
+        own.sort_unstable_by_key(|(cookie, _, _)| *cookie);
+        for (cookie, name, number) in own {
+            if !each(Item { name: &name, node: self.lend(number), next_cookie: cookie + 1 }) {
+                return Ok(Some(cookie + 1));
+            }
+        }
+        Ok(None)
+    }
+
+    fn create<'v>(
+        &'v self,
+        directory: Node<'v>,
+        name: &&[u8],
+        object: NewObject<'_>,
+        permissions: Permissions,
+    ) -> Changed<Node<'v>, B> {
+        self.check_free(directory, name)?;
+        let kind = match object {
+            NewObject::File => Kind::Regular,
+            NewObject::Directory => Kind::Directory,
+            NewObject::Symlink(_) => Kind::Symlink,
+        };
+        let mut state = self.state()?;
+        let base_directory = self.base.held(&state.objects[&directory.number].handle);
+        let handle = self.base.make(base_directory, object, permissions).map_err(|refusal| match refusal {
+            Refusal::Exists => Refusal::Exists,
+            Refusal::Changed => Refusal::Changed,
+            Refusal::Dead => Refusal::Dead,
+            Refusal::NotEmpty => Refusal::NotEmpty,
+            Refusal::NoSpace => Refusal::NoSpace,
+            Refusal::Fault(fault) => Refusal::Fault(Fault::Base(fault)),
+        })?;
+        let made = match number(&self.base, self.base.held(&handle)) {
+            Ok(made) => made,
+            Err(failed) => {
+                self.base.release(handle);
+                return Err(from_base(failed).into());
+            }
+        };
+        state.objects.insert(made, Object { handle, kind, origin: Origin::Made });
+        drop(state);
+        self.set_name(directory, name, (None, Some(made)))?;
+        Ok(self.lend(made))
+    }
+
+    fn add_link(&self, directory: Node<'_>, name: &&[u8], source: &Node<'_>) -> Changed<(), B> {
+        self.check_free(directory, name)?;
+        Ok(self.set_name(directory, name, (None, Some(source.number)))?)
+    }
+
+    fn remove(&self, NamedNode { directory, key, node }: NamedNode<'_, Node<'_>, &[u8]>) -> Changed<(), B> {
+        self.check_leads(directory, key, Some(node))?;
+        self.check_empty(node)?;
+        self.set_name(directory, key, (Some(node.number), None))?;
+        Ok(self.end_if_directory(node)?)
+    }
+
+    fn rename(
+        &self,
+        source: NamedNode<'_, Node<'_>, &[u8]>,
+        target: TargetName<'_, Node<'_>, &[u8]>,
+    ) -> Changed<(), B> {
+        let moved = source.node;
+        self.check_leads(source.directory, source.key, Some(moved))?;
+        match target.replaced {
+            Some(_) => self.check_leads(target.directory, target.key, target.replaced)?,
+            None => self.check_free(target.directory, target.key).map_err(|refusal| match refusal {
+                Refusal::Exists => Refusal::Changed,
+                other => other,
+            })?,
+        }
+        self.check_place(moved, source.directory, target.directory)?;
+        target.replaced.map_or(Ok(()), |replaced| self.check_empty(replaced))?;
+        self.move_to(moved, (source.directory, target.directory))?;
+        self.set_name(source.directory, source.key, (Some(moved.number), None))?;
+        let replaced = target.replaced.map(|node| node.number);
+        self.set_name(target.directory, target.key, (replaced, Some(moved.number)))?;
+        target.replaced.map_or(Ok(()), |replaced| Ok(self.end_if_directory(replaced)?))
+    }
+
+    fn exchange(
+        &self,
+        first: NamedNode<'_, Node<'_>, &[u8]>,
+        second: NamedNode<'_, Node<'_>, &[u8]>,
+    ) -> Changed<(), B> {
+        for (name, other) in [(first, second), (second, first)] {
+            self.check_leads(name.directory, name.key, Some(name.node))?;
+            self.check_place(name.node, name.directory, other.directory)?;
+        }
+        for (name, other) in [(first, second), (second, first)] {
+            self.move_to(name.node, (name.directory, other.directory))?;
+            self.set_name(name.directory, name.key, (Some(name.node.number), Some(other.node.number)))?;
+        }
+        Ok(())
+    }
+
+    fn kind(&self, node: Node<'_>) -> Kind {
+        node.kind
+    }
+
+    fn standing<'v>(&'v self, directory: Node<'v>) -> Within<Standing<Node<'v>>, B> {
+        // Moves are counted for calls that look twice; here, what was seen stays so.
+        self.all_still_so()?;
+        Ok(Standing { parent: self.parent(directory)?, moves: 0 })
+    }
+
+    fn parent<'v>(&'v self, directory: Node<'v>) -> Within<Node<'v>, B> {
+        let parent = match self.own_object(directory, |own| own.parent).flatten() {
+            Some(parent) => parent,
+            None => {
+                let parent = self.known(directory.number, About::Parent)?.node();
+                // Who goes up and up must not go round.
+                self.all_still_so()?;
+                parent.expect("every directory has one")
+            }
+        };
+        Ok(self.lend(parent))
+    }
+
+    fn is_above<'v>(&'v self, node: Node<'v>, directory: Node<'v>) -> Within<bool, B> {
+        let is_bases_alone = !self.state()?.layer.has_moves && !self.is_made(node) && !self.is_made(directory);
+        if is_bases_alone {
+            return Ok(self.known(directory.number, About::IsUnder(node.number))?.truth());
+        }
+        let (mut current, root) = (directory, self.root());
+        while current != node && current != root {
+            current = self.parent(current)?;
+        }
+        Ok(current == node)
+    }
+
+    fn is_removed(&self, directory: Node<'_>) -> Within<bool, B> {
+        let is_own = self.own_object(directory, |own| own.is_removed).unwrap_or(false);
+        Ok(is_own || !self.is_made(directory) && self.known(directory.number, About::IsRemoved)?.truth())
+    }
+
+    fn link_target<'v>(&'v self, symlink: Node<'v>) -> Within<Box<[u8]>, B> {
+        let state = self.state()?;
+        let target = self.base.link_target(self.base.held(&state.objects[&symlink.number].handle));
+        Ok(target.map_err(from_base)?.as_ref().into())
+    }
+
+    fn permissions(&self, node: Node<'_>) -> Within<Permissions, B> {
+        Ok(self.rule(node, Rule::All)?.permissions())
+    }
+
+    fn permits(&self, node: Node<'_>, need: Need) -> Within<bool, B> {
+        Ok(self.rule(node, Rule::Permits(need))?.truth())
+    }
+
+    fn inherited_group(&self, directory: Node<'_>) -> Within<Option<u32>, B> {
+        Ok(self.rule(directory, Rule::InheritedGroup)?.group())
+    }
+
+    fn keeps_names(&self, directory: Node<'_>) -> Within<bool, B> {
+        Ok(self.rule(directory, Rule::KeepsNames)?.truth())
+    }
+
+    fn change_permissions(&self, node: Node<'_>, change: PermissionChange) -> Result<(), Errno> {
+        self.rule(node, Rule::Refuses(change))?.refusal().map_or(Ok(()), Err)?;
+        self.change_attributes(node, AttributeChange::Permissions(change))
+    }
+
+    fn attributes(&self, node: Node<'_>, fields: Fields) -> Within<Attributes, B> {
+        let Node { number, kind, .. } = node;
+        let own = self.own_object(node, OwnObject::clone).unwrap_or_default();
+        let (mut mode, mut user, mut group, mut link_count, mut size_bytes) = (0, 0, 0, 0, 0);
+        let (mut accessed_ns, mut modified_ns, mut changed_ns) = (0, 0, 0);
+        if fields.contains(Fields::PERMISSIONS) {
+            Permissions { mode, user, group } = self.permissions(node)?;
+            accessed_ns = match own.accessed_ns {
+                Some(accessed_ns) => accessed_ns,
+                None => self.known(number, About::AccessedNs)?.times().0,
+            };
+        }
+        if fields.contains(Fields::LINK_COUNT) {
+            let base = if self.is_made(node) { 0 } else { self.known(number, About::LinkCount)?.count() };
+            link_count = base.saturating_add_signed(own.links) as u32;
+        }
+        if fields.contains(Fields::SIZE) {
+            size_bytes = self.known(number, About::SizeBytes)?.count();
+        }
+        if fields.contains(Fields::TIMES) {
+            (modified_ns, changed_ns) = match (own.modified_ns, own.changed_ns) {
+                (Some(modified_ns), Some(changed_ns)) => (modified_ns, changed_ns),
+                (modified_ns, own_changed_ns) => {
+                    let base = self.known(number, About::ChangedNs)?.times();
+                    (modified_ns.unwrap_or(base.0), own_changed_ns.unwrap_or(base.1))
+                }
+            };
+        }
+        Ok(Attributes { number, kind, mode, user, group, link_count, size_bytes, accessed_ns, modified_ns, changed_ns })
+    }
+
+    fn set_times(&self, node: Node<'_>, right: TimesRight, times: (Option<i64>, Option<i64>)) -> Result<(), Errno> {
+        self.rule(node, Rule::RefusesTimes(right))?.refusal().map_or(Ok(()), Err)?;
+        self.change_attributes(node, AttributeChange::Times(right, times))
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.base.now_ns()
+    }
+
+    fn retain(&self, node: Node<'_>) -> Within<OpenNode, B> {
+        Ok(OpenNode { number: node.number, kind: node.kind })
+    }
+
+    fn held<'v>(&'v self, handle: &'v OpenNode) -> Node<'v> {
+        let OpenNode { number, kind } = *handle;
+        let is_known = self.transaction.state().objects.contains_key(&number);
+        assert!(is_known, "a handle belongs to the transaction in which it was made");
+        Node { number, kind, call: PhantomData }
+    }
+
+    fn release(&self, _: OpenNode) {}
+
+    fn space(&self) -> Within<Space, B> {
+        self.base.space().map_err(from_base)
+    }
+}

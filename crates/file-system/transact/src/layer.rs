@@ -1,0 +1,129 @@
+//! The layer of a transaction's own changes, over the base.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use posix_calls::{InodeNumber, PermissionChange, TimesRight};
+
+use crate::question::Name;
+
+/// Cookies of names that the base does not have are this or larger.
+pub(crate) const OWN_COOKIES: u64 = (1 << 63) - (1 << 40);
+
+/// What a transaction has changed. A copy is a savepoint.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layer {
+    /// By directory and name.
+    names: BTreeMap<InodeNumber, BTreeMap<Name, OwnName>>,
+    objects: BTreeMap<InodeNumber, OwnObject>,
+    pub(crate) working_directory: Option<InodeNumber>,
+    cookies: u64,
+    /// Some directory has come to another parent.
+    pub(crate) has_moves: bool,
+}
+
+/// What has become of a name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnName {
+    pub(crate) leads_to: Option<InodeNumber>,
+    /// Where it stands in listings, unless the base has it, too.
+    pub(crate) cookie: u64,
+}
+
+/// What has become of an object, other than in its own names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnObject {
+    /// Names that it has got, less those that it has lost.
+    pub(crate) links: i64,
+    /// Of a directory: the one in which it is now.
+    pub(crate) parent: Option<InodeNumber>,
+    pub(crate) is_removed: bool,
+    /// Made again, one by one, by the commit.
+    pub(crate) attributes: Vec<AttributeChange>,
+    pub(crate) accessed_ns: Option<i64>,
+    pub(crate) modified_ns: Option<i64>,
+    pub(crate) changed_ns: Option<i64>,
+}
+
+/// A change of an object's attributes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AttributeChange {
+    Permissions(PermissionChange),
+    Times(TimesRight, (Option<i64>, Option<i64>)),
+}
+
+impl Layer {
+    pub(crate) fn name(&self, directory: InodeNumber, name: &[u8]) -> Option<OwnName> {
+        self.names.get(&directory)?.get(name).copied()
+    }
+
+    /// The names of a directory that have changed, in order.
+    pub(crate) fn names_of(&self, directory: InodeNumber) -> impl Iterator<Item = (&Name, &OwnName)> {
+        self.names.get(&directory).into_iter().flatten()
+    }
+
+    /// All names that have changed.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (InodeNumber, &Name, Option<InodeNumber>)> {
+        let of = |(directory, names): (&InodeNumber, _)| (*directory, names);
+        self.names.iter().map(of).flat_map(|(directory, names): (_, &BTreeMap<Name, OwnName>)| {
+            names.iter().map(move |(name, own)| (directory, name, own.leads_to))
+        })
+    }
+
+    pub(crate) fn object(&self, number: InodeNumber) -> Option<&OwnObject> {
+        self.objects.get(&number)
+    }
+
+    /// All objects that have changed.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (InodeNumber, &OwnObject)> {
+        self.objects.iter().map(|(number, object)| (*number, object))
+    }
+
+    pub(crate) fn object_mut(&mut self, number: InodeNumber) -> &mut OwnObject {
+        self.objects.entry(number).or_default()
+    }
+
+    /// Lets a name lead elsewhere, marks its directory, and counts.
+    pub(crate) fn set_name(
+        &mut self,
+        (directory, name): (InodeNumber, &[u8]),
+        (before, after): (Option<InodeNumber>, Option<InodeNumber>),
+        now_ns: i64,
+    ) {
+        self.cookies += 1;
+        let cookie = OWN_COOKIES + self.cookies;
+        let names = self.names.entry(directory).or_default();
+        match names.get_mut(name) {
+            // Where it is replaced, it stays in listings.
+            Some(own) if own.leads_to.is_some() => own.leads_to = after,
+            _ => {
+                names.insert(name.into(), OwnName { leads_to: after, cookie });
+            }
+        }
+        self.mark_data(directory, now_ns);
+        for (number, change) in [(before, -1), (after, 1)] {
+            if let Some(number) = number {
+                let object = self.object_mut(number);
+                object.links += change;
+                object.changed_ns = Some(now_ns);
+            }
+        }
+    }
+
+    /// Marks that data or names change now: a modification time set before is of the past.
+    fn mark_data(&mut self, number: InodeNumber, now_ns: i64) {
+        let object = self.object_mut(number);
+        (object.modified_ns, object.changed_ns) = (Some(now_ns), Some(now_ns));
+        for change in &mut object.attributes {
+            if let AttributeChange::Times(_, (_, modified)) = change {
+                *modified = None;
+            }
+        }
+    }
+
+    /// Lets a directory stand in another.
+    pub(crate) fn move_to(&mut self, directory: InodeNumber, parent: InodeNumber) {
+        self.object_mut(directory).parent = Some(parent);
+        self.has_moves = true;
+    }
+}

@@ -1,0 +1,245 @@
+//! Questions about the base, and how they are asked: the first time, and again.
+//!
+//! One function, [`ask`], answers both. So what a transaction has seen is compared with what it would see, by the same
+//! look. Replies name objects by inode number, which no other object ever gets.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use posix_calls::{
+    Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, NameChanges, Need, PermissionChange, Permissions,
+    SET_GROUP, STICKY, TimesRight,
+};
+
+/// Where listings of all names start.
+pub(crate) const FIRST_COOKIE: u64 = 2;
+
+/// A name: 1 to 255 bytes.
+pub(crate) type Name = Box<[u8]>;
+
+/// Something that a transaction has asked about an object of the base.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Question {
+    pub(crate) subject: InodeNumber,
+    pub(crate) about: About,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum About {
+    /// What a name of a directory leads to.
+    LeadsTo(Name),
+    /// Whether it exists, and may lead to a symbolic link.
+    Existence(Name),
+    /// Whether it exists.
+    Exists(Name),
+    /// The first name of a directory from a cookie on.
+    Next(u64),
+    /// Whether a directory has names beside these.
+    HasBeside(Vec<Name>),
+    /// The directory in which a directory has its name.
+    Parent,
+    /// Whether a directory is this object or below it.
+    IsUnder(InodeNumber),
+    /// Whether a directory was removed.
+    IsRemoved,
+    /// The directory in which the process works; the subject is the root.
+    WorkingDirectory,
+    /// What follows from its permissions, once these changes are made.
+    Permissions(Vec<PermissionChange>, Rule),
+    LinkCount,
+    SizeBytes,
+    /// Of the last access.
+    AccessedNs,
+    /// Of the last modification, and of the last change of status.
+    ChangedNs,
+}
+
+/// What a call wants to know of permissions: no more, so that changes of anything else do not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    /// All that there is to know.
+    All,
+    /// [`ObjectOperations::permits`](posix_calls::ObjectOperations::permits)
+    Permits(Need),
+    /// [`ObjectOperations::keeps_names`](posix_calls::ObjectOperations::keeps_names)
+    KeepsNames,
+    /// [`ObjectOperations::inherited_group`](posix_calls::ObjectOperations::inherited_group)
+    InheritedGroup,
+    /// Why the caller may not make a change.
+    Refuses(PermissionChange),
+    /// Why the caller may not set times.
+    RefusesTimes(TimesRight),
+}
+
+impl Rule {
+    fn reply(self, credentials: &Credentials, kind: Kind, permissions: Permissions) -> Reply {
+        let Permissions { mode, user, group } = permissions;
+        match self {
+            Rule::All => Reply::Permissions(permissions),
+            Rule::Permits(need) => Reply::Truth(need.check(credentials, kind, permissions).is_ok()),
+            Rule::KeepsNames => Reply::Truth(mode & STICKY != 0 && user != credentials.user),
+            Rule::InheritedGroup => Reply::Group((mode & SET_GROUP != 0).then_some(group)),
+            Rule::Refuses(change) => Reply::Refusal(change.of(credentials, kind, permissions).err()),
+            Rule::RefusesTimes(right) => Reply::Refusal(right.check(credentials, permissions).err()),
+        }
+    }
+}
+
+/// What the base says to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Node(Option<InodeNumber>),
+    Truth(bool),
+    Existence(Existence),
+    Next(Option<Listed>),
+    Permissions(Permissions),
+    Group(Option<u32>),
+    Refusal(Option<Errno>),
+    Count(u64),
+    Times(i64, i64),
+}
+
+/// A name in a listing of the base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) name: Name,
+    pub(crate) number: InodeNumber,
+    pub(crate) next_cookie: u64,
+}
+
+/// An object that a transaction knows. It is kept until the transaction ends, so that its number stays its own.
+#[derive(Debug)]
+pub(crate) struct Object<H> {
+    pub(crate) handle: H,
+    pub(crate) kind: Kind,
+    pub(crate) origin: Origin,
+}
+
+/// Where an object comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It was there.
+    Base,
+    /// The transaction has made it: nobody else finds it before the commit.
+    Made,
+}
+
+/// All objects that a transaction knows.
+pub(crate) type Objects<H> = BTreeMap<InodeNumber, Object<H>>;
+
+/// An object that was met for the first time.
+pub(crate) type Met<H> = Option<(InodeNumber, Object<H>)>;
+
+/// The number of an object of the base.
+pub(crate) fn number<'v, B: NameChanges>(base: &'v B, node: B::Node<'v>) -> Answer<InodeNumber, B> {
+    Ok(base.attributes(node, Fields::IDENTITY)?.number)
+}
+
+/// An object's number, and the object itself if it is not known yet.
+pub(crate) fn meet<'v, B: NameChanges>(
+    base: &'v B,
+    objects: &Objects<B::Handle>,
+    node: B::Node<'v>,
+) -> Answer<(InodeNumber, Met<B::Handle>), B> {
+    let number = number(base, node)?;
+    let met = if objects.contains_key(&number) {
+        None
+    } else {
+        let object = Object { handle: base.retain(node)?, kind: base.kind(node), origin: Origin::Base };
+        Some((number, object))
+    };
+    Ok((number, met))
+}
+
+fn key<'n, B: NameChanges>(base: &B, name: &'n [u8]) -> B::Key<'n> {
+    base.key(name).expect("names are kept if they are names")
+}
+
+/// Asks the base. An object that the reply names is handed over if it is not known yet.
+pub(crate) fn ask<B: NameChanges>(
+    base: &B,
+    objects: &Objects<B::Handle>,
+    question: &Question,
+) -> Answer<(Reply, Met<B::Handle>), B> {
+    let node_of = |number: &InodeNumber| base.held(&objects[number].handle);
+    let node = node_of(&question.subject);
+    let mut met = None;
+    let mut introduce = |node| -> Answer<InodeNumber, B> {
+        let (number, new) = meet(base, objects, node)?;
+        met = new;
+        Ok(number)
+    };
+    let fields = |fields| base.attributes(node, fields);
+    let reply = match &question.about {
+        About::LeadsTo(name) => {
+            let found = base.look_up(node, &key(base, name))?;
+            Reply::Node(found.map(|found| introduce(base.node(&found))).transpose()?)
+        }
+        About::Existence(name) => Reply::Existence(base.existence(node, &key(base, name))?),
+        About::Exists(name) => Reply::Truth(base.exists(node, &key(base, name))?),
+        About::Next(cookie) => {
+            let mut first = None;
+            base.list(node, *cookie, &mut |item| {
+                first = Some((Name::from(item.name), item.node, item.next_cookie));
+                false
+            })?;
+            let listed = first.map(|(name, node, next_cookie)| -> Answer<Listed, B> {
+                Ok(Listed { name, number: introduce(node)?, next_cookie })
+            });
+            Reply::Next(listed.transpose()?)
+        }
+        About::HasBeside(names) => {
+            let mut has_others = false;
+            base.list(node, FIRST_COOKIE, &mut |item| {
+                has_others = names.binary_search_by(|name| name.as_ref().cmp(item.name)).is_err();
+                !has_others
+            })?;
+            Reply::Truth(has_others)
+        }
+        About::Parent => Reply::Node(Some(introduce(base.parent(node)?)?)),
+        About::IsUnder(other) => Reply::Truth(base.is_above(node_of(other), node)?),
+        About::IsRemoved => Reply::Truth(base.is_removed(node)?),
+        About::WorkingDirectory => Reply::Node(Some(introduce(base.working_directory())?)),
+        About::Permissions(changes, rule) => {
+            let (credentials, kind) = (base.credentials(), base.kind(node));
+            let changed = |old, change: &PermissionChange| change.of(credentials, kind, old).unwrap_or(old);
+            rule.reply(credentials, kind, changes.iter().fold(base.permissions(node)?, changed))
+        }
+        About::LinkCount => Reply::Count(fields(Fields::LINK_COUNT)?.link_count.into()),
+        About::SizeBytes => Reply::Count(fields(Fields::SIZE)?.size_bytes),
+        About::AccessedNs => Reply::Times(fields(Fields::PERMISSIONS)?.accessed_ns, 0),
+        About::ChangedNs => {
+            let attributes = fields(Fields::TIMES)?;
+            Reply::Times(attributes.modified_ns, attributes.changed_ns)
+        }
+    };
+    Ok((reply, met))
+}
+
+/// What a question asks for, out of a reply to it.
+macro_rules! parts {
+    ($($name:ident: $variant:ident($($part:ident),+) -> $type:ty;)*) => {
+        impl Reply {
+            $(pub(crate) fn $name(self) -> $type {
+                match self {
+                    #[allow(unused_parens)]
+                    Reply::$variant($($part),+) => ($($part),+),
+                    other => unreachable!("{other:?} answers another question"),
+                }
+            })*
+        }
+    };
+}
+
+parts! {
+    node: Node(number) -> Option<InodeNumber>;
+    truth: Truth(is_so) -> bool;
+    existence: Existence(existence) -> Existence;
+    next: Next(listed) -> Option<Listed>;
+    permissions: Permissions(permissions) -> Permissions;
+    group: Group(group) -> Option<u32>;
+    refusal: Refusal(errno) -> Option<Errno>;
+    count: Count(count) -> u64;
+    times: Times(first, second) -> (i64, i64);
+}

@@ -1,0 +1,303 @@
+//! A transaction between its calls: what it knows, what it has changed, and its end.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::cell::{RefCell, RefMut};
+
+use posix_calls::{
+    Answer, Decision, Errno, Failed, InodeNumber, Kind, NameChange, NameChanges, ObjectOperations, Refusal,
+};
+use sync::mutant::planted;
+
+use crate::layer::{AttributeChange, Layer};
+use crate::question::{About, Object, Objects, Origin, Question, Reply, ask, meet};
+
+/// Up to so many answers, all are asked for again with each new one.
+const FEW: usize = 64;
+
+/// Who else uses the base while a transaction commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nobody: the base is used by one thread. Then attributes and the working directory change with names.
+    Alone,
+    /// Others. Then only names change, and attributes of what the transaction has made.
+    Shared,
+}
+
+/// Why a call of a transaction, or its commit, cannot be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault<F> {
+    /// Something that the transaction has seen is not so any more. Nothing of it has happened or will: begin again.
+    Stale,
+    /// This does not happen together with other changes ([`Sharing::Shared`]).
+    NotTransactional,
+    /// The base has no memory left for the changes.
+    NoSpace,
+    /// The base has failed.
+    Base(F),
+}
+
+impl<F: Into<Errno>> From<Fault<F>> for Errno {
+    fn from(fault: Fault<F>) -> Errno {
+        match fault {
+            Fault::Stale => Errno::ECANCELED,
+            Fault::NotTransactional => Errno::EOPNOTSUPP,
+            Fault::NoSpace => Errno::ENOSPC,
+            Fault::Base(fault) => fault.into(),
+        }
+    }
+}
+
+/// What an operation inside a transaction over `B` answers.
+pub(crate) type Within<T, B> = Result<T, Failed<Fault<<B as ObjectOperations>::Fault>>>;
+
+/// What a commit answers.
+pub(crate) type End<B> = Result<(), Fault<<B as ObjectOperations>::Fault>>;
+
+pub(crate) fn from_base<F>(Failed(fault): Failed<F>) -> Failed<Fault<F>> {
+    Failed(Fault::Base(fault))
+}
+
+/// A transaction that has begun, over a base whose handles are `H`.
+///
+/// It keeps objects of the base. So it ends with [`Transaction::commit`] or [`Transaction::abort`]; dropped, it leaves them
+/// kept for ever.
+#[derive(Debug)]
+#[must_use = "a transaction ends with a commit or an abort"]
+pub struct Transaction<H> {
+    state: RefCell<State<H>>,
+    sharing: Sharing,
+}
+
+#[derive(Debug)]
+pub(crate) struct State<H> {
+    pub(crate) objects: Objects<H>,
+    pub(crate) layer: Layer,
+    pub(crate) root: InodeNumber,
+    /// Where the process worked in the beginning.
+    working_directory: InodeNumber,
+    log: BTreeMap<Question, Reply>,
+    /// Answers that there may be before all are asked for again.
+    unchecked: usize,
+    is_stale: bool,
+}
+
+impl<H> Transaction<H> {
+    /// Begins a transaction of the process whose call `base` is.
+    pub fn begin<B: NameChanges<Handle = H>>(base: &B, sharing: Sharing) -> Answer<Transaction<H>, B> {
+        let (root, object) = meet(base, &Objects::new(), base.root())?;
+        let mut objects = Objects::from_iter(object);
+        let (working_directory, met) = match meet(base, &objects, base.working_directory()) {
+            Ok(met) => met,
+            Err(failed) => {
+                release(base, objects);
+                return Err(failed);
+            }
+        };
+        objects.extend(met);
+        let (layer, log) = (Layer::default(), BTreeMap::new());
+        let state = State { objects, layer, root, working_directory, log, unchecked: FEW, is_stale: false };
+        Ok(Transaction { state: RefCell::new(state), sharing })
+    }
+
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.sharing
+    }
+
+    /// How many answers of the base it rests on.
+    pub fn answers(&self) -> usize {
+        self.state.borrow().log.len()
+    }
+
+    pub(crate) fn state(&self) -> RefMut<'_, State<H>> {
+        self.state.borrow_mut()
+    }
+
+    /// Makes all changes at one moment at which everything that was seen is so.
+    ///
+    /// # Errors
+    /// [`Fault::Stale`] if there is none; then nothing has happened, and a new transaction may do better.
+    pub fn commit<B: NameChanges<Handle = H>>(self, base: &B) -> End<B> {
+        let state = self.state.into_inner();
+        let outcome = state.commit(base, self.sharing);
+        release(base, state.objects);
+        outcome
+    }
+
+    /// Ends the transaction; nothing has happened.
+    ///
+    /// # Errors
+    /// [`Fault::Stale`] if what was seen is not so any more: whatever was concluded from it need not be true.
+    pub fn abort<B: NameChanges<Handle = H>>(self, base: &B) -> End<B> {
+        let state = self.state.into_inner();
+        let outcome = if state.is_stale { Err(Fault::Stale) } else { state.check(base) };
+        release(base, state.objects);
+        outcome
+    }
+
+    /// What has changed up to now; see [`Transaction::go_back`].
+    pub(crate) fn savepoint(&self) -> Layer {
+        self.state().layer.clone()
+    }
+
+    /// Forgets all changes since a savepoint. What was seen stays seen.
+    pub(crate) fn go_back(&self, savepoint: Layer) {
+        self.state().layer = savepoint;
+    }
+}
+
+impl<H> State<H> {
+    pub(crate) fn kind(&self, number: InodeNumber) -> Kind {
+        self.objects[&number].kind
+    }
+
+    pub(crate) fn is_made(&self, number: InodeNumber) -> bool {
+        self.objects[&number].origin == Origin::Made
+    }
+
+    /// The answer to a question, if it was asked.
+    pub(crate) fn told(&self, question: &Question) -> Option<Reply> {
+        self.log.get(question).cloned()
+    }
+
+    pub(crate) fn open<B: NameChanges<Handle = H>>(&self) -> Within<(), B> {
+        if self.is_stale { Err(Failed(Fault::Stale)) } else { Ok(()) }
+    }
+
+    /// Where the process works, as far as the base is concerned.
+    pub(crate) fn working_directory(&mut self) -> InodeNumber {
+        let question = Question { subject: self.root, about: About::WorkingDirectory };
+        self.log.entry(question).or_insert(Reply::Node(Some(self.working_directory)));
+        self.working_directory
+    }
+
+    /// The base's answer to a question: as it was, or asked for now and kept.
+    pub(crate) fn known<B: NameChanges<Handle = H>>(&mut self, base: &B, question: Question) -> Within<Reply, B> {
+        self.open::<B>()?;
+        if let Some(reply) = self.told(&question) {
+            return Ok(reply);
+        }
+        let (reply, met) = ask(base, &self.objects, &question).map_err(from_base)?;
+        self.objects.extend(met);
+        if self.is_made(question.subject) {
+            // Nobody else changes it.
+            return Ok(reply);
+        }
+        let is_kept =
+            !(matches!(reply, Reply::Node(None) | Reply::Truth(false)) && planted("transact: absence is not kept"));
+        if is_kept {
+            self.log.insert(question, reply.clone());
+        }
+        if self.log.len() <= FEW || self.log.len() >= self.unchecked {
+            self.recheck(base)?;
+            self.unchecked = 2 * self.log.len();
+        }
+        Ok(reply)
+    }
+
+    /// Asks all questions again; dooms the transaction if an answer is another one.
+    pub(crate) fn recheck<B: NameChanges<Handle = H>>(&mut self, base: &B) -> Within<(), B> {
+        let checked = self.check(base);
+        self.is_stale |= matches!(checked, Err(Fault::Stale));
+        checked.map_err(Failed)
+    }
+
+    /// Asks all questions again.
+    fn check<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
+        for (question, reply) in &self.log {
+            let (now, met) = ask(base, &self.objects, question).map_err(|Failed(fault)| Fault::Base(fault))?;
+            release(base, met);
+            if now != *reply {
+                return Err(Fault::Stale);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a name led to in the base, of a name that has changed.
+    pub(crate) fn before(&self, directory: InodeNumber, name: &[u8]) -> Option<InodeNumber> {
+        let question = Question { subject: directory, about: About::LeadsTo(name.into()) };
+        // Who has only asked whether it exists has found that it does not: else it would have been asked for.
+        self.log.get(&question).cloned().and_then(Reply::node)
+    }
+
+    fn commit<B: NameChanges<Handle = H>>(&self, base: &B, sharing: Sharing) -> End<B> {
+        if self.is_stale {
+            return Err(Fault::Stale);
+        }
+        self.change_attributes(base, Origin::Made)?;
+        if planted("transact: checked after the changes") {
+            self.change_names(base, || Ok(()))?;
+            self.check(base)?;
+        } else {
+            self.change_names(base, || self.check(base))?;
+        }
+        if sharing == Sharing::Alone {
+            self.change_attributes(base, Origin::Base)?;
+            if let Some(directory) = self.layer.working_directory {
+                let directory = base.held(&self.objects[&directory].handle);
+                base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares the changes of names, checks, and decides.
+    fn change_names<B: NameChanges<Handle = H>>(&self, base: &B, check: impl FnOnce() -> End<B>) -> End<B> {
+        let changed: Vec<_> = self
+            .layer
+            .names()
+            .map(|(directory, name, after)| (directory, name, self.before(directory, name), after))
+            .filter(|(_, _, before, after)| before != after)
+            .collect();
+        if changed.is_empty() {
+            return check();
+        }
+        let key = |name| base.key(name).expect("names are kept if they are names");
+        let keys: Vec<_> = changed.iter().map(|(_, name, _, _)| key(name)).collect();
+        let node = |number: InodeNumber| base.held(&self.objects[&number].handle);
+        let changes: Vec<_> = changed
+            .iter()
+            .zip(&keys)
+            .map(|((directory, _, before, after), key)| NameChange {
+                directory: node(*directory),
+                key,
+                before: before.map(node),
+                after: after.map(node),
+            })
+            .collect();
+        let mut room: Vec<_> = changes.iter().map(|_| B::Room::default()).collect();
+        let prepared = base.prepare(&changes, &mut room).map_err(|refusal| match refusal {
+            Refusal::NoSpace => Fault::NoSpace,
+            Refusal::Fault(fault) => Fault::Base(fault),
+            Refusal::Exists | Refusal::Changed | Refusal::Dead | Refusal::NotEmpty => Fault::Stale,
+        })?;
+        let checked = check();
+        let decision = if checked.is_ok() { Decision::Commit } else { Decision::Abort };
+        let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));
+        checked.and(finished)
+    }
+
+    /// Makes the changes of attributes of objects of an origin again, in the base.
+    fn change_attributes<B: NameChanges<Handle = H>>(&self, base: &B, origin: Origin) -> End<B> {
+        let of_origin = |number| self.objects[&number].origin == origin;
+        for (number, own) in self.layer.objects().filter(|(number, _)| of_origin(*number)) {
+            let node = base.held(&self.objects[&number].handle);
+            for change in &own.attributes {
+                // What it rests on was asked for; so a refusal is of something that is not so any more.
+                match *change {
+                    AttributeChange::Permissions(change) => base.change_permissions(node, change),
+                    AttributeChange::Times(right, times) => base.set_times(node, right, times),
+                }
+                .map_err(|_| Fault::Stale)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn release<B: NameChanges>(base: &B, objects: impl IntoIterator<Item = (InodeNumber, Object<B::Handle>)>) {
+    for (_, Object { handle, .. }) in objects {
+        base.release(handle);
+    }
+}

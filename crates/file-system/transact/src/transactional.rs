@@ -1,0 +1,108 @@
+//! `transaction`: a closure whose calls happen at once, and that runs again if they cannot.
+
+use core::fmt;
+
+use posix_calls::{Errno, NameChanges};
+
+use crate::call::Call;
+use crate::transaction::{Fault, Sharing, Transaction};
+
+/// So often a closure runs at most, unless told otherwise.
+const ATTEMPTS: u32 = 100;
+
+/// A process of a file system, as transactions want it: how one of its calls begins.
+pub struct Transactional<F> {
+    begin: F,
+    sharing: Sharing,
+    attempts: u32,
+}
+
+/// A transaction that is running: what its closure gets.
+pub struct Running<'f, B: NameChanges, F: Fn() -> B> {
+    /// There until the end.
+    transaction: Option<Transaction<B::Handle>>,
+    begin: &'f F,
+}
+
+impl<F> fmt::Debug for Transactional<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Transactional").field("sharing", &self.sharing).finish_non_exhaustive()
+    }
+}
+
+impl<B: NameChanges, F: Fn() -> B> fmt::Debug for Running<'_, B, F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answers = self.transaction.as_ref().map(Transaction::answers);
+        formatter.debug_struct("Running").field("answers", &answers).finish_non_exhaustive()
+    }
+}
+
+impl<B: NameChanges, F: Fn() -> B> Transactional<F> {
+    /// Transactions of the process whose calls `begin` begins.
+    pub fn new(sharing: Sharing, begin: F) -> Transactional<F> {
+        Transactional { begin, sharing, attempts: ATTEMPTS }
+    }
+
+    /// Lets closures run so often at most, and at least once.
+    #[must_use]
+    pub fn attempts(self, attempts: u32) -> Transactional<F> {
+        Transactional { attempts, ..self }
+    }
+
+    /// Runs a closure whose calls, made by [`Running::begin`], happen at one moment; if it returns an error, or panics,
+    /// nothing happens. It runs again if what it has seen is not so any more: so it does nothing else that could not be
+    /// done twice.
+    ///
+    /// # Errors
+    /// What the closure returns; ECANCELED if others came in between each time; ENOSPC if there is no memory for the changes.
+    pub fn transaction<T>(&self, mut body: impl FnMut(&Running<'_, B, F>) -> Result<T, Errno>) -> Result<T, Errno> {
+        for _ in 0..self.attempts.max(1) {
+            let base = (self.begin)();
+            let transaction = Transaction::begin(&base, self.sharing).map_err(Errno::from)?;
+            drop(base);
+            let mut running = Running { transaction: Some(transaction), begin: &self.begin };
+            let outcome = body(&running);
+            let transaction = running.transaction.take().expect("it is there until the end");
+            let base = (self.begin)();
+            let end = match outcome {
+                Ok(_) => transaction.commit(&base),
+                Err(_) => transaction.abort(&base),
+            };
+            match end {
+                Ok(()) => return outcome,
+                Err(Fault::Stale) => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        Err(Errno::ECANCELED)
+    }
+}
+
+impl<B: NameChanges, F: Fn() -> B> Running<'_, B, F> {
+    fn running(&self) -> &Transaction<B::Handle> {
+        self.transaction.as_ref().expect("it is there until the end")
+    }
+
+    /// Begins a call of the transaction.
+    pub fn begin(&self) -> Call<'_, B> {
+        Call::new((self.begin)(), self.running())
+    }
+
+    /// Runs a part of the transaction. If it returns an error, nothing of the part has happened, and the transaction goes on.
+    ///
+    /// # Errors
+    /// What the part returns.
+    pub fn part<T>(&self, body: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        let savepoint = self.running().savepoint();
+        body().inspect_err(|_| self.running().go_back(savepoint))
+    }
+}
+
+impl<B: NameChanges, F: Fn() -> B> Drop for Running<'_, B, F> {
+    /// After a panic of the closure: nothing happens, and nothing stays kept.
+    fn drop(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            let _ = transaction.abort(&(self.begin)());
+        }
+    }
+}

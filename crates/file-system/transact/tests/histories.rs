@@ -1,0 +1,117 @@
+//! Every history has an order, and who commutes does not abort the other.
+//!
+//! Under `--cfg shuttle`, where faults can be planted, the same searches find them.
+
+mod interleaved;
+
+use interleaved::calls::Call;
+use interleaved::{Case, Party, Told, case, commutes, has_order, run};
+use posix_calls::{Fields, Follow};
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+/// Draws cases until one fails; the same from the same number.
+fn search(cases: u32, holds: impl Fn(&Case) -> Result<(), String>) -> u32 {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let outcome = TestRunner::new_with_rng(config, rng).run(&case(), |case| holds(&case).map_err(TestCaseError::fail));
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    cases
+}
+
+fn has_an_order(case: &Case) -> Result<(), String> {
+    let run = run(case);
+    if has_order(case, &run) { Ok(()) } else { Err(format!("no order shows {run:#?}")) }
+}
+
+/// What aborts does not commute, or leads through names that the other changes.
+fn aborts_for_a_reason(case: &Case) -> Result<(), String> {
+    let run = run(case);
+    if run.aborts == 0 || !commutes(case, Told::Way) { Ok(()) } else { Err(format!("aborted for nothing: {run:#?}")) }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn every_history_has_an_order() {
+    search(1_000, has_an_order);
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn who_commutes_does_not_abort() {
+    search(1_500, aborts_for_a_reason);
+}
+
+/// Each first call in an open transaction, the second in another that commits meanwhile.
+const PAIRS: [(Call, Call); 8] = [
+    (Call::MakeDirectory("f"), Call::Rename("g", "f")),
+    (Call::Link("f", "g"), Call::Exchange("g", "d/f")),
+    (Call::Create("d/n"), Call::CreateNew("d/x")),
+    (Call::CreateNew("d/n"), Call::ChangeMode("d", 0o700)),
+    (Call::RemoveDirectory("d"), Call::Unlink("d/f")),
+    (Call::Stat("g", Follow::Nothing, Fields::IDENTITY), Call::Link("g", "n")),
+    (Call::ChangeMode("f", 0o700), Call::ChangeGroup("f", 7)),
+    (Call::Rename("d/c", "e/c"), Call::CreateNew("d/c/n")),
+];
+
+fn beside_each_other((open, meanwhile): &(Call, Call)) {
+    let calls = [vec![*open], vec![*meanwhile]];
+    let case = Case { users: [5, 5], parties: [Party::Together; 2], calls, schedule: vec![0, 1, 1, 0] };
+    let run = run(&case);
+    assert_eq!(run.aborts, 0, "{open:?} and {meanwhile:?}: {run:#?}");
+    assert!(has_order(&case, &run), "{run:#?}");
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn pairs_that_commute_do_not_abort() {
+    PAIRS.iter().for_each(beside_each_other);
+}
+
+/// How many abort of those whose results commute: some look at a name that the other changes, to the same end.
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn few_abort_whose_results_commute() {
+    let mut runner = TestRunner::deterministic();
+    let (mut aborted, mut commuting, mut for_nothing) = (0, 0, 0);
+    for _ in 0..1_000 {
+        let case = case().new_tree(&mut runner).unwrap().current();
+        let aborts = run(&case).aborts > 0;
+        let commutes = commutes(&case, Told::Result);
+        aborted += u32::from(aborts);
+        commuting += u32::from(commutes);
+        for_nothing += u32::from(aborts && commutes);
+    }
+    println!("{aborted} of 1000 abort; {commuting} commute by their results, of which {for_nothing} abort");
+    assert!(aborted > 25, "a test without conflicts shows nothing: {aborted}");
+    assert!(for_nothing * 100 < commuting, "{for_nothing} of {commuting} abort for nothing");
+}
+
+#[cfg(shuttle)]
+mod faults {
+    use sync::mutant::must_be_caught;
+
+    use super::*;
+
+    #[test]
+    fn absence_is_kept() {
+        must_be_caught("transact: absence is not kept", || search(4_000, has_an_order));
+    }
+
+    #[test]
+    fn changes_come_after_the_check() {
+        must_be_caught("transact: checked after the changes", || search(4_000, has_an_order));
+    }
+
+    #[test]
+    fn existence_is_not_identity() {
+        must_be_caught("transact: that a name exists is kept as what it leads to", || {
+            PAIRS.iter().for_each(beside_each_other);
+        });
+    }
+
+    #[test]
+    fn a_check_is_not_all_permissions() {
+        must_be_caught("transact: a check is kept as all permissions", || search(20_000, aborts_for_a_reason));
+    }
+}

@@ -1,0 +1,269 @@
+//! `transaction`: a closure that runs again, parts of it, and what goes wrong.
+#![cfg(not(any(loom, shuttle)))]
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use plain::{Plain, Process};
+use posix_calls::attributes::{self, Access, NewTime};
+use posix_calls::directories;
+use posix_calls::names::{self, RenameMode};
+use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, OpenFlags, Space, Start};
+use transact::{Sharing, Transactional};
+
+const NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE).with(OpenFlags::WRITE);
+
+fn at<N>() -> Start<N> {
+    Start::WorkingDirectory
+}
+
+fn create<V: ObjectOperations>(call: &V, path: &[u8]) -> Result<(), Errno> {
+    let opened = names::open(call, at(), path, NEW, 0o644)?;
+    names::close(call, opened.handle);
+    Ok(())
+}
+
+fn exists<V: ObjectOperations>(call: &V, path: &[u8]) -> bool {
+    attributes::access(call, at(), path, Follow::Nothing, Access::EXISTS).is_ok()
+}
+
+fn world() -> (Plain, Process) {
+    let file_system = Plain::default();
+    let process = Process::new(&file_system, Credentials::SUPERUSER);
+    (file_system, process)
+}
+
+fn space(file_system: &Plain, process: &Process) -> Space {
+    attributes::space(&file_system.begin(process)).unwrap()
+}
+
+#[test]
+fn all_of_it_happens_or_nothing() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    fs.transaction(|t| {
+        directories::make_directory(&t.begin(), at(), b"mail", 0o755)?;
+        create(&t.begin(), b"mail/1")?;
+        // The transaction sees its own changes, others do not.
+        assert!(exists(&t.begin(), b"mail/1") && !exists(&file_system.begin(&process), b"mail"));
+        names::link(&t.begin(), (at(), b"mail/1"), (at(), b"mail/2"), Follow::Nothing)
+    })
+    .unwrap();
+    assert!(exists(&file_system.begin(&process), b"mail/2"));
+    let before = file_system.clone();
+    let failed = fs.transaction(|t| {
+        names::unlink(&t.begin(), at(), b"mail/1")?;
+        create(&t.begin(), b"mail/3")?;
+        names::unlink(&t.begin(), at(), b"mail/4")
+    });
+    assert_eq!(failed, Err(Errno::ENOENT));
+    assert_eq!(space(&file_system, &process), space(&before, &process));
+    assert!(exists(&file_system.begin(&process), b"mail/1") && !exists(&file_system.begin(&process), b"mail/3"));
+}
+
+#[test]
+fn a_stale_closure_runs_again() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    let runs = Cell::new(0);
+    let created = fs.transaction(|t| {
+        runs.set(runs.get() + 1);
+        let is_locked = exists(&t.begin(), b"lock");
+        if runs.get() == 1 {
+            // Somebody else comes in between.
+            create(&file_system.begin(&process), b"lock").unwrap();
+        }
+        if !is_locked { create(&t.begin(), b"lock").map(|()| true) } else { Ok(false) }
+    });
+    assert_eq!((created, runs.get()), (Ok(false), 2));
+}
+
+#[test]
+fn an_error_is_not_told_from_what_is_not_so_any_more() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    let runs = Cell::new(0);
+    let failed = fs.transaction(|t| {
+        runs.set(runs.get() + 1);
+        let (f, g) = (exists(&t.begin(), b"f"), exists(&t.begin(), b"g"));
+        if runs.get() == 1 {
+            create(&file_system.begin(&process), b"f").unwrap();
+        }
+        if f == g { Err::<(), _>(Errno::ENOENT) } else { Err(Errno::EEXIST) }
+    });
+    assert_eq!((failed, runs.get()), (Err(Errno::EEXIST), 2));
+}
+
+#[test]
+fn a_doomed_closure_sees_nothing_new() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process)).attempts(1);
+    let failed = fs.transaction(|t| {
+        assert!(!exists(&t.begin(), b"f"));
+        create(&file_system.begin(&process), b"f").unwrap();
+        // Whatever is new to it, it would be told together with what is not so any more.
+        let told = attributes::stat(&t.begin(), at(), b"g", Follow::Nothing, Fields::ALL);
+        assert_eq!(told, Err(Errno::ECANCELED));
+        assert_eq!(create(&t.begin(), b"h"), Err(Errno::ECANCELED));
+        Ok(())
+    });
+    assert_eq!(failed, Err(Errno::ECANCELED));
+    assert!(!exists(&file_system.begin(&process), b"h"));
+}
+
+#[test]
+fn who_is_never_let_through_is_told() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process)).attempts(5);
+    let runs = Cell::new(0_u8);
+    let failed = fs.transaction(|t| {
+        runs.set(runs.get() + 1);
+        let name = [b'a' + runs.get()];
+        assert!(!exists(&t.begin(), &name));
+        create(&file_system.begin(&process), &name)
+    });
+    assert_eq!((failed, runs.get()), (Err(Errno::ECANCELED), 5));
+}
+
+#[test]
+fn nothing_is_left_of_a_closure_that_panics() {
+    let (file_system, process) = world();
+    let before = space(&file_system, &process);
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        fs.transaction(|t| {
+            create(&t.begin(), b"f")?;
+            panic!("a mistake of the program's")
+        }) as Result<(), Errno>
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(space(&file_system, &process), before);
+}
+
+#[test]
+fn a_part_is_undone_alone() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    fs.transaction(|t| {
+        create(&t.begin(), b"f")?;
+        let failed = t.part(|| {
+            create(&t.begin(), b"g")?;
+            attributes::change_mode(&t.begin(), at(), b"f", 0)?;
+            directories::remove_directory(&t.begin(), at(), b"f")
+        });
+        assert_eq!(failed, Err(Errno::ENOTDIR));
+        assert!(!exists(&t.begin(), b"g"));
+        t.part(|| create(&t.begin(), b"h"))
+    })
+    .unwrap();
+    let call = file_system.begin(&process);
+    assert!(exists(&call, b"f") && !exists(&call, b"g") && exists(&call, b"h"));
+    assert_eq!(attributes::stat(&call, at(), b"f", Follow::Nothing, Fields::ALL).unwrap().mode, 0o644);
+}
+
+#[test]
+fn what_does_not_happen_at_one_moment_is_refused() {
+    let (file_system, process) = world();
+    create(&file_system.begin(&process), b"f").unwrap();
+    let fs = Transactional::new(Sharing::Shared, || file_system.begin(&process));
+    fs.transaction(|t| {
+        let refused = Err(Errno::EOPNOTSUPP);
+        directories::make_directory(&t.begin(), at(), b"d", 0o755)?;
+        assert_eq!(attributes::change_mode(&t.begin(), at(), b"f", 0o600), refused);
+        let times = (NewTime::At(1), NewTime::Same);
+        assert_eq!(attributes::set_times(&t.begin(), at(), b"f", Follow::Nothing, times), refused);
+        assert_eq!(directories::change_directory(&t.begin(), at(), b"d"), refused);
+        // Nobody else finds it yet.
+        attributes::change_mode(&t.begin(), at(), b"d", 0o700)
+    })
+    .unwrap();
+    let status = attributes::stat(&file_system.begin(&process), at(), b"d", Follow::Nothing, Fields::ALL);
+    assert_eq!(status.unwrap().mode, 0o700);
+}
+
+#[test]
+fn the_base_may_fail_at_any_operation() {
+    fn steps_of<'f, F: Fn() -> plain::Call<'f>>(t: &transact::Running<'_, plain::Call<'f>, F>) -> Result<(), Errno> {
+        create(&t.begin(), b"d/f")?;
+        names::rename(&t.begin(), (at(), b"d/f"), (at(), b"g"), RenameMode::Replace)?;
+        directories::remove_directory(&t.begin(), at(), b"d")
+    }
+    for successes in 0..200 {
+        let (file_system, process) = world();
+        directories::make_directory(&file_system.begin(&process), at(), b"d", 0o755).unwrap();
+        let before = space(&file_system, &process);
+        let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+        file_system.fail_after(Some(successes));
+        let outcome = fs.transaction(steps_of);
+        file_system.fail_after(None);
+        if outcome.is_ok() {
+            assert!(successes > 20, "{successes} are enough");
+            return;
+        }
+        assert_eq!(outcome, Err(Errno::EIO), "of {successes} operations");
+        assert_eq!(space(&file_system, &process), before, "what is left after {successes} operations");
+    }
+    panic!("the transaction never comes to its end");
+}
+
+#[test]
+#[should_panic(expected = "belongs to the transaction")]
+fn a_handle_ends_with_its_transaction() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    let handle = fs.transaction(|t| Ok(names::open(&t.begin(), at(), b"f", NEW, 0o644)?.handle)).unwrap();
+    let _ = fs.transaction(|t| {
+        t.begin().held(&handle);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_was_open_before_is_found() {
+    let (file_system, process) = world();
+    directories::make_directory(&file_system.begin(&process), at(), b"d", 0o755).unwrap();
+    let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+    let opened = names::open(&file_system.begin(&process), at(), b"d", flags, 0).unwrap();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    fs.transaction(|t| {
+        let call = t.begin();
+        let start = Start::Handle(call.kept(&opened.handle).map_err(Errno::from)?);
+        directories::make_directory(&call, start, b"below", 0o755)
+    })
+    .unwrap();
+    names::close(&file_system.begin(&process), opened.handle);
+    assert!(exists(&file_system.begin(&process), b"d/below"));
+}
+
+#[test]
+fn a_listing_has_own_names_too_and_no_phantoms() {
+    let (file_system, process) = world();
+    for name in [b"a", b"b", b"c"] {
+        create(&file_system.begin(&process), name).unwrap();
+    }
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    let runs = Cell::new(0);
+    let listed = fs.transaction(|t| {
+        runs.set(runs.get() + 1);
+        names::unlink(&t.begin(), at(), b"b")?;
+        create(&t.begin(), b"new")?;
+        create(&t.begin(), b"newer")?;
+        names::unlink(&t.begin(), at(), b"new")?;
+        let (mut names, mut cookie) = (Vec::new(), Some(2));
+        // One name at a time, as by a small buffer.
+        while let Some(from) = cookie {
+            let call = t.begin();
+            let mut each = |item: posix_calls::Item<'_, transact::Node<'_>>| {
+                names.push(String::from_utf8_lossy(item.name).into_owned());
+                false
+            };
+            cookie = call.list(call.root(), from, &mut each).map_err(Errno::from)?;
+        }
+        if runs.get() == 1 {
+            create(&file_system.begin(&process), b"phantom").unwrap();
+        }
+        Ok(names)
+    });
+    assert_eq!(runs.get(), 2);
+    assert_eq!(listed.unwrap(), ["a", "c", "phantom", "newer"]);
+}
