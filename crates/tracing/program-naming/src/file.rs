@@ -6,6 +6,8 @@ use addr2line::{Loader, demangle_auto};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol, SymbolKind};
 
+use crate::separate;
+
 /// Why a file cannot be used for naming.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramNamingError {
@@ -65,8 +67,20 @@ impl ProgramFile {
         let not_elf = |problem: String| ProgramNamingError::NotElf { path: shown(), problem };
         let bytes = std::fs::read(path).map_err(|problem| ProgramNamingError::Unreadable { path: shown(), problem })?;
         let (segments, variables) = read(&bytes).map_err(|error| not_elf(error.to_string()))?;
-        let loader = Loader::new(path).map_err(|error| not_elf(error.to_string()))?;
-        Ok(Self { loader, segments, variables })
+        let separate = object::File::parse(&*bytes).ok().filter(|file| !file.has_debug_symbols());
+        let separate = separate.and_then(|file| separate::debug_file(&file));
+        let loader = separate.as_ref().and_then(|path| Loader::new(path).ok());
+        let loader = match loader {
+            Some(loader) => loader,
+            None => Loader::new(path).map_err(|error| not_elf(error.to_string()))?,
+        };
+        let mut file = Self { loader, segments, variables };
+        if let Some(Ok((_, variables))) = separate.and_then(|path| std::fs::read(path).ok()).map(|bytes| read(&bytes)) {
+            file.variables.extend(variables);
+            file.variables.sort();
+            file.variables.dedup_by_key(|variable| variable.0);
+        }
+        Ok(file)
     }
 
     /// The address of what stands at an offset of the file.

@@ -11,6 +11,7 @@ mod function_names;
 mod loaded;
 mod module;
 mod receive;
+mod separate;
 
 pub use allocation::{Block, BlockAccess, Rule};
 pub use file::{CodeName, ProgramFile, ProgramNamingError};

@@ -1,7 +1,7 @@
 //! One ELF file that is loaded in a program: its functions, variables, and what its debug information tells of them.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use addr2line::Context;
@@ -10,6 +10,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::debug::{Unit, read_unit};
 use crate::file::{CodeName, readable};
+use crate::separate;
 
 type Section = EndianArcSlice<LittleEndian>;
 /// First address, first address behind, name.
@@ -50,7 +51,7 @@ impl Module {
         {
             module.read(&file);
             if module.dwarf.is_none()
-                && let Some(bytes) = debug_file(&file).and_then(|path| std::fs::read(path).ok())
+                && let Some(bytes) = separate::debug_file(&file).and_then(|path| std::fs::read(path).ok())
                 && let Ok(file) = object::File::parse(&*bytes)
             {
                 module.read(&file);
@@ -169,14 +170,6 @@ impl Module {
         }
         &[]
     }
-}
-
-/// Where debuggers look for a stripped file's debug information: by its build id.
-fn debug_file(file: &object::File<'_>) -> Option<PathBuf> {
-    let id = file.build_id().ok()??;
-    let (first, rest) = id.split_first()?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(PathBuf::from(format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug")))
 }
 
 fn symbol_at(symbols: &[Symbol], address: u64) -> Option<(&str, u64)> {

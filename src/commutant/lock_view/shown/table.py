@@ -82,7 +82,8 @@ def print_problems(study: LockStudy, classes: Sequence[LockClass], console: Cons
         line(
             console,
             f"{name} has no symbols, so places in it stand for names: compile it with -g, or install its symbols "
-            f"(Debian: find-dbgsym-packages {name}, from the package debian-goodies).",
+            f"(Debian: find-dbgsym-packages {name}, from the package debian-goodies), or set DEBUGINFOD_URLS and "
+            "install the package debuginfod.",
         )
 
 

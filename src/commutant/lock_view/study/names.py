@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -29,6 +32,18 @@ class Frame:
     def __str__(self) -> str:
         """As `function (source.c:12)`."""
         return f"{self.function} ({PurePath(self.source).name}:{self.line})" if self.source else self.function
+
+
+_FETCH_SECONDS = 60.0
+
+
+def fetch_debug_information(path: str) -> None:
+    """Has elfutils' client get a file's debug information into its cache, where it is looked for, if the user names a
+    server (DEBUGINFOD_URLS) and has the client; without, or if the server has none, nothing happens."""
+    client = shutil.which("debuginfod-find") if os.environ.get("DEBUGINFOD_URLS") else None
+    if client is not None:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            subprocess.run([client, "debuginfo", path], capture_output=True, timeout=_FETCH_SECONDS, check=False)
 
 
 class AddressNames:
@@ -113,6 +128,7 @@ class AddressNames:
             first = next(mapping for mapping in self._mappings if mapping.path == path)
             try:
                 os.fsencode(path)  # refused where the locale has no such letters
+                fetch_debug_information(path)
                 file = _native.ProgramFile(Path(path))
             except ValueError as error:
                 self.unreadable[path] = str(error)
