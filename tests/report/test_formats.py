@@ -25,6 +25,7 @@ from commutant.report.data import JudgedTest, RunReport
 from commutant.report.groups import FindingGroup, group_findings
 from commutant.report.hints import Technique
 from commutant.report.markdown import cell, code, table
+from commutant.report.parallel import parallel_calls
 from commutant.runs.table import write_findings
 from tests.report.invented import HOSTILE_NAMES, hostile_run, invented_run, pair_test, shared_line, summary_of
 from tests.report.sarif_part import SCHEMA as SARIF_SCHEMA
@@ -97,7 +98,7 @@ class TestSarif:
     def test_every_result_points_to_its_rule(self, run, groups):
         content = self.read(run, groups)
         rules = [rule["id"] for rule in content["tool"]["driver"]["rules"]]
-        assert len(rules) == len(set(rules)) == 8
+        assert len(rules) == len(set(rules)) == 9
         for result in content["results"]:
             assert rules[result["ruleIndex"]] == result["ruleId"]
 
@@ -260,6 +261,7 @@ class TestJson:
             **run.summary,
             "complete": True,
             "first": [run_cause_json(cause) for cause in rank_causes(run.tests)],
+            "parallel": [one.to_json() for one in parallel_calls(run.tests)],
             "most_shared": ranking_json(rank_shared(run.tests), 10),
             "findings": [group_json(group) for group in groups],
         }

@@ -20,6 +20,7 @@ class HintKind(StrEnum):
     REFERENCE_COUNT = "reference count"
     LOCK = "lock word"
     STATISTICS = "statistics counter"
+    TIME = "time stamp"
     LIST_HEAD = "list head"
     DATA = "data"
 
@@ -91,6 +92,9 @@ _STATISTICS = re.compile(
     rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|t_handle_count|t_updates|t_outstanding_credits|last_ino|cookie|map_count|nonresident_age|rlimit"
     rf"|pipe_bufs|vm_stat|used_blocks){_END}"
 )
+_TIME = re.compile(
+    r"(?:^|[._\s])(?:__)?(?:\w+_)?(?:[acm]time|crtime|btime|dirtied_when|dirtied_time_when)(?=$|[._\s\[])"
+)
 _LIST_HEAD = re.compile(
     rf"{_START}(?:list|lists|lru|next|prev|pprev|subdirs|child|children|siblings?|hlist|hash|hashtable|alias|inodes|head"
     rf"|tail|first|queue|llist|rb|rb_root|rb_node|rb_leftmost|rb_subtree_last|anon_vma_chain){_END}|free list link$"
@@ -135,6 +139,7 @@ def kind_by_name(name: str) -> HintKind | None:
         (HintKind.REFERENCE_COUNT, _REFERENCE_COUNT),
         (HintKind.LOCK, _LOCK),
         (HintKind.STATISTICS, _STATISTICS),
+        (HintKind.TIME, _TIME),
         (HintKind.LIST_HEAD, _LIST_HEAD),
     )
     return next((kind for kind, pattern in patterns if pattern.search(name[-_LONGEST_NAME:])), None)
@@ -152,4 +157,6 @@ def _technique(finding: Finding, kind: HintKind, failing: bool) -> Technique:
         return Technique.CHECK_FIRST
     if not both_write:
         return Technique.DO_NOT_READ
+    if kind is HintKind.TIME:
+        return Technique.PER_CORE
     return Technique.LAYER
