@@ -35,6 +35,9 @@ bench-%: setup ## measure one area
 site: setup ## build the pages as a site with search, into dist/site
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d target/site . dist/site && echo dist/site/index.html
 
+remedies: setup ## build and prove each patch of patches/linux (hours; needs the tools that build a kernel)
+	@$(BIN)/python scripts/remedies.py
+
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl
 

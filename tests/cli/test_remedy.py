@@ -148,6 +148,43 @@ def test_what_cannot_be_proved_is_refused_in_one_line(commutant, runs, arguments
     assert said in one_line(answer)
 
 
+@pytest.mark.parametrize(
+    ("target", "kernel", "said"),
+    [
+        ("linux:fs=ramfs,kernel=own", "6.1.192-own", "expected targets that differ in what is changed alone"),
+        ("scalefs:seed=2", "6.1.192-own", "expected targets that differ in what is changed alone"),
+        ("linux:kernel=own", "6.12.3", "expected one kernel with and without a change"),
+    ],
+)
+def test_runs_that_differ_in_more_than_the_change_are_refused(commutant, runs, target, kernel, said):
+    for name, place, release in (("base", "linux", "6.1.0-56-amd64"), ("better", target, kernel)):
+        path = Path(name, "run.json")
+        text = path.read_text().replace('"target": "fake"', f'"target": "{place}"')
+        path.write_text(text.replace('"kernel": "none"', f'"kernel": "{release}"'))
+    answer = commutant("prove", "base", "better")
+    assert answer.returncode == 2
+    assert said in one_line(answer)
+
+
+def test_the_patches_of_a_kernel_stand_in_the_evidence(commutant, runs):
+    path = Path("better/run.json")
+    build = '"kernel": "6.1.192", "kernel_build": {"patches": [{"title": "cred: look first"}]}'
+    path.write_text(path.read_text().replace('"kernel": "none"', build))
+    assert (
+        "after on Linux 6.1.192 with 'cred: look first':"
+        in commutant("prove", "base", "better", "--format", "commit").stdout
+    )
+
+
+def test_bit_fields_are_not_told_apart(commutant, folder):
+    shared = picture(USER_NS, NON_RCU)
+    line = structs.replace(shared.lines[0], fields=(*FIELDS, LineField(12, 1, "struct cred.first..last")))
+    make_run(Path("bits"), [found("non_rcu | user_ns", structs.replace(shared, lines=(line,)))] * 6)
+    answer = commutant("remedy", "bits", "--move", "cred.last")
+    assert answer.returncode == 2
+    assert "lies in the same bytes as other fields (cred.first..last), as bit fields do" in one_line(answer)
+
+
 def test_a_check_of_what_shared_a_variable_runs_those_tests_alone(commutant, runs):
     fake = ("--target", "fake:outcome=clean", "--format", "json")
     some = commutant("check", "--of", "base", "--sharing", "cred.non_rcu", *fake, "-o", "some")

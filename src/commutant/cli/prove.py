@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,12 @@ def command(
     return 0 if holds else 1
 
 
+_HOW = ("append", "cores", "cpus", "domains", "fs", "memory", "mount", "seed", "tx")
+"""Options of targets that say how something is tested; others say what."""
+
+_SERIES = re.compile(r"\d+\.\d+")
+
+
 class _Base:
     """BASE as all NEW are held against it."""
 
@@ -104,6 +111,7 @@ class _Base:
 
         run = load_run(path)
         self._refuse_other_corpus(run)
+        _refuse_other_series(self._run, run)
         results.say_if_interrupted(run)
         proof = prove(self._tests, list(judged_tests(run)), self._foretold, self._again)
         if not proof.tests:
@@ -131,6 +139,31 @@ class _Base:
                 f"{run.path} is of {run.info.interface}, model {run.info.model}, {self._run.path} of "
                 f"{self._run.info.interface}, model {self._run.info.model}: expected runs of one corpus"
             )
+        options = [_fixed_options(one) for one in (self._run, run)]
+        if options[0] != options[1]:
+            raise UsageError(
+                f"{run.path} is of the target {run.info.target}, {self._run.path} of {self._run.info.target}: expected "
+                "targets that differ in what is changed alone"
+            )
+
+
+def _fixed_options(run: Run) -> tuple[str, dict[str, str]]:
+    """A run's target, and its options that say how it is tested."""
+    from commutant.targets import TARGETS, parse_target
+
+    name = run.info.target.partition(":")[0]
+    options = parse_target(run.info.target)[1] if name in TARGETS else {}
+    return name, {key: value for key, value in options.items() if key in _HOW or key.startswith("ignore_")}
+
+
+def _refuse_other_series(base: Run, new: Run) -> None:
+    """Raises UsageError for kernels of two series: too much differs for a proof."""
+    series = [_SERIES.match(str(run.info.target_description.get("kernel", ""))) for run in (base, new)]
+    if series[0] and series[1] and series[0][0] != series[1][0]:
+        raise UsageError(
+            f"{new.path} is of Linux {series[1].string}, {base.path} of {series[0].string}: expected one kernel with "
+            "and without a change; `commutant history` compares kernels"
+        )
 
 
 def _system(run: Run) -> str:
@@ -146,5 +179,13 @@ def _side(run: Run) -> ProvenRun:
     from commutant.remedy import ProvenRun
 
     kernel = run.info.target_description.get("kernel")
-    system = f"Linux {kernel}" if kernel else run.info.target
+    system = f"Linux {kernel}{_patches(run)}" if kernel else run.info.target
     return ProvenRun(str(run.path), run.info.target, system, shlex.join(run.info.command))
+
+
+def _patches(run: Run) -> str:
+    """The patches of a kernel that `commutant kernel build` made."""
+    build = run.info.target_description.get("kernel_build")
+    patches = build.get("patches") if isinstance(build, dict) else None
+    titles = [str(one.get("title")) for one in patches if isinstance(one, dict)] if isinstance(patches, list) else []
+    return f" with {'; '.join(repr(title) for title in titles)}" if titles else ""

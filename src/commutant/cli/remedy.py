@@ -78,6 +78,12 @@ def refuse_unknown(scene: Scene, changes: tuple[Change, ...]) -> None:
 
     for change in changes:
         if not scene.has(change.place):
+            shared = scene.joined(change.place)
+            if shared:
+                raise UsageError(
+                    f"--{change.way.value} {change.place}: lies in the same bytes as other fields ({shared}), as bit "
+                    "fields do; a run tells bytes apart, no bits"
+                )
             members = scene.members()
             near = difflib.get_close_matches(change.place, members, 3)
             hint = f"; did you mean {', '.join(near)}?" if near else ""

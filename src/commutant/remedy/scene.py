@@ -113,6 +113,17 @@ class Scene:
         """Whether the run tells of a place."""
         return any(line.fields.mask(place) for case in self.cases for line in case.lines)
 
+    def joined(self, place: str) -> str:
+        """The name of bytes that are this field's and others', as of bit fields (`first..last`); empty if none are."""
+        holder, _, field_ = place.rpartition(".")
+        for line in {id(line): line for case in self.cases for line in case.lines}.values():
+            for name, _ in line.fields.named:
+                known = place_of(name)
+                ends = known.removeprefix(f"{holder}.").split("..")
+                if len(ends) > 1 and known.startswith(f"{holder}.") and field_ in ends:
+                    return known
+        return ""
+
     def members(self) -> list[str]:
         """All members that any shared line has, in alphabetical order."""
         return sorted({member for case in self.cases for line in case.lines for member in line.fields.members})

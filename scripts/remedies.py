@@ -1,0 +1,101 @@
+"""`make remedies`: builds each patch of `patches/linux/6.1`, asks the tests that it concerns, and proves what it freed.
+
+Takes the trimmed kernel's own run first (`runs/remedies/base`, all tests of posix18, and again for the noise). What is there
+already is not done again, so an interrupted demonstration goes on. Prints a table: foretold, freed as foretold, besides,
+worse, new.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from steps import ROOT, StepFailed
+
+COMMUTANT = ROOT / ".venv" / "bin" / "commutant"
+PATCHES = ROOT / "patches" / "linux" / "6.1"
+RUNS = ROOT / "runs" / "remedies"
+BASE_KERNEL = "remedies-base"
+
+CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "address-space-gfp": ("address_space.*", ("--move", "address_space.gfp_mask")),
+    "address-space-host": ("address_space.*", ("--move", "address_space.host")),
+    "cred-non-rcu": ("cred.*", ("--drop-write", "cred.non_rcu")),
+    "cred-usage": ("cred.*", ("--move", "cred.usage")),
+    "fd-array-own-line": ("files_struct.*", ("--move", "files_struct.fd_array")),
+    "fd-array-spread": ("files_struct.*", ("--spread", "files_struct.fd_array")),
+    "inode-mtime": ("inode.*", ("--move", "inode.i_mtime")),
+    "inode-nlink": ("inode.*", ("--move", "inode.i_nlink")),
+    "sb-remove-count": ("super_block.*", ("--move", "super_block.s_remove_count")),
+    "shmem-huge": ("shmem_sb_info.*", ("--move", "shmem_sb_info.huge")),
+    "signal-own-fault": ("init_ucounts*", ("--drop", "init_ucounts")),
+    "vma-shared-last": ("vm_area_struct.*", ("--move", "vm_area_struct.shared")),
+}
+"""For each patch the variables whose tests are asked, and the change that foretells it."""
+
+NOT_TOGETHER = "fd-array-own-line"
+"""The first part of another one."""
+
+SAMPLE = 20
+
+
+def commutant(*arguments: str, fails: bool = False) -> str:
+    """What the command prints; raises StepFailed if it fails, unless a failed gate is an answer."""
+    answer = subprocess.run([COMMUTANT, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if answer.returncode not in ((0, 1) if fails else (0,)):
+        raise StepFailed(f"commutant {' '.join(arguments)}: exit code {answer.returncode}")
+    return answer.stdout
+
+
+def run_of(name: str, *what: str) -> Path:
+    """A finished run; checked if it is not there."""
+    path = RUNS / name
+    if not (path / "summary.json").is_file():
+        commutant("resume", str(path)) if path.is_dir() else commutant("check", *what, "-o", str(path))
+    return path
+
+
+def kernel(name: str, *patches: str) -> str:
+    """A target with the kernel of these patches; built if it is not there."""
+    kept = json.loads(commutant("kernel", "list", "--format", "json"))["kernels"]
+    if not any(name in one["names"] for one in kept):
+        options = [word for patch in patches for word in ("--patch", str(PATCHES / f"{patch}.patch"))]
+        commutant("kernel", "build", "--source", "debian", "--name", name, *options)
+    return f"linux:kernel={name}"
+
+
+def row(base: Path, again: Path, name: str, new: Path, changes: tuple[str, ...]) -> str:
+    """A line of the table."""
+    words = ("prove", str(base), str(new), "--again", str(again), *changes, "--format", "json")
+    proof = json.loads(commutant(*words, fails=True))
+    appeared = sum(one["tests"] for one in proof["appeared"])
+    freed, foretold = len(proof["freed"]), proof["foretold"]
+    besides = freed - proof["freed_as_foretold"]
+    counts = (foretold, proof["freed_as_foretold"], besides, len(proof["worse"]), appeared, len(proof["wrong"]))
+    return f"| {name} | {proof['tests']:,} | " + " | ".join(f"{count:,}" for count in counts) + " |"
+
+
+def main() -> int:
+    """Prints the table; the exit code is that of the command line."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    target = kernel(BASE_KERNEL)
+    base = run_of("base", "posix18", "--target", target, "--seed", "1")
+    again = run_of("again", str(base), "--target", target, "--seed", "2")
+    print("| patch | tests | foretold | freed | besides | worse | new | wrong |\n" + "| --- " * 8 + "|", flush=True)
+    for name, (pattern, changes) in CHANGES.items():
+        patched = kernel(f"remedies-{name}", name)
+        asked = ("--of", str(base), "--sharing", pattern, "--sample", str(SAMPLE), "--target", patched)
+        print(row(base, again, name, run_of(name, *asked), changes), flush=True)
+    names = [name for name in CHANGES if name != NOT_TOGETHER]
+    everything = run_of("all", str(base), "--target", kernel("remedies-all", *names), "--seed", "1")
+    print(row(base, again, "all together", everything, tuple(word for name in names for word in CHANGES[name][1])))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except StepFailed as error:
+        sys.exit(f"remedies: {error}")
