@@ -1,8 +1,8 @@
 """`make remedies`: builds each patch of `patches/linux/6.1`, asks the tests that it concerns, and proves what it freed.
 
-Takes the trimmed kernel's own run first (`runs/remedies/base`, all tests of posix18, and again for the noise). What is there
-already is not done again, so an interrupted demonstration goes on. Prints a table: foretold, freed as foretold, besides,
-worse, new.
+Takes the trimmed kernel's own run first (`runs/remedies/base`, all tests of posix18, and again for the noise). What is
+there already is not done again, so an interrupted demonstration goes on. Prints a table: tests, foretold, freed as
+foretold, besides, worse, new, wrong.
 """
 
 from __future__ import annotations
