@@ -13,7 +13,7 @@ SIX = [
     "src.0 = dst.0; src.1 = dst.1",
     "src.0 in names; src.0 = dst.0; src.0 ≠ src.1  (or the calls exchanged)",
     "dst.0 ≠ dst.1; dst.0 ≠ src.1; dst.1 ≠ src.0; src.0 ≠ src.1",
-    "src.0 and src.1 in names; dst.0 = dst.1; names[src.0] = names[src.1]; src.0 ≠ src.1",
+    "src.0 and src.1 in names; dst.0 = dst.1; src.0 and src.1 are two names of one file; src.0 ≠ src.1",
     "src.1 not in names; dst.0 ≠ src.1  (or the calls exchanged)",
     "src.0 and src.1 not in names",
 ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import pytest
 
 from commutant.lang import (
     BoolType,
@@ -26,6 +29,8 @@ from commutant.lang import (
     struct_fields,
 )
 from commutant.lang.interface import WHOLE_STATE
+from commutant.testgen.concrete import Asked, ConcreteModel, Start
+from commutant.testgen.valuation import sorts_of
 
 NUMBERS = range(-1, 5)
 """The integers that are tried, within a type's bounds."""
@@ -68,8 +73,10 @@ class Domain:
     def __init__(self, interface: type[Interface]) -> None:
         self.interface = interface
         self._parts = {name: values(type_) for name, type_ in interface.state_types().items()}
-        self._holds = interface.well_formedness().get(WHOLE_STATE, [])
-        self.sorts = {"Key": ["key0", "key1"], "Item": ["item0", "item1"], "Thread": ["thread0", "thread1"]}
+        hooks = dict(interface.well_formedness())
+        self._holds = hooks.pop(WHOLE_STATE, [])
+        self._of_entries = hooks
+        self.sorts = {name: values(SortType(sort)) for name, sort in sorts_of(interface).items()}
 
     def state(self, chance: random.Random) -> Interface:
         """A well-formed state, drawn."""
@@ -77,8 +84,34 @@ class Domain:
             state = self.interface()
             for name, options in self._parts.items():
                 setattr(state, name, copy.deepcopy(chance.choice(options)))
-            if all(holds(state) for holds in self._holds):
+            if self.is_well_formed(state):
                 return state
+
+    def is_well_formed(self, state: Interface) -> bool:
+        """Whether all that the model demands of initial states holds."""
+        return all(holds(state) for holds in self._holds) and all(
+            holds(state, key, value)
+            for name, of_entry in self._of_entries.items()
+            for key, value in getattr(state, name).items()
+            for holds in of_entry
+        )
+
+    def situations(self, names: Sequence[str], most: int, chance: random.Random) -> Iterator[tuple[Interface, Placed]]:
+        """Every state with every call, or as many as asked for, drawn, where there are more."""
+        arguments = [
+            list(itertools.product(*[[(name, v) for v in values(type_)] for name, type_ in s.parameters.items()]))
+            for s in (self.interface.signature(name) for name in names)
+        ]
+        if math.prod(map(len, [*self._parts.values(), *arguments])) > most:
+            for _ in range(most):
+                yield self.state(chance), self.calls(names, chance)
+            return
+        for parts in itertools.product(*self._parts.values()):
+            state = self.interface()
+            vars(state).update(copy.deepcopy(dict(zip(self._parts, parts, strict=True))))
+            if self.is_well_formed(state):
+                for given in itertools.product(*arguments):
+                    yield state, [(name, dict(one)) for name, one in zip(names, given, strict=True)]
 
     def calls(self, names: Sequence[str], chance: random.Random) -> Placed:
         """Calls of these names with arguments, drawn."""
@@ -96,7 +129,30 @@ def kind(result: Any) -> str:
     return str(result).lower() if isinstance(result, bool) else "success"
 
 
-def kinds(state: Interface, calls: Placed) -> Iterator[tuple[str, str]]:
-    """The kinds of what the calls return from this state, each by itself."""
+Kind = tuple[str, str, bool]
+"""A call, the kind of its result, and whether it changes what can be told of the state."""
+
+
+def kinds(state: Interface, calls: Placed) -> Iterator[Kind]:
+    """The kinds of what the calls do in this state, each by itself."""
     for name, arguments in calls:
-        yield name, kind(getattr(copy.deepcopy(state), name)(**copy.deepcopy(arguments)))
+        end = copy.deepcopy(state)
+        result = getattr(end, name)(**copy.deepcopy(arguments))
+        yield name, kind(result), not end.equivalent(state)
+
+
+class Ran:
+    """What the calls of generated tests do, noted where their outcomes are worked out."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.kinds: set[Kind] = set()
+        outcomes = ConcreteModel.outcomes
+
+        def noting(model: ConcreteModel, start: Start, calls: Sequence[Asked], order: Any, observe: Any) -> list[str]:
+            before = start.reached.copy()
+            for one in calls:
+                for told, end in model._moves(start.reached, one):
+                    self.kinds.add((one.call, kind(told.result), not end.copy().equivalent(before)))
+            return outcomes(model, start, calls, order, observe)
+
+        patch.setattr(ConcreteModel, "outcomes", noting)

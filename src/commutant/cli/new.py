@@ -1,4 +1,4 @@
-"""`commutant new`: projects to begin with. So far of adapters, behind which a library is checked."""
+"""`commutant new`: what to begin with: a model of an interface, or an adapter behind which a library is checked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,32 @@ from commutant.cli import console, options
 
 @click.group(
     "new",
-    short_help="Begin a project: an adapter for a library.",
-    epilog=options.examples("commutant new adapter map --lang c", "commutant new adapter --help"),
+    short_help="Begin a model, or an adapter for a library.",
+    epilog=options.examples("commutant new model store", "commutant new adapter map --lang c"),
 )
 def command() -> None:
-    """Begins a project."""
+    """Begins a model of an interface, or an adapter for a library."""
+
+
+@command.command(
+    "model",
+    short_help="A first model, to be changed into yours.",
+    epilog=options.examples("commutant new model store", "commutant new model my_queue -o models/queue.py"),
+)
+@click.argument("name")
+@options.output("New file of the model.  [default: <name>.py]")
+def model(name: str, output: Path | None) -> int:
+    """Writes a first model called NAME, which can be analysed and tested as it is (docs/guides/modelling.md)."""
+    from commutant.lang import new_model
+
+    file = output if output is not None else Path(f"{name}.py")
+    new_model(name, file)
+    shown = console.one_line(str(file))
+    console.write(f"{shown}: a model of a store, to be changed into yours; next:\n\n")
+    console.write(f"  commutant analyze {shown}\n")
+    console.write(f"  commutant generate {shown}\n")
+    console.write(f"  commutant new adapter {shown} --lang c\n")
+    return 0
 
 
 @command.command(

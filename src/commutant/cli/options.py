@@ -149,8 +149,8 @@ def with_self(function: F) -> F:
 
 
 def with_self_meant(calls: tuple[str, ...] | None, with_self: bool) -> tuple[str, ...] | None:
-    """The names of calls so that all sets of them are meant, if `--self` is given: more names than a set has."""
-    return (*calls, *calls) if calls and with_self else calls
+    """The names of calls so that all sets of them are meant, if `--self` is given: more names than a set can have."""
+    return calls * (MAX_CALLS_PER_SET + 1) if calls and with_self else calls
 
 
 def size(function: F) -> F:

@@ -79,6 +79,11 @@ def _place_of(interface: type[Interface], method: str) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}: "
 
 
+def at_method(interface: type[Interface], method: str) -> str:
+    """`FILE:LINE: Class.method`, as messages begin that speak of a method as a whole."""
+    return f"{_place_of(interface, method)}{interface.__name__}.{method}"
+
+
 def _is_model(file: Path) -> bool:
     return _MODELS in file.parents or (_PACKAGE not in file.parents and file.name != "contextlib.py")
 
@@ -119,7 +124,7 @@ class Kinds:
             )
 
     def _fault(self, call: str, text: str) -> ModelFault:
-        return ModelFault(f"{_place_of(self._interface, call)}{self._interface.__name__}.{call} {text}")
+        return ModelFault(f"{at_method(self._interface, call)} {text}")
 
 
 _KINDS = {
@@ -167,8 +172,10 @@ def _shown(result: Any) -> str:
 
 def no_state(interface: type[Interface], calls: tuple[str, ...]) -> ModelFault:
     """The fault of a model none of whose states is well-formed."""
+    methods = [method.__name__ for about in interface.well_formedness().values() for method in about]
+    where = at_method(interface, methods[0]) if methods else interface.__name__
     return ModelFault(
-        f"{interface.__name__}: no initial state is well-formed for {', '.join(calls)}: "
+        f"{where}: no initial state is well-formed for {', '.join(calls)}: "
         "expected @well_formed conditions that some state satisfies"
     )
 

@@ -11,7 +11,7 @@ class Name(Sort):
     """A file name."""
 
 
-class Inum(Sort, opaque=True):
+class Inum(Sort, opaque=True, word="file"):
     """An inode number."""
 
 

@@ -18,7 +18,7 @@ class Name(Sort):
     """A file name in the one directory."""
 
 
-class Inum(Sort, opaque=True):
+class Inum(Sort, opaque=True, word="file"):
     """An inode number, picked by the file system."""
 
 

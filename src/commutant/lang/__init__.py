@@ -1,6 +1,7 @@
 """What the author of a model imports: `from commutant.lang import Interface, Map, Sort, Struct, call, Errno`."""
 
 from commutant.lang.errno import Errno, Signal
+from commutant.lang.first_model import new_model as new_model
 from commutant.lang.interface import WHOLE_STATE as WHOLE_STATE
 from commutant.lang.interface import CallSignature as CallSignature
 from commutant.lang.interface import Interface, Invocation, StepResult, call, invoke, setup_call, well_formed

@@ -101,7 +101,9 @@ class StepResult:
         """The value, given what the steps before have returned; UsageError if there is none."""
         value: Any = results[self._step] if self._step < len(results) else None
         if isinstance(value, Errno):
-            raise UsageError(f"{self!r} was used, and that step failed with {value!r}: expected a step that succeeds")
+            raise UsageError(
+                f"{self!r} was used as a handle, and that step failed with {value!r}: expected a step that succeeds"
+            )
         try:
             for part in self._path:
                 value = value[part] if isinstance(part, int) else getattr(value, part)

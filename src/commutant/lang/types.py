@@ -35,13 +35,15 @@ class Sort:
     strings such as `n0`, or, with `numbered=True`, the integers from 1 (page contents, page numbers of an address
     space). With `content=True` they say what is stored, not where: which of them are equal does not change what is
     accessed, and tests ask for it at the level `full` only. With `ordered=True` they can also be compared by `<`: the
-    test picks integers, of which nothing but their order counts.
+    test picks integers, of which nothing but their order counts. `word` is what a value stands for in conditions: with
+    `class Inum(Sort, opaque=True, word="file")` two names that lead to one value are "two names of one file".
     """
 
     opaque: ClassVar[bool] = False
     numbered: ClassVar[bool] = False
     content: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
+    word: ClassVar[str] = ""
 
     def __init_subclass__(
         cls,
@@ -49,6 +51,7 @@ class Sort:
         numbered: bool = False,
         content: bool = False,
         ordered: bool = False,
+        word: str = "",
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
@@ -56,6 +59,7 @@ class Sort:
         cls.numbered = numbered
         cls.content = content
         cls.ordered = ordered
+        cls.word = word
 
 
 class OpaqueValue:

@@ -6,6 +6,7 @@ the calls from there in every order (see `concrete`). What is text of a corpus i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -52,7 +53,8 @@ class Materializer:
         """The tests for a class by id, as lines of a corpus, one per placement in processes; Untestable if there is
         none.
 
-        Where a state that stands for the class cannot be built, one of smaller numbers is tried.
+        Where a state that stands for the class cannot be built, one of smaller numbers is tried, and one with open
+        flags on their other side.
         """
         valuation = Valuation(context, self.sorts, outcome.arguments)
         arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
@@ -67,12 +69,12 @@ class Materializer:
         try:
             return self._lines(valuation, outcome, arguments, placements, about)
         except Untestable as untestable:
-            valuation = Valuation(context, self.sorts)
-            arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
-            try:
-                return self._lines(valuation, outcome, arguments, placements, about)
-            except Untestable:
-                raise untestable from None
+            for unusual in (False, True):
+                valuation = Valuation(context, self.sorts, unusual=unusual)
+                arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
+                with contextlib.suppress(Untestable):
+                    return self._lines(valuation, outcome, arguments, placements, about)
+            raise untestable
 
     def _lines(
         self,

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from commutant.corpus import Value, encode
-from commutant.guard import Endless, ModelFault, faults_of
+from commutant.guard import Endless, ModelFault, at_method, faults_of
 from commutant.lang import (
     WHOLE_STATE,
     CallSignature,
@@ -166,7 +166,8 @@ class Setups:
                 given = wanted.setup()
                 invocations = None if given is None else [_with_plain_integers(i) for i in invocations_of(given)]
             if invocations is None:
-                raise Untestable("setup() returned None: no calls build the state", state_text(wanted))
+                where = at_method(interface, "setup")
+                raise Untestable(f"{where} returned None: no calls build the state", state_text(wanted))
             built = self._replay(invocations, is_found=False)
             if gone:
                 found = self._search.of(wanted, gone, built.start.invocations)
@@ -177,7 +178,8 @@ class Setups:
             names = agree(wanted, built.start.state, with_handles=self.takes_handles)
         if names is None:
             reached = state_text(built.start.state) or "the empty state"
-            raise Untestable("the calls of setup() lead to another state", f"{state_text(wanted)}; reached: {reached}")
+            where = at_method(interface, "setup")
+            raise Untestable(f"{where}: its calls lead to another state", f"{state_text(wanted)}; reached: {reached}")
         return built, {**names, **(values_gone(gone, names, built.start.numbered.values) or {})}
 
     def _check_well_formed(self, wanted: Interface) -> None:
@@ -200,7 +202,8 @@ class Setups:
         key: tuple[Any, ...] = tuple([self._key(invocation) for invocation in invocations])
         known = self._reached.get(key)
         if known is None:
-            start = self.model.replay(invocations)
+            with faults_of(self.model.interface, "setup"):
+                start = self.model.replay(invocations)
             steps = [self.step(invocation, start.numbered.values) for invocation in start.invocations]
             texts = [step.with_result(result) for step, result in zip(steps, start.results, strict=True)]
             known = self._reached[key] = Built(self, start, f"[{','.join(texts)}]", is_found=is_found)
@@ -208,7 +211,8 @@ class Setups:
 
     def _key(self, invocation: Invocation) -> object:
         """Something that is equal for equal invocations."""
-        return self.step(invocation) if not self.takes_handles else repr(invocation)
+        refers_back = any(isinstance(value, StepResult) for value in invocation.arguments.values())
+        return repr(invocation) if self.takes_handles or refers_back else self.step(invocation)
 
     def step(self, invocation: Invocation, numbered: Sequence[OpaqueValue] = ()) -> StepText:
         """A call of a set-up or an observation as it stands in a test. `numbered`: the opaque values that the set-up's

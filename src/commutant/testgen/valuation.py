@@ -42,12 +42,18 @@ class Valuation:
     """The values of one class. `sorts` are those of the model, by name.
 
     Each integer is as small as can be. Given the `arguments` of the calls, these and what calls have compared differ
-    from each other where the class leaves that open.
+    from each other where the class leaves that open. `unusual`: flags that are open are on their other side.
     """
 
     def __init__(
-        self, context: Context, sorts: Mapping[str, type[Sort]], arguments: Sequence[Mapping[str, Any]] | None = None
+        self,
+        context: Context,
+        sorts: Mapping[str, type[Sort]],
+        arguments: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        unusual: bool = False,
     ) -> None:
+        self._unusual = unusual
         self._context = context
         self._sorts = sorts
         self._constrained = context.constrained_ints()
@@ -99,12 +105,12 @@ class Valuation:
             if name in asked_for:
                 values.append(self.frozen(asked_for[name]))
             else:
-                values.append(self.of_type(type_) if unasked is None else unasked)
+                values.append(self.of_type(type_) if unasked is None or self._unusual else unasked)
         return tuple(values)
 
     def _truth(self, index: int) -> bool:
         known = self._context.bool_value(index)
-        return self._context.bool_usual.get(index, False) if known is None else known
+        return self._context.bool_usual.get(index, False) != self._unusual if known is None else known
 
     def _integer(self, value: IntValue) -> Frozen:
         number = value_of(value.linear, self._ints)
@@ -147,6 +153,8 @@ class Valuation:
 
     def of_type(self, type_: Type) -> Frozen:
         """The frozen form of a value that nobody has looked at."""
+        if self._unusual and isinstance(type_, BoolType):
+            return FALSE if type_.usual else TRUE
         unasked = _unasked(type_)
         if unasked is not None:
             return unasked

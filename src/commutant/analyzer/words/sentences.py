@@ -51,11 +51,13 @@ class Phrase(NamedTuple):
     text: str
     other: str
     choices: tuple[str, ...]
+    words: str = ""
+    """What a difference is by the model's own words, where it stands alone."""
 
 
 def phrase(fact: Fact, vocabulary: Vocabulary) -> Phrase:
     """One fact as a part of a sentence."""
-    kind, text, other = "compare", "", ""
+    kind, text, other, words = "compare", "", "", ""
     if fact.kind == "bool":
         text = vocabulary.sentence_term(fact.left)
         if _is_presence(fact, vocabulary):
@@ -67,11 +69,23 @@ def phrase(fact: Fact, vocabulary: Vocabulary) -> Phrase:
     elif fact.kind == "same":
         kind, text = "differ", vocabulary.sentence_term(fact.left)
         other = vocabulary.sentence_term(fact.right)
+        words = _in_words(fact, vocabulary)
         if fact.holds:
-            kind, text, other = "same", f"{text} = {other}", ""
+            kind, text, other = "same", words or f"{text} = {other}", ""
     else:
         text = _comparison(fact, vocabulary)
-    return Phrase(kind, fact.holds, text, other, tuple(vocabulary.chosen_in((fact,))))
+    return Phrase(kind, fact.holds, text, other, tuple(vocabulary.chosen_in((fact,))), words)
+
+
+def _in_words(fact: Fact, vocabulary: Vocabulary) -> str:
+    """`name.0 and name.1 are two names of one file`; empty where the model has no words for it."""
+    left, right = vocabulary.leads_to(fact.left), vocabulary.leads_to(fact.right)
+    if left is None or right is None or left.word != right.word:
+        return ""
+    of = f"one {left.word}" if fact.holds else f"different {left.word}s"
+    if left.map == right.map and left.map.endswith("s"):
+        return f"{left.key} and {right.key} are {'two ' if fact.holds else ''}{left.map} of {of}"
+    return f"{left.map}[{left.key.strip('()')}] and {right.map}[{right.key.strip('()')}] are of {of}"
 
 
 def sentence(cube: Conjunction, vocabulary: Vocabulary) -> str:
@@ -85,13 +99,13 @@ def sentence_of(phrases: Sequence[Phrase], vocabulary: Vocabulary) -> str:
         return "always"
     present: dict[str, list[str]] = {}
     absent: dict[str, list[str]] = {}
-    differing: set[frozenset[str]] = set()
+    differing: dict[frozenset[str], str] = {}
     alone: dict[str, list[str]] = {"flag": [], "same": [], "compare": []}
-    for kind, holds, text, other, _ in phrases:
+    for kind, holds, text, other, _, words in phrases:
         if kind == "in":
             (present if holds else absent).setdefault(other, []).append(text)
         elif kind == "differ":
-            differing.add(frozenset((text, other)))
+            differing[frozenset((text, other))] = words
         else:
             alone[kind].append(text)
     parts = [f"{_and(keys)} in {container}" for container, keys in present.items()]
@@ -106,9 +120,10 @@ def _is_presence(fact: Fact, vocabulary: Vocabulary) -> bool:
     return term[0] == "apply" and bool(vocabulary.functions[term[1]].presence_of)
 
 
-def _differences(pairs: set[frozenset[str]]) -> list[str]:
+def _differences(words: dict[frozenset[str], str]) -> list[str]:
     """Disequalities, with those that make a complete group written as `a, b, c all differ`."""
     texts: list[str] = []
+    pairs = set(words)
     terms = sorted({term for pair in pairs for term in pair})
     while len(pairs) >= 3:
         group = _largest_group(terms, pairs)
@@ -116,7 +131,7 @@ def _differences(pairs: set[frozenset[str]]) -> list[str]:
             break
         texts.append(f"{', '.join(group)} all differ")
         pairs -= {frozenset((a, b)) for a in group for b in group if a != b}
-    return texts + [" ≠ ".join(pair) for pair in sorted(map(sorted, pairs))]
+    return texts + [words[frozenset(pair)] or " ≠ ".join(pair) for pair in sorted(map(sorted, pairs))]
 
 
 def _largest_group(terms: Sequence[str], pairs: set[frozenset[str]]) -> list[str]:

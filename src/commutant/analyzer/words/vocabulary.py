@@ -9,7 +9,8 @@ is the constant `<call>.<index>.<parameter>`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from commutant.analyzer.condition import Conjunction, constants_of
 from commutant.analyzer.oracle import AFTER
@@ -44,6 +45,16 @@ class Function:
     presence_of: str = ""
     is_rare: bool = False
     """Whether scripts declare it only where they speak of it."""
+    word: str = ""
+    """What a value stands for, if the model says so: a file."""
+
+
+class Lead(NamedTuple):
+    """That a key of a map leads to what a model has a word for: a name, in `names`, to a file."""
+
+    key: str
+    map: str
+    word: str
 
 
 class Vocabulary:
@@ -122,6 +133,8 @@ class Vocabulary:
         else:
             self._add(name, keys, smt_sort(type_), pattern)
             self.bounds[name] = bounds_of(type_)
+            if keys and isinstance(type_, SortType) and type_.sort.word:
+                self.functions[name] = replace(self.functions[name], word=type_.sort.word)
 
     @property
     def presence(self) -> frozenset[str]:
@@ -162,6 +175,14 @@ class Vocabulary:
             parts.append(("-" if constant < 0 else "+", str(abs(constant))))
         first_sign, first = parts[0]
         return ("-" if first_sign == "-" else "") + first + "".join(f" {sign} {text}" for sign, text in parts[1:])
+
+    def leads_to(self, term: Term) -> Lead | None:
+        """What a term leads to in the model's own words, and from where; None where it has none."""
+        function = self.functions.get(term[1]) if term[0] == "apply" else None
+        if function is None or not function.word:
+            return None
+        keys = ", ".join([self.sentence_term(argument) for argument in term[2]])
+        return Lead(f"({keys})" if len(term[2]) > 1 else keys, function.pattern.partition("[")[0], function.word)
 
     def smt_term(self, term: Term) -> str:
         """A term in SMT-LIB."""

@@ -33,7 +33,7 @@ class Directory(Sort):
     """A directory that processes may work in."""
 
 
-class Inum(Sort, opaque=True):
+class Inum(Sort, opaque=True, word="file"):
     """An inode number; files and pipes have one."""
 
 
