@@ -176,6 +176,13 @@ def test_the_patches_of_a_kernel_stand_in_the_evidence(commutant, runs):
     )
 
 
+def test_the_page_says_what_changes_are_worth(commutant, runs):
+    assert commutant("report", "base", "--format", "html").returncode == 0
+    page = Path("base/report.html").read_text()
+    assert "move cred.non_rcu to a line of its own: frees 3" in page
+    assert commutant("report", "old", "--format", "html").returncode == 0
+
+
 def test_bit_fields_are_not_told_apart(commutant, folder):
     shared = picture(USER_NS, NON_RCU)
     line = structs.replace(shared.lines[0], fields=(*FIELDS, LineField(12, 1, "struct cred.first..last")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,13 @@ from commutant.support import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from commutant.mtrace import Finding
     from commutant.report import FindingGroup, RunReport
     from commutant.runs import Run
 
 _MOST_SHARED = 10
 _BEST_CHANGES = 3
+_WORTH_SHOWN = 10
 
 
 @click.command(
@@ -104,11 +107,30 @@ def _write_file(run: Run, content: RunReport, format_: str, output: Path | None)
 
     if format_ == "html":
         path = output or run.path / REPORT_FILE
-        report.write_html(content, path)
+        report.write_html(replace(content, worth=_worth(run, content)), path)
     else:
         path = output or run.path / FINDINGS_FILE
         write_findings(path, content.tests)
     return path
+
+
+def _worth(run: Run, content: RunReport) -> dict[str, list[str]]:
+    """What changes of the variables that are shared most would free; empty if the run does not tell."""
+    from commutant.cli.remedy import sense_of
+    from commutant.remedy import scene_of, worth_of
+    from commutant.report import rank_shared
+
+    try:
+        scene = scene_of(run.verdicts())
+    except UsageError:
+        return {}
+    sense = sense_of(scene, run.tests)
+    wanted = [variable.name for variable in rank_shared(content.tests)[:_WORTH_SHOWN]]
+    found: dict[str, Finding] = {}
+    for judged in content.tests:
+        for finding in judged.findings:
+            found.setdefault(finding.name, finding)
+    return {name: worth_of(scene, sense, found[name]) for name in wanted}
 
 
 def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str, output: Path | None) -> None:

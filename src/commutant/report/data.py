@@ -57,11 +57,15 @@ class JudgedTest:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One run: its `summary.json`, its judged tests, and what the head of a page says about it (label to text)."""
+    """One run: its `summary.json`, its judged tests, and what the head of a page says about it (label to text).
+
+    `worth` says of variables, by name, what changes of them would free.
+    """
 
     summary: Mapping[str, object]
     tests: Sequence[JudgedTest]
     facts: Mapping[str, str] = field(default_factory=dict)
+    worth: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class SetCounts(Part, frozen=True):

@@ -93,6 +93,7 @@ def render_html(run: RunReport, base: RunReport | None = None) -> str:
         levels=range(1, COLOUR_STEPS),
         ranking=list(zip(unique_names([variable.name for variable in everything]), everything, strict=True)),
         before=before if base else None,
+        worth=run.worth,
         gone=before.keys() - names,
         most_tests=max((variable.tests for variable in everything), default=0),
         ranking_at_first=RANKING_AT_FIRST,
