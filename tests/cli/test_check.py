@@ -168,10 +168,12 @@ def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
 
 
 def test_a_run_is_repeated_from_its_run_json_alone(commutant, folder):
+    # With several sessions verdicts stand in the order in which these came to them.
     arguments = ["--calls", "stat,stat", "--target", "fake:outcome=unstable", "--seed", "5", "--repeats", "2"]
+    arguments += ["--jobs", "1"]
     first = commutant("check", "names", *arguments, "-o", "first", "--format", "json")
     Path("run.json").write_bytes(Path("first/run.json").read_bytes())
-    again = commutant("repeat", "run.json", "-o", "again", "--format", "json")
+    again = commutant("repeat", "run.json", "-o", "again", "--format", "json", "--jobs", "1")
     assert again.returncode == first.returncode == 0
     figures = [{**summary(answer), "seconds": 0, "start_seconds": 0} for answer in (first, again)]
     assert figures[0] == figures[1] and figures[0]["unstable"] > 0
