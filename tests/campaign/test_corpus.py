@@ -505,7 +505,7 @@ def test_equal_objects_of_a_corpus_are_one_in_memory(tmp_path):
 
 
 def test_equal_parts_of_tests_are_one_object(tmp_path):
-    """Who makes something of a set-up, or of all orders, does it once for each (`commutant.support.once`)."""
+    """Who makes something of a set-up, or of all orders, does it once for each (`commutant.support.identity_cache`)."""
     path = tmp_path / "corpus.jsonl.gz"
     tests = generate(load_interface("posix18"), ["link", "rename"], level="path").tests
     write_corpus(Corpus("posix18", "path", "0123abcd", tests), path)

@@ -40,7 +40,7 @@ def test_distinct_differences_are_told_apart_and_counted_once() -> None:
     class Both(LinkForgetsToCount, ExclusiveIsIgnored):
         """Two mistakes."""
 
-    found = conform(Names, ModelTarget(Both), most=2)
+    found = conform(Names, ModelTarget(Both), max_differences=2)
     shown = {tuple(call.name for call in one.shrunk.sequence.calls) for one in found.differences}
     assert shown == {("open", "link"), ("open", "open")}
     assert found.text().count("again: commutant conform names --target model --seed ") == 2
@@ -61,7 +61,7 @@ def test_the_command_draws_the_same_sequence_again() -> None:
 
 
 def test_a_death_is_reported_and_shrunk_and_others_go_on() -> None:
-    found = conform(Names, ModelTarget(Names, dies=lambda call: call == "rename"), most=2)
+    found = conform(Names, ModelTarget(Names, dies=lambda call: call == "rename"), max_differences=2)
     (difference,) = found.differences
     assert [call.name for call in difference.shrunk.sequence.calls] == ["rename"]
     assert difference.shrunk.fault.crashed == "it was asked to die"
@@ -96,7 +96,7 @@ def test_an_interrupt_leaves_what_was_found() -> None:
         if done >= 256:
             raise KeyboardInterrupt
 
-    with Conform(Names, target, sequences=100_000, length=6, most=100) as running:
+    with Conform(Names, target, sequences=100_000, length=6, max_differences=100) as running:
         running.start(lambda text: None)
         found = running.run(interrupt)
         assert isinstance(found.ended, KeyboardInterrupt)

@@ -37,9 +37,9 @@ def judged(interface: Any, implementation: Any, numbers: range = NUMBERS) -> lis
     for number in numbers:
         _, script = drawer.draw(number)
         (record,) = session.run_sequences([script.text()])
-        assert record.came is not None
-        came = json.loads(record.came)
-        verdicts.append(judge(interface, script, came["results"] + came["observation"]))
+        assert record.actual is not None
+        actual = json.loads(record.actual)
+        verdicts.append(judge(interface, script, actual["results"] + actual["observation"]))
     return verdicts
 
 
@@ -112,12 +112,12 @@ def test_numbers_and_truth_values_are_not_mixed_up() -> None:
 def test_times_are_compared_by_order() -> None:
     script = script_of(Clock, ("stat", {}), ("write", {"value": 1}), ("stat", {}))
 
-    def came(before: int, behind: int) -> Any:
+    def actual(before: int, behind: int) -> Any:
         stamps = [{"struct": {"changed": {"time": time}, "read": {"time": 5}}} for time in (before, behind)]
         return judge(Clock, script, [stamps[0], 0, stamps[1]])
 
-    assert came(5, 5) is None and came(5, 9) is None
-    assert came(5, 4) == Mismatch(
+    assert actual(5, 5) is None and actual(5, 9) is None
+    assert actual(5, 4) == Mismatch(
         2,
         "changed",
         ({"struct": {"changed": {"time": [5, None]}, "read": {"time": [None, None]}}},),

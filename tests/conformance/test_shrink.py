@@ -83,7 +83,7 @@ def test_a_difference_that_comes_now_and_then_is_shrunk_by_repetition() -> None:
     assert f"each candidate run {found.differences[0].shrunk.repeats} times" in found.text()
 
 
-class Once(ModelSession):
+class IdentityCache(ModelSession):
     """Makes its mistake for the first sequences only."""
 
     def _run(self, document: Any) -> SequenceRecord:
@@ -92,6 +92,6 @@ class Once(ModelSession):
 
 
 def test_a_difference_that_never_comes_again_is_told_as_it_was_drawn() -> None:
-    (difference,) = conform(Names, ModelTarget(Names, session=Once), sequences=256).differences
+    (difference,) = conform(Names, ModelTarget(Names, session=IdentityCache), sequences=256).differences
     assert difference.shrunk.repeats == 0 and len(difference.shrunk.sequence.calls) == difference.calls_drawn
     assert "did not come again" in difference.text()

@@ -78,7 +78,7 @@ def test_less_waiting_is_never_slower_and_never_faster_than_all_processors(
     hold: float, gap: float, scatter: float, threads: int, share: float
 ) -> None:
     load = workload(hold=hold, gap=gap, scatter=scatter)
-    alone, some, none = (throughput(load, Policy([[each]]), threads) for each in (1.0, share, 0.0))
+    alone, some, none = (throughput(load, Policy([[map_unique]]), threads) for map_unique in (1.0, share, 0.0))
     assert alone <= some * 1.15 and some <= none * 1.15  # draws differ once order differs
     assert none <= threads * throughput(load, ALONE, 1) * 1.15
 

@@ -88,7 +88,7 @@ def test_without_the_first_cause_the_fewest_lines_remain() -> None:
 def test_a_test_whose_cause_cannot_be_told_counts_for_none() -> None:
     names = ("struct file.f_count", "init_ucounts", "init_user_ns", "root_user", "struct group_info.usage")
     apart = (LINES[0], *(finding(name, "fget") for name in names))
-    assert not causes(judged(CREATE, *apart))[0].is_told
+    assert not causes(judged(CREATE, *apart))[0].is_known
     ranking = rank_causes([judged(CREATE, *apart), judged(CREATE, *LINES), judged(CREATE, LINES[2])])
     assert (ranking[0].title, ranking[0].first, ranking[0].lines) == (f"the lock {LOCK} (the directory)", 2, 4)
     assert not any(one.first for one in ranking[1:])

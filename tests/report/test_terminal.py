@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from commutant.report import print_heat_map, print_most_shared, print_run, rank_shared
+from commutant.report import print_by_sharing, print_heat_map, print_run, rank_shared
 from commutant.report.data import RunReport
 from tests.report.invented import POSIX18, hostile_run, invented_run, summary_of
 from tests.report.snapshots import assert_snapshot
@@ -86,7 +86,7 @@ def test_hostile_names_stay_names() -> None:
     run = hostile_run()
     console = _console(120, colour=True)
     print_run(run, console)
-    print_most_shared(rank_shared(run.tests), console, limit=100)
+    print_by_sharing(rank_shared(run.tests), console, limit=100)
     text = _text(console)
     for harm in ("\x1b]0", "\x1b[2J", "\x07", "\u2028", "\u202e", "\r", "x" * 500):
         assert harm not in text

@@ -117,20 +117,20 @@ def test_the_target_knows_its_calls_and_describes_itself(target: LinuxTarget) ->
 class _Saboteur:
     """Tests in whose place one batch is sent that makes the runner give up, and so the guest's kernel panic."""
 
-    def __init__(self, book: _native.TestBook, batch: int) -> None:
-        self._book = book
+    def __init__(self, registry: _native.TestBook, batch: int) -> None:
+        self._registry = registry
         self._batches_left = batch
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._book, name)
+        return getattr(self._registry, name)
 
     def encode(self, windows: list[tuple[int, int]]) -> bytes:
         self._batches_left -= 1
-        return b"no batch" if self._batches_left == 0 else self._book.encode(windows)
+        return b"no batch" if self._batches_left == 0 else self._registry.encode(windows)
 
 
 def test_a_guest_that_panics_costs_one_window(session: LinuxSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session._book, "native", _Saboteur(session._book.native, 2))
+    monkeypatch.setattr(session._registry, "native", _Saboteur(session._registry.native, 2))
     jobs = _jobs(4 * sessions.BATCH_WINDOWS)
     before = _machine_id(session)
     records = list(session.run(jobs))

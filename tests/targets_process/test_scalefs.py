@@ -161,22 +161,24 @@ def test_a_killed_emulator_ends_the_run_with_its_signal(session: ProcessSession)
 class _Poisoned:
     """A book in which one test makes the runner give up."""
 
-    def __init__(self, book: _native.TestBook, number: int) -> None:
-        self._book = book
+    def __init__(self, registry: _native.TestBook, number: int) -> None:
+        self._registry = registry
         self._number = number
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._book, name)
+        return getattr(self._registry, name)
 
     def encode(self, windows: list[tuple[int, int]]) -> bytes:
-        return b"no batch" if self._number in {number for number, _ in windows} else self._book.encode(windows)
+        return b"no batch" if self._number in {number for number, _ in windows} else self._registry.encode(windows)
 
 
 def test_a_program_that_dies_costs_the_window_that_kills_it(
     session: ProcessSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = jobs(CREATE_CREATE, times=10) + jobs(WRONG_COUNT) + jobs(CREATE_CREATE, times=BATCH_WINDOWS)
-    monkeypatch.setattr(session._book, "native", _Poisoned(session._book.native, session._book.number(WRONG_COUNT)))
+    monkeypatch.setattr(
+        session._registry, "native", _Poisoned(session._registry.native, session._registry.number(WRONG_COUNT))
+    )
     before = session.process_id
     records = list(session.run(asked))
     assert [record.job for record in records] == asked

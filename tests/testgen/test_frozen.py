@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from commutant.lang import Errno, Interface, Map, Range, Seq, Signal, Sort, Struct
 from commutant.lang.types import OpaqueValue, TimeValue
 from commutant.testgen.canonical import Anything
-from commutant.testgen.frozen import NotFrozen, complete, freeze, freeze_again, thaw, thaw_as_asked
+from commutant.testgen.frozen import NotFrozen, complete, freeze, freeze_again, thaw, thaw_on_demand
 
 
 class Key(Sort):
@@ -107,18 +107,18 @@ def test_a_copy_made_as_asked_freezes_as_if_it_were_whole() -> None:
         lambda copy: copy.items["k0", 0].__dict__.pop("parts"),
     ]
     for change in changes:
-        whole, lazy = thaw(frozen), thaw_as_asked(frozen)
+        whole, lazy = thaw(frozen), thaw_on_demand(frozen)
         change(whole)
         change(lazy)
         assert freeze_again(lazy, frozen) == freeze(whole)
     assert frozen == freeze(state)
     with pytest.raises(AttributeError, match="Store has no field 'other'"):
-        _ = thaw_as_asked(frozen).other
+        _ = thaw_on_demand(frozen).other
 
 
 def test_a_state_of_scalars_alone_is_copied_and_frozen_too() -> None:
     state = Counter()
-    copy = thaw_as_asked(freeze(state))
+    copy = thaw_on_demand(freeze(state))
     assert (copy.count, copy.last) == (0, False) and freeze_again(copy, freeze(state)) == freeze(state)
     copy.count = 1
     assert freeze_again(copy, freeze(state)) == freeze(copy) != freeze(state)
@@ -145,7 +145,7 @@ def test_a_record_that_cannot_be_frozen_again_is_copied_whole() -> None:
     before = Lamp.__new__(Lamp)
     before.mode, before.names = 0, Map({})
     frozen = freeze(before)
-    state = thaw_as_asked(frozen)
+    state = thaw_on_demand(frozen)
     state.mode = object()
     with pytest.raises(NotFrozen):
         freeze_again(state, frozen)

@@ -153,7 +153,7 @@ def conform(
         sequences=sequences,
         length=length,
         seed=seed,
-        most=differences,
+        max_differences=differences,
         jobs=jobs or available_processors(),
     ) as started:
         started.start(lambda text: None)

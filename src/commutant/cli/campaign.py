@@ -55,11 +55,11 @@ class Gate:
         return 1 if failed else 0
 
 
-def carry_out(check: Check, asked: Gate, format_: str) -> int:
+def carry_out(check: Check, gate: Gate, format_: str) -> int:
     """Runs a check to its end, prints what it found, and returns the exit code: 3 for wrong results, 1 if the gate
     fails.
     """
-    asked.refuse_without_common_test(check)
+    gate.refuse_without_common_test(check)
     run = _run(check)
     if format_ == "json":
         console.write_document(run.summary)
@@ -72,7 +72,7 @@ def carry_out(check: Check, asked: Gate, format_: str) -> int:
             f"`commutant report {run.path}` lists them"
         )
         return 3
-    return asked.exit_code(run)
+    return gate.exit_code(run)
 
 
 def refuse_existing(output: Path | None) -> None:

@@ -103,7 +103,7 @@ def command(
     from commutant.targets import load_target
 
     calls = options.with_self_meant(calls, with_self)
-    asked = Gate(fail_on, baseline, suppress)
+    gate = Gate(fail_on, baseline, suppress)
     refuse_existing(output)
     implementation = load_target(target)
     if (what is None) == (of_run is None):
@@ -130,7 +130,7 @@ def command(
     check = Check.new(
         corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output, generated=generated
     )
-    return carry_out(check, asked, format_)
+    return carry_out(check, gate, format_)
 
 
 def _refuse(ctx: click.Context, reason: str, *names: str) -> None:

@@ -115,7 +115,7 @@ def command(
         sequences=sequences,
         length=length,
         seed=seed,
-        most=differences,
+        max_differences=differences,
         jobs=jobs,
     )
     found = _run(conform)
@@ -149,9 +149,9 @@ def _exit_code(conform: Conform, found: Conformance) -> int:
     if found.ended is None:
         return 3 if found.differences else 0
     what = "interrupted" if isinstance(found.ended, KeyboardInterrupt) else str(found.ended)
+    requested = plural(found.sequences_requested, "sequence is", "sequences are")
     console.error(
-        f"{what}; {found.tally.sequences:,} of {plural(found.asked, 'sequence is', 'sequences are')} judged: "
-        f"`{conform.command_to_go_on(found)}` runs the rest"
+        f"{what}; {found.tally.sequences:,} of {requested} judged: `{conform.command_to_go_on(found)}` runs the rest"
     )
     if isinstance(found.ended, KeyboardInterrupt):
         return 130

@@ -160,7 +160,7 @@ class ProgressBar:
         self._title = title
         self._started = time.monotonic()
         self._last = 0.0
-        self._said = self._started
+        self._printed_at = self._started
         self._wanted = sys.stderr.isatty()
         self._bar: RichProgress | None = None
         self._task: Any = None
@@ -202,8 +202,8 @@ class ProgressBar:
             self._say_line(time.monotonic(), text)
 
     def _say_line(self, now: float, text: str) -> None:
-        if now - self._said >= _LINE_SECONDS:
-            self._said = now
+        if now - self._printed_at >= _LINE_SECONDS:
+            self._printed_at = now
             message(f"{self._title}: {text}")
 
     def _start(self) -> None:

@@ -22,14 +22,14 @@ _MOST = 20
     short_help="Which shared variables came, went and moved over several runs.",
     epilog=options.examples(
         "commutant history runs/linux-6.1 runs/linux-6.12",
-        "commutant history runs/linux-* --most 50 --format json",
+        "commutant history runs/linux-* --limit 50 --format json",
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
-@click.option("--most", type=click.IntRange(1, 10_000), default=_MOST, show_default=True, help="Variables to list.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=_MOST, show_default=True, help="Variables to list.")
 @options.output_format("text", "json")
 @options.output_file
-def command(run: tuple[Path, ...], most: int, format_: str, output: Path | None) -> int:
+def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None) -> int:
     """Counts, in each RUN, the tests that share each variable: two kernels or more, oldest first, over one corpus.
 
     Only tests that all runs judged are counted. A variable came, went, or is shared by more or fewer tests; where the
@@ -57,7 +57,7 @@ def command(run: tuple[Path, ...], most: int, format_: str, output: Path | None)
         results.put([json.dumps(history_json(shown, facts), indent=1, ensure_ascii=True), "\n"], output)
     else:
         labels = [_label(one) for one in loaded]
-        results.draw(lambda screen: print_history(shown, labels, most, screen), output)
+        results.draw(lambda screen: print_history(shown, labels, limit, screen), output)
     return 0
 
 

@@ -30,10 +30,10 @@ _MOST = 20
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @options.changes
-@click.option("--most", type=click.IntRange(1, 1000), default=_MOST, show_default=True, help="Changes to list.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=_MOST, show_default=True, help="Changes to list.")
 @options.output_format("text", "json")
 @options.output_file
-def command(run: Path, changes: tuple[tuple[str, str], ...], most: int, format_: str, output: Path | None) -> int:
+def command(run: Path, changes: tuple[tuple[str, str], ...], limit: int, format_: str, output: Path | None) -> int:
     """Says what changes of types and of accesses would free: tests that would share no memory any more.
 
     Without a change, ranks all that make sense: fields that move to a line of their own, entries of an array spread,
@@ -60,7 +60,7 @@ def command(run: Path, changes: tuple[tuple[str, str], ...], most: int, format_:
             foretold = foretell(scene, wanted)
             rows = [(wanted, foretold, len(foretold.freed))]
         else:
-            ranking = rank(scene, sense_of(scene, tests), most)
+            ranking = rank(scene, sense_of(scene, tests), limit)
             rows = [((one.change,), one.alone, one.together) for one in ranking.changes]
     if format_ == "json":
         document = remedy_json(rows, calls, len(scene.tests), scene.judged, scene.has_pictures)
@@ -94,7 +94,7 @@ def sense_of(scene: Scene, tests: dict[str, TestCase]) -> Sense:
     """What the members of a run are used for, for who knows its tests."""
     from commutant.remedy import Sense
     from commutant.report import has_failing_call
-    from commutant.support import Once
+    from commutant.support import IdentityCache
 
-    fails = Once(has_failing_call)
+    fails = IdentityCache(has_failing_call)
     return Sense(scene, {test for test in scene.tests if fails(tests[test].orders)})

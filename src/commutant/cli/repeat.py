@@ -53,13 +53,13 @@ def command(
     """
     from commutant.runs import Check, load_run_info
 
-    asked = Gate(fail_on, baseline, suppress)
+    gate = Gate(fail_on, baseline, suppress)
     refuse_existing(output)
     info = load_run_info(run_json)
     corpus = _corpus_of_run(info, run_json, jobs=jobs, executor=executor, no_cache=no_cache)
     if ctx.get_parameter_source("jobs") is not click.core.ParameterSource.COMMANDLINE:
         jobs = info.jobs
-    return carry_out(Check.repeat(info, corpus, jobs=jobs, directory=output), asked, format_)
+    return carry_out(Check.repeat(info, corpus, jobs=jobs, directory=output), gate, format_)
 
 
 def _corpus_of_run(info: RunInfo, path: Path, *, jobs: int, executor: str | None, no_cache: bool) -> Corpus:

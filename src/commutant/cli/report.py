@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from commutant.report import FindingGroup, RunReport
     from commutant.runs import Run
 
-_MOST_SHARED = 10
+_SHARED_LISTED = 10
 _BEST_CHANGES = 3
 _WORTH_SHOWN = 10
 
@@ -93,7 +93,7 @@ def command(
         return 0
     if first:
         every = len(content.tests)
-        results.draw(lambda screen: report.print_first(content.tests, screen, _MOST_SHARED, every), output)
+        results.draw(lambda screen: report.print_first(content.tests, screen, _SHARED_LISTED, every), output)
         return 0
     groups = findings_of(content, [report_of(load_run(path)) for path in baseline], suppressions)
     results.say_unused(suppress, suppressions)
@@ -142,9 +142,9 @@ def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str
         document = {
             **content.summary,
             "complete": run.complete,
-            "first": [report.run_cause_json(cause) for cause in report.rank_causes(content.tests)[:_MOST_SHARED]],
+            "first": [report.run_cause_json(cause) for cause in report.rank_causes(content.tests)[:_SHARED_LISTED]],
             "parallel": [one.to_json() for one in report.parallel_calls(content.tests)],
-            "most_shared": report.ranking_json(report.rank_shared(content.tests), _MOST_SHARED),
+            "most_shared": report.ranking_json(report.rank_shared(content.tests), _SHARED_LISTED),
             "findings": [report.group_json(group) for group in groups],
         }
         results.put([json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False), "\n"], output)

@@ -33,5 +33,5 @@ def command(
     """
     from commutant.runs import Check
 
-    asked = Gate(fail_on, baseline, suppress)
-    return carry_out(Check.resume(run, jobs), asked, format_)
+    gate = Gate(fail_on, baseline, suppress)
+    return carry_out(Check.resume(run, jobs), gate, format_)

@@ -75,7 +75,7 @@ class Conformance:
     calls: tuple[str, ...]
     length: int
     seed: int
-    asked: int
+    sequences_requested: int
     tally: SequenceTally
     seconds: float
     start_seconds: float
@@ -123,7 +123,7 @@ class Conform:
         sequences: int = SEQUENCES,
         length: int = LENGTH,
         seed: int = 0,
-        most: int = 1,
+        max_differences: int = 1,
         jobs: int = 1,
     ) -> None:
         """`argument` is the interface as the user named it, `most` the number of distinct differences to stop after.
@@ -139,7 +139,7 @@ class Conform:
         names = tuple(dict.fromkeys(calls)) if calls is not None else interface.call_names()
         self._drawer = Drawer(interface, names, length)
         self._names, self._seed, self._sequences = names, seed, sequences
-        self._most, self._jobs = most, jobs
+        self._max_differences, self._jobs = max_differences, jobs
         self._refuse_unknown_calls()
         self._search: Search | None = None
         self._sessions: Sequence[Session] = ()
@@ -177,7 +177,11 @@ class Conform:
         """Starts workers, target and sessions; raises RunError if the target does not start."""
         started = time.monotonic()
         self._search = Search(
-            self._drawer, seed=self._seed, sequences=self._sequences, most=self._most, jobs=self._jobs
+            self._drawer,
+            seed=self._seed,
+            sequences=self._sequences,
+            max_differences=self._max_differences,
+            jobs=self._jobs,
         )
         self.target.start(progress, PROCESSES)
         chunks = self._search.chunk_count
@@ -203,14 +207,14 @@ class Conform:
         try:
             search.run(self._sessions, tell)
             seconds = time.monotonic() - started
-            for suspect in _distinct(search.suspects, self._most):
+            for suspect in _distinct(search.suspects, self._max_differences):
                 differences.append(self._shrunk(suspect, lambda text: show(0, 0, f"shrinking: {text}")))
         except UsageError:
             raise
         except (CommutantError, KeyboardInterrupt) as error:
             ended = error
             seconds = time.monotonic() - started
-            for suspect in _distinct(search.suspects, self._most)[len(differences) :]:
+            for suspect in _distinct(search.suspects, self._max_differences)[len(differences) :]:
                 differences.append(self._as_drawn(suspect))
         return Conformance(
             interface=self.interface.interface_name,
@@ -218,7 +222,7 @@ class Conform:
             calls=self._names,
             length=self._drawer.length,
             seed=self._seed,
-            asked=self._sequences,
+            sequences_requested=self._sequences,
             tally=search.tally,
             seconds=seconds,
             start_seconds=self._start_seconds,
@@ -236,10 +240,10 @@ class Conform:
             words += ["--length", str(self._drawer.length)]
         return (*words, "--seed", str(number), "--sequences", str(sequences))
 
-    def _shrunk(self, suspect: Suspect, said: Callable[[str], None]) -> Deviation:
+    def _shrunk(self, suspect: Suspect, on_progress: Callable[[str], None]) -> Deviation:
         sequence, script = self._drawer.draw(suspect.number)
-        shrinker = Shrinker(self.interface, self._sessions[0], said)
-        shrunk = shrinker.shrink(sequence, script, suspect.fault, same=self._most > 1)
+        shrinker = Shrinker(self.interface, self._sessions[0], on_progress)
+        shrunk = shrinker.shrink(sequence, script, suspect.fault, same=self._max_differences > 1)
         return Deviation(suspect.number, len(sequence.calls), shrunk, self.again(suspect.number))
 
     def _as_drawn(self, suspect: Suspect) -> Deviation:
@@ -252,12 +256,12 @@ class Conform:
         return shlex.join(self.again(found.go_on, self._seed + self._sequences - found.go_on))
 
 
-def _distinct(suspects: Sequence[Suspect], most: int) -> list[Suspect]:
+def _distinct(suspects: Sequence[Suspect], max_differences: int) -> list[Suspect]:
     """The first suspect of each kind."""
     first: dict[tuple[str, ...], Suspect] = {}
     for suspect in suspects:
         first.setdefault(suspect.signature, suspect)
-    return list(first.values())[:most]
+    return list(first.values())[:max_differences]
 
 
 def _without_repetition(differences: Sequence[Deviation]) -> tuple[Deviation, ...]:

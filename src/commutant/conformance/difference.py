@@ -81,7 +81,7 @@ class Deviation:
         """The difference as documents have it, with small numbers for what the target chose."""
         fault, script = self.shrunk.fault, self.shrunk.script
         seen = Numbering()
-        returned = [seen(value) for value in fault.came]
+        returned = [seen(value) for value in fault.actual]
         steps = tuple(
             StepShown(
                 call=str(document["call"]),
@@ -124,16 +124,16 @@ class Deviation:
         script, fault = self.shrunk.script, self.shrunk.fault
         mismatch, before = fault.mismatch, len(script.begin) + len(script.calls)
         seen = Numbering()
-        pairs = zip(fault.came, script.documents, strict=False)
-        came = [value_text(seen(_compared(value, document["result"]))) for value, document in pairs]
-        came = came or [""] * len(script.documents)
+        pairs = zip(fault.actual, script.documents, strict=False)
+        actual = [value_text(seen(_compared(value, document["result"]))) for value, document in pairs]
+        actual = actual or [""] * len(script.documents)
         steps = _steps(script)
         several = len({step.process for step in steps[:before]}) > 1
         texts = [f"process {step.process}  {call_text(step)}" if several else call_text(step) for step in steps]
         shown = before if mismatch is None else min(mismatch.position + 1, before)
         width = max((len(text) for text in texts[:shown]), default=0)
         for number in range(shown):
-            result = "" if mismatch is not None and number == mismatch.position else came[number]
+            result = "" if mismatch is not None and number == mismatch.position else actual[number]
             yield f"  {number + 1:>3}  {texts[number]:{width}}  {result}".rstrip()
         if mismatch is None:
             return
@@ -142,7 +142,7 @@ class Deviation:
         place = f", at {mismatch.where}" if mismatch.where else ""
         for text in dict.fromkeys(value_text(seen(value)) for value in mismatch.acceptable):
             yield f"         expected{place}  {text}"
-        yield f"         came{' ' * len('pected')}{' ' * (len(place) - 2)}  {came[mismatch.position]}"
+        yield f"         came{' ' * len('pected')}{' ' * (len(place) - 2)}  {actual[mismatch.position]}"
 
     def test_case(self, interface: type[Interface]) -> TestCase | None:
         """The difference as a test, whose last call is the one under test; None for one without calls."""
@@ -170,14 +170,14 @@ class Deviation:
         return dataclasses.replace(test, id=test.content_id())
 
 
-def _compared(came: Any, acceptable: Any) -> Value:
+def _compared(actual: Any, acceptable: Any) -> Value:
     """What came without what is not compared: fields that the model's result does not have."""
-    match acceptable, came:
+    match acceptable, actual:
         case {"struct": Mapping() as wanted}, {"struct": Mapping() as fields} if fields.keys() >= wanted.keys():
             return {"struct": {name: _compared(fields[name], part) for name, part in wanted.items()}}
         case {"seq": list() as wanted}, {"seq": list() as items} if len(wanted) == len(items):
             return {"seq": [_compared(item, part) for item, part in zip(items, wanted, strict=True)]}
-    value: Value = came
+    value: Value = actual
     return value
 
 

@@ -18,7 +18,7 @@ from commutant.corpus import Value
 from commutant.guard import ChoiceRefused
 from commutant.lang import Errno, Interface, OpaqueValue, Signal, Struct, TimeValue, struct_fields
 
-MOST_WAYS = 512
+MAX_WAYS = 512
 """With more ways to resolve what a model leaves open than this at once, a sequence is left undecided."""
 
 
@@ -38,7 +38,7 @@ class Mismatch:
     position: int
     where: str
     acceptable: tuple[Value, ...]
-    came: Value
+    actual: Value
 
 
 class Pairing:
@@ -73,38 +73,42 @@ class Pairing:
             return type(argument)(self.meant(item) for item in argument)
         return argument
 
-    def accepts(self, expected: Any, came: Value, state: Interface) -> str | None:
+    def accepts(self, expected: Any, actual: Value, state: Interface) -> str | None:
         """As `mismatch`; `state` is the model's after the call, and says which values are in use."""
         self._state = state
-        return self.mismatch(expected, came)
+        return self.mismatch(expected, actual)
 
-    def mismatch(self, expected: Any, came: Value) -> str | None:
+    def mismatch(self, expected: Any, actual: Value) -> str | None:
         """None if a result fits, else where it does not (empty: as a whole)."""
         if isinstance(expected, Errno):
-            return None if came == {"errno": expected.name} else ""
+            return None if actual == {"errno": expected.name} else ""
         if isinstance(expected, Signal):
-            return None if came == {"signal": expected.name} else ""
+            return None if actual == {"signal": expected.name} else ""
         if isinstance(expected, OpaqueValue):
-            fits = isinstance(came, dict) and came.get("sort") == expected.sort and self._pairs(expected, came["id"])
+            fits = (
+                isinstance(actual, dict) and actual.get("sort") == expected.sort and self._pairs(expected, actual["id"])
+            )
             return None if fits else ""
         if isinstance(expected, TimeValue):
-            return None if isinstance(came, dict) and "time" in came and self._passes(expected, came["time"]) else ""
+            return (
+                None if isinstance(actual, dict) and "time" in actual and self._passes(expected, actual["time"]) else ""
+            )
         if isinstance(expected, Struct):
             names = struct_fields(type(expected))
-            fields = came.get("struct") if isinstance(came, dict) else None
+            fields = actual.get("struct") if isinstance(actual, dict) else None
             if not isinstance(fields, dict) or not fields.keys() >= names.keys():  # a runner may tell more
                 return ""
             return self._first((name, getattr(expected, name), fields[name]) for name in names)
         if isinstance(expected, tuple | list):
-            items = came.get("seq") if isinstance(came, dict) else None
+            items = actual.get("seq") if isinstance(actual, dict) else None
             if not isinstance(items, list) or len(items) != len(expected):
                 return ""
             return self._first((f"[{index}]", *pair) for index, pair in enumerate(zip(expected, items, strict=True)))
-        return None if type(expected) is type(came) and expected == came else ""
+        return None if type(expected) is type(actual) and expected == actual else ""
 
     def _first(self, parts: Iterator[tuple[str, Any, Value]]) -> str | None:
-        for name, expected, came in parts:
-            inner = self.mismatch(expected, came)
+        for name, expected, actual in parts:
+            inner = self.mismatch(expected, actual)
             if inner is not None:
                 return f"{name}{'.' if inner and not inner.startswith('[') else ''}{inner}"
         return None
@@ -159,11 +163,11 @@ class _Way:
     made: tuple[ScriptStep, ...] = ()
 
 
-def judge(interface: type[Interface], script: Script, came: Sequence[Value]) -> Mismatch | None:
+def judge(interface: type[Interface], script: Script, actual: Sequence[Value]) -> Mismatch | None:
     """None if `came`, the results of all steps, is right; else the first that is not. Raises Undecided."""
     steps = script.steps
     ways = [_Way(ModelRun(interface), Pairing())]
-    for position, value in enumerate(came):
+    for position, value in enumerate(actual):
         going: list[_Way] = []
         acceptable: list[Value] = []
         where = ""
@@ -178,13 +182,13 @@ def judge(interface: type[Interface], script: Script, came: Sequence[Value]) -> 
                 else:
                     where = max(where, place, key=len)
                     acceptable.append(before.shown(result))
-                if len(going) > MOST_WAYS:
+                if len(going) > MAX_WAYS:
                     raise Undecided
         if not going:
             distinct = {repr(value): value for value in acceptable}
             return Mismatch(position, where, tuple(distinct.values()), value)
         ways = going if len(going) == 1 else list({_key(way): way for way in going}.values())
-    assert len(came) == len(steps), "every step has a result"
+    assert len(actual) == len(steps), "every step has a result"
     return None
 
 

@@ -72,11 +72,11 @@ class SequenceTally:
 class Search:
     """One search over the sequences `seed` to `seed + sequences - 1`, for at most `most` distinct faults."""
 
-    def __init__(self, drawer: Drawer, *, seed: int, sequences: int, most: int, jobs: int) -> None:
+    def __init__(self, drawer: Drawer, *, seed: int, sequences: int, max_differences: int, jobs: int) -> None:
         """Starts the worker processes, so do it before any other thread is started."""
         self.tally = SequenceTally()
         self.suspects: list[Suspect] = []
-        self._most = most
+        self._max_differences = max_differences
         self._chunks = [
             range(start, min(start + CHUNK_SEQUENCES, seed + sequences))
             for start in range(seed, seed + sequences, CHUNK_SEQUENCES)
@@ -165,13 +165,13 @@ class Search:
                 odd = [
                     (number, record)
                     for number, record in zip(numbers, records, strict=True)
-                    if record.came is not None or record.crashed is not None
+                    if record.actual is not None or record.crashed is not None
                 ]
                 with self._lock:
                     if odd:
                         self._judged.append((numbers, drawn.calls, self._pool.submit(_judge, odd)))
                     else:
-                        self._book(numbers, drawn.calls)
+                        self._count_judged(numbers, drawn.calls)
         except BaseException as error:  # handed to the caller of run, whatever it is
             with self._lock:
                 if not self._stopping:
@@ -191,7 +191,7 @@ class Search:
             future = self._drawn.pop(index)
         return self._chunks[index], future.result()
 
-    def _book(self, numbers: range, calls: int) -> None:
+    def _count_judged(self, numbers: range, calls: int) -> None:
         """Counts a chunk as judged; the lock is held."""
         self.tally.sequences += len(numbers)
         self.tally.calls += calls
@@ -206,9 +206,9 @@ class Search:
                 judged = future.result()
                 self.tally.undecided += judged.undecided
                 self.suspects += judged.suspects
-                self._book(numbers, calls)
+                self._count_judged(numbers, calls)
         crashes = sum(suspect.fault.crashed is not None for suspect in self.suspects)
-        if crashes >= _MOST_CRASHES or len({suspect.signature for suspect in self.suspects}) >= self._most:
+        if crashes >= _MOST_CRASHES or len({suspect.signature for suspect in self.suspects}) >= self._max_differences:
             self._stopping = True
 
 

@@ -62,11 +62,11 @@ class _Wanted:
 class Shrinker:
     """Shrinks sequences of one interface on one session."""
 
-    def __init__(self, interface: type[Interface], session: Session, said: Callable[[str], None]) -> None:
+    def __init__(self, interface: type[Interface], session: Session, on_progress: Callable[[str], None]) -> None:
         """`said` is told now and then how far it is."""
         self._interface = interface
         self._session = session
-        self._said = said
+        self._on_progress = on_progress
         self._trials = 0
         self._crashes = 0
 
@@ -90,7 +90,9 @@ class Shrinker:
         found: Shrunk | None = current
         while found is not None:
             current = found
-            self._said(f"{plural(len(current.sequence.calls), 'call')} left after {plural(self._trials, 'trial')}")
+            self._on_progress(
+                f"{plural(len(current.sequence.calls), 'call')} left after {plural(self._trials, 'trial')}"
+            )
             hits = self._tried(_simpler(self._interface, current), wanted, current.repeats)
             found = next((hit for hit in hits if hit is not None), None)
         return current

@@ -23,7 +23,7 @@ class Fault:
 
     mismatch: Mismatch | None
     crashed: str | None
-    came: tuple[Value, ...] = ()
+    actual: tuple[Value, ...] = ()
 
     def signature(self, script: Script) -> tuple[str, ...]:
         """What faults with the same cause share: the call and the kind of its results, not their values."""
@@ -32,7 +32,7 @@ class Fault:
         step = script.steps[self.mismatch.position]
         part = "".join(character for character in self.mismatch.where if not character.isdigit())
         kinds = sorted({_kind(value) for value in self.mismatch.acceptable})
-        return (step.call, part, *kinds, _kind(self.mismatch.came))
+        return (step.call, part, *kinds, _kind(self.mismatch.actual))
 
 
 def _kind(value: Value) -> str:
@@ -50,11 +50,11 @@ def find_fault(interface: type[Interface], script: Script, record: SequenceRecor
     """What is wrong, or None. Raises Undecided, Refused, or ModelFault."""
     if record.crashed is not None:
         return Fault(None, record.crashed)
-    if record.came is None:
+    if record.actual is None:
         return None
-    came = json.loads(record.came)
-    if "refused" in came:
-        raise Refused(str(came["refused"]))
-    results: Sequence[Value] = (*came["results"], *came["observation"])
+    actual = json.loads(record.actual)
+    if "refused" in actual:
+        raise Refused(str(actual["refused"]))
+    results: Sequence[Value] = (*actual["results"], *actual["observation"])
     mismatch = judge(interface, script, results)
     return None if mismatch is None else Fault(mismatch, None, tuple(results))

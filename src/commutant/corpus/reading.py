@@ -4,7 +4,7 @@ Tests repeat each other: of 32,000 tests of `posix18` fewer than 5,000 have a se
 and 11,000 outcomes that no other test has. So a line that is written as `commutant generate` writes it is taken apart
 as text, and a part that was met before is the checked value that it gave then: the calls, the set-up, the steps of the
 observation, the orders, and the parts of these. Tests with an equal part hold one object, so who makes something of a
-part can tell by its identity that it has been made (`support.once`). Every part is a whole JSON value and what
+part can tell by its identity that it has been made (`IdentityCache`). Every part is a whole JSON value and what
 stands between them is fixed, so nothing can be read otherwise than in one piece. Any other line, and any with a mistake
 in it, is read in one piece (`read_test`), which says what is wrong with it.
 """

@@ -40,8 +40,8 @@ def open_package(path: Path, budget: Budget) -> Iterator[tarfile.TarFile]:
                     yield archive
             except (tarfile.TarError, EOFError):
                 process.wait(budget.left_seconds)
-                said = " ".join(os.pread(messages, 1000, 0).decode(errors="replace").split())[-160:]
-                raise UsageError(f"{path}: cut off or damaged package ({said}); get it again") from None
+                output = " ".join(os.pread(messages, 1000, 0).decode(errors="replace").split())[-160:]
+                raise UsageError(f"{path}: cut off or damaged package ({output}); get it again") from None
             finally:
                 process.kill()
     finally:

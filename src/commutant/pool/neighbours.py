@@ -32,7 +32,7 @@ class Neighbours:
         self._taken = context.RawArray("b", len(costs))  # guarded by the lock, as is the counter before it
         self._costs = costs
         share = sum(costs) / workers
-        self._dear = sorted([n for n in order if costs[n] > share * LARGE_PART], key=lambda n: -costs[n])
+        self._expensive = sorted([n for n in order if costs[n] > share * LARGE_PART], key=lambda n: -costs[n])
         self._stretches = _stretches(order, costs, (workers + 1) // 2)
 
     def enter(self) -> int:
@@ -54,8 +54,8 @@ class Neighbours:
         return {number for number, taken in enumerate(self._taken) if taken}
 
     def _next(self, worker: int) -> int:
-        for dear in self._left(self._dear):
-            return dear
+        for expensive in self._left(self._expensive):
+            return expensive
         own = self._stretches[worker // 2 % len(self._stretches)]
         if next(self._left(own), None) is None:
             own = max(self._stretches, key=self._cost_left)

@@ -123,7 +123,7 @@ def map_in_processes(
     try:
         numbers: dict[Future[Any], int] = {}
         future: Future[Any]
-        for number in range(len(pieces)) if isinstance(executor, Serial) else _dear_first(costs, len(pieces)):
+        for number in range(len(pieces)) if isinstance(executor, Serial) else _expensive_first(costs, len(pieces)):
             if workers_choose:
                 try:
                     future = executor.submit(_chosen, function)
@@ -163,7 +163,7 @@ def map_in_processes(
     return [results[number] for number in range(len(pieces))]
 
 
-def _dear_first(costs: Sequence[float] | None, count: int) -> Sequence[int]:
+def _expensive_first(costs: Sequence[float] | None, count: int) -> Sequence[int]:
     return range(count) if costs is None else sorted(range(count), key=lambda number: -costs[number])
 
 

@@ -59,14 +59,14 @@ def touches(case: Case, changes: Iterable[Change]) -> bool:
     """Whether a change is about a byte that any core touched of an asked line."""
     places = [change.place for change in changes]
     return any(
-        case.lines[at].fields.mask(place) & case.lines[at].touched_bytes for at in case.asked for place in places
+        case.lines[at].fields.mask(place) & case.lines[at].touched_bytes for at in case.examined for place in places
     )
 
 
 def survives(scene: Scene, case: Case, changes: Sequence[Change]) -> bool:
     """Whether two cores still share a line that holds bytes of the asked ones."""
     lines: _Lines = {}
-    asked: set[object] = set()
+    examined: set[object] = set()
     for at, line in enumerate(case.lines):
         placed: _Lines = {}
         rest = ALL_BYTES
@@ -77,13 +77,13 @@ def survives(scene: Scene, case: Case, changes: Sequence[Change]) -> bool:
                 _place(scene, line, at, change, mask, placed)
         for core, read, written in line.touched:
             _touch(placed, at, core, read & rest, written & rest)
-        if at in case.asked:
-            asked.update(placed)
+        if at in case.examined:
+            examined.update(placed)
         for key, cores in placed.items():
             there = lines.setdefault(key, {})
             for core, writes in cores.items():
                 there[core] = there.get(core, False) or writes
-    return any(len(lines[key]) > 1 and any(lines[key].values()) for key in asked)
+    return any(len(lines[key]) > 1 and any(lines[key].values()) for key in examined)
 
 
 def _touch(lines: _Lines, key: object, core: int, read: int, written: int) -> None:

@@ -84,7 +84,7 @@ def history(runs: Sequence[Sequence[JudgedTest]]) -> History:
     return History(len(ids), shared, tuple(causes), moved)
 
 
-def print_history(shown: History, labels: Sequence[str], most: int, console: Console) -> None:
+def print_history(shown: History, labels: Sequence[str], limit: int, console: Console) -> None:
     """Prints the variables that changed most, a column for each run."""
     console.print(Text(f"{plural(shown.tests, 'test')} in all runs"), soft_wrap=True)
     console.print()
@@ -94,7 +94,7 @@ def print_history(shown: History, labels: Sequence[str], most: int, console: Con
     table.add_column("")
     table.add_column("shared variable", overflow="fold")
     table.add_row(*(f"{count:,}" for count in shown.shared), "", "(tests that are not conflict-free)")
-    for cause in shown.causes[:most]:
+    for cause in shown.causes[:limit]:
         table.add_row(*(f"{count:,}" for count in cause.tests), cause.fate, safe_text(cause.name))
     console.print(table)
     for label, moved in zip(labels[1:], shown.moved, strict=True):

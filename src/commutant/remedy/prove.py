@@ -90,11 +90,11 @@ def prove(
     for judged in common:
         if aimed and judged.test.id in aimed - freed:
             left.update({finding.name for finding in judged.findings})
-    moved, came = moved_and_new(before, common)
+    moved, appeared = moved_and_new(before, common)
     noise, worse_floor = _noise(before, None if floor is None else [floor[test] for test in sorted(ids)])
     unknown = _unknown(before, [] if floor is None else [floor[test] for test in ids], common)
     above: Counter[str] = Counter()
-    for name, count in came.items():
+    for name, count in appeared.items():
         usual = noise.get(name, 0)
         if (name in unknown and count > usual + _SLACK_TESTS) or (
             name not in unknown and floor is not None and count > 2 * usual + _SLACK_TESTS
@@ -110,7 +110,7 @@ def prove(
         left=left,
         moved=moved,
         new=above,
-        noise=came - above,
+        noise=appeared - above,
         worse_floor=worse_floor,
     )
 
@@ -143,7 +143,7 @@ def moved_and_new(
         for finding in was.findings:
             functions.setdefault(_functions(finding), stable_variable(finding))
         present = {stable_variable(finding) for finding in judged.findings}
-        came: set[str] = set()
+        appeared: set[str] = set()
         went: set[tuple[str, str]] = set()
         for finding in judged.findings:
             name = stable_variable(finding)
@@ -153,9 +153,9 @@ def moved_and_new(
             if former is not None and former not in present:
                 went.add((former, name))
             else:
-                came.add(name)
+                appeared.add(name)
         moved.update(went)
-        new.update(came - {name for _, name in went})
+        new.update(appeared - {name for _, name in went})
     return moved, new
 
 

@@ -47,10 +47,10 @@ def rank(scene: Scene, sense: Sense, count: int = DEFAULT_COUNT) -> Ranking:
         is_array = any(member in line.fields.arrays for number in numbers[:1] for line in scene.cases[number].lines)
         for way in sense.ways(member, is_array):
             change = Change(way, member)
-            asked = numbers
+            examined = numbers
             if way is Way.DROP_WRITE and not sense.in_vain(member):
-                asked = [number for number in numbers if not _is_looked_at(scene.cases[number], member)]
-            gone = {number for number in asked if not survives(scene, scene.cases[number], (change,))}
+                examined = [number for number in numbers if not _is_looked_at(scene.cases[number], member)]
+            gone = {number for number in examined if not survives(scene, scene.cases[number], (change,))}
             if gone:
                 cured[change] = gone
     alone = {change: len(freed_by(scene, gone)[0]) for change, gone in cured.items()}
@@ -83,7 +83,7 @@ _WAYS = (Way.MOVE, Way.SPREAD, Way.DROP_WRITE, Way.SPLIT, Way.DROP_READ, Way.DRO
 
 def _is_looked_at(case: Case, member: str) -> bool:
     """Whether a core touched what another wrote of a member: then the write changed something for it."""
-    for at in case.asked:
+    for at in case.examined:
         line = case.lines[at]
         mask = line.fields.mask(member)
         for core, _, written in line.touched:
@@ -100,7 +100,7 @@ def _cases_by_member(scene: Scene) -> tuple[Mapping[str, set[int]], Mapping[str,
     known: dict[int, dict[str, bool]] = {}
     for number, case in enumerate(scene.cases):
         answers: dict[str, bool] = {}
-        for at in case.asked:
+        for at in case.examined:
             line = case.lines[at]
             free = known.get(id(line))
             if free is None:
@@ -109,7 +109,7 @@ def _cases_by_member(scene: Scene) -> tuple[Mapping[str, set[int]], Mapping[str,
                 answers[member] = answers.get(member, True) and is_free
         for member, is_free in answers.items():
             cases.setdefault(member, set()).add(number)
-            if is_free and all(member in known[id(case.lines[at])] for at in case.asked):
+            if is_free and all(member in known[id(case.lines[at])] for at in case.examined):
                 curable.setdefault(member, []).append(number)
     return cases, dict(sorted(curable.items()))
 

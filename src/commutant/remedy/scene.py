@@ -75,7 +75,7 @@ class Case:
 
     name: str
     lines: tuple[Line, ...]
-    asked: tuple[int, ...]
+    examined: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -173,18 +173,18 @@ class _Builder:
         number = self._numbers.get(key)
         if number is None:
             self._kept += (finding, picture)
-            asked = _lines_of(finding, picture)
+            examined = _lines_of(finding, picture)
             self._learn_entries(finding)
-            number = self._numbers[key] = self._case(finding.name, picture, asked)
+            number = self._numbers[key] = self._case(finding.name, picture, examined)
         return number
 
-    def _case(self, name: str, picture: Picture, asked: tuple[int, ...]) -> int:
-        key = name, id(picture), asked
+    def _case(self, name: str, picture: Picture, examined: tuple[int, ...]) -> int:
+        key = name, id(picture), examined
         number = self._known.get(key)
         if number is None:
             number = self._known[key] = len(self.scene.cases)
             lines = tuple(self._line(picture.holder, line) for line in picture.lines)
-            self.scene.cases.append(Case(name, lines, asked))
+            self.scene.cases.append(Case(name, lines, examined))
             self.scene.by_case.append([])
         return number
 

@@ -31,7 +31,7 @@ class Sense:
                     kinds.setdefault(member_of(name)[0], set()).add(kind_by_name(path))
         locks = {member for member, found in kinds.items() if HintKind.LOCK in found}
         for case, ids in zip(scene.cases, scene.by_case, strict=True):
-            for at in case.asked:
+            for at in case.examined:
                 for member in locks.intersection(case.lines[at].fields.members):
                     tests.setdefault(member, set()).update(ids)
         self._kinds = kinds

@@ -25,7 +25,7 @@ from commutant.report.parallel import ParallelCall, parallel_calls
 from commutant.report.ranking import SharedVariable, rank_shared, ranking_json
 from commutant.report.sarif import sarif
 from commutant.report.show import print_test, test_json
-from commutant.report.terminal import print_heat_map, print_most_shared, print_run
+from commutant.report.terminal import print_by_sharing, print_heat_map, print_run
 from commutant.report.variables import by_variable
 
 __all__ = [
@@ -54,9 +54,9 @@ __all__ = [
     "junit",
     "kind_by_name",
     "parallel_calls",
+    "print_by_sharing",
     "print_first",
     "print_heat_map",
-    "print_most_shared",
     "print_run",
     "print_test",
     "rank_causes",

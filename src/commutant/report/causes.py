@@ -75,7 +75,7 @@ class Cause:
         return f"{count} of {plural(total, 'shared line')} {follow}; {self.remaining} would remain without it"
 
     @property
-    def is_told(self) -> bool:
+    def is_known(self) -> bool:
         """Whether more than one line follows from it, or few are shared at all: else it is but one line of many."""
         return len(self.lines) > 1 or self.remaining < _FEW_LINES
 
@@ -163,7 +163,7 @@ def rank_causes(tests: Iterable[JudgedTest]) -> list[RunCause]:
                 one = known[key] = RunCause(cause, judged.test.id)
             one.tests += 1
             one.lines += len(cause.lines)
-            if place == 0 and cause.is_told:
+            if place == 0 and cause.is_known:
                 if not one.first or len(cause.lines) > len(one.example.lines):
                     one.example, one.example_id = cause, judged.test.id
                 one.first += 1

@@ -15,7 +15,7 @@ from commutant.documents import builtins
 from commutant.mtrace import Finding, Fingerprint, fingerprint
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
-from commutant.support import Once
+from commutant.support import IdentityCache
 
 EXAMPLES = 5
 """Test ids that a group keeps."""
@@ -54,7 +54,7 @@ def group_findings(tests: Iterable[JudgedTest]) -> dict[Fingerprint, FindingGrou
     """The findings that stand, by fingerprint, in the order in which they first appear."""
     groups: dict[Fingerprint, FindingGroup] = {}
     numbers = FingerprintTable()
-    failing = Once(has_failing_call)
+    failing = IdentityCache(has_failing_call)
     for judged in tests:
         if judged.outcome is not Outcome.CONFLICTING:
             continue

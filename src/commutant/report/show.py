@@ -119,7 +119,7 @@ def _print_judgement(judged: JudgedTest, console: Console, worth: Callable[[Find
 
 def _print_causes(found: Sequence[Cause], console: Console) -> None:
     first = found[0]
-    if not first.is_told:
+    if not first.is_known:
         _print(console, Text(f"  No common cause can be told: {len(found)} shared lines, each of its own."))
         return
     _print(console, Text("  Fix first: ").append(safe_text(first.title), style="bold").append(f": {first.sentence}."))

@@ -22,7 +22,7 @@ from commutant.report.palette import LIGHT, text_colour
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
 from commutant.support import percent, plural, safe_text
 
-MOST_SHARED = 10
+SHARED_LISTED = 10
 """Variables in the list of a run."""
 
 LISTED_SETS = 40
@@ -45,7 +45,7 @@ def print_run(run: RunReport, console: Console) -> None:
         print_first(run.tests, console)
     _print_map(sets, console)
     console.print()
-    print_most_shared(rank_shared(run.tests), console)
+    print_by_sharing(rank_shared(run.tests), console)
     _print_ignored(run.summary, console)
     _print_failures(run, console)
 
@@ -73,7 +73,7 @@ def _print_map(sets: Sequence[SetCounts], console: Console) -> None:
     _line(console, _legend(console))
 
 
-def print_most_shared(ranking: Sequence[SharedVariable], console: Console, limit: int = MOST_SHARED) -> None:
+def print_by_sharing(ranking: Sequence[SharedVariable], console: Console, limit: int = SHARED_LISTED) -> None:
     """Lists the first variables of `rank_shared`: tests and sets that they break, kind of sharing, functions."""
     if not ranking:
         _line(console, Text("No memory was shared without need."))
@@ -243,11 +243,11 @@ def _print_failures(run: RunReport, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("test", no_wrap=True)
     table.add_column("what", overflow="fold")
-    for judged in failed[:MOST_SHARED]:
+    for judged in failed[:SHARED_LISTED]:
         table.add_row(Text(safe_text(judged.test.id)), Text(safe_text(judged.detail)))
     console.print(table)
-    if len(failed) > MOST_SHARED:
-        _line(console, Text(f"and {len(failed) - MOST_SHARED:,} more"))
+    if len(failed) > SHARED_LISTED:
+        _line(console, Text(f"and {len(failed) - SHARED_LISTED:,} more"))
 
 
 def _cut(text: str, width: int) -> str:

@@ -41,7 +41,7 @@ from commutant.runs.directory import (
     safe_folder_name,
 )
 from commutant.runs.lines import TimedVerdict
-from commutant.support import CommutantError, Once, UsageError, has_parquet, paused_collector, plural
+from commutant.support import CommutantError, IdentityCache, UsageError, has_parquet, paused_collector, plural
 from commutant.targets import Session, Target, load_target
 
 ShowProgress = Callable[[Progress, float], None]
@@ -87,7 +87,7 @@ class Check:
         self._sessions: Sequence[Session] = ()
         self._start_seconds = 0.0
         self._implements = cache(target.implements)
-        self._unknown_step = Once(self._first_unknown)
+        self._unknown_step = IdentityCache(self._first_unknown)
 
     @classmethod
     def new(
@@ -265,10 +265,10 @@ class Check:
             done_before = len(kept)
             campaign = Campaign(runnable, take, repeats=self._plan.repeats, seed=self._plan.seed)
             campaign.run(self._sessions, tell)
-            asked = ask_other_seeds(
+            judged_again = ask_other_seeds(
                 self.target, suspects, jobs=self._jobs, repeats=self._plan.repeats, seed=self._plan.seed
             )
-            for _, verdict in asked:
+            for _, verdict in judged_again:
                 keep(verdict, time.monotonic() - started)
             return kept, seconds_before + time.monotonic() - started
         except KeyboardInterrupt as interrupt:

@@ -21,7 +21,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from commutant.campaign import Outcome, Verdict
 from commutant.documents import Count, Measure, Part, encode, read
 from commutant.mtrace import NOTHING_IGNORED, ByteRange, Finding, LineField, Picture, PictureLine, Touched
-from commutant.support import Once, plural
+from commutant.support import IdentityCache, plural
 
 MAX_KNOWN = 1 << 14
 """So many findings, and pictures, a writer knows by their identity, whatever sessions build; others it compares."""
@@ -102,8 +102,8 @@ class LineWriter:
         self._fields = {one: number for number, one in enumerate(fields)}
         self._new: list[Part] = []
         # Comparing takes time, and sessions give the same objects again and again.
-        self._finding_number = Once(self._number_finding, MAX_KNOWN)
-        self._picture_number = Once(self._number_picture, MAX_KNOWN)
+        self._finding_number = IdentityCache(self._number_finding, MAX_KNOWN)
+        self._picture_number = IdentityCache(self._number_picture, MAX_KNOWN)
 
     def lines(self, verdict: Verdict, seconds: float) -> tuple[bytes, Verdict]:
         """The lines to be appended for a verdict, and the verdict with one object for equal findings."""

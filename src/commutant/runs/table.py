@@ -16,7 +16,7 @@ from typing import Any
 from commutant.campaign import Outcome
 from commutant.mtrace import Access, Finding, fingerprint
 from commutant.report import JudgedTest, has_failing_call, hint
-from commutant.support import Once, RunError, require_parquet, whole_file
+from commutant.support import IdentityCache, RunError, require_parquet, whole_file
 
 _ROWS_PER_GROUP = 10_000
 
@@ -90,7 +90,7 @@ class _Rows:
         self.details: list[dict[str, object]] = []
         known: dict[tuple[tuple[str, ...], int, bool], int] = {}
         kept: list[Finding] = []  # so that the identity of each stays its own
-        fails = Once(has_failing_call)
+        fails = IdentityCache(has_failing_call)
         for judged in tests:
             if judged.outcome is not Outcome.CONFLICTING:
                 continue

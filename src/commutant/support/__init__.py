@@ -13,6 +13,7 @@ from commutant.support.closing import close_at_exit
 from commutant.support.collector import paused_collector
 from commutant.support.errors import CommutantError, RunError, UsageError, text_of
 from commutant.support.files import private_folder, replace_file, whole_file
+from commutant.support.identity_cache import IdentityCache, Made, map_unique
 from commutant.support.installed import (
     annotations_folder,
     build_advice,
@@ -22,7 +23,6 @@ from commutant.support.installed import (
     pages_folder,
 )
 from commutant.support.limits import MAX_CALLS_PER_SET
-from commutant.support.once import Made, Once, each
 from commutant.support.parquet import has_parquet, require_parquet
 from commutant.support.plural import plural
 from commutant.support.processors import available_processors
@@ -37,9 +37,9 @@ __all__ = [
     "Budget",
     "CacheFolder",
     "CommutantError",
+    "IdentityCache",
     "Limits",
     "Made",
-    "Once",
     "ResultCache",
     "RunError",
     "UsageError",
@@ -50,7 +50,6 @@ __all__ = [
     "close_at_exit",
     "decompressed",
     "die_with",
-    "each",
     "engine_hash",
     "fill_standard_streams",
     "has_parquet",
@@ -58,6 +57,7 @@ __all__ = [
     "kernel_advice",
     "lock_preload_path",
     "locks_plugin_path",
+    "map_unique",
     "open_regular",
     "package_advice",
     "pages_folder",

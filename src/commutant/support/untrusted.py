@@ -126,8 +126,8 @@ def _zstd_pieces(data: bytes, budget: Budget) -> Iterator[bytes]:
             finally:
                 process.kill()
         if failed:
-            said = os.pread(messages, 1000, 0).decode(errors="replace")
-            raise UsageError(f"{budget.name}: damaged ({' '.join(said.split())[:120]}); get it again")
+            output = os.pread(messages, 1000, 0).decode(errors="replace")
+            raise UsageError(f"{budget.name}: damaged ({' '.join(output.split())[:120]}); get it again")
     except (OSError, RunError) as error:
         raise UsageError(f"{budget.name}: zstd does not run: {error}") from None
     finally:

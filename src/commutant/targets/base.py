@@ -56,7 +56,7 @@ class SequenceRecord:
     the runner could not make a call. `crashed` as in a `WindowRecord`.
     """
 
-    came: str | None = None
+    actual: str | None = None
     crashed: str | None = None
 
 

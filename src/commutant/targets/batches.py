@@ -12,7 +12,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from commutant import _native
 from commutant.corpus import TestCase, calls_json, encode, observe_json, orders_json, setup_json
 from commutant.mtrace import TracedWindow
-from commutant.support import Once, UsageError
+from commutant.support import IdentityCache, UsageError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 
 Record = TypeVar("Record")
@@ -37,17 +37,17 @@ class Batch(Protocol, Generic[Record]):
         """The record of a window in which the implementation died."""
 
 
-class Book:
+class TestRegistry:
     """The test cases that a session has met, each read once however often it is run, and parts that tests share once
     for all of them."""
 
     def __init__(self) -> None:
         self.native = _native.TestBook()
         self._numbers: dict[str, int] = {}
-        self._calls = Once(lambda calls: self.native.add_calls(encode(calls_json(calls))))
-        self._setup = Once(lambda setup: self.native.add_steps("setup", encode(setup_json(setup))))
-        self._observe = Once(lambda observe: self.native.add_steps("observe", encode(observe_json(observe))))
-        self._orders = Once(lambda orders: self.native.add_orders(encode(orders_json(orders))))
+        self._calls = IdentityCache(lambda calls: self.native.add_calls(encode(calls_json(calls))))
+        self._setup = IdentityCache(lambda setup: self.native.add_steps("setup", encode(setup_json(setup))))
+        self._observe = IdentityCache(lambda observe: self.native.add_steps("observe", encode(observe_json(observe))))
+        self._orders = IdentityCache(lambda orders: self.native.add_orders(encode(orders_json(orders))))
 
     def number(self, test: TestCase) -> int:
         """The number of a test in the native book; UsageError if it cannot be run."""
@@ -69,8 +69,8 @@ class Book:
 class WindowBatch:
     """Jobs, to be judged by what their tests accept."""
 
-    def __init__(self, book: Book, jobs: Sequence[Job]) -> None:
-        self._book = book
+    def __init__(self, registry: TestRegistry, jobs: Sequence[Job]) -> None:
+        self._registry = registry
         self._jobs = jobs
         self._windows: list[tuple[int, int]] = []
 
@@ -79,19 +79,19 @@ class WindowBatch:
 
     def part(self, start: int, stop: int) -> WindowBatch:
         """As `Batch.part`."""
-        return WindowBatch(self._book, self._jobs[start:stop])
+        return WindowBatch(self._registry, self._jobs[start:stop])
 
     def encode(self) -> bytes:
         """As `Batch.encode`."""
-        self._windows = [(self._book.number(job.test), job.order_index) for job in self._jobs]
+        self._windows = [(self._registry.number(job.test), job.order_index) for job in self._jobs]
         try:
-            return self._book.native.encode(self._windows)
+            return self._registry.native.encode(self._windows)
         except (ValueError, IndexError) as error:
             raise UsageError(f"{self._jobs[0].test.id} and others cannot be sent to the runner: {error}") from None
 
     def records(self, results: bytes, traced: Sequence[TracedWindow]) -> list[WindowRecord]:
         """As `Batch.records`."""
-        wrong = self._book.native.judge(self._windows, results)
+        wrong = self._registry.native.judge(self._windows, results)
         return [
             WindowRecord(job, window.findings, window.ignored, text, pictures=window.pictures)
             for job, window, text in zip(self._jobs, traced, wrong, strict=True)
@@ -127,7 +127,7 @@ class SequenceBatch:
     def records(self, results: bytes, traced: Sequence[TracedWindow]) -> list[SequenceRecord]:
         """As `Batch.records`."""
         assert self._native is not None, "results come after the batch was encoded"
-        return [SequenceRecord(came) for came in self._native.read(results)]
+        return [SequenceRecord(actual) for actual in self._native.read(results)]
 
     def crashed(self, index: int, why: str) -> SequenceRecord:
         """As `Batch.crashed`."""

@@ -33,12 +33,12 @@ class Option:
     read: Callable[[str], Any]
 
 
-def number(least: int, most: int) -> Option:
-    """A decimal number from `least` to `most`."""
+def number(low: int, high: int) -> Option:
+    """A decimal number from `low` to `high`."""
 
     def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER and least <= int(text) <= most):
-            raise ValueError(f"a number from {least} to {most}")
+        if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER and low <= int(text) <= high):
+            raise ValueError(f"a number from {low} to {high}")
         return int(text)
 
     return Option("N", read)
@@ -78,9 +78,9 @@ def text_of(allowed: re.Pattern[str], wanted: str, metavariable: str) -> Option:
     return Option(metavariable, read)
 
 
-def cpus(least: int = 1) -> Option:
+def cpus(low: int = 1) -> Option:
     """`cpus=N`: how many virtual CPUs of a guest do work."""
-    return number(least, CPU_LIMIT)
+    return number(low, CPU_LIMIT)
 
 
 def read_options(argument: str, given: Mapping[str, str], known: Mapping[str, Option], *also: str) -> dict[str, Any]:

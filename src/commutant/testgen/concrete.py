@@ -31,7 +31,7 @@ from commutant.lang import (
     finite_values,
 )
 from commutant.testgen.canonical import Canonical
-from commutant.testgen.frozen import Frozen, NotFrozen, complete, freeze, freeze_again, thaw, thaw_as_asked
+from commutant.testgen.frozen import Frozen, NotFrozen, complete, freeze, freeze_again, thaw, thaw_on_demand
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class ReplayedOracle:
 
     def __init__(self) -> None:
         self._label = ""
-        self._asked = 0
+        self._answers = 0
         self._tick = 0
         self._state: Interface | None = None
         self._picked: dict[str, int] = {}
@@ -56,7 +56,7 @@ class ReplayedOracle:
     def begin(self, label: str, tick: int, state: Interface | None = None) -> None:
         """The answers from here on belong to the call with this label, which runs at this tick of the clock, from this
         state."""
-        self._label, self._asked, self._tick, self._state = label, 0, tick, state
+        self._label, self._answers, self._tick, self._state = label, 0, tick, state
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
         """The value that this run picks among the allowed ones; ChoiceRefused if there is none."""
@@ -90,8 +90,8 @@ class ReplayedOracle:
         return False
 
     def _name(self) -> str:
-        self._asked += 1
-        return f"{self._label}.{self._asked - 1}"
+        self._answers += 1
+        return f"{self._label}.{self._answers - 1}"
 
 
 @lru_cache(maxsize=1 << 12)
@@ -111,7 +111,7 @@ class Reached:
     def __init__(self, frozen: Frozen | None, state: Interface) -> None:
         self.frozen = frozen
         self._state = state if frozen is None else None
-        self.moves: dict[Asked, tuple[Move, ...]] = {}
+        self.moves: dict[CallUnderTest, tuple[Move, ...]] = {}
         self.observed: dict[tuple[Observed, Numbered], tuple[str, ...]] = {}
 
     def copy(self) -> Interface:
@@ -119,13 +119,13 @@ class Reached:
         if self.frozen is None:
             assert self._state is not None
             return copy.deepcopy(self._state)
-        state: Interface = thaw_as_asked(self.frozen)
+        state: Interface = thaw_on_demand(self.frozen)
         return state
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """A call with its arguments, at its place among the calls under test; one object each (`ConcreteModel.asked`)."""
+class CallUnderTest:
+    """A call with its arguments, at its place among the calls under test; one object each."""
 
     call: str
     arguments: Mapping[str, Any]
@@ -133,7 +133,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class CallResult:
     """What a call returned; one object for equal results, unless they have no frozen form."""
 
     result: Any
@@ -142,7 +142,7 @@ class Told:
 class Move(NamedTuple):
     """What a call does in a state, by one choice of what the specification leaves open."""
 
-    told: Told
+    result: CallResult
     end: Reached
 
 
@@ -180,8 +180,8 @@ class ConcreteModel:
         self.interface = interface
         self._functions: dict[str, Callable[..., Any]] = {}
         self._reached: dict[Frozen, Reached] = {}
-        self._asked: dict[Frozen, Asked] = {}
-        self._told: dict[Frozen, Told] = {}
+        self._calls_under_test: dict[Frozen, CallUnderTest] = {}
+        self._call_results: dict[Frozen, CallResult] = {}
         self._numbered: dict[tuple[OpaqueValue, ...], Numbered] = {}
         self._observations: dict[str, Observed] = {}
         self._texts: dict[tuple[object, ...], tuple[str, Numbered]] = {}
@@ -189,15 +189,22 @@ class ConcreteModel:
 
     def forget(self) -> None:
         """Drops what is kept, for memory's sake. What was handed out stays valid."""
-        for kept in (self._reached, self._asked, self._told, self._numbered, self._observations, self._texts):
+        for kept in (
+            self._reached,
+            self._calls_under_test,
+            self._call_results,
+            self._numbered,
+            self._observations,
+            self._texts,
+        ):
             kept.clear()
         self.kept = 0
 
-    def asked(self, place: int, call: str, arguments: Mapping[str, Any]) -> Asked:
+    def call_under_test(self, place: int, call: str, arguments: Mapping[str, Any]) -> CallUnderTest:
         """The call under test at this place."""
-        new = Asked(call, arguments, f"call.{place}")
+        new = CallUnderTest(call, arguments, f"call.{place}")
         frozen = _frozen(tuple(arguments.items()))
-        return new if frozen is None else self._asked.setdefault((place, call, frozen), new)
+        return new if frozen is None else self._calls_under_test.setdefault((place, call, frozen), new)
 
     def observation(self, invocations: Sequence[Invocation], text: str) -> Observed:
         """The calls that observe a state; `text` is different for different ones."""
@@ -228,12 +235,12 @@ class ConcreteModel:
             raise placed(error, self.interface, "__init__") from None
         oracle, canonical = ReplayedOracle(), Canonical()
         made: list[Invocation] = []
-        told: list[Any] = []
+        returned: list[Any] = []
         results = []
         with answered_by(oracle):
             for number, given in enumerate(invocations):
                 oracle.begin(f"setup.{number}", 1 + number, state)
-                invocation = _with_results(given, told)
+                invocation = _with_results(given, returned)
                 try:
                     result = self.perform(state, invocation.call, invocation.arguments)
                 except ChoiceRefused:
@@ -241,26 +248,30 @@ class ConcreteModel:
                         f"{self.interface.__name__}.{invocation.call}: choose() allows no value here"
                     ) from None
                 made.append(invocation)
-                told.append(_own(result))
+                returned.append(_own(result))
                 results.append(canonical.json(result))
         reached = self._state(state, _frozen(state))
         return Start(state, reached, tuple(made), tuple(results), self._numbering(canonical.numbered))
 
-    def outcomes(self, start: Start, calls: Sequence[Asked], order: Sequence[int], observe: Observed) -> list[str]:
+    def outcomes(
+        self, start: Start, calls: Sequence[CallUnderTest], order: Sequence[int], observe: Observed
+    ) -> list[str]:
         """Every acceptable outcome of the calls in this order, as JSON: results in the order of `calls`, and the
         observation."""
-        runs: list[tuple[tuple[Told, ...], Reached]] = [((), start.reached)]
+        runs: list[tuple[tuple[CallResult, ...], Reached]] = [((), start.reached)]
         for index in order:
             call = calls[index]
-            runs = [((*told, one), end) for told, state in runs for one, end in self._moves(state, call)]
+            runs = [((*returned, one), end) for returned, state in runs for one, end in self._moves(state, call)]
         outcomes: dict[str, None] = {}
-        for told, end in runs:
-            results, numbered = self._results(start.numbered, [told[order.index(index)] for index in range(len(order))])
+        for returned, end in runs:
+            results, numbered = self._results(
+                start.numbered, [returned[order.index(index)] for index in range(len(order))]
+            )
             for observation in self._observed(end, observe, numbered):
                 outcomes[f'{{"results":{results},"observation":{observation}}}'] = None
         return list(outcomes)
 
-    def end(self, start: Start, calls: Sequence[Asked], order: Sequence[int]) -> Interface:
+    def end(self, start: Start, calls: Sequence[CallUnderTest], order: Sequence[int]) -> Interface:
         """The state that the calls end in, by the first choices."""
         reached = start.reached
         for index in order:
@@ -270,37 +281,37 @@ class ConcreteModel:
             reached = moves[0].end
         return reached.copy()
 
-    def _moves(self, start: Reached, asked: Asked) -> tuple[Move, ...]:
+    def _moves(self, start: Reached, call: CallUnderTest) -> tuple[Move, ...]:
         """What a call does in a state, one move for each combination of choices that the specification allows."""
-        known = start.moves.get(asked)
+        known = start.moves.get(call)
         if known is None:
 
             def move(oracle: ReplayedOracle) -> Move:
                 state = start.copy()
-                oracle.begin(asked.label, TICK_OF_CALLS, state)
-                told = self._told_of(_own(self.perform(state, asked.call, asked.arguments)))
-                return Move(told, self._state(state, _frozen_again(state, start.frozen)))
+                oracle.begin(call.label, TICK_OF_CALLS, state)
+                returned = self._result_of(_own(self.perform(state, call.call, call.arguments)))
+                return Move(returned, self._state(state, _frozen_again(state, start.frozen)))
 
-            known = start.moves[asked] = _by_every_choice(move)
+            known = start.moves[call] = _by_every_choice(move)
             self.kept += 1
         return known
 
     def _state(self, state: Interface, frozen: Frozen | None) -> Reached:
         return _one(self._reached, frozen, lambda: Reached(frozen, state))
 
-    def _told_of(self, result: Any) -> Told:
-        return _one(self._told, _frozen((result,)), lambda: Told(result))
+    def _result_of(self, result: Any) -> CallResult:
+        return _one(self._call_results, _frozen((result,)), lambda: CallResult(result))
 
     def _numbering(self, values: tuple[OpaqueValue, ...]) -> Numbered:
         return _one(self._numbered, values, lambda: Numbered(values))
 
-    def _results(self, numbered: Numbered, told: Sequence[Told]) -> tuple[str, Numbered]:
+    def _results(self, numbered: Numbered, returned: Sequence[CallResult]) -> tuple[str, Numbered]:
         """Results as JSON, and the opaque values that are known behind them."""
-        key = (numbered, *told)
+        key = (numbered, *returned)
         known = self._texts.get(key)
         if known is None:
             canonical = Canonical(numbered.values)
-            text = encode([canonical.json(one.result) for one in told])
+            text = encode([canonical.json(one.result) for one in returned])
             known = self._texts[key] = text, self._numbering(canonical.numbered)
             self.kept += 1
         return known
@@ -314,24 +325,24 @@ class ConcreteModel:
 
             def observation(oracle: ReplayedOracle) -> str:
                 copied, canonical = state.copy(), Canonical(numbered.values)
-                told = []
+                returned = []
                 for number, invocation in enumerate(observe.invocations):
                     oracle.begin(f"observe.{number}", TICK_OF_CALLS + 1, copied)
-                    told.append(canonical.json(self.perform(copied, invocation.call, invocation.arguments)))
-                return encode(told)
+                    returned.append(canonical.json(self.perform(copied, invocation.call, invocation.arguments)))
+                return encode(returned)
 
             known = state.observed[key] = _by_every_choice(observation)
             self.kept += 1
         return known
 
 
-def _with_results(invocation: Invocation, told: Sequence[Any]) -> Invocation:
+def _with_results(invocation: Invocation, returned: Sequence[Any]) -> Invocation:
     """The invocation with what the steps before it returned in the place of what stands for that."""
     if not any(value.__class__ is StepResult for value in invocation.arguments.values()):
         return invocation
     return Invocation(
         invocation.call,
-        {name: v._of(told) if v.__class__ is StepResult else v for name, v in invocation.arguments.items()},
+        {name: v._of(returned) if v.__class__ is StepResult else v for name, v in invocation.arguments.items()},
     )
 
 

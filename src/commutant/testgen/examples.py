@@ -104,9 +104,9 @@ def difference(example: Example) -> OrderDifference | None:
     for size in range(2, len(example.calls) + 1):
         for subset in combinations(everyone, size):
             calls = [example.calls[index] for index in subset]
-            asked = [model.asked(place, *one) for place, one in enumerate(calls)]
+            placed = [model.call_under_test(place, *one) for place, one in enumerate(calls)]
             observation = model.observation(observe, repr(observe))
-            seen = {order: model.outcomes(start, asked, order, observation) for order in permutations(range(size))}
+            seen = {order: model.outcomes(start, placed, order, observation) for order in permutations(range(size))}
             for first, second in combinations(seen, 2):
                 if not set(seen[first]) & set(seen[second]):
                     names = _told_apart([call for call, _ in calls])
@@ -120,8 +120,8 @@ def difference(example: Example) -> OrderDifference | None:
 def _difference_of_states(model: ConcreteModel, start: Start, example: Example) -> OrderDifference | None:
     """For a model that observes nothing, or not enough: the states that the orders end in."""
     names = _told_apart([call for call, _ in example.calls])
-    asked = [model.asked(place, *one) for place, one in enumerate(example.calls)]
-    ends = {order: model.end(start, asked, order) for order in permutations(range(len(names)))}
+    placed = [model.call_under_test(place, *one) for place, one in enumerate(example.calls)]
+    ends = {order: model.end(start, placed, order) for order in permutations(range(len(names)))}
     for first, second in combinations(ends, 2):
         with faults_of(model.interface, "equivalent"):
             same = ends[first].equivalent(ends[second])

@@ -103,7 +103,7 @@ def thaw(frozen: Frozen) -> Any:
     return record
 
 
-def thaw_as_asked(frozen: Frozen) -> Any:
+def thaw_on_demand(frozen: Frozen) -> Any:
     """A record as `thaw` makes it, of which a part comes into being when it is first asked for."""
     if frozen[0] is _OfScalars:
         return thaw(frozen)

@@ -17,7 +17,7 @@ from commutant.guard import Endless, ModelFault
 from commutant.lang import CallSignature, Interface, OpaqueValue
 from commutant.symbolic import Context
 from commutant.testgen.canonical import Canonical
-from commutant.testgen.concrete import Asked, Observed, Start
+from commutant.testgen.concrete import CallUnderTest, Observed, Start
 from commutant.testgen.frozen import Frozen, thaw
 from commutant.testgen.setups import Untestable, setups_of
 from commutant.testgen.state_text import state_text
@@ -90,7 +90,7 @@ class Materializer:
         calls = [self._call(core, given, built.start, names) for core, given in enumerate(arguments)]
         try:
             observe = built.observation(valuation, names)
-            orders = ",".join(self._outcomes(built.start, [call.asked for call in calls], observe))
+            orders = ",".join(self._outcomes(built.start, [call.under_test for call in calls], observe))
         except Endless:
             raise
         except ModelFault as fault:
@@ -124,8 +124,8 @@ class Materializer:
             signature = self.signatures[core]
             arguments = dict(zip(signature.parameters, map(thaw, given), strict=True))
             shown = self._setups.arguments(signature, self._process_parameters[core], arguments, numbered)
-            asked = self._setups.model.asked(core, signature.name, arguments)
-            call = self._shared_calls[key] = _Call(asked, shown)
+            under_test = self._setups.model.call_under_test(core, signature.name, arguments)
+            call = self._shared_calls[key] = _Call(under_test, shown)
         return call
 
     def _is_mirror_image(self, context: Context, outcome: PathOutcome, processes: tuple[int, ...]) -> bool:
@@ -151,7 +151,7 @@ class Materializer:
         self._seen |= keys
         return False
 
-    def _outcomes(self, start: Start, calls: Sequence[Asked], observe: Observed) -> Iterator[str]:
+    def _outcomes(self, start: Start, calls: Sequence[CallUnderTest], observe: Observed) -> Iterator[str]:
         """Each order of the calls with its acceptable outcomes, as JSON; UsageError if no outcome is common to all."""
         common: set[str] | None = None
         for order, order_text in self._orders:
@@ -182,7 +182,7 @@ class Materializer:
             place = process, processes[:core].count(process)
             text = call.texts.get(place)
             if text is None:
-                text = call.texts[place] = encode(call_json(PlacedCall(call.asked.call, call.shown, *place, core)))
+                text = call.texts[place] = encode(call_json(PlacedCall(call.under_test.call, call.shown, *place, core)))
             yield text
 
 
@@ -206,7 +206,7 @@ def _renamed(value: Frozen, names: Mapping[OpaqueValue, OpaqueValue]) -> Frozen:
 class _Call:
     """A call under test: as the model runs it, its arguments as JSON, and the texts of it by process and thread."""
 
-    asked: Asked
+    under_test: CallUnderTest
     shown: Mapping[str, Value]
     texts: dict[tuple[int, int], str] = field(default_factory=dict)
 

@@ -79,11 +79,11 @@ class _Values:
             for name, part in struct_fields(type_.struct).items():
                 self._collect(getattr(value, name), part)
 
-    def of(self, type_: Type, told: Sequence[OpaqueValue]) -> list[Any]:
+    def of(self, type_: Type, returned: Sequence[OpaqueValue]) -> list[Any]:
         """What an argument of this type may be, where calls before have told these opaque values."""
         if isinstance(type_, SortType):
             if type_.sort.opaque:
-                return [value for value in told if value.sort == type_.sort.__name__]
+                return [value for value in returned if value.sort == type_.sort.__name__]
             known = list(self._sorts.get(type_.sort.__name__, ()))
             return known or ([0] if type_.sort is Process else [])
         if isinstance(type_, BoolType):
@@ -93,14 +93,14 @@ class _Values:
             fits = [n for n in self._numbers if (low is None or n >= low) and (high is None or n <= high)]
             return fits or [type_.zero()]
         if isinstance(type_, OptionalType):
-            return [None, *self.of(type_.item, told)]
+            return [None, *self.of(type_.item, returned)]
         if isinstance(type_, EnumType):
             return list(type_.members)
         if isinstance(type_, TupleType):
-            return [*itertools.islice(itertools.product(*(self.of(item, told) for item in type_.items)), MAX_CALLS)]
+            return [*itertools.islice(itertools.product(*(self.of(item, returned) for item in type_.items)), MAX_CALLS)]
         if isinstance(type_, StructType):
             fields = struct_fields(type_.struct)
-            products = itertools.product(*(self.of(part, told) for part in fields.values()))
+            products = itertools.product(*(self.of(part, returned) for part in fields.values()))
             return [
                 type_.struct(**dict(zip(fields, values, strict=True)))
                 for values in itertools.islice(products, MAX_CALLS)
@@ -129,22 +129,22 @@ class SetupSearch:
             frozen = freeze(start.state)
         except (NotFrozen, RecursionError):
             return None
-        calls, told = start.invocations, start.numbered.values
-        if self._has_reached(wanted, gone, start.state, told):
+        calls, returned = start.invocations, start.numbered.values
+        if self._has_reached(wanted, gone, start.state, returned):
             return list(calls)
         order = itertools.count()
-        pending = [(_distance(wanted, start.state), len(calls), next(order), frozen, calls, told)]
-        seen = {self._place(frozen, gone, told)}
+        pending = [(_distance(wanted, start.state), len(calls), next(order), frozen, calls, returned)]
+        seen = {self._place(frozen, gone, returned)}
         moves = 0
         while pending:
-            _, _, _, frozen, calls, told = heapq.heappop(pending)
-            for invocation in self._calls(values, told):
+            _, _, _, frozen, calls, returned = heapq.heappop(pending)
+            for invocation in self._calls(values, returned):
                 moves += 1
                 if moves > MAX_MOVES:
                     return None
                 state: Interface = thaw(frozen)
                 result, reached = self._after(state, invocation, len(calls))
-                more = (*told, *(value for value in _opaque(result) if value not in told))
+                more = (*returned, *(value for value in _opaque(result) if value not in returned))
                 if reached is None or (place := self._place(reached, gone, more)) in seen:
                     continue
                 seen.add(place)
@@ -154,19 +154,19 @@ class SetupSearch:
                 heapq.heappush(pending, (_distance(wanted, state), len(path), next(order), reached, path, more))
         return None
 
-    def _place(self, state: Frozen, gone: Sequence[OpaqueValue], told: Sequence[OpaqueValue]) -> tuple[Frozen, int]:
+    def _place(self, state: Frozen, gone: Sequence[OpaqueValue], returned: Sequence[OpaqueValue]) -> tuple[Frozen, int]:
         """What tells a state from others: itself, and how many values were told, if that matters."""
-        return state, len(told) if gone else 0
+        return state, len(returned) if gone else 0
 
     def _has_reached(
-        self, wanted: Interface, gone: Sequence[OpaqueValue], state: Interface, told: Sequence[OpaqueValue]
+        self, wanted: Interface, gone: Sequence[OpaqueValue], state: Interface, returned: Sequence[OpaqueValue]
     ) -> bool:
         names = agree(wanted, state, with_handles=self._with_handles)
-        return names is not None and values_gone(gone, names, told) is not None
+        return names is not None and values_gone(gone, names, returned) is not None
 
-    def _calls(self, values: _Values, told: Sequence[OpaqueValue]) -> Iterator[Invocation]:
+    def _calls(self, values: _Values, returned: Sequence[OpaqueValue]) -> Iterator[Invocation]:
         for signature in self._signatures:
-            products = itertools.product(*(values.of(type_, told) for type_ in signature.parameters.values()))
+            products = itertools.product(*(values.of(type_, returned) for type_ in signature.parameters.values()))
             for given in itertools.islice(products, MAX_CALLS):
                 yield Invocation(signature.name, dict(zip(signature.parameters, given, strict=True)))
 
@@ -183,13 +183,13 @@ class SetupSearch:
 
 
 def values_gone(
-    gone: Sequence[OpaqueValue], names: Mapping[OpaqueValue, OpaqueValue], told: Sequence[OpaqueValue]
+    gone: Sequence[OpaqueValue], names: Mapping[OpaqueValue, OpaqueValue], returned: Sequence[OpaqueValue]
 ) -> dict[OpaqueValue, OpaqueValue] | None:
     """For each value that a state shall not have one that was told and that it has not; None if there are too few."""
     here = set(names.values())
     found: dict[OpaqueValue, OpaqueValue] = {}
     for value in gone:
-        spare = (one for one in told if one.sort == value.sort and one not in here)
+        spare = (one for one in returned if one.sort == value.sort and one not in here)
         one = next(spare, None)
         if one is None:
             return None

@@ -40,7 +40,7 @@ def check_model(
         sequences=sequences,
         length=length,
         seed=seed,
-        most=differences,
+        max_differences=differences,
         jobs=jobs,
     ) as conform:
         conform.start(lambda text: None)

@@ -125,12 +125,12 @@ def record_kernel(
                 guest.ask_to_end()
             elif line != "0":
                 raise RunError(
-                    f"{workload.name}: the workload ended with exit code {line}; it said: {guest.said(BEGUN)}"
+                    f"{workload.name}: the workload ended with exit code {line}; it said: {guest.messages(BEGUN)}"
                 )
             guest.wait_for_end()
         if not out.exists():
             require_room(out)
-            raise RunError(f"{workload.name}: nothing was recorded; console: {guest.said('')}")
+            raise RunError(f"{workload.name}: nothing was recorded; console: {guest.messages('')}")
         record = read_record(out)
     return KernelRun(
         record=record,
@@ -172,8 +172,10 @@ class _Guest:
                 *("-kernel", path["vmlinux"], "-initrd", path["initramfs"], "-append", _COMMAND_LINE),
                 *("-plugin", plugin),
             ]
-            said = self._files["messages"]
-            self._process = start_program(command, passed=list(self._files.values()), output=said, messages=said)
+            messages = self._files["messages"]
+            self._process = start_program(
+                command, passed=list(self._files.values()), output=messages, messages=messages
+            )
             self._resources.callback(self._end)
         except BaseException:
             self._resources.close()
@@ -206,11 +208,11 @@ class _Guest:
         descriptor = self._files["console"]
         return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
 
-    def said(self, behind: str) -> str:
+    def messages(self, behind: str) -> str:
         """The end of what the guest wrote to its console behind a text, on one line."""
         text = self.console
-        said = text.rpartition(behind)[2] if behind else text
-        return " / ".join(line.strip() for line in said.splitlines() if line.strip())[-400:]
+        lines = (text.rpartition(behind)[2] if behind else text).splitlines()
+        return " / ".join(line.strip() for line in lines if line.strip())[-400:]
 
     def wait_for(self, text: str, timeout_seconds: float, failure: str) -> str:
         """What stands behind `text` on its line of the console, once it is there. Raises RunError if the guest ends
@@ -226,7 +228,7 @@ class _Guest:
                 raise RunError(self._failure())
             if time.monotonic() > deadline:
                 if failure:
-                    raise RunError(f"{failure} within {timeout_seconds:g} s; console: {self.said('')}")
+                    raise RunError(f"{failure} within {timeout_seconds:g} s; console: {self.messages('')}")
                 raise TimeoutError
             time.sleep(_LOOK_SECONDS)
 
@@ -238,7 +240,7 @@ class _Guest:
             return f"the guest stopped: {panic}"
         if text.strip():
             return f"QEMU ended with exit code {self._process.returncode}: {' '.join(text.split())[-400:]}"
-        return f"the guest ended before its workload did; console: {self.said('')}"
+        return f"the guest ended before its workload did; console: {self.messages('')}"
 
     def ask_to_end(self) -> None:
         """Has QEMU end as by itself, so that the recorder writes what it has."""

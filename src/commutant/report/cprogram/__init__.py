@@ -6,6 +6,6 @@ it holds.
 """
 
 from commutant.report.cprogram.expected import expected_text
-from commutant.report.cprogram.program import Programs, Refusal, c_program
+from commutant.report.cprogram.program import Programs, Unsupported, c_program
 
-__all__ = ["Programs", "Refusal", "c_program", "expected_text"]
+__all__ = ["Programs", "Unsupported", "c_program", "expected_text"]

@@ -14,7 +14,7 @@ from typing import cast
 
 from commutant.corpus import ExpectedOutcome, PlacedCall, Step, TestCase, Value, value_text
 from commutant.report.cprogram.literal import file_name
-from commutant.support import Once
+from commutant.support import IdentityCache
 
 Chosen = tuple[str, object]
 """A value of the kernel's choice: its sort, and which one it is among those of the test."""
@@ -53,7 +53,7 @@ class Printer:
     """Says what is printed; results that tests share are put into words once."""
 
     def __init__(self) -> None:
-        self._words = Once(_words)
+        self._words = IdentityCache(_words)
 
     def printed(self, names: Iterable[str], results: Iterable[Value], chosen: Iterable[Chosen] = ()) -> Printed:
         """What steps of these names print that return these results; `chosen` are the values met before."""

@@ -21,7 +21,7 @@ from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase,
 from commutant.report.cprogram.calls import CCall, definition, form, invocation, result_items, template
 from commutant.report.cprogram.expected import CALLS, OBSERVE, SETUP, Chosen, Group, Printer
 from commutant.report.cprogram.literal import comment_lines, string_literal
-from commutant.support import Made, Once, UsageError, each
+from commutant.support import IdentityCache, Made, UsageError, map_unique
 
 Block = TypeVar("Block")
 Shared = TypeVar("Shared", bound=Hashable)
@@ -34,13 +34,13 @@ Needs = tuple[tuple[str, bool, tuple[tuple[str, str], ...]], ...]
 def c_program(test: TestCase) -> str:
     """The whole program. Raises UsageError for a test with a call, an argument or a result that has no C form."""
     (blocks,) = Programs("".join).of([test])
-    if isinstance(blocks, Refusal):
+    if isinstance(blocks, Unsupported):
         raise UsageError(blocks.why)
     return "".join(blocks)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Unsupported:
     """Why a test has no program: an error's text without the error, which would hold all that it came through."""
 
     why: str
@@ -76,10 +76,10 @@ class _Orders(Generic[Block]):
     picks: Block
 
 
-class _Refused(Exception):
+class _UnsupportedTests(Exception):
     """Tests, by their places among those asked for, have no program."""
 
-    def __init__(self, refusals: Mapping[int, Refusal]) -> None:
+    def __init__(self, refusals: Mapping[int, Unsupported]) -> None:
         super().__init__(refusals)
         self.refusals = refusals
 
@@ -93,16 +93,16 @@ class Programs(Generic[Block]):
     def __init__(self, keep: Callable[[Iterable[str]], Block]) -> None:
         self._keep = keep
         self._shared: dict[Hashable, Hashable] = {}
-        self._form = Once(lambda step: form(step.call, step.args))
-        self._items = Once(result_items)
+        self._form = IdentityCache(lambda step: form(step.call, step.args))
+        self._items = IdentityCache(result_items)
         self._printer = Printer()
         self._text = cache(lambda text: keep((text,)))
 
-    def of(self, tests: Sequence[TestCase]) -> list[list[Block] | Refusal]:
+    def of(self, tests: Sequence[TestCase]) -> list[list[Block] | Unsupported]:
         """The programs of the tests in their order; for one that has none, why `c_program` raises."""
         try:
             return list(self._programs(tests))
-        except _Refused as error:
+        except _UnsupportedTests as error:
             refusals = error.refusals
         others = iter(self.of([test for place, test in enumerate(tests) if place not in refusals]))
         return [refusals.get(place) or next(others) for place in range(len(tests))]
@@ -115,7 +115,7 @@ class Programs(Generic[Block]):
         call_steps = self._each(every, partial(self._new_steps, CALLS), calls)
         observe_steps = self._each(every, partial(self._new_steps, OBSERVE), observes)
         setup_lines = self._each(every, self._new_setup_lines, setups)
-        orders = each(self._new_orders, [test.orders for test in tests])
+        orders = map_unique(self._new_orders, [test.orders for test in tests])
 
         owners = [place for place in every for same in orders[place].distinct for _ in same]
         outcomes = [outcome for place in every for same in orders[place].distinct for outcome in same]
@@ -135,21 +135,23 @@ class Programs(Generic[Block]):
         )
         lines_of_outcomes = zip(called, observed, strict=True)
 
-        numbered = each(
+        numbered = map_unique(
             lambda *sets: self._one_of(tuple(sorted(frozenset().union(*sets)))),
             *([steps.processes for steps in column] for column in (setup_steps, call_steps, observe_steps)),
         )
         ways = [one.orders for one in orders]
-        headlines = each(lambda calls: keep(comment_lines(headline(calls))), calls)
-        headers = each(lambda calls, ways: keep(_header(calls, ways)), calls, ways)
+        headlines = map_unique(lambda calls: keep(comment_lines(headline(calls))), calls)
+        headers = map_unique(lambda calls, ways: keep(_header(calls, ways)), calls, ways)
         tables = [
-            each(lambda steps, numbered, group=group: keep(_table_lines(group, steps, numbered)), column, numbered)
+            map_unique(
+                lambda steps, numbered, group=group: keep(_table_lines(group, steps, numbered)), column, numbered
+            )
             for group, column in ((SETUP, setups), (CALLS, calls), (OBSERVE, observes))
         ]
         class_block = cache(lambda words: keep(comment_lines(f"Class: {words}")))
         sizes = cache(lambda *counts: keep((_sizes(*counts),)))
         times = cache(lambda points: keep((_times(points),)))
-        definitions = Once(lambda *needs: keep(_definitions(needs)))
+        definitions = IdentityCache(lambda *needs: keep(_definitions(needs)))
         prologue, harness = text(template("prologue.c")), text(template("harness.c"))
         step_type, no_more, outcome_begins = text(_STEP_TYPE), text("    {NULL, NULL},\n};\n"), text("    {\n")
         for place, test in enumerate(tests):
@@ -184,21 +186,21 @@ class Programs(Generic[Block]):
     def _each(self, owners: Sequence[int], make: Callable[..., Made], *columns: Sequence[object]) -> list[Made]:
         """As `once.each`, for rows of these tests; raises _Refused for those of which `make` raises UsageError."""
 
-        def attempt(*row: object) -> Made | Refusal:
+        def attempt(*row: object) -> Made | Unsupported:
             try:
                 return make(*row)
             except UsageError as error:
-                return Refusal(str(error))
+                return Unsupported(str(error))
 
         made: list[Made] = []
-        refusals: dict[int, Refusal] = {}
-        for owner, one in zip(owners, each(attempt, *columns), strict=True):
-            if isinstance(one, Refusal):
+        refusals: dict[int, Unsupported] = {}
+        for owner, one in zip(owners, map_unique(attempt, *columns), strict=True):
+            if isinstance(one, Unsupported):
                 refusals.setdefault(owner, one)
             else:
                 made.append(one)
         if refusals:
-            raise _Refused(refusals)
+            raise _UnsupportedTests(refusals)
         return made
 
     def _one_of(self, value: Shared) -> Shared:

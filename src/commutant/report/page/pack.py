@@ -50,14 +50,14 @@ from commutant.corpus import (
 )
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import causes
-from commutant.report.cprogram import Programs, Refusal
+from commutant.report.cprogram import Programs, Unsupported
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import access_fields, access_text
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import Technique, hint
 from commutant.report.ranking import SharedVariable
 from commutant.report.roles import role
-from commutant.support import Once, each, safe_lines, safe_text
+from commutant.support import IdentityCache, map_unique, safe_lines, safe_text
 
 SCHEMA_VERSION = 1
 
@@ -101,11 +101,11 @@ class Pack:
         self._findings: Table[tuple[int, ...]] = Table()
         self._causes: Table[tuple[int, int]] = Table()
         self._explained: Table[tuple[object, ...]] = Table()
-        self._call = Once(lambda call: self._strings.add(call_text(call)))
-        self._result = Once(lambda step, result: self._strings.add(result_text(step, result)))
-        self._results = Once(self._new_results)
-        self._observation = Once(self._new_observation)
-        self._finding = Once(self._new_finding)
+        self._call = IdentityCache(lambda call: self._strings.add(call_text(call)))
+        self._result = IdentityCache(lambda step, result: self._strings.add(result_text(step, result)))
+        self._results = IdentityCache(self._new_results)
+        self._observation = IdentityCache(self._new_observation)
+        self._finding = IdentityCache(self._new_finding)
         self._variable_names = unique_names([variable.name for variable in ranking])
         self._variables = {variable.name: index for index, variable in enumerate(ranking)}
 
@@ -140,33 +140,33 @@ class Pack:
         tests = [test for test, _, _ in rows]
         calls, setups, observes = ([getattr(test, part) for test in tests] for part in ("calls", "setup", "observe"))
         orders = [test.orders for test in tests]
-        placed = each(processes, calls)
-        together = zip(placed, each(processes, setups), each(processes, observes), strict=True)
+        placed = map_unique(processes, calls)
+        together = zip(placed, map_unique(processes, setups), map_unique(processes, observes), strict=True)
         names_process = [len(one | setup | observe) > 1 for one, setup, observe in together]
-        same = each(same_in_every_order, orders)
+        same = map_unique(same_in_every_order, orders)
         sets: Table[tuple[str, ...]] = Table()
         sentences = cache(lambda *about: self._strings.add(sentence(*about)))
         programs = Programs(self._new_block).of(tests)
-        failing = each(has_failing_call, orders)
+        failing = map_unique(has_failing_call, orders)
         return {
             "id": [safe_text(test.id) for test in tests],
-            "set": each(lambda calls: sets.add(tuple(call.call for call in calls)), calls),
+            "set": map_unique(lambda calls: sets.add(tuple(call.call for call in calls)), calls),
             "outcome": [_OUTCOMES.index(judged.outcome) if judged else -1 for _, judged, _ in rows],
             "before": [_OUTCOMES.index(before.outcome) if before else -1 for _, _, before in rows],
             "class": [self._string(test.equivalence_class) for test in tests],
-            "headline": each(lambda calls: self._strings.add(headline(calls)), calls),
-            "placement": each(lambda calls: self._strings.add(placement_text(calls)), calls),
+            "headline": map_unique(lambda calls: self._strings.add(headline(calls)), calls),
+            "placement": map_unique(lambda calls: self._strings.add(placement_text(calls)), calls),
             "sentence": [
                 sentences(len(test.calls), len(one), len(test.setup), alike)
                 for test, one, alike in zip(tests, placed, same, strict=True)
             ],
             "detail": [self._detail(judged, before) for _, judged, before in rows],
-            "calls": each(lambda calls: self._lists.add(tuple(map(self._call, calls))), calls),
-            "places": each(self._new_places, calls),
-            "setup": each(self._new_setup, setups, names_process),
+            "calls": map_unique(lambda calls: self._lists.add(tuple(map(self._call, calls))), calls),
+            "places": map_unique(self._new_places, calls),
+            "setup": map_unique(self._new_setup, setups, names_process),
             "orders": self._orders_of(tests, same),
-            "program": [[] if isinstance(program, Refusal) else program for program in programs],
-            "refusal": [self._string(program.why if isinstance(program, Refusal) else "") for program in programs],
+            "program": [[] if isinstance(program, Unsupported) else program for program in programs],
+            "refusal": [self._string(program.why if isinstance(program, Unsupported) else "") for program in programs],
             "findings": [self._findings_of(row[1], fails) for row, fails in zip(rows, failing, strict=True)],
             "was": [self._findings_of(row[2], fails) for row, fails in zip(rows, failing, strict=True)],
             "explained": [self._explained_of(row[1]) for row in rows],
@@ -191,7 +191,7 @@ class Pack:
     def _orders_of(self, tests: Sequence[TestCase], same: Sequence[bool]) -> list[int]:
         """Orders that accept the same stand there as one, in which the names of the calls do not matter."""
         any_order: tuple[PlacedCall, ...] = ()
-        return each(
+        return map_unique(
             self._new_orders,
             [
                 any_order if alike and len(test.orders) > 1 else test.calls

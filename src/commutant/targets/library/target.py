@@ -89,11 +89,11 @@ class LibraryTarget(ProgramTarget):
             raise RunError(f"{self.options.path}: asking for its calls: {error}") from None
         if answer.returncode != 0:
             lines = answer.stderr.strip().splitlines()
-            said = lines[-1].removeprefix("commutant-library-runner: ") if lines else "nothing"
+            output = lines[-1].removeprefix("commutant-library-runner: ") if lines else "nothing"
             if answer.returncode == 2:
-                raise UsageError(said)
+                raise UsageError(output)
             raise UsageError(
-                f"{self.options.path}: loading it ended the program ({answer.returncode}); it says: {said}"
+                f"{self.options.path}: loading it ended the program ({answer.returncode}); it says: {output}"
             )
         return parse_calls(answer.stdout, self.options.path)
 

@@ -17,7 +17,7 @@ from commutant.guest import BATCH_LIMIT_BYTES, SLOT_COUNT, GuestSilent, GuestSto
 from commutant.mtrace import TracedWindow
 from commutant.support import RunError, UsageError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
-from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
+from commutant.targets.batches import Batch, Record, SequenceBatch, TestRegistry, WindowBatch
 from commutant.targets.linux.tracing import TracedMachine
 
 BATCH_WINDOWS = 64
@@ -51,7 +51,7 @@ class LinuxSession:
     def __init__(self, start: Start) -> None:
         """Starts the machine; raises RunError if it does not come up."""
         self._start = start
-        self._book = Book()
+        self._registry = TestRegistry()
         self._machine: TracedMachine | None = None
         self._pending: deque[_Submitted] = deque()
         self._closed = False
@@ -68,7 +68,7 @@ class LinuxSession:
 
     def run_traced(self, jobs: Sequence[Job]) -> Iterator[tuple[WindowRecord, TracedWindow | None]]:
         """As `run`, with what the tracer saw in each window; None where the guest died."""
-        return self._run(WindowBatch(self._book, jobs))
+        return self._run(WindowBatch(self._registry, jobs))
 
     def run_sequences(self, texts: Sequence[str]) -> Iterator[SequenceRecord]:
         """As `commutant.targets.base.Session.run_sequences`; raises as `run` does."""

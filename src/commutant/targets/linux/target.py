@@ -80,7 +80,7 @@ OPTIONS = {
     "kernel": Option("PATH", kernel_of),
     "debug": existing_file("a vmlinux with debug information"),
     "append": text_of(_WORDS, _PRINTABLE, "WORDS"),
-    CPUS_KEY: cpus(least=2),
+    CPUS_KEY: cpus(low=2),
     "memory": number(MEMORY_MIB.start, MEMORY_MIB.stop - 1),
 }
 _FIELDS = {"fs": "file_system", "memory": "memory_mib"}

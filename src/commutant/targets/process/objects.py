@@ -103,11 +103,11 @@ class ObjectMap:
 
     def _read_on(self) -> bool:
         """Reads what the program has added; tells whether that was anything."""
-        came = b""
-        while part := os.pread(self._descriptor, _READ_BYTES, self._offset + len(came)):
-            came += part
-        self._offset += len(came)
-        *lines, self._rest = (self._rest + came).split(b"\n")
+        content = b""
+        while part := os.pread(self._descriptor, _READ_BYTES, self._offset + len(content)):
+            content += part
+        self._offset += len(content)
+        *lines, self._rest = (self._rest + content).split(b"\n")
         for line in lines:
             try:
                 self._take(line.decode("ascii"))

@@ -16,7 +16,7 @@ from typing import Any
 from commutant.mtrace import Finding, TracedWindow
 from commutant.support import RunError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
-from commutant.targets.batches import Batch, Book, Record, SequenceBatch, WindowBatch
+from commutant.targets.batches import Batch, Record, SequenceBatch, TestRegistry, WindowBatch
 from commutant.targets.process.program import Program
 from commutant.targets.process.traced import ProgramDied, TracedProgram
 
@@ -35,7 +35,7 @@ class ProcessSession:
         """Starts the program; raises RunError if it does not start."""
         self._start: Callable[[], TracedProgram] = lambda: TracedProgram(emulator, plugin, program)
         self._traced = self._start()
-        self._book = Book()
+        self._registry = TestRegistry()
         self._named: dict[int, tuple[Finding, Finding]] = {}
         self._pending: deque[Batch[Any]] = deque()
         self._closed = False
@@ -51,7 +51,7 @@ class ProcessSession:
 
     def run_traced(self, jobs: Sequence[Job]) -> Iterator[tuple[WindowRecord, TracedWindow | None]]:
         """As `run`, with what the tracer saw in each window; None where the program died."""
-        return self._run(WindowBatch(self._book, jobs))
+        return self._run(WindowBatch(self._registry, jobs))
 
     def run_sequences(self, texts: Sequence[str]) -> Iterator[SequenceRecord]:
         """As `commutant.targets.base.Session.run_sequences`; raises as `run` does."""

@@ -181,8 +181,8 @@ class TracedProgram:
         code = self._process.poll()
         ended = "" if code is None else f" (killed by signal {-code})" if code < 0 else f" (exit code {code})"
         size = os.fstat(self._messages).st_size
-        said = " ".join(os.pread(self._messages, size, 0).decode(errors="replace").split())[-400:]
-        words = f"; it says: {said}" if said else ""
+        output = " ".join(os.pread(self._messages, size, 0).decode(errors="replace").split())[-400:]
+        words = f"; it says: {output}" if output else ""
         kind = RunError if code is None or -code in _KILLED else ProgramDied
         return kind(f"the traced program, process {self.process_id}: {what}{ended}{words}")
 

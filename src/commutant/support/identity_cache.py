@@ -1,4 +1,4 @@
-"""What is made of objects that many tests share: made once for each.
+"""Caches by identity: what is made of objects that many tests share is made once for each object.
 
 Equal parts of the tests of a corpus are mostly one object (`commutant.corpus.reading`). They hold dictionaries, which
 have no hash, so they are told apart by identity: for equal parts that are two objects the same is made twice.
@@ -12,16 +12,16 @@ from typing import Any, Generic, TypeVar
 Made = TypeVar("Made")
 
 
-class Once(Generic[Made]):
+class IdentityCache(Generic[Made]):
     """A function of unchanging objects that calls `make` once for the same ones.
 
-    It keeps the objects, so that no other takes the place, and with it the identity, of one; with `most`, of so many
-    calls, after which it begins anew: for objects that nobody else keeps.
+    It keeps its arguments alive, so that no identity is reused. With `limit`, it is cleared after so many entries:
+    for objects that nobody else keeps.
     """
 
-    def __init__(self, make: Callable[..., Made], most: int | None = None) -> None:
+    def __init__(self, make: Callable[..., Made], limit: int | None = None) -> None:
         self._make = make
-        self._most = most
+        self._limit = limit
         self._known: dict[tuple[int, ...], tuple[Made, tuple[object, ...]]] = {}
 
     def __call__(self, *objects: object) -> Made:
@@ -29,16 +29,16 @@ class Once(Generic[Made]):
         key = tuple(map(id, objects))
         known = self._known.get(key)
         if known is None:
-            if len(self._known) == self._most:
+            if len(self._known) == self._limit:
                 self._known.clear()
             known = self._known[key] = self._make(*objects), objects
         return known[0]
 
 
-def each(make: Callable[..., Made], *columns: Sequence[Any]) -> list[Made]:
+def map_unique(make: Callable[..., Made], *columns: Sequence[Any]) -> list[Made]:
     """What `make` gives for each row of the columns; called once for rows of the same objects, in their order.
 
-    For many rows this takes a quarter of the time of asking a `Once` for each.
+    For many rows this takes a quarter of the time of calling an `IdentityCache` for each.
     """
     identities = [list(map(id, column)) for column in columns]
     keys: list[Any] = identities[0] if len(columns) == 1 else list(zip(*identities, strict=True))
