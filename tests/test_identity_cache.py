@@ -26,7 +26,7 @@ def test_an_object_that_nobody_else_keeps_does_not_lend_its_identity_to_the_next
 def test_no_more_is_kept_than_asked_for() -> None:
     """A target that builds every finding anew took 300 MiB in a campaign of 100,000 tests."""
     made: list[object] = []
-    once = IdentityCache(lambda item: made.append(item) or len(made), most=2)
+    once = IdentityCache(lambda item: made.append(item) or len(made), limit=2)
     one, two, three = [1], [2], [3]
     assert [once(item) for item in (one, two, one, three, one, three)] == [1, 2, 1, 3, 4, 3]
     assert len(once._known) == 2

@@ -8,7 +8,7 @@ from commutant.analyzer import CallSet
 from commutant.analyzer.condition import facts_of
 from commutant.lang import load_interface
 from commutant.symbolic import Context, Infeasible, explore
-from commutant.symbolic.context import install
+from commutant.symbolic.engine import install
 
 SETS = [
     ("open", "rename"),

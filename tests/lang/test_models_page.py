@@ -67,7 +67,7 @@ def test_the_last_model_has_tests(tmp_path: Path) -> None:
 
 
 def test_the_limits_on_the_page_are_the_engines() -> None:
-    from commutant.symbolic.context import MAX_DECISIONS_PER_PATH
+    from commutant.symbolic.engine import MAX_DECISIONS_PER_PATH
 
     assert f"within {MAX_DECISIONS_PER_PATH} decisions" in PAGE.read_text()
 

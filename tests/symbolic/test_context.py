@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from commutant.support.errors import UsageError
 from commutant.symbolic import Context, Infeasible, Literal, explore
-from commutant.symbolic.context import Decision
+from commutant.symbolic.engine import Decision
 
 SORTED, FRESH, INTS, BOOLS = 4, 2, 3, 2
 

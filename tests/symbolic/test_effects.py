@@ -10,7 +10,7 @@ import pytest
 from commutant.lang import Interface, Map, Seq, Sort, Struct
 from commutant.lang.types import IntType, SortType
 from commutant.symbolic import Context, clone, explore, unknown
-from commutant.symbolic.effects import independent, transfer
+from commutant.symbolic.engine import independent, transfer
 from commutant.symbolic.state import unknown_record
 
 

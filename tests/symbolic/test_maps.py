@@ -12,7 +12,7 @@ from commutant.lang import Map, Range, Sort, Struct
 from commutant.lang.types import describe_type
 from commutant.support.errors import UsageError
 from commutant.symbolic import Context, Infeasible, Literal, SymbolicMap, clone, current, explore, unknown
-from commutant.symbolic.context import install
+from commutant.symbolic.engine import install
 
 
 class Name(Sort):

@@ -15,7 +15,7 @@ from commutant.corpus.testcase import TestCase
 from commutant.lang import load_interface
 from commutant.support.errors import UsageError
 from commutant.targets.base import Job
-from commutant.targets.batches import TestRegistry, WindowBatch
+from commutant.targets.batches import CaseRegistry, WindowBatch
 from commutant.testgen import generate
 from tests.campaign.fakes import make_test
 
@@ -48,7 +48,7 @@ def _jobs(tests: list[TestCase]) -> list[Job]:
 
 def test_what_tests_share_is_read_once(tests: list[TestCase], monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading every test as a whole took 0.15 ms of each while its machine waited, and 14 KiB of memory."""
-    registry, counting = TestRegistry(), _Counting()
+    registry, counting = CaseRegistry(), _Counting()
     monkeypatch.setattr(registry, "native", counting)
     for _ in range(2):
         WindowBatch(registry, _jobs(tests)).encode()
@@ -62,14 +62,14 @@ def test_what_tests_share_is_read_once(tests: list[TestCase], monkeypatch: pytes
 
 def test_a_batch_is_the_same_where_nothing_is_shared(tests: list[TestCase]) -> None:
     apart = [copy.deepcopy(test) for test in tests]
-    assert WindowBatch(TestRegistry(), _jobs(tests)).encode() == WindowBatch(TestRegistry(), _jobs(apart)).encode()
+    assert WindowBatch(CaseRegistry(), _jobs(tests)).encode() == WindowBatch(CaseRegistry(), _jobs(apart)).encode()
 
 
 def test_parts_that_do_not_go_together_are_refused_with_the_test() -> None:
     one, other = make_test(calls=("link", "rename")), make_test(calls=("link", "rename", "open"))
     mixed = dataclasses.replace(one, orders=other.orders)
     with pytest.raises(UsageError, match=rf'{one.id} cannot be run: orders\[0\]: "order" is not a permutation'):
-        TestRegistry().number(mixed)
+        CaseRegistry().number(mixed)
     odd = dataclasses.replace(one, calls=(dataclasses.replace(one.calls[0], process=1000), one.calls[1]))
     with pytest.raises(UsageError, match=r'cannot be run: calls\[0\]: no small number "process"'):
-        TestRegistry().number(odd)
+        CaseRegistry().number(odd)

@@ -4,22 +4,28 @@ Knows nothing of commutativity. `explore(program)` runs the program once per pat
 """
 
 from commutant.symbolic import integers
-from commutant.symbolic.context import (
+from commutant.symbolic.division import QUOTIENT, REMAINDER
+from commutant.symbolic.engine import (
     NOT_DETERMINISTIC,
+    BoolValue,
     Context,
     Decision,
     Infeasible,
+    IntValue,
     Literal,
+    MapContent,
     Mark,
+    SortValue,
+    SymbolicMap,
     Term,
     current,
+    independent,
     install,
+    length,
+    transfer,
 )
-from commutant.symbolic.division import QUOTIENT, REMAINDER
-from commutant.symbolic.effects import independent, transfer
 from commutant.symbolic.explorer import Path, explore
 from commutant.symbolic.integers import value_of
-from commutant.symbolic.maps import MapContent, SymbolicMap, length
 from commutant.symbolic.state import (
     EntryHook,
     check_not_shared,
@@ -33,7 +39,6 @@ from commutant.symbolic.state import (
     unknown_record,
     usual_class,
 )
-from commutant.symbolic.values import BoolValue, IntValue, SortValue
 
 __all__ = [
     "NOT_DETERMINISTIC",

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from commutant.support import UsageError
-from commutant.symbolic.context import Literal, Term, current
-from commutant.symbolic.values import IntValue
+from commutant.symbolic.engine import IntValue, Literal, Term, current
 
 QUOTIENT, REMAINDER = "div", "mod"
 """The functions of SMT-LIB that these unknowns are the values of."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from commutant.support import UsageError
-from commutant.symbolic.context import Context, Decision, Infeasible, install
+from commutant.symbolic.engine import Context, Decision, Infeasible, install
 
 T = TypeVar("T")
 

@@ -30,9 +30,17 @@ from commutant.lang import (
     struct_fields,
 )
 from commutant.support import UsageError
-from commutant.symbolic.context import OF_ANOTHER_RUN, Term, current
-from commutant.symbolic.maps import Entry, MapContent, SymbolicMap
-from commutant.symbolic.values import BoolValue, IntValue, SortValue
+from commutant.symbolic.engine import (
+    OF_ANOTHER_RUN,
+    BoolValue,
+    Entry,
+    IntValue,
+    MapContent,
+    SortValue,
+    SymbolicMap,
+    Term,
+    current,
+)
 
 R = TypeVar("R", bound=Record)
 

@@ -37,7 +37,7 @@ class Batch(Protocol, Generic[Record]):
         """The record of a window in which the implementation died."""
 
 
-class TestRegistry:
+class CaseRegistry:
     """The test cases that a session has met, each read once however often it is run, and parts that tests share once
     for all of them."""
 
@@ -69,7 +69,7 @@ class TestRegistry:
 class WindowBatch:
     """Jobs, to be judged by what their tests accept."""
 
-    def __init__(self, registry: TestRegistry, jobs: Sequence[Job]) -> None:
+    def __init__(self, registry: CaseRegistry, jobs: Sequence[Job]) -> None:
         self._registry = registry
         self._jobs = jobs
         self._windows: list[tuple[int, int]] = []

@@ -17,7 +17,7 @@ from commutant.guest import BATCH_LIMIT_BYTES, SLOT_COUNT, GuestSilent, GuestSto
 from commutant.mtrace import TracedWindow
 from commutant.support import RunError, UsageError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
-from commutant.targets.batches import Batch, Record, SequenceBatch, TestRegistry, WindowBatch
+from commutant.targets.batches import Batch, CaseRegistry, Record, SequenceBatch, WindowBatch
 from commutant.targets.linux.tracing import TracedMachine
 
 BATCH_WINDOWS = 64
@@ -51,7 +51,7 @@ class LinuxSession:
     def __init__(self, start: Start) -> None:
         """Starts the machine; raises RunError if it does not come up."""
         self._start = start
-        self._registry = TestRegistry()
+        self._registry = CaseRegistry()
         self._machine: TracedMachine | None = None
         self._pending: deque[_Submitted] = deque()
         self._closed = False

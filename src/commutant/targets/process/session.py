@@ -16,7 +16,7 @@ from typing import Any
 from commutant.mtrace import Finding, TracedWindow
 from commutant.support import RunError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
-from commutant.targets.batches import Batch, Record, SequenceBatch, TestRegistry, WindowBatch
+from commutant.targets.batches import Batch, CaseRegistry, Record, SequenceBatch, WindowBatch
 from commutant.targets.process.program import Program
 from commutant.targets.process.traced import ProgramDied, TracedProgram
 
@@ -35,7 +35,7 @@ class ProcessSession:
         """Starts the program; raises RunError if it does not start."""
         self._start: Callable[[], TracedProgram] = lambda: TracedProgram(emulator, plugin, program)
         self._traced = self._start()
-        self._registry = TestRegistry()
+        self._registry = CaseRegistry()
         self._named: dict[int, tuple[Finding, Finding]] = {}
         self._pending: deque[Batch[Any]] = deque()
         self._closed = False

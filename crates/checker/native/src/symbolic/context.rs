@@ -171,7 +171,7 @@ struct Step {
     result: Py<PyAny>,
 }
 
-/// The unknowns, decisions and consequences of one path; see `commutant.symbolic.context`.
+/// The unknowns, decisions and consequences of one path; see `commutant.symbolic.engine`.
 #[pyclass(module = "commutant._native")]
 pub struct Context {
     /// What was decided.

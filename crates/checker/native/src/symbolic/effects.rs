@@ -1,5 +1,5 @@
 //! What a run changes in a state, and whether two runs from one state have anything to do with each other; see
-//! `commutant.symbolic.effects`.
+//! `commutant.symbolic.engine`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
