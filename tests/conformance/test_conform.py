@@ -106,7 +106,7 @@ def test_an_interrupt_leaves_what_was_found() -> None:
 
 
 def test_sequences_with_too_many_choices_are_counted_as_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "MOST_WAYS", 0)
+    monkeypatch.setattr(judge, "MAX_WAYS", 0)
     found = conform(Cache, ModelTarget(Cache), sequences=100)
     assert found.tally.undecided == 100 and not found.differences
     assert "; 100 undecided: too many choices" in found.text()

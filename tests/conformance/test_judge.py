@@ -130,6 +130,6 @@ def test_too_many_ways_are_left_undecided(monkeypatch: pytest.MonkeyPatch) -> No
     script = script_of(Cache, *puts, *[("size", {})] * 2, pools={Key: tuple(f"k{number}" for number in range(8))})
     results = [0] * 8 + [4, 4] + [1] * 8
     assert judge(Cache, script, results) is None
-    monkeypatch.setattr(judging, "MOST_WAYS", 0)
+    monkeypatch.setattr(judging, "MAX_WAYS", 0)
     with pytest.raises(Undecided):
         judge(Cache, script, results)
