@@ -125,6 +125,12 @@ MAPPED = case(("memread", {"address": 4}), ("memwrite", {"address": 4, "data": 1
         (CREATE, finding("struct dentry.d_lockref", "lockref_get", owner="d"), "the directory"),
         (CREATE, finding("struct inode.i_sb_list", "inode_sb_list_add", owner="d /"), "the root of the file system"),
         (STAT, finding("struct inode.i_mode", "generic_fillattr", owner="f n0"), "the file named n0"),
+        (
+            STAT,
+            finding("struct dentry.d_hash", "__d_lookup", owner="f hist"),
+            "hist, which is none of the test's files",
+        ),
+        (STAT, finding("struct inode.i_orphan", "ext4_orphan_add", owner="d"), "a directory"),
         (STAT, finding("struct dentry.d_flags", "dput", owner="- n0"), "the name n0"),
         (STAT, finding("struct inode.i_state", "evict", owner="f"), "the file"),
         (STAT, finding("struct dentry.d_lockref", "dput"), ""),

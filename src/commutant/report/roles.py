@@ -22,6 +22,10 @@ _KINDS = {
 }
 """What an object is about, by the letter of `Finding.owner`."""
 
+_LIST_LINK = re.compile(r"\.(?:d_child|d_sib|d_hash|d_lru|i_sb_list|i_lru|i_hash|i_io_list|i_wb_list|i_orphan)\b")
+"""Links that are written when a neighbour in a list comes or goes: of a directory, which has no name here, it may be
+another test's."""
+
 _OF_PROCESS = re.compile(
     r"struct (?:mm_struct|vm_area_struct|maple_\w+|anon_vma(?:_chain)?|files_struct|fdtable|fs_struct|signal_struct"
     r"|sighand_struct|cred|task_struct)\b|page table"
@@ -74,23 +78,33 @@ def role(test: TestCase, finding: Finding) -> str:
     if name == "struct page.ptl":
         return f"a page table {_process(test)}"
     if name.startswith("struct file."):
-        return _descriptor(test) or _owner(finding.owner)
+        return _descriptor(test) or _owner(test, finding.owner)
     if name.startswith("struct pipe_"):
         return "the pipe"
     if name.startswith(_PAGES):
         return _page(test, finding)
-    return _owner(finding.owner)
+    if finding.owner == _DIRECTORY and _LIST_LINK.search(name):
+        return "a directory"
+    return _owner(test, finding.owner)
 
 
-def _owner(owner: str) -> str:
-    """What the kernel says of the object."""
+def _owner(test: TestCase, owner: str) -> str:
+    """What the kernel says of the object; a name that the test does not use is of something that lies near by."""
     kind, _, name = owner.partition(" ")
+    if name and kind != _DIRECTORY and name not in _names(test):
+        return "" if name.startswith("#") else f"{name}, which is none of the test's files"
     if kind == _NO_FILE:
         return f"the name {name}"
     if kind == _DIRECTORY and name:
         return "the root of the file system"
     known = _KINDS.get(kind, "")
     return f"{known} named {name}" if known and name else known
+
+
+def _names(test: TestCase) -> set[str]:
+    """All texts among the arguments: the names that the test uses."""
+    steps = (*test.calls, *test.setup, *test.observe)
+    return {value for step in steps for value in step.args.values() if isinstance(value, str)}
 
 
 def _process(test: TestCase) -> str:
@@ -114,7 +128,7 @@ def _page(test: TestCase, finding: Finding) -> str:
                 if block.search(functions):
                     return part
     if finding.owner:
-        known = _owner(finding.owner)
+        known = _owner(test, finding.owner)
         return known if finding.owner.startswith(_BLOCK_DEVICE) else f"a page of {known}"
     addresses = {_text(call.args["address"]) for call in test.calls if "address" in call.args}
     if len(addresses) == 1 and all("address" in call.args for call in test.calls):

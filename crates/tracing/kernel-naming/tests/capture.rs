@@ -52,6 +52,8 @@ fn tells_which_file_an_object_is_about() {
     assert_eq!(guest.capture(dentry).of_whom(), "- n0");
     let (guest, _, inode) = guest_with_file(0o100_755, "a_file_with_a_name_of_forty_characters__");
     assert_eq!(guest.capture(inode).of_whom(), "f a_file_with_a_name_of_forty_ch");
+    let (guest, _, nameless) = guest_with_file(0o100_600, "#58");
+    assert_eq!(guest.capture(nameless).of_whom(), "f", "it has no name but its number");
     let (guest, _, root) = guest_with_file(0o040_755, "/");
     assert_eq!(guest.capture(root).of_whom(), "d /");
     let (mut guest, dentry, inode) = guest_with_file(0o040_755, "/x");

@@ -53,7 +53,8 @@ impl KernelTypes {
             while let Some((element, _)) = self.array_element(kind) {
                 kind = self.strip(element);
             }
-            kind == wanted || (self.name(kind).is_empty() && self.is_aggregate(kind) && self.holds(kind, wanted, depth, visits))
+            kind == wanted
+                || (self.name(kind).is_empty() && self.is_aggregate(kind) && self.holds(kind, wanted, depth, visits))
         })
     }
 

@@ -5,7 +5,7 @@
 //! file ─────────────────────────────────────► dentry ─► name, and of its inode the kind
 //! ```
 //! What is found is a letter and a name: `f n0` a file, `- n0` a name without a file, `p` a pipe, `b` a block device, `c` a
-//! character device. An inode that has lost its names has the letter alone. So has a directory (`d`), but for the root of a file
+//! character device. An inode that has lost its names or never had one has the letter alone. So has a directory (`d`), but for the root of a file
 //! system (`d /`): a test has one of its own, and what it is called says nothing.
 
 use super::record::{CaptureKind, NAME_BYTES, ObjectCapture, PageKind};
@@ -99,7 +99,8 @@ impl Space<'_> {
         if let Some(text) = self.field(dentry, self.layout.numbers.dentry_name).filter(|text| text >> 63 == 1) {
             self.copy_text(text, &mut name);
         }
-        let is_told = label[0] != DIRECTORY || name[..2] == *b"/\0";
+        // `d_mark_tmpfile` (fs/dcache.c): a file without a name is called by its inode's number.
+        let is_told = if label[0] == DIRECTORY { name[..2] == *b"/\0" } else { name[0] != b'#' };
         if name[0] != 0 && is_told {
             label[NAME_START - 1] = b' ';
             label[NAME_START..].copy_from_slice(&name);
