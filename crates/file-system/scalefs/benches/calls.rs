@@ -1,16 +1,19 @@
 //! The calls on names against the host's tmpfs in the same run: `cargo bench -p scalefs --bench calls [-- ROUNDS]
 //! [PART OF A TITLE]`.
 //!
-//! Both systems hold a directory of 1,000 files. A figure is the median of the rounds, with the spread from the first to
+//! Both systems hold a directory of 1,000 files. Tmpfs is asked by one system call with one component of a name, relative to a
+//! directory that is held open, and `open` and `close` go by a descriptor on both sides; a row tells what an empty system call
+//! takes. A figure is the median of the rounds, with the spread from the first to
 //! the third quartile. Maintenance runs every 64 calls and is counted. A second table has FxMark's changes of a shared
 //! directory by one and two threads (time on the clock, since threads wait for each other, divided by the calls of all),
 //! a third memory and the cost of creation in a directory that grows.
 
 mod compare;
 
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::hint::black_box;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::Barrier;
@@ -18,8 +21,12 @@ use std::time::Instant;
 
 use compare::{Options, huge_pages, print_head, print_row, processor_ns, quartiles};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Credentials, Direct, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, attributes};
+use scalefs::{
+    Context, Credentials, DataOperations as _, Fields, Follow, InProcess, OpenFlags, Process, ScaleFs, ScaleFsConfig,
+    Start, attributes,
+};
 use sync::Spin;
 
 const FILES: usize = 1000;
@@ -34,7 +41,7 @@ const CREATE_NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE);
 struct Ours<'a> {
     fs: &'a ScaleFs,
     core: Core<'a>,
-    context: Context,
+    process: Process,
 }
 
 impl Ours<'_> {
@@ -44,27 +51,26 @@ impl Ours<'_> {
         }
     }
 
-    fn begin(&self) -> Direct<'_, Spin> {
-        self.fs.begin(&self.core, &self.context, &Spin)
+    fn enter(&self) -> InProcess<'_, Spin> {
+        self.fs.enter(&self.core, &self.process, &Spin)
     }
 
     fn stat(&self, name: &str, fields: Fields) {
-        black_box(attributes::stat(&self.begin(), AT, name.as_bytes(), Follow::Symlinks, fields).unwrap());
+        black_box(attributes::stat(self.enter().objects(), AT, name.as_bytes(), Follow::Symlinks, fields).unwrap());
     }
 
     fn open(&self, name: &str, flags: OpenFlags) {
-        let verbs = self.begin();
-        let opened = names::open(&verbs, AT, name.as_bytes(), flags, 0o644).unwrap();
-        names::close(&verbs, opened.handle);
+        let fd = data::open(&self.enter(), AT, name.as_bytes(), flags, 0o644, DescriptorOptions::PLAIN).unwrap();
+        data::close(&self.enter(), fd).unwrap();
     }
 
     fn unlink(&self, name: &str) {
-        names::unlink(&self.begin(), AT, name.as_bytes()).unwrap();
+        names::unlink(self.enter().objects(), AT, name.as_bytes()).unwrap();
     }
 
     fn rename(&self, from: &str, to: &str) {
         let (from, to) = ((AT, from.as_bytes()), (AT, to.as_bytes()));
-        names::rename(&self.begin(), from, to, RenameMode::Replace).unwrap();
+        names::rename(self.enter().objects(), from, to, RenameMode::Replace).unwrap();
     }
 }
 
@@ -75,19 +81,19 @@ fn against_tmpfs(options: &Options) {
     let arena = Arena::create(&mut region, ArenaConfig::new(2)).unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs_ours = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
-    let context = Context::new(fs_ours, &core, Credentials::SUPERUSER);
-    let ours = Ours { fs: fs_ours, core, context };
+    // Data is not asked for: a file without pages is open like any other.
+    let process = Process::new(fs_ours, &core, Credentials::SUPERUSER);
+    let ours = Ours { fs: fs_ours, core, process };
+    let tmpfs = Tmpfs::of(&host);
     let names: Vec<String> = (0..FILES).map(|number| format!("file-{number}")).collect();
-    let paths: Vec<PathBuf> = names.iter().map(|name| host.join(name)).collect();
-    for (name, path) in names.iter().zip(&paths) {
+    let host_names: Vec<CString> = names.iter().map(|name| CString::new(name.as_str()).unwrap()).collect();
+    for (name, host_name) in names.iter().zip(&host_names) {
         ours.open(name, CREATE_NEW);
-        fs::File::create(path).unwrap();
+        tmpfs.open(host_name, libc::O_CREAT | libc::O_EXCL);
     }
-    let (new, new_path) = ("new-name", host.join("new-name"));
+    let (new, new_host) = ("new-name", c"new-name");
     print_head("ns per call");
-    let stat_host = |call: usize| {
-        black_box(fs::metadata(&paths[call % FILES]).unwrap().nlink());
-    };
+    let stat_host = |call: usize| tmpfs.stat(&host_names[call % FILES]);
     options.compare("stat", |call| ours.stat(&names[call % FILES], Fields::ALL), stat_host);
     let without = Fields::PERMISSIONS | Fields::SIZE;
     options.compare("stat without nlink", |call| ours.stat(&names[call % FILES], without), stat_host);
@@ -97,7 +103,7 @@ fn against_tmpfs(options: &Options) {
             ours.open(&names[call % FILES], OpenFlags::READ);
             ours.maintained(call);
         },
-        |call| drop(fs::File::open(&paths[call % FILES]).unwrap()),
+        |call| tmpfs.open(&host_names[call % FILES], libc::O_RDONLY),
     );
     options.compare(
         "create+unlink",
@@ -107,8 +113,8 @@ fn against_tmpfs(options: &Options) {
             ours.maintained(call);
         },
         |_| {
-            drop(fs::OpenOptions::new().write(true).create_new(true).open(&new_path).unwrap());
-            fs::remove_file(&new_path).unwrap();
+            tmpfs.open(new_host, libc::O_CREAT | libc::O_EXCL);
+            tmpfs.unlink(new_host);
         },
     );
     // An even number of calls: every round ends where it began.
@@ -120,11 +126,56 @@ fn against_tmpfs(options: &Options) {
             ours.maintained(call);
         },
         |call| {
-            let (from, to) = if call % 2 == 0 { (&paths[0], &new_path) } else { (&new_path, &paths[0]) };
-            fs::rename(from, to).unwrap();
+            let first = host_names[0].as_c_str();
+            let (from, to) = if call % 2 == 0 { (first, new_host) } else { (new_host, first) };
+            tmpfs.rename(from, to);
         },
     );
+    // What a system call takes that does nothing: a library need not pay it, and no file system can save it.
+    options.compare("an empty system call", |call| _ = black_box(call), |_| tmpfs.nothing());
     fs::remove_dir_all(&host).unwrap();
+}
+
+/// A directory of the host's tmpfs that is held open: each call is one system call with a name of one component.
+struct Tmpfs(fs::File);
+
+impl Tmpfs {
+    fn of(path: &PathBuf) -> Tmpfs {
+        Tmpfs(fs::File::open(path).unwrap())
+    }
+
+    fn stat(&self, name: &CStr) {
+        // SAFETY: the name ends with a zero byte; plain bytes are a status, and it is ours to write.
+        unsafe {
+            let mut status: libc::stat = std::mem::zeroed();
+            assert_eq!(libc::fstatat(self.0.as_raw_fd(), name.as_ptr(), &raw mut status, 0), 0);
+            black_box(status.st_nlink);
+        }
+    }
+
+    fn open(&self, name: &CStr, flags: i32) {
+        // SAFETY: the name ends with a zero byte; the descriptor is ours.
+        unsafe {
+            let fd = libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o644);
+            assert_eq!((fd < 0, libc::close(fd)), (false, 0));
+        }
+    }
+
+    fn unlink(&self, name: &CStr) {
+        // SAFETY: the name ends with a zero byte.
+        assert_eq!(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) }, 0);
+    }
+
+    fn rename(&self, from: &CStr, to: &CStr) {
+        let fd = self.0.as_raw_fd();
+        // SAFETY: both names end with a zero byte.
+        assert_eq!(unsafe { libc::renameat(fd, from.as_ptr(), fd, to.as_ptr()) }, 0);
+    }
+
+    fn nothing(&self) {
+        // SAFETY: it has no arguments and changes nothing.
+        black_box(unsafe { libc::syscall(libc::SYS_getppid) });
+    }
 }
 
 /// Puts a thread on a processor of its own, as FxMark does: a new thread may share its parent's for milliseconds, which is much
@@ -267,8 +318,8 @@ fn fill_directory((base, size_bytes): (NonNull<u8>, usize), file_count: usize, o
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
     let before = arena.untouched_bytes();
-    let context = Context::new(fs, &core, Credentials::SUPERUSER);
-    let ours = Ours { fs, core, context };
+    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let ours = Ours { fs, core, process };
     let thousand = |thousand: usize| {
         let names: Vec<_> = (0..1000).map(|number| order.name(thousand * 1000 + number)).collect();
         let start = processor_ns();

@@ -7,6 +7,7 @@
 //! each core counts what it took, less what it gave back: exact when nobody takes or gives.
 //!
 //! **Death of a process** in the middle of maintenance loses what it was moving, at most a batch.
+#![allow(unsafe_code)]
 
 use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
 use sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -57,7 +58,8 @@ fn take_up_to(word: &AtomicU64, most: u64) -> u64 {
 impl Budget {
     /// A budget of so many.
     pub(crate) fn create(arena: &Arena, total: u64) -> Result<Budget, OutOfMemory> {
-        let parts = PerCore::create(arena, |_| Part { free: AtomicU64::new(0), used: AtomicI64::new(0) })?;
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let parts = unsafe { PerCore::create(arena, |_| Part { free: AtomicU64::new(0), used: AtomicI64::new(0) }) }?;
         Ok(Budget { total, parts, rest: CacheLine(AtomicU64::new(total)) })
     }
 

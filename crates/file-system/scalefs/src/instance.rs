@@ -174,15 +174,18 @@ impl ScaleFs {
             hash_seed: config.hash_seed,
             directory_bucket_count: config.directory_bucket_count,
             inodes: Budget::create(arena, config.inode_limit)?,
-            own: PerCore::create(arena, |_| Own {
-                number_hint: OwnWord::new(0),
-                made: OwnWord::new(0),
-                growing: core::array::from_fn(|_| OwnWord::new(0)),
-                working_on: core::array::from_fn(|_| AtomicU64::new(0)),
-                operation: AtomicU64::new(0),
-                noted: Noted::new(),
-                moving_offset: AtomicU64::new(0),
-            })?,
+            // SAFETY: what is made lies in the arena itself, with what keeps it.
+            own: unsafe {
+                PerCore::create(arena, |_| Own {
+                    number_hint: OwnWord::new(0),
+                    made: OwnWord::new(0),
+                    growing: core::array::from_fn(|_| OwnWord::new(0)),
+                    working_on: core::array::from_fn(|_| AtomicU64::new(0)),
+                    operation: AtomicU64::new(0),
+                    noted: Noted::new(),
+                    moving_offset: AtomicU64::new(0),
+                })
+            }?,
         })
     }
 

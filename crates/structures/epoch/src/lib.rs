@@ -120,12 +120,18 @@ pub struct Guard<'e> {
 impl Epochs {
     /// Places epochs in an arena.
     pub fn create(arena: &Arena) -> Result<&Epochs, OutOfMemory> {
-        let records = PerCore::create(arena, |_| Record {
-            pinned: AtomicU64::new(0),
-            nesting: Cell::new(0),
-            open: OwnWord::new(ptr::null_mut()),
-            sealed: core::array::from_fn(|_| Sealed { stamp: OwnWord::new(0), list: OwnWord::new(ptr::null_mut()) }),
-        })?;
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let records = unsafe {
+            PerCore::create(arena, |_| Record {
+                pinned: AtomicU64::new(0),
+                nesting: Cell::new(0),
+                open: OwnWord::new(ptr::null_mut()),
+                sealed: core::array::from_fn(|_| Sealed {
+                    stamp: OwnWord::new(0),
+                    list: OwnWord::new(ptr::null_mut()),
+                }),
+            })
+        }?;
         arena.place(Epochs {
             records,
             // From 2 on, so that stamp 0 means "long ago".

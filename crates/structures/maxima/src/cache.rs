@@ -63,7 +63,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let layout = Layout::array::<Slot<WORDS>>(slot_count).map_err(|_| OutOfMemory)?;
         let list_layout = Layout::array::<u32>(slot_count).map_err(|_| OutOfMemory)?;
         let mut failed = false;
-        let slots = PerCore::create(arena, |_| {
+        let table_of = |_| {
             let Ok(table) = arena.allocate_permanent(layout) else {
                 failed = true;
                 return SlotTable(NonNull::dangling());
@@ -74,12 +74,17 @@ impl<const WORDS: usize> Maxima<WORDS> {
                 unsafe { table.add(index).write(Slot::new()) };
             }
             SlotTable(table)
-        })?;
-        let own = PerCore::create(arena, |_| {
-            let list = arena.allocate_permanent(list_layout);
-            failed |= list.is_err();
-            Own { used: OwnWord::new(0), list: list.map_or(ptr::null_mut(), |list| list.cast().as_ptr()) }
-        })?;
+        };
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let slots = unsafe { PerCore::create(arena, table_of) }?;
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let own = unsafe {
+            PerCore::create(arena, |_| {
+                let list = arena.allocate_permanent(list_layout);
+                failed |= list.is_err();
+                Own { used: OwnWord::new(0), list: list.map_or(ptr::null_mut(), |list| list.cast().as_ptr()) }
+            })
+        }?;
         if failed {
             return Err(OutOfMemory);
         }

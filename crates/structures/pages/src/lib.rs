@@ -129,11 +129,14 @@ impl PagePool {
                 });
             }
         }
-        let budgets = PerCore::create(arena, |_| Budget {
-            head: AtomicU32::new(END),
-            length: AtomicU32::new(0),
-            used: AtomicI64::new(0),
-        })?;
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let budgets = unsafe {
+            PerCore::create(arena, |_| Budget {
+                head: AtomicU32::new(END),
+                length: AtomicU32::new(0),
+                used: AtomicI64::new(0),
+            })
+        }?;
         arena.place(PagePool { base, page_count, descriptors, fresh: CacheLine(AtomicU32::new(0)), budgets })
     }
 

@@ -40,7 +40,10 @@ unsafe impl<T: Send> Send for PerCore<T> {}
 
 impl<T> PerCore<T> {
     /// Makes one value for each core of the arena, in memory that is never given back.
-    pub fn create(arena: &Arena, mut make: impl FnMut(CoreIndex) -> T) -> Result<PerCore<T>, OutOfMemory> {
+    ///
+    /// # Safety
+    /// The array is not used once the arena's memory is gone, as one that lies in the arena itself is not.
+    pub unsafe fn create(arena: &Arena, mut make: impl FnMut(CoreIndex) -> T) -> Result<PerCore<T>, OutOfMemory> {
         let layout = Layout::array::<CacheLine<T>>(arena.core_count()).map_err(|_| OutOfMemory)?;
         let values = arena.allocate_permanent(layout)?.cast::<CacheLine<T>>();
         for index in arena.cores() {
@@ -57,13 +60,13 @@ impl<T> PerCore<T> {
     #[inline]
     pub fn get<'s>(&'s self, core: &'s Core<'_>) -> &'s T {
         assert!(core::ptr::eq(self.arena, core.arena()), "the core belongs to another arena");
-        // SAFETY: the index is in bounds in its own arena; the caller is the only one to act as this core.
+        // SAFETY: the arena is there, by the promise to `create`, and the index is in bounds in it; the caller is the only one to act as this core.
         unsafe { &(*self.values.add(core.index().get())).0 }
     }
 
     /// Where the value of a core lies, for structures that keep pointers to parts of it that all cores may look at.
     pub fn as_ptr(&self, index: CoreIndex) -> *mut T {
-        // SAFETY: the arena outlives what is placed in it; the index is checked.
+        // SAFETY: the arena is there, by the promise to `create`; the index is checked.
         unsafe {
             assert!(index.get() < (*self.arena).core_count());
             self.values.add(index.get()).cast_mut().cast::<T>()
@@ -76,7 +79,7 @@ impl<T> PerCore<T> {
     where
         T: Sync,
     {
-        // SAFETY: the arena outlives what is placed in it; the index is checked; `T: Sync` allows the sharing.
+        // SAFETY: the arena is there, by the promise to `create`; the index is checked; `T: Sync` allows the sharing.
         unsafe {
             assert!(index.get() < (*self.arena).core_count());
             &(*self.values.add(index.get())).0
@@ -86,14 +89,14 @@ impl<T> PerCore<T> {
     /// See [`Arena::core_limit`].
     #[inline]
     pub fn limit(&self) -> usize {
-        // SAFETY: the arena outlives what is placed in it.
+        // SAFETY: the arena is there, by the promise to `create`.
         unsafe { (*self.arena).core_limit() }
     }
 
     /// See [`Arena::core_limit_seen`].
     #[inline]
     pub fn limit_seen(&self) -> usize {
-        // SAFETY: the arena outlives what is placed in it.
+        // SAFETY: the arena is there, by the promise to `create`.
         unsafe { (*self.arena).core_limit_seen() }
     }
 
@@ -103,7 +106,7 @@ impl<T> PerCore<T> {
     where
         T: Sync,
     {
-        // SAFETY: the arena outlives what is placed in it.
+        // SAFETY: the arena is there, by the promise to `create`.
         let limit = limit.min(unsafe { (*self.arena).core_count() });
         (0..limit).map(|number| {
             // SAFETY: in bounds; `T: Sync` allows the sharing.

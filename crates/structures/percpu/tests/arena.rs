@@ -35,7 +35,8 @@ fn every_core_count_has_records_and_values_on_own_lines() {
     for core_count in [1, 2, 3, 16, 255, 256] {
         let mut region = HeapRegion::new(4 << 20).unwrap();
         let arena = Arena::create(&mut region, small(core_count)).unwrap();
-        let values = PerCore::create(arena, |index| AtomicU64::new(index.get() as u64)).unwrap();
+        // SAFETY: the arena outlives the array.
+        let values = unsafe { PerCore::create(arena, |index| AtomicU64::new(index.get() as u64)) }.unwrap();
         let cores: Vec<Core> = (0..core_count).map(|_| arena.claim_any(owner()).unwrap()).collect();
         let lines: std::collections::BTreeSet<usize> =
             cores.iter().map(|core| values.get(core) as *const AtomicU64 as usize / 64).collect();

@@ -97,7 +97,7 @@ impl RefCache {
         let layout = Layout::array::<Slot>(slot_count).map_err(|_| OutOfMemory)?;
         let list_layout = Layout::array::<u32>(slot_count).map_err(|_| OutOfMemory)?;
         let mut failed = false;
-        let slots = PerCore::create(arena, |_| {
+        let table_of = |_| {
             let Ok(table) = arena.allocate_permanent(layout) else {
                 failed = true;
                 return SlotTable(NonNull::dangling());
@@ -108,19 +108,25 @@ impl RefCache {
                 unsafe { table.add(index).write(Slot::new()) };
             }
             SlotTable(table)
-        })?;
-        let own = PerCore::create(arena, |_| Own {
-            queue: Queue::new(),
-            used: OwnWord::new(0),
-            used_list: arena.allocate_permanent(list_layout).map_or_else(
-                |_| {
-                    failed = true;
-                    ptr::null_mut()
-                },
-                |list| list.cast().as_ptr(),
-            ),
-        })?;
-        let shared = PerCore::create(arena, |_| Shared { flushed: AtomicU64::new(0) })?;
+        };
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let slots = unsafe { PerCore::create(arena, table_of) }?;
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let own = unsafe {
+            PerCore::create(arena, |_| Own {
+                queue: Queue::new(),
+                used: OwnWord::new(0),
+                used_list: arena.allocate_permanent(list_layout).map_or_else(
+                    |_| {
+                        failed = true;
+                        ptr::null_mut()
+                    },
+                    |list| list.cast().as_ptr(),
+                ),
+            })
+        }?;
+        // SAFETY: what is made lies in the arena itself, with what keeps it.
+        let shared = unsafe { PerCore::create(arena, |_| Shared { flushed: AtomicU64::new(0) }) }?;
         if failed {
             return Err(OutOfMemory);
         }

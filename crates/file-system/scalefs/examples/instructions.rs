@@ -1,0 +1,85 @@
+//! A call on one core many times, to be counted by a tool that counts instructions:
+//!
+//! ```sh
+//! cargo build --release -p scalefs --example instructions
+//! valgrind --tool=callgrind --branch-sim=yes target/release/examples/instructions stat 640
+//! ```
+//! The difference of runs of 1,280 and of 640 calls is what 640 calls cost, with what surrounds them; `nothing` tells that.
+use std::hint::black_box;
+
+use scalefs::data::{self, DescriptorOptions, Whence};
+use scalefs::names::{self, RenameMode};
+use scalefs::{
+    Credentials, DataOperations, Fields, Follow, InProcess, OpenFlags, OwnedConfig, OwnedScaleFs, Process, Start,
+    attributes, directories,
+};
+use sync::Spin;
+
+const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
+const READ_WRITE: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE);
+
+fn open(calls: &InProcess<'_, Spin>, path: &[u8], flags: OpenFlags) -> u32 {
+    data::open(calls, AT, path, flags, 0o600, DescriptorOptions::PLAIN).unwrap()
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let call = arguments.next().expect("expected a call, such as stat");
+    let count: usize = arguments.next().and_then(|count| count.parse().ok()).expect("expected how many calls");
+    let instance = OwnedScaleFs::create(OwnedConfig::default()).unwrap();
+    let core = instance.claim(0, percpu::OwnerId::new(1).unwrap()).unwrap();
+    let fs = instance.file_system();
+    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let enter = || fs.enter(&core, &process, &Spin);
+    for path in [&b"d"[..], b"d/e"] {
+        directories::make_directory(enter().objects(), AT, path, 0o755).unwrap();
+    }
+    let create = |path: &[u8]| {
+        let fd = open(&enter(), path, READ_WRITE | OpenFlags::CREATE);
+        data::write(&enter(), fd, &[1; 4096]).unwrap();
+        fd
+    };
+    let (fd, _) = (create(b"f"), create(b"d/e/f"));
+    let stat = |path: &[u8]| {
+        black_box(attributes::stat(enter().objects(), AT, path, Follow::Symlinks, Fields::ALL).unwrap());
+    };
+    let mut page = [0; 4096];
+    for round in 0..count {
+        match call.as_str() {
+            "nothing" => {
+                black_box(&enter);
+            }
+            "stat" => stat(b"f"),
+            "stat-below" => stat(b"/d/e/f"),
+            "open-close" => {
+                let opened = open(&enter(), b"f", OpenFlags::READ);
+                data::close(&enter(), opened).unwrap();
+            }
+            "pread" => {
+                data::read_at(&enter(), fd, &mut page, 0).unwrap();
+            }
+            "lseek-write" => {
+                data::seek(&enter(), fd, 0, Whence::Start).unwrap();
+                data::write(&enter(), fd, &page).unwrap();
+            }
+            "create-close-unlink" => {
+                let opened = open(&enter(), b"g", OpenFlags::READ | OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+                data::close(&enter(), opened).unwrap();
+                names::unlink(enter().objects(), AT, b"g").unwrap();
+            }
+            "rename" => {
+                let (from, to) = if round % 2 == 0 { (&b"f"[..], &b"g"[..]) } else { (&b"g"[..], &b"f"[..]) };
+                names::rename(enter().objects(), (AT, from), (AT, to), RenameMode::Replace).unwrap();
+            }
+            "link-unlink" => {
+                names::link(enter().objects(), (AT, b"f"), (AT, b"g"), Follow::Nothing).unwrap();
+                names::unlink(enter().objects(), AT, b"g").unwrap();
+            }
+            other => panic!("{other}: no such call"),
+        }
+        if round % 64 == 63 {
+            fs.maintain(&core, &Spin);
+        }
+    }
+    process.exit(fs, &core, &Spin);
+}
