@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html5lib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commutant.remedy import history
+from commutant.remedy import history, history_page
 from commutant.remedy.history import VariableHistory
 from tests.remedy.test_prove import judged
 
@@ -44,3 +45,14 @@ def test_a_changed_name_is_moved() -> None:
 def test_only_tests_of_all_runs_count() -> None:
     told = history([[judged(0, "a"), judged(1, "a")], [judged(1, "a")]])
     assert (told.tests, told.shared) == (1, (1, 1))
+
+
+def test_the_page_has_each_run_with_what_came_and_escapes_names() -> None:
+    told = history([[judged(0, "a"), judged(1, "<b>")], [judged(0, "c"), judged(1, "<b>")]])
+    page = history_page(told, ["6.1", "6.12 <x>"], 20)
+    assert '<section id="run-2">' in page and "6.12 &lt;x&gt;" in page
+    assert "struct dentry.a</td><td>is now struct dentry.c" in page
+    assert "struct dentry.&lt;b&gt;" in page and "<b>" not in page.replace("<b>1</b>", "").replace(
+        "<b>2</b>", ""
+    ).replace("<b>not conflict-free</b>", "")
+    html5lib.HTMLParser(strict=True).parse(page)

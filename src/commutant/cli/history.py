@@ -22,12 +22,12 @@ _MOST = 20
     short_help="Which shared variables came, went and moved over several runs.",
     epilog=options.examples(
         "commutant history runs/linux-6.1 runs/linux-6.12",
-        "commutant history runs/linux-* --limit 50 --format json",
+        "commutant history runs/linux-* --limit 50 --format html -o history.html",
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=_MOST, show_default=True, help="Variables to list.")
-@options.output_format("text", "json")
+@options.output_format("text", "html", "json")
 @options.output_file
 def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None) -> int:
     """Counts, in each RUN, the tests that share each variable: two kernels or more, oldest first, over one corpus.
@@ -35,7 +35,7 @@ def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None
     Only tests that all runs judged are counted. A variable came, went, or is shared by more or fewer tests; where the
     same two functions share memory under another name, it moved.
     """
-    from commutant.remedy import history, history_json, print_history
+    from commutant.remedy import history, history_json, history_page, print_history
     from commutant.runs import judged_tests, load_run
 
     results.refuse_existing(output)
@@ -55,6 +55,8 @@ def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None
     if format_ == "json":
         facts = [{"run": str(one.path), "system": _label(one)} for one in loaded]
         results.put([json.dumps(history_json(shown, facts), indent=1, ensure_ascii=True), "\n"], output)
+    elif format_ == "html":
+        results.put([history_page(shown, [_label(one) for one in loaded], limit)], output)
     else:
         labels = [_label(one) for one in loaded]
         results.draw(lambda screen: print_history(shown, labels, limit, screen), output)
@@ -64,4 +66,4 @@ def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None
 def _label(run: Run) -> str:
     """The kernel that a run is of, or else its target."""
     kernel = run.info.target_description.get("kernel")
-    return kernel if isinstance(kernel, str) else run.info.target
+    return f"{kernel}{results.patches_of(run)}" if isinstance(kernel, str) else run.info.target

@@ -179,13 +179,5 @@ def _side(run: Run) -> ProvenRun:
     from commutant.remedy import ProvenRun
 
     kernel = run.info.target_description.get("kernel")
-    system = f"Linux {kernel}{_patches(run)}" if kernel else run.info.target
+    system = f"Linux {kernel}{results.patches_of(run)}" if kernel else run.info.target
     return ProvenRun(str(run.path), run.info.target, system, shlex.join(run.info.command))
-
-
-def _patches(run: Run) -> str:
-    """The patches of a kernel that `commutant kernel build` made."""
-    build = run.info.target_description.get("kernel_build")
-    patches = build.get("patches") if isinstance(build, dict) else None
-    titles = [str(one.get("title")) for one in patches if isinstance(one, dict)] if isinstance(patches, list) else []
-    return f" with {'; '.join(repr(title) for title in titles)}" if titles else ""

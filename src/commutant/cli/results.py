@@ -79,3 +79,11 @@ def say_unused(path: Path | None, suppressions: Suppressions) -> None:
     """Tells on standard error which suppressions meant nothing; after they were applied."""
     for entry in suppressions.unused:
         console.message(f"{path}: means no finding any more: {entry.title} ({entry.reason})")
+
+
+def patches_of(run: Run) -> str:
+    """The patches of the kernel that a run is of, in words behind its release; empty if there are none."""
+    build = run.info.target_description.get("kernel_build")
+    patches = build.get("patches") if isinstance(build, dict) else None
+    titles = [str(one.get("title")) for one in patches if isinstance(one, dict)] if isinstance(patches, list) else []
+    return f" with {'; '.join(repr(title) for title in titles)}" if titles else ""

@@ -4,6 +4,7 @@ from commutant.remedy.change import Change, Way, read_change
 from commutant.remedy.evidence import ProvenRun, commit_message, print_proof, proof_json
 from commutant.remedy.foretell import Foretold, foretell
 from commutant.remedy.history import History, history, history_json, print_history
+from commutant.remedy.page import history_page
 from commutant.remedy.prove import Proof, prove
 from commutant.remedy.rank import Ranked, Ranking, rank
 from commutant.remedy.scene import Scene, scene_of
@@ -26,6 +27,7 @@ __all__ = [
     "foretell",
     "history",
     "history_json",
+    "history_page",
     "print_foretold",
     "print_history",
     "print_proof",
