@@ -216,7 +216,7 @@ FILES = {
     ),
     "struct in itself": (
         "class Node(Struct):\n    next: Node\nclass Model(Interface):\n    node: Node\n    @call\n    def f(self): 0\n",
-        r"Node\.next: Node contains itself: expected a type with an end",
+        r"Node\.next: Node contains itself: expected a type that does not",
     ),
     "field with a default": (
         "class S(Struct):\n    x: int = 3\nclass Model(Interface):\n    s: S\n    @call\n    def f(self): pass\n",

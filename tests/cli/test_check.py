@@ -163,7 +163,7 @@ def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
     before = Path("run/verdicts.jsonl").read_bytes()
     answer = commutant("resume", "run")
     assert answer.returncode == 2
-    assert "run was started with kernel 'other', this is 'none'; check its corpus anew" in one_line(answer)
+    assert "run was started with kernel 'other', this is 'none'; check its corpus again" in one_line(answer)
     assert Path("run/verdicts.jsonl").read_bytes() == before
 
 

@@ -186,9 +186,9 @@ def _tar_header(name: str, kind: bytes, size: int) -> bytes:
     ("data", "expected"),
     [
         (_tar_header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 1 << 30) + bytes(1 << 20), "a name of 1,073,741,824 b"),
-        (_tar_header("x", tarfile.XHDTYPE, 1 << 30) + bytes(1 << 20), "no file as packages have them"),
-        (_tar_header("x", tarfile.XGLTYPE, 100) + bytes(1 << 20), "no file as packages have them"),
-        (_tar_header("x", tarfile.GNUTYPE_SPARSE, 100) + bytes(1 << 20), "no file as packages have them"),
+        (_tar_header("x", tarfile.XHDTYPE, 1 << 30) + bytes(1 << 20), "not a kind of file that packages hold"),
+        (_tar_header("x", tarfile.XGLTYPE, 100) + bytes(1 << 20), "not a kind of file that packages hold"),
+        (_tar_header("x", tarfile.GNUTYPE_SPARSE, 100) + bytes(1 << 20), "not a kind of file that packages hold"),
         (_tar_header("boot/vmlinuz-6.1", tarfile.REGTYPE, 1 << 29) + bytes(1 << 20), "unpacks to more than 256 MiB"),
         (_tar_header("boot/x", tarfile.REGTYPE, 1 << 32) + bytes(1 << 20), "unpacks to more than 2048 MiB"),
         (b"".join(_tar_header(f"x{n}", tarfile.REGTYPE, 0) for n in range(100)) + bytes(1 << 20), "more than 50 files"),

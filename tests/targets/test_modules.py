@@ -82,7 +82,7 @@ def test_a_module_that_is_missing_is_named_and_soft_ones_may_be_missing() -> Non
 
 def test_a_chain_without_end_and_a_thousand_aliases_are_no_burden() -> None:
     modules = _by_name(*(_module(f"m{number}", f"m{number + 1}") for number in range(100_000)))
-    with pytest.raises(UsageError, match="the module m0 needs others that need others without end"):
+    with pytest.raises(UsageError, match="the module m0 is part of a cycle of modules"):
         load_order("m0", modules)
     many = [_module(f"m{number}", soft=" ".join(map(str, range(100))), aliases="x y") for number in range(2_000)]
     assert load_order("m0", _by_name(*many)) == ("m0",)

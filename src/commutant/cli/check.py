@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     help="Instead of all tests, those of this run that shared what --sharing names.",
 )
 @click.option("--sharing", metavar="PATTERN", help="With --of: variables such as 'cred.*'.")
-@click.option("--sample", type=click.IntRange(1), metavar="N", help="With --of: every Nth other test, too.")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="With --of: also run every Nth of the other tests.")
 @click.option(
     "--target",
     type=options.TargetArgument(),

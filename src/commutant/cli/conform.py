@@ -76,7 +76,7 @@ _MAX_LENGTH = 200
     default=1,
     show_default=True,
     metavar="N",
-    help="Stop after so many distinct differences.",
+    help="Stop after this many distinct differences.",
 )
 @options.jobs
 @options.output("New directory for what is found.  [default: runs/<interface>-<target>-conform-<n>, if anything is]")

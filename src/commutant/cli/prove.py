@@ -88,7 +88,7 @@ class _Base:
             refuse_unknown(scene, changes)
             self._foretold = foretell(scene, changes).freed
             if not self._foretold:
-                raise UsageError("of these changes nothing is foretold to be freed; there is nothing to prove")
+                raise UsageError("these changes are predicted to free no test; there is nothing to prove")
         self._again = None
         if again is not None:
             other = load_run(again)

@@ -74,7 +74,8 @@ def _corpus_of_run(info: RunInfo, path: Path, *, jobs: int, executor: str | None
     if corpus is not None and (made is None or hash_of_tests(corpus) == info.tests_sha256):
         return corpus
     if made is None:
-        raise UsageError(f"the tests of {path} came out of a file; expected it as {CORPUS_FILE} beside run.json")
+        expected = f"expected that file as {CORPUS_FILE} beside run.json"
+        raise UsageError(f"the run of {path} took its tests from a file; {expected}")
     return make_corpus(
         made.interface, made.calls, made.size, info.level, jobs=jobs, executor=executor, no_cache=no_cache
     )

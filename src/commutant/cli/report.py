@@ -70,7 +70,7 @@ def command(
     lists = calls is not None or variable is not None or cause is not None
     if (first or lists) and format_ != "text":
         given = "--first" if first else "a list of tests"
-        raise UsageError(f"{given} is a text: expected no --format with it, got {format_}; json has `first`")
+        raise UsageError(f"{given} prints text: expected no --format with it, got {format_}; json has `first`")
     if first and lists:
         raise UsageError("expected --first, or --calls, --variable and --cause, got both")
     results.refuse_existing(output)

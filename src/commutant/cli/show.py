@@ -96,7 +96,7 @@ def _list(wanted: str, source: Path | None) -> None:
             console.write(test_line(test, outcomes.get(test.id)) + "\n")
         return
     where = str(source) if source is not None else "any folder in runs/"
-    raise UsageError(f"no test in {where} is of the calls {', '.join(calls)}; --from RUN says where to look")
+    raise UsageError(f"no test in {where} has the calls {', '.join(calls)}; --from RUN says where to look")
 
 
 def ids_beginning(start: str, source: Path | None) -> list[str]:

@@ -101,7 +101,7 @@ def read_suppressions(path: Path, today: datetime.date | None = None) -> Suppres
     except OSError as error:
         raise UsageError(f"cannot read the suppression file {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
-        raise UsageError(f"{path} is no TOML ({error}); expected a suppression file (docs/guides/ci.md)") from error
+        raise UsageError(f"{path} is not TOML ({error}); expected a suppression file (docs/guides/ci.md)") from error
     entries = document.pop("suppress", [])
     if document or not isinstance(entries, list):
         got = f"the key {next(iter(document))!r:.80}" if document else "something else under that name"

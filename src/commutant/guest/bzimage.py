@@ -56,8 +56,8 @@ def extract_vmlinux(image: bytes, name: str) -> bytes:
     if vmlinux is None:
         raise UsageError(
             f"{name}: compressed in an unknown way ({payload[:4].hex()}); expected xz, lzma, bzip2, gzip, lz4 or "
-            "zstd; the vmlinux inside does as well"
+            "zstd; the vmlinux inside will do, too"
         )
     if not vmlinux.startswith(b"\x7fELF"):
-        raise UsageError(f"{name}: what is inside is no ELF file; expected a kernel for x86-64")
+        raise UsageError(f"{name}: its content is not an ELF file; expected a kernel for x86-64")
     return vmlinux

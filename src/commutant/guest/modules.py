@@ -97,7 +97,7 @@ def load_order(wanted: str, modules: Mapping[str, Module]) -> tuple[str, ...]:
     try:
         visit(wanted, wanted)
     except RecursionError:
-        raise UsageError(f"the module {wanted} needs others that need others without end") from None
+        raise UsageError(f"the module {wanted} is part of a cycle of modules that need each other") from None
     return tuple(order)
 
 

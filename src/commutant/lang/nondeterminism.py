@@ -115,7 +115,7 @@ def choose(among: Any, allowed: Callable[[Any], Any] = lambda _: True) -> Any:
     if not isinstance(among, SymbolicMap | dict | list):
         return oracle.choose(_described(among, "choose"), allowed)
     if not among:
-        raise UsageError("choose() from what is empty: expected a test before, such as `if self.entries`")
+        raise UsageError("choose() from nothing: expected a test before, such as `if self.entries`")
     if isinstance(among, SymbolicMap):
         return oracle.choose(among.content.type.key, lambda key: key in among and allowed(key))
     if isinstance(among, dict):

@@ -444,7 +444,7 @@ def check_type(type_: Type, where: str, inside: tuple[type[Struct], ...] = (), *
     it."""
     if isinstance(type_, StructType):
         if type_.struct in inside:
-            raise UsageError(f"{where}: {type_.struct.__name__} contains itself: expected a type with an end")
+            raise UsageError(f"{where}: {type_.struct.__name__} contains itself: expected a type that does not")
         for name, field in struct_fields(type_.struct).items():
             check_type(field, f"{type_.struct.__name__}.{name}", (*inside, type_.struct), maps=maps)
     elif isinstance(type_, MapType):

@@ -136,7 +136,7 @@ def scene_of(verdicts: Iterable[Verdict]) -> Scene:
         builder.add(verdict)
     scene = builder.scene
     if scene.tests and not any(line.touched for case in scene.cases for line in case.lines):
-        raise UsageError("the run does not say which bytes were touched; check its corpus anew with this version")
+        raise UsageError("the run does not say which bytes were touched; check its corpus again with this version")
     return scene
 
 

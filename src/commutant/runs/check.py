@@ -220,7 +220,7 @@ class Check:
             if was.get(key) != now.get(key) and not (self._repeated and key == "host"):
                 raise UsageError(
                     f"{what} was started with {key} {was.get(key)!r:.80}, this is {now.get(key)!r:.80}; "
-                    f"check its corpus anew: `commutant check {corpus} --target {info.target}`"
+                    f"check its corpus again: `commutant check {corpus} --target {info.target}`"
                 )
 
     def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[list[TimedVerdict], float]:
@@ -283,7 +283,7 @@ class Check:
             raise UsageError(
                 f"{self.target.argument} can run none of the {plural(len(tests), 'test')} of {self.corpus.interface}: "
                 f"it does not know the call {self._unknown_call(tests[0])}; a corpus of another version of the "
-                "interface is to be made again (`commutant generate`)"
+                "interface must be generated again (`commutant generate`)"
             )
 
     def _unknown_call(self, test: TestCase) -> str | None:
