@@ -198,7 +198,7 @@ def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
     Path("alone.json").write_bytes(Path("first/run.json").read_bytes())
     Path("corpus.jsonl.gz").unlink()
     alone = commutant("repeat", "alone.json")
-    assert alone.returncode == 2 and "expected it as corpus.jsonl.gz beside run.json" in one_line(alone)
+    assert alone.returncode == 2 and "expected that file as corpus.jsonl.gz beside run.json" in one_line(alone)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_the_evidence_for_a_message_shows_the_line(commutant, runs):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("base", "better", "--drop-write", "cred.user_ns"), "nothing is foretold to be freed"),
+        (("base", "better", "--drop-write", "cred.user_ns"), "predicted to free no test"),
         (("base", "other"), "expected runs of one corpus"),
         (("base", "better", "--again", "other"), "expected runs of one corpus"),
         (("base", "nowhere"), "nowhere"),

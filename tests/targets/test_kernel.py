@@ -113,7 +113,7 @@ def test_a_bzimage_says_what_is_wrong_with_it() -> None:
         (make_bzimage(b"\x04\x22\x4d\x18lz4"), "compressed in an unknown way"),
         (make_bzimage(b"\x02\x21\x4c\x18" + struct.pack("<I", 5) + b"\x0fabcd"), "damaged"),
         (make_bzimage(_lz4(make_elf())[:-30]), "damaged"),
-        (make_bzimage(lzma.compress(b"#!/bin/sh")), "no ELF file"),
+        (make_bzimage(lzma.compress(b"#!/bin/sh")), "not an ELF file"),
         (make_bzimage(lzma.compress(make_elf()), protocol=0x0206), "boot protocol 0x0206"),
         (make_bzimage(lzma.compress(make_elf())[:-30]), "damaged"),
     ]:
@@ -186,9 +186,9 @@ def _tar_header(name: str, kind: bytes, size: int) -> bytes:
     ("data", "expected"),
     [
         (_tar_header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 1 << 30) + bytes(1 << 20), "a name of 1,073,741,824 b"),
-        (_tar_header("x", tarfile.XHDTYPE, 1 << 30) + bytes(1 << 20), "not a kind of file that packages hold"),
-        (_tar_header("x", tarfile.XGLTYPE, 100) + bytes(1 << 20), "not a kind of file that packages hold"),
-        (_tar_header("x", tarfile.GNUTYPE_SPARSE, 100) + bytes(1 << 20), "not a kind of file that packages hold"),
+        (_tar_header("x", tarfile.XHDTYPE, 1 << 30) + bytes(1 << 20), "of a kind that no package holds"),
+        (_tar_header("x", tarfile.XGLTYPE, 100) + bytes(1 << 20), "of a kind that no package holds"),
+        (_tar_header("x", tarfile.GNUTYPE_SPARSE, 100) + bytes(1 << 20), "of a kind that no package holds"),
         (_tar_header("boot/vmlinuz-6.1", tarfile.REGTYPE, 1 << 29) + bytes(1 << 20), "unpacks to more than 256 MiB"),
         (_tar_header("boot/x", tarfile.REGTYPE, 1 << 32) + bytes(1 << 20), "unpacks to more than 2048 MiB"),
         (b"".join(_tar_header(f"x{n}", tarfile.REGTYPE, 0) for n in range(100)) + bytes(1 << 20), "more than 50 files"),

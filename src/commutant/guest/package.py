@@ -61,7 +61,9 @@ def _checked_headers(budget: Budget) -> type[tarfile.TarInfo]:
             if Header.left < 0:
                 raise UsageError(f"{budget.name}: more than {_FILE_LIMIT:,} files, expected a package of a kernel")
             if header.type not in _FORMS:
-                raise UsageError(f"{budget.name}: {header.name[:60]!r} is not a kind of file that packages hold; get it again")
+                raise UsageError(
+                    f"{budget.name}: {header.name[:60]!r} is of a kind that no package holds; get it again"
+                )
             if header.type in _LONG_NAMES and header.size > _NAME_LIMIT_BYTES:
                 raise UsageError(f"{budget.name}: a name of {header.size:,} bytes; get it again")
             budget.spend(header.size)
