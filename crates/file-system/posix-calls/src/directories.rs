@@ -6,8 +6,8 @@ use crate::errno::Errno;
 use crate::fault::{Refusal, start_again};
 use crate::fields::Fields;
 use crate::kind::{InodeNumber, Kind};
-use crate::names::{create_new, may_remove, mixed};
-use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Standing};
+use crate::names::{create_new, may_remove};
+use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Standing, mixed};
 use crate::rights::Need;
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_permission, key_in, resolve};
 

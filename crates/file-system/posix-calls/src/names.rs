@@ -17,9 +17,8 @@ use sync::mutant::planted;
 use crate::attributes::drop_set_ids;
 use crate::errno::Errno;
 use crate::fault::{Refusal, start_again};
-use crate::fields::Fields;
 use crate::kind::{Kind, Permissions, SET_GROUP, STICKY};
-use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Outcome, Standing, TargetName};
+use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Outcome, TargetName};
 use crate::rights::Need;
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_path, check_permission, key_in, resolve};
 
@@ -488,7 +487,7 @@ pub fn rename<'v, V: ObjectOperations>(
         if plan.is_err() && from.directory != to.directory {
             // Ancestors were looked at one by one: once more, with a look at all of them before and after.
             let ancestors = || -> Result<(u64, u64), Errno> {
-                let of = |directory| fingerprint_of_ancestors(objects, directory);
+                let of = |directory| objects.fingerprint_of_ancestors(directory);
                 Ok((of(from.directory)?, of(to.directory)?))
             };
             let before = ancestors()?;
@@ -613,24 +612,4 @@ fn check_rights<'v, V: ObjectOperations>(
         }
     }
     Ok(())
-}
-
-/// A number that two looks at the same ancestors give alike if none of them moved in between, and else (but for a chance
-/// of one in 2^64) different ones.
-fn fingerprint_of_ancestors<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v>) -> Result<u64, Errno> {
-    let (mut current, root, mut fingerprint) = (directory, objects.root(), 0_u64);
-    while current != root {
-        let Standing { parent, moves } = objects.standing(current)?;
-        for word in [objects.attributes(current, Fields::IDENTITY)?.number.0, moves] {
-            fingerprint = mixed(fingerprint, word);
-        }
-        current = parent;
-    }
-    Ok(fingerprint)
-}
-
-/// A number of which each word before is a part, and their order.
-#[inline]
-pub(crate) fn mixed(fingerprint: u64, word: u64) -> u64 {
-    (fingerprint ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

@@ -255,6 +255,20 @@ pub trait ObjectOperations: Sized {
         Ok(current == node)
     }
 
+    /// A number that two looks at the ancestors of a directory give alike if none of them moved in between, and else (but
+    /// for a chance of one in 2^64) different ones.
+    fn fingerprint_of_ancestors<'v>(&'v self, directory: Self::Node<'v>) -> Answer<u64, Self> {
+        let (mut current, root, mut fingerprint) = (directory, self.root(), 0_u64);
+        while current != root {
+            let Standing { parent, moves } = self.standing(current)?;
+            for word in [self.attributes(current, Fields::IDENTITY)?.number.0, moves] {
+                fingerprint = mixed(fingerprint, word);
+            }
+            current = parent;
+        }
+        Ok(fingerprint)
+    }
+
     /// Whether a directory was removed: it has no names, and takes none.
     fn is_removed(&self, directory: Self::Node<'_>) -> Answer<bool, Self>;
 
@@ -356,4 +370,10 @@ pub trait ObjectOperations: Sized {
     fn open_node(&self, _node: Self::Node<'_>, _need: Need) -> Option<Result<Self::Handle, Errno>> {
         None
     }
+}
+
+/// A number of which each word before is a part, and their order.
+#[inline]
+pub(crate) fn mixed(fingerprint: u64, word: u64) -> u64 {
+    (fingerprint ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

@@ -128,7 +128,7 @@ impl<'t, B: NameChanges> Call<'t, B> {
     }
 
     fn change_attributes(&self, node: Node<'_>, change: AttributeChange) -> Result<(), Errno> {
-        if self.transaction.sharing() == Sharing::Shared && !self.is_made(node) {
+        if self.transaction.state().sharing == Sharing::Shared && !self.is_made(node) {
             return Err(Fault::<B::Fault>::NotTransactional.into());
         }
         let now = self.now();
@@ -252,7 +252,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
     }
 
     fn set_working_directory(&self, directory: Node<'_>) -> Within<(), B> {
-        if self.transaction.sharing() == Sharing::Shared {
+        if self.transaction.state().sharing == Sharing::Shared {
             return Err(Failed(Fault::NotTransactional));
         }
         self.state()?.layer.working_directory = Some(directory.number);
@@ -473,15 +473,25 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
     }
 
     fn is_above<'v>(&'v self, node: Node<'v>, directory: Node<'v>) -> Within<bool, B> {
-        let is_bases_alone = !self.state()?.layer.has_moves && !self.is_made(node) && !self.is_made(directory);
-        if is_bases_alone {
-            return Ok(self.known(directory.number, About::IsUnder(node.number))?.truth());
+        if node.kind != Kind::Directory {
+            return Ok(false);
         }
-        let (mut current, root) = (directory, self.root());
-        while current != node && current != root {
+        let has_moves = self.state()?.layer.has_moves;
+        let root = self.root();
+        let mut current = directory;
+        // What nobody has moved is as the base says, from the first directory on that the base has.
+        while current != node && current != root && (has_moves || self.is_made(current)) {
             current = self.parent(current)?;
         }
-        Ok(current == node)
+        if current == node || current == root || self.is_made(node) {
+            return Ok(current == node);
+        }
+        Ok(self.known(current.number, About::IsUnder(node.number))?.truth())
+    }
+
+    fn fingerprint_of_ancestors(&self, _: Node<'_>) -> Within<u64, B> {
+        // What was seen stays so.
+        self.all_still_so().map(|()| 0)
     }
 
     fn is_removed(&self, directory: Node<'_>) -> Within<bool, B> {

@@ -55,6 +55,29 @@ pub(crate) enum About {
     ChangedNs,
 }
 
+impl About {
+    /// The name that it is about.
+    pub(crate) fn name(&self) -> Option<&Name> {
+        match self {
+            About::LeadsTo(name) | About::Existence(name) | About::Exists(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether a reply may be relied upon where others use the base. Names are locked by the commit; what goes is seen to
+    /// be empty, and what moves not to come below itself, by whoever prepares that; what is removed stays so. Permissions
+    /// and the working directory are asked for as single calls ask for them.
+    pub(crate) fn is_held(&self, reply: &Reply) -> bool {
+        match self {
+            About::LeadsTo(_) | About::Existence(_) | About::Exists(_) | About::IsRemoved => true,
+            About::HasBeside(_) | About::IsUnder(_) => *reply == Reply::Truth(false),
+            About::Permissions(..) | About::WorkingDirectory => true,
+            About::Next(_) | About::Parent | About::LinkCount | About::SizeBytes => false,
+            About::AccessedNs | About::ChangedNs => false,
+        }
+    }
+}
+
 /// What a call wants to know of permissions: no more, so that changes of anything else do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use core::cell::{RefCell, RefMut};
 
 use posix_calls::{
-    Answer, Decision, Errno, Failed, InodeNumber, Kind, NameChange, NameChanges, ObjectOperations, Refusal,
+    Answer, Decision, Errno, Existence, Failed, InodeNumber, Kind, NameChange, NameChanges, ObjectOperations, Refusal,
 };
 use sync::mutant::planted;
 
 use crate::layer::{AttributeChange, Layer};
-use crate::question::{About, Object, Objects, Origin, Question, Reply, ask, meet};
+use crate::question::{About, Name, Object, Objects, Origin, Question, Reply, ask, meet};
 
 /// Up to so many answers, all are asked for again with each new one.
 const FEW: usize = 64;
@@ -20,7 +20,8 @@ const FEW: usize = 64;
 pub enum Sharing {
     /// Nobody: the base is used by one thread. Then attributes and the working directory change with names.
     Alone,
-    /// Others. Then only names change, and attributes of what the transaction has made.
+    /// Others. Then only names change, and attributes of what the transaction has made; and a transaction sees names and
+    /// permissions, not listings, parents, counts or times.
     Shared,
 }
 
@@ -66,11 +67,11 @@ pub(crate) fn from_base<F>(Failed(fault): Failed<F>) -> Failed<Fault<F>> {
 #[must_use = "a transaction ends with a commit or an abort"]
 pub struct Transaction<H> {
     state: RefCell<State<H>>,
-    sharing: Sharing,
 }
 
 #[derive(Debug)]
 pub(crate) struct State<H> {
+    pub(crate) sharing: Sharing,
     pub(crate) objects: Objects<H>,
     pub(crate) layer: Layer,
     pub(crate) root: InodeNumber,
@@ -96,12 +97,8 @@ impl<H> Transaction<H> {
         };
         objects.extend(met);
         let (layer, log) = (Layer::default(), BTreeMap::new());
-        let state = State { objects, layer, root, working_directory, log, unchecked: FEW, is_stale: false };
-        Ok(Transaction { state: RefCell::new(state), sharing })
-    }
-
-    pub(crate) fn sharing(&self) -> Sharing {
-        self.sharing
+        let state = State { sharing, objects, layer, root, working_directory, log, unchecked: FEW, is_stale: false };
+        Ok(Transaction { state: RefCell::new(state) })
     }
 
     /// How many answers of the base it rests on.
@@ -119,7 +116,7 @@ impl<H> Transaction<H> {
     /// [`Fault::Stale`] if there is none; then nothing has happened, and a new transaction may do better.
     pub fn commit<B: NameChanges<Handle = H>>(self, base: &B) -> End<B> {
         let state = self.state.into_inner();
-        let outcome = state.commit(base, self.sharing);
+        let outcome = state.commit(base);
         release(base, state.objects);
         outcome
     }
@@ -183,6 +180,9 @@ impl<H> State<H> {
             // Nobody else changes it.
             return Ok(reply);
         }
+        if self.sharing == Sharing::Shared && !question.about.is_held(&reply) {
+            return Err(Failed(Fault::NotTransactional));
+        }
         let is_kept =
             !(matches!(reply, Reply::Node(None) | Reply::Truth(false)) && planted("transact: absence is not kept"));
         if is_kept {
@@ -221,7 +221,7 @@ impl<H> State<H> {
         self.log.get(&question).cloned().and_then(Reply::node)
     }
 
-    fn commit<B: NameChanges<Handle = H>>(&self, base: &B, sharing: Sharing) -> End<B> {
+    fn commit<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
@@ -232,7 +232,7 @@ impl<H> State<H> {
         } else {
             self.change_names(base, || self.check(base))?;
         }
-        if sharing == Sharing::Alone {
+        if self.sharing == Sharing::Alone {
             self.change_attributes(base, Origin::Base)?;
             if let Some(directory) = self.layer.working_directory {
                 let directory = base.held(&self.objects[&directory].handle);
@@ -242,30 +242,67 @@ impl<H> State<H> {
         Ok(())
     }
 
+    /// The names that have changed.
+    fn changed_names(&self) -> Wanted<'_> {
+        let names = self.layer.names().map(|(directory, name, after)| {
+            let before = self.before(directory, name);
+            ((directory, name), Becomes::Other { before, after })
+        });
+        names.filter(|(_, becomes)| !matches!(becomes, Becomes::Other { before, after } if before == after)).collect()
+    }
+
+    /// Adds the names that were seen, so that they stay as they are until the decision.
+    fn lock_seen_names<'s, F>(&'s self, wanted: &mut Wanted<'s>) -> Result<(), Fault<F>> {
+        for (question, reply) in &self.log {
+            let is_removed = |number| self.layer.object(number).is_some_and(|own| own.is_removed);
+            let is_held = match question.about {
+                About::HasBeside(_) => is_removed(question.subject),
+                About::IsUnder(other) => self.layer.has_moves || is_removed(other),
+                _ => true,
+            };
+            if !is_held {
+                return Err(Fault::NotTransactional);
+            }
+            let Some(name) = question.about.name() else { continue };
+            let becomes = match reply {
+                Reply::Node(leads_to) => Becomes::Same(*leads_to),
+                Reply::Truth(true) | Reply::Existence(Existence::Plain | Existence::MaybeSymlink) => Becomes::Something,
+                _ => Becomes::Same(None),
+            };
+            let known = wanted.entry((question.subject, name)).or_insert(becomes);
+            if matches!(known, Becomes::Something) {
+                *known = becomes;
+            }
+        }
+        Ok(())
+    }
+
     /// Prepares the changes of names, checks, and decides.
     fn change_names<B: NameChanges<Handle = H>>(&self, base: &B, check: impl FnOnce() -> End<B>) -> End<B> {
-        let changed: Vec<_> = self
-            .layer
-            .names()
-            .map(|(directory, name, after)| (directory, name, self.before(directory, name), after))
-            .filter(|(_, _, before, after)| before != after)
-            .collect();
-        if changed.is_empty() {
+        let mut wanted = self.changed_names();
+        if self.sharing == Sharing::Shared && !planted("transact: seen names are not locked") {
+            self.lock_seen_names(&mut wanted)?;
+        }
+        if wanted.is_empty() {
             return check();
         }
         let key = |name| base.key(name).expect("names are kept if they are names");
-        let keys: Vec<_> = changed.iter().map(|(_, name, _, _)| key(name)).collect();
+        let keys: Vec<_> = wanted.keys().map(|(_, name)| key(name)).collect();
         let node = |number: InodeNumber| base.held(&self.objects[&number].handle);
-        let changes: Vec<_> = changed
-            .iter()
-            .zip(&keys)
-            .map(|((directory, _, before, after), key)| NameChange {
-                directory: node(*directory),
-                key,
-                before: before.map(node),
-                after: after.map(node),
-            })
-            .collect();
+        let mut changes = Vec::new();
+        for ((&(directory, _), becomes), key) in wanted.iter().zip(&keys) {
+            let directory = node(directory);
+            let (before, after) = match *becomes {
+                Becomes::Other { before, after } => (before.map(node), after.map(node)),
+                Becomes::Same(leads_to) => (leads_to.map(node), leads_to.map(node)),
+                Becomes::Something => {
+                    let found = base.look_up(directory, key).map_err(|Failed(fault)| Fault::Base(fault))?;
+                    let node = base.node(&found.ok_or(Fault::Stale)?);
+                    (Some(node), Some(node))
+                }
+            };
+            changes.push(NameChange { directory, key, before, after });
+        }
         let mut room: Vec<_> = changes.iter().map(|_| B::Room::default()).collect();
         let prepared = base.prepare(&changes, &mut room).map_err(|refusal| match refusal {
             Refusal::NoSpace => Fault::NoSpace,
@@ -294,6 +331,22 @@ impl<H> State<H> {
         }
         Ok(())
     }
+}
+
+/// What is to become of names.
+type Wanted<'s> = BTreeMap<(InodeNumber, &'s Name), Becomes>;
+
+/// What is to become of a name.
+#[derive(Clone, Copy, Debug)]
+enum Becomes {
+    Other {
+        before: Option<InodeNumber>,
+        after: Option<InodeNumber>,
+    },
+    /// It is locked.
+    Same(Option<InodeNumber>),
+    /// It is locked, whatever it leads to.
+    Something,
 }
 
 fn release<B: NameChanges>(base: &B, objects: impl IntoIterator<Item = (InodeNumber, Object<B::Handle>)>) {
