@@ -50,6 +50,8 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
     for wanted in (
         "commutant/_native.abi3.so",
         "commutant/_artifacts/commutant-runner",
+        "commutant/_artifacts/docs/guides/patterns.md",
+        "commutant/_artifacts/include/commutant_locks.h",
         "commutant/_artifacts/commutant-scalefs-runner",
         "commutant/_artifacts/commutant-library-runner",
         "commutant/targets/library/include/commutant.h",

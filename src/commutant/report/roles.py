@@ -103,8 +103,8 @@ def _owner(test: TestCase, owner: str) -> str:
 
 def _names(test: TestCase) -> set[str]:
     """All texts among the arguments: the names that the test uses."""
-    steps = (*test.calls, *test.setup, *test.observe)
-    return {value for step in steps for value in step.args.values() if isinstance(value, str)}
+    arguments = [step.args for part in (test.calls, test.setup, test.observe) for step in part]
+    return {value for given in arguments for value in given.values() if isinstance(value, str)}
 
 
 def _process(test: TestCase) -> str:
