@@ -26,15 +26,15 @@ th { border-bottom: 2px solid #555 } td { border-bottom: 1px solid #ddd; overflo
 """
 
 
-def history_page(shown: History, labels: Sequence[str], most: int) -> str:
-    """The page, with the `most` variables that changed most; no script, and nothing from elsewhere."""
+def history_page(shown: History, labels: Sequence[str], limit: int) -> str:
+    """The page, with the `limit` variables that changed most; no script, and nothing from elsewhere."""
     source = resources.files("commutant.remedy").joinpath("templates/history.html.j2").read_text()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     readable = replace(shown, causes=tuple(replace(one, name=safe_text(one.name)) for one in shown.causes))
     return environment.from_string(source).render(
         shown=readable,
         labels=[safe_text(label) for label in labels],
-        most=most,
+        most=limit,
         style=Markup(_STYLE),
         style_hash=base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode(),
     )
