@@ -27,12 +27,13 @@ class Picking:
         self._next = 1000
         self._clock = 0
         self._divisor = clock_divisor
+        self.state: Interface | None = None
 
     def tick(self) -> None:
         self._clock += 1
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
-        return self.generator.choice([value for value in finite_values(type_) if allowed(value)])
+        return self.generator.choice([value for value in finite_values(type_, self.state) if allowed(value)])
 
     def unused(self, type_: SortType) -> OpaqueValue:
         self._next += self.generator.randint(1, 9)
@@ -70,7 +71,7 @@ class ModelSession:
     def _run(self, document: Mapping[str, Any]) -> SequenceRecord:
         oracle = Picking(self._random, self._random.choice((1, 3)))
         with answered_by(oracle):
-            state = self.implementation()
+            state = oracle.state = self.implementation()
         known: dict[tuple[str, int], OpaqueValue] = {}
         lists: dict[str, list[Any]] = {"results": [], "observation": []}
         for part, name in (("setup", "results"), ("observe", "observation")):

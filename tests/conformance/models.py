@@ -15,6 +15,7 @@ from commutant.lang import (
     Process,
     Range,
     Seq,
+    Set,
     Sort,
     Struct,
     Time,
@@ -306,3 +307,40 @@ class AllTypes(Interface):
 
 
 __all__ = ["SHORTEST", "AllTypes", "Cache", "Clock", "Names", "Stat", "Tickets"]
+
+
+class Ball(Sort):
+    """What is drawn."""
+
+
+class Urn(Interface):
+    """Draws from a set, a sequence, and among the values of a sort."""
+
+    kept: Set[Ball]
+    order: Seq[Ball]
+
+    @call
+    def put(self, ball: Ball) -> None:
+        self.kept.add(ball)
+        if len(self.order) < 2:
+            self.order.append(ball)
+
+    @call
+    def any(self) -> Errno | Ball:
+        return choose(self.kept) if self.kept else Errno.ENOENT
+
+    @call
+    def early(self) -> Errno | Ball:
+        return choose(self.order) if self.order else Errno.ENOENT
+
+    @call
+    def of_sort(self) -> Errno | Ball:
+        return choose(Ball, lambda ball: ball in self.kept) if self.kept else Errno.ENOENT
+
+
+class UrnOfOthers(Urn):
+    """Draws early what was put late."""
+
+    @call
+    def early(self) -> Errno | Ball:
+        return choose(self.kept) if self.kept else Errno.ENOENT

@@ -18,7 +18,14 @@ from commutant.targets.base import SequenceRecord
 from commutant.targets.linux.session import BATCH_WINDOWS
 from commutant.targets.registry import load_target
 from tests.conformance.model_target import ModelSession, ModelTarget
-from tests.conformance.models import Cache, ExclusiveIsIgnored, LinkForgetsToCount, RenameOfLinksRemoves
+from tests.conformance.models import (
+    Cache,
+    ExclusiveIsIgnored,
+    LinkForgetsToCount,
+    RenameOfLinksRemoves,
+    Urn,
+    UrnOfOthers,
+)
 
 
 def conform(interface: Any, target: Any, **options: Any) -> Conformance:
@@ -34,6 +41,12 @@ def test_a_right_implementation_has_no_difference_and_everything_is_counted() ->
     assert (found.tally.sequences, found.tally.undecided, found.differences, found.ended) == (700, 0, (), None)
     assert found.tally.calls > 700 * 4 and found.go_on == 700
     assert found.text().startswith("names on model: no difference in 700 sequences, ")
+
+
+def test_choices_among_what_is_in_a_state() -> None:
+    right = conform(Urn, ModelTarget(Urn), sequences=300)
+    assert not right.differences and right.tally.undecided == 0
+    assert conform(Urn, ModelTarget(UrnOfOthers), sequences=300).differences
 
 
 def test_distinct_differences_are_told_apart_and_counted_once() -> None:

@@ -42,14 +42,15 @@ class Resolution:
         self._label = ""
         self._unused = 0
         self._tick = 0
+        self._state: Interface | None = None
 
-    def begin(self, label: str, tick: int) -> None:
-        """The answers from here on belong to the step with this label, made at this tick of the clock."""
-        self._label, self._unused, self._tick = label, 0, tick
+    def begin(self, label: str, tick: int, state: Interface | None = None) -> None:
+        """The answers from here on belong to the step with this label, made at this tick of the clock in this state."""
+        self._label, self._unused, self._tick, self._state = label, 0, tick, state
 
     def choose(self, type_: Type, allowed: Callable[[Any], Any]) -> Any:
         """The picked one of the allowed values; ChoiceRefused if there is none."""
-        values = [value for value in finite_values(type_) if allowed(value)]
+        values = [value for value in finite_values(type_, self._state) if allowed(value)]
         if not values:
             raise ChoiceRefused
         if len(self.limits) == len(self.picks):
@@ -97,7 +98,7 @@ class ModelRun:
     def make(self, step: ScriptStep) -> Any:
         """What the step returns; may be a part of the state that changes later. ChoiceRefused if there is none."""
         self._tick += 1
-        self.resolution.begin(step.label, self._tick)
+        self.resolution.begin(step.label, self._tick, self.state)
         with answered_by(self.resolution):
             try:
                 return getattr(self.state, step.call)(**{name: _own(value) for name, value in step.arguments.items()})

@@ -40,8 +40,8 @@ from commutant.testgen.search import SetupSearch, values_gone
 from commutant.testgen.state_text import state_text
 from commutant.testgen.valuation import Valuation
 
-MAX_STATES = 1 << 13
-MAX_KEPT = 1 << 16
+MAX_STATES = 1 << 14
+MAX_KEPT = 1 << 18
 """So many states, and so much that calls and observations do in states, are kept; then that begins anew."""
 
 MAX_STEPS = 10_000
