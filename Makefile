@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants bench site wheel lock clean
+.PHONY: help setup demo check test test-long test-mutants bench site remedies gallery wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,6 +37,9 @@ site: setup ## build the pages as a site with search, into dist/site
 
 remedies: setup ## build and prove each patch of patches/linux (hours; needs the tools that build a kernel)
 	@$(BIN)/python scripts/remedies.py
+
+gallery: setup ## build and check all libraries of docs/gallery, and write its pages anew (a quarter of an hour)
+	@$(BIN)/python scripts/gallery.py
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl

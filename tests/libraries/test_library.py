@@ -126,6 +126,7 @@ ENDINGS = {
     "faults": ("*(volatile int *)(size_t)a->number = 1;", "killed by signal"),
     "exits": ("exit(0);", "exit code 0"),
     "aborts": ("abort();", "killed by signal"),
+    "sleeps": ("pause();", "slept through 2 s"),
     "hangs": ("for (;;) ;", "2 s of processor time"),
 }
 RESULTS = {
@@ -154,7 +155,7 @@ def test_a_call_that_ends_the_program_costs_its_test_alone(tmp_path: Path) -> No
     with session(path) as running:
         records = list(running.run([*jobs, Job(pair("good"), 1)]))
     assert [record.wrong for record in records] == [None] * len(records)
-    assert [record.crashed is None for record in records[::2]] == [True] * 5
+    assert [record.crashed is None for record in records[::2]] == [True] * (len(ENDINGS) + 1)
     for (_, told), record in zip(ENDINGS.values(), records[1::2], strict=True):
         assert told in (record.crashed or "")
 
@@ -180,6 +181,68 @@ def test_what_an_adapter_prints_closes_and_forks_harms_nothing(tmp_path: Path) -
     with session(path, ",cores=5") as running:
         records = list(running.run(both_orders(pair("loud"), pair("greedy"), pair("asks"))))
     assert [(record.wrong, record.crashed) for record in records] == [(None, None)] * 6
+
+
+def test_all_memory_is_not_to_be_had(tmp_path: Path) -> None:
+    body = """long blocks = 0; while (blocks < 1000 && malloc((size_t)512 << 20)) blocks++;
+        commutant_number(r, blocks < 8 ? 0 : blocks);"""
+    with session(adapter_of(tmp_path, {"takes_all": body})) as running:
+        (record,) = running.run([Job(pair("takes_all"), 0)])
+    assert (record.wrong, record.crashed) == (None, None)
+
+
+def test_state_that_stays_between_tests_is_said_to_stay(tmp_path: Path) -> None:
+    code = "static long kept[64]; static int count;"
+    push = (
+        "static void push(void *o, const commutant_value *a, commutant_result *r) { kept[count++ % 64] = a[0].number; }"
+    )
+    pop = """static void pop(void *o, const commutant_value *a, commutant_result *r) {
+        if (count) commutant_member(r, kept[--count % 64]); else commutant_error(r, 11); }"""
+    unused = '#pragma GCC diagnostic ignored "-Wunused-parameter"'
+    path = adapter(tmp_path, '{"push(item)", push}, {"pop()", pop},', "\n".join([unused, code, push, pop]))
+    tests = tuple(generate(load_interface("stack"), calls=["push"]).tests)
+    with session(path) as running:
+        records = list(running.run([Job(test, 0) for test in tests]))
+    told = [record.wrong for record in records if record.wrong]
+    assert any("is a member of an earlier test; does the library keep state between tests?" in text for text in told)
+
+
+def test_what_a_thread_of_the_library_shares_counts_apart(tmp_path: Path) -> None:
+    code = """static volatile long ticks;
+        static void *run(void *nothing) { for (;;) { ticks++; } return nothing; }
+        __attribute__((constructor)) static void start(void) { pthread_t t; pthread_create(&t, 0, run, 0); }
+        static void looks(void *o, const commutant_value *a, commutant_result *r) {
+            (void)o; (void)a; for (int i = 0; i < 100000 && ticks >= 0; i++) ; commutant_number(r, 0); }"""
+    path = adapter(tmp_path, '{"looks()", looks},', code)
+    with session(path) as running:
+        records = list(running.run(both_orders(*[pair("looks")] * 5)))
+    assert [(record.wrong, record.crashed, record.findings) for record in records] == [(None, None, ())] * len(records)
+    assert any(record.ignored.get("other_task") for record in records)
+
+
+def test_an_exception_through_a_call_costs_its_test(tmp_path: Path) -> None:
+    source = tmp_path / "throws.cpp"
+    source.write_text(
+        "#include <commutant.h>\n#include <stdexcept>\nstatic int object;\n"
+        "static void *make(void) { return &object; }\nstatic void drop(void *) {}\n"
+        'static void throws(void *, const commutant_value *, commutant_result *) { throw std::runtime_error("no"); }\n'
+        "static void good(void *, const commutant_value *, commutant_result *r) { commutant_number(r, 0); }\n"
+        'static const commutant_call calls[] = {{"throws()", throws}, {"good()", good}, {0, 0}};\n'
+        'extern "C" const commutant_adapter_type commutant_adapter = COMMUTANT_ADAPTER(calls, make, drop);\n'
+    )
+    with session(build(tmp_path, "throws", source)) as running:
+        thrown, good = running.run([Job(pair("throws"), 0), Job(pair("good"), 0)])
+    assert thrown.crashed and "signal" in thrown.crashed
+    assert (good.wrong, good.crashed) == (None, None)
+
+
+def test_a_stripped_library_still_has_modules_for_names(tmp_path: Path) -> None:
+    path = adapter_of(tmp_path, {"counts": "static long all; all++; commutant_number(r, 0);"})
+    subprocess.run(["strip", str(path)], check=True)
+    with session(path) as running:
+        (record,) = running.run([Job(pair("counts"), 0)])
+    (finding,) = record.findings
+    assert finding.name.startswith("adapter.so+0x")
 
 
 def test_a_call_that_the_adapter_lacks_is_known_as_lacking(table: Path) -> None:

@@ -33,4 +33,9 @@ def find_user_emulator() -> Emulator:
     if version is None or not (7, 2) <= (int(version[1]), int(version[2])) < (9, 0):
         told = version[0] if version else repr(answer.stdout[:60])
         raise RunError(f"{path}: {told} cannot trace; expected 7.2 (Debian 12's qemu-user)")
+    help_text = subprocess.run(
+        [path, "-h"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+    ).stdout
+    if "-plugin" not in help_text:
+        raise RunError(f"{path}: built without plugins, so it cannot trace; install Debian 12's qemu-user (7.2)")
     return Emulator(path, version[0])

@@ -14,6 +14,7 @@ Factory = Callable[[str, Mapping[str, str]], Target]
 """Makes a target from the argument as given and its options; cheap, raises UsageError for options it does not know."""
 
 TARGETS: dict[str, str] = {
+    "gallery": "commutant.targets.gallery:create",
     "library": "commutant.targets.library:create",
     "linux": "commutant.targets.linux:create",
     "scalefs": "commutant.targets.scalefs:create",
@@ -21,17 +22,24 @@ TARGETS: dict[str, str] = {
 """The targets by name, each as `module:factory`; the module is imported when the target is asked for."""
 
 _OPTIONS: dict[str, str] = {
+    "gallery": "commutant.targets.library.options",
     "library": "commutant.targets.library.options",
     "linux": "commutant.targets.linux.target",
     "scalefs": "commutant.targets.scalefs",
 }
 """The modules that say in `OPTIONS` what a target takes."""
 
+NAMED = "name"
+"""The option that a target's first word is, where it stands alone: `gallery:dashmap` is `gallery:name=dashmap`."""
+
+_WITH_NAME = frozenset({"gallery"})
+
 _MAX_ARGUMENT_CHARACTERS = 4096
 
 
 def parse_target(argument: str) -> tuple[str, dict[str, str]]:
     """Splits `NAME[:key=value,...]` into the name and the options; raises UsageError. Two commas are one of a value.
+    Targets of which there are many take a name in front of the options.
 
     >>> parse_target("linux:fs=ext4,mount=noatime,,sync")
     ('linux', {'fs': 'ext4', 'mount': 'noatime,sync'})
@@ -46,6 +54,8 @@ def parse_target(argument: str) -> tuple[str, dict[str, str]]:
     for part in rest.replace(",,", "\0").split(",") if rest else ():
         item = part.replace("\0", ",")
         key, equals, value = item.partition("=")
+        if name in _WITH_NAME and not equals and not options:
+            key, equals, value = NAMED, "=", item
         if not equals or not key or not value:
             raise UsageError(f"target {argument!r}: expected {name}:key=value,..., got {item!r}")
         if key in options:

@@ -9,7 +9,7 @@
 //!
 //! Nothing of the runner is in it: its own memory is [`dlmalloc`]'s, which takes it from the system.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +20,8 @@ static OWN: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// Largest block that a library may ask for: more would be all memory.
 const LARGEST_BLOCK_BYTES: usize = 1 << 30;
+/// Most that one thread may have taken more than it gave back, for the same reason.
+const MOST_BYTES: isize = 2 << 30;
 
 unsafe extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
@@ -48,6 +50,8 @@ struct Note {
 }
 
 thread_local! {
+    /// Bytes that the thread has taken more than it gave back.
+    static TAKEN: Cell<isize> = const { Cell::new(0) };
     static NOTE: Note = const { Note { size: UnsafeCell::new(0), address: UnsafeCell::new(0) } };
 }
 
@@ -74,9 +78,23 @@ fn note(address: usize, size: usize) {
 #[inline(always)]
 fn given(block: *mut c_void, size: usize) -> *mut c_void {
     if !block.is_null() {
+        // SAFETY: a block that was just given.
+        count(unsafe { malloc_usable_size(block) }.cast_signed());
         note(block as usize, size.max(1));
     }
     block
+}
+
+/// Counts what the thread has taken, or gives back.
+#[inline(always)]
+fn count(bytes: isize) {
+    TAKEN.set(TAKEN.get().wrapping_add(bytes));
+}
+
+/// Whether the thread may have so many bytes.
+#[inline(always)]
+fn may_take(size: usize) -> bool {
+    size <= LARGEST_BLOCK_BYTES && TAKEN.get().saturating_add(size.cast_signed()) <= MOST_BYTES
 }
 
 fn too_much() -> *mut c_void {
@@ -91,7 +109,7 @@ fn too_much() -> *mut c_void {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
-    if size > LARGEST_BLOCK_BYTES {
+    if !may_take(size) {
         return too_much();
     }
     // SAFETY: as the caller promises.
@@ -104,7 +122,7 @@ pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    let Some(bytes) = count.checked_mul(size).filter(|bytes| *bytes <= LARGEST_BLOCK_BYTES) else {
+    let Some(bytes) = count.checked_mul(size).filter(|bytes| may_take(*bytes)) else {
         return too_much();
     };
     let block = if is_private() {
@@ -127,11 +145,13 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    if size > LARGEST_BLOCK_BYTES {
+    if !may_take(size) {
         return too_much();
     }
     if !block.is_null() {
         note(block as usize, 0);
+        // SAFETY: one of ours, as the caller promises.
+        count(-unsafe { malloc_usable_size(block) }.cast_signed());
     }
     if !is_private() {
         // SAFETY: as the caller promises.
@@ -159,6 +179,8 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
     }
     note(block as usize, 0);
     // SAFETY: as the caller promises.
+    count(-unsafe { malloc_usable_size(block) }.cast_signed());
+    // SAFETY: as the caller promises.
     unsafe { if is_private() { private::give_back(block) } else { __libc_free(block) } }
 }
 
@@ -168,7 +190,7 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
-    if size > LARGEST_BLOCK_BYTES || alignment > LARGEST_BLOCK_BYTES {
+    if !may_take(size) || alignment > LARGEST_BLOCK_BYTES {
         return too_much();
     }
     let block = if is_private() {

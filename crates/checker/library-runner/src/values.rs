@@ -210,12 +210,22 @@ impl Members {
     fn of(&mut self, name: &str) -> &Member {
         let index = self.known.iter().position(|member| member.name == name).unwrap_or_else(|| {
             self.used += 1;
-            // Distinct for distinct counts, since each step can be undone; looks like no pattern to a hash function.
-            let number = (scramble(self.used.wrapping_add(scramble(self.seed))) >> 1).cast_signed();
+            let number = self.number(self.used);
             self.known.push(Member { name: name.to_owned(), number, text: format!("{name}.{number:x}") });
             self.known.len() - 1
         });
         &self.known[index]
+    }
+
+    /// The number of the member that was asked for as so manyth. Distinct for distinct counts, since each step can be undone;
+    /// looks like no pattern to a hash function.
+    fn number(&self, count: u64) -> i64 {
+        (scramble(count.wrapping_add(scramble(self.seed))) >> 1).cast_signed()
+    }
+
+    /// Whether any test so far had the member of this number; slow.
+    fn was_given(&self, number: i64) -> bool {
+        (1..=self.used).any(|count| self.number(count) == number)
     }
 
     /// What the test calls the member of this text, or else of this number.
@@ -223,6 +233,10 @@ impl Members {
         let fits = |member: &&Member| if text.is_empty() { member.number == number } else { member.text == text };
         match self.known.iter().find(fits) {
             Some(member) => Ok(member.name.clone()),
+            None if self.was_given(number) => Err(format!(
+                "the result: {number} is a member of an earlier test; does the library keep state between tests? `make` \
+                 and `reset` have to give an empty object"
+            )),
             None if text.is_empty() => Err(format!("the result: {number} is a member that the test does not name")),
             None => Err(format!("the result: {text:?} is a member that the test does not name")),
         }

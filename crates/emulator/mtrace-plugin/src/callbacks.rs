@@ -13,7 +13,9 @@ use mtrace::rules::Rule;
 
 use crate::context::Level;
 use crate::instruction::{Kind, Marker, classify};
-use crate::tracer::{CALL_EPOCH, FOLLOWING, RECORDING, Tracer, tracer, with_vcpu_of_machine, with_vcpu_of_program};
+use crate::tracer::{
+    CALL_EPOCH, CALLER, FOLLOWING, RECORDING, Tracer, tracer, with_vcpu_of_machine, with_vcpu_of_program,
+};
 use crate::vcpu::{Site, Vcpu};
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
@@ -266,34 +268,39 @@ extern "C" fn on_return_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64,
     });
 }
 
-/// Logs an access of a program.
+/// Logs an access of a program's thread. A thread that makes no call under test is one of the library's own.
 #[inline]
-fn log_of_program(vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site) {
+fn log_of_program(index: c_uint, vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site) {
     let (size_bytes, write) = size_and_direction(info);
-    let runner = tracer().is_some_and(|tracer| tracer.layout.is_in(RangeKind::RunnerData, address));
-    vcpu.record(address, address, site, size_bytes, write, runner.then_some(Rule::Runner));
+    let is_runners = tracer().is_some_and(|tracer| tracer.layout.is_in(RangeKind::RunnerData, address));
+    let rule = if is_runners {
+        Some(Rule::Runner)
+    } else {
+        (CALLER.load(Ordering::Relaxed) != index).then_some(Rule::OtherTask)
+    };
+    vcpu.record(address, address, site, size_bytes, write, rule);
 }
 
-extern "C" fn on_access_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+extern "C" fn on_access_of_program(index: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
     if !RECORDING.load(Ordering::Relaxed) {
         return;
     }
-    with_vcpu_of_program(vcpu, &RECORDING, |vcpu| {
+    with_vcpu_of_program(index, &RECORDING, |vcpu| {
         vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
-        log_of_program(vcpu, info, address, Site(site as u64));
+        log_of_program(index, vcpu, info, address, Site(site as u64));
     });
 }
 
 /// Follows a call or a return of a program, and logs its access if a traced call runs.
 #[inline]
-fn follow_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: Site, then: impl FnOnce(&mut Vcpu)) {
+fn follow_program(index: c_uint, info: MemoryInfo, address: u64, site: Site, then: impl FnOnce(&mut Vcpu)) {
     if !FOLLOWING.load(Ordering::Relaxed) {
         return;
     }
-    with_vcpu_of_program(vcpu, &FOLLOWING, |vcpu| {
+    with_vcpu_of_program(index, &FOLLOWING, |vcpu| {
         vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
         if RECORDING.load(Ordering::Relaxed) {
-            log_of_program(vcpu, info, address, site);
+            log_of_program(index, vcpu, info, address, site);
         }
         then(vcpu);
     });

@@ -41,6 +41,8 @@ pub static RECORDING: AtomicBool = AtomicBool::new(false);
 pub static FOLLOWING: AtomicBool = AtomicBool::new(false);
 /// Number of the traced call or followed step that runs.
 pub static CALL_EPOCH: AtomicU32 = AtomicU32::new(0);
+/// Of a program: the thread that makes the call under test. Atomic, written between calls.
+pub static CALLER: AtomicU32 = AtomicU32::new(0);
 /// The virtual CPUs seen so far, by index; never freed, since QEMU may call back until the process ends.
 static VCPUS: [AtomicPtr<VcpuCell>; MAX_CORES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_CORES];
 static TRACER: OnceLock<Tracer> = OnceLock::new();
@@ -200,6 +202,7 @@ impl Tracer {
             Marker::CallBegin if self.record => {
                 let epoch = CALL_EPOCH.load(Ordering::Relaxed).wrapping_add(1);
                 CALL_EPOCH.store(epoch, Ordering::Relaxed);
+                CALLER.store(index, Ordering::Relaxed);
                 self.adopt_task(index);
                 // SeqCst: the store of the epoch is seen by whoever sees a flag set.
                 FOLLOWING.store(true, Ordering::SeqCst);

@@ -47,9 +47,9 @@ class Interner(Interface):
         return self.symbols.get(name, Errno.ENOENT)
 
     @call
-    def resolve(self, symbol: Symbol) -> Errno | Name:
+    def resolve(self, symbol: Symbol) -> Name:
         """The symbol's text."""
-        return self.names.get(symbol, Errno.EINVAL)
+        return self.names[symbol]
 
     def setup(self) -> Iterable[Invocation]:
         """Interns every text."""

@@ -4,7 +4,17 @@
 `project` writes new adapters.
 """
 
+from commutant.targets.library.options import Options, parse_options
 from commutant.targets.library.project import LANGUAGES, new_project
-from commutant.targets.library.target import INCLUDE, RUST_CRATE, create
+from commutant.targets.library.target import INCLUDE, RUST_CRATE, LibraryTarget, create
 
-__all__ = ["INCLUDE", "LANGUAGES", "RUST_CRATE", "create", "new_project"]
+__all__ = [
+    "INCLUDE",
+    "LANGUAGES",
+    "RUST_CRATE",
+    "LibraryTarget",
+    "Options",
+    "create",
+    "new_project",
+    "parse_options",
+]

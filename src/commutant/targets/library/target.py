@@ -107,7 +107,11 @@ class LibraryTarget(ProgramTarget):
     def reseeded(self) -> Sequence[LibraryTarget]:
         """The same with the next two seeds."""
         seeds = other_seeds(self.options.seed)
-        return [LibraryTarget(self.argument, dataclasses.replace(self.options, seed=seed)) for seed in seeds]
+        return [self._with(dataclasses.replace(self.options, seed=seed)) for seed in seeds]
+
+    def _with(self, options: Options) -> LibraryTarget:
+        """The same with other options."""
+        return LibraryTarget(self.argument, options)
 
     def describe(self) -> Mapping[str, object]:
         """Options, what the adapter's file is, QEMU and the program's arguments."""

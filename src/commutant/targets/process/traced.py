@@ -17,6 +17,7 @@ import select
 import signal
 import struct
 import subprocess
+import termios
 import threading
 import time
 from collections.abc import Sequence
@@ -77,7 +78,9 @@ class TracedProgram:
                     messages=self._messages,
                     limits=_LIMITS,
                 )
-            self._watchdog = Watchdog(self._process.pid, progress) if program.counts_windows else None
+            self._watchdog = (
+                Watchdog(self._process.pid, progress, lambda: _holds_bytes(trace)) if program.counts_windows else None
+            )
             assert self._process.stdin is not None and self._process.stdout is not None
             self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
             stack.callback(self._process.stdout.close)
@@ -201,6 +204,11 @@ class TracedProgram:
         self.kill()
         self._thread.join(_EXIT_SECONDS)
         self._resources.close()
+
+
+def _holds_bytes(pipe: int) -> bool:
+    """Whether a pipe holds what nobody has read yet."""
+    return any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
 
 
 def _close_quietly(process: subprocess.Popen[bytes]) -> None:

@@ -23,6 +23,7 @@ impl SourceFiles {
             || path.starts_with("/usr/include/")
             || path.starts_with("/usr/lib/")
             || path.contains("/libstdc++-v3/")
+            || path.contains("/hashbrown-")
     }
 }
 

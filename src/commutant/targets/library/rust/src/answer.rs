@@ -91,19 +91,16 @@ thread_local! {
 }
 
 /// A member of a sort, by its text, of which the first 256 bytes count.
-#[derive(Debug, Clone, Copy)]
-pub struct Text<'text>(pub &'text str);
-
-impl Answer for Text<'_> {
+impl Answer for String {
     fn put(self, results: &mut Results) {
-        let end = (0..=self.0.len().min(TEXT_BYTES)).rev().find(|end| self.0.is_char_boundary(*end)).unwrap_or(0);
-        let kept = &self.0[..end];
+        let end = (0..=self.len().min(TEXT_BYTES)).rev().find(|end| self.is_char_boundary(*end)).unwrap_or(0);
         TEXT.with(|text| {
-            // SAFETY: the thread's own buffer, which stays until its next call; nobody has a reference to it.
+            // SAFETY: the thread's own buffer, which stays until its next call; nobody has a reference to it. What is
+            // copied ends where a character does.
             let copy = unsafe {
                 let start = text.get().cast::<u8>();
-                ptr::copy_nonoverlapping(kept.as_ptr(), start, kept.len());
-                std::str::from_utf8_unchecked(std::slice::from_raw_parts(start, kept.len()))
+                ptr::copy_nonoverlapping(self.as_ptr(), start, end);
+                std::str::from_utf8_unchecked(std::slice::from_raw_parts(start, end))
             };
             results.put(MEMBER, 0, copy);
         });
@@ -119,6 +116,8 @@ impl Errno {
     pub const ENOENT: Errno = Errno(2);
     /// Not now.
     pub const EAGAIN: Errno = Errno(11);
+    /// That is none.
+    pub const EINVAL: Errno = Errno(22);
     /// It is there already.
     pub const EEXIST: Errno = Errno(17);
 }

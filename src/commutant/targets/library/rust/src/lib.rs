@@ -19,7 +19,7 @@ mod answer;
 #[doc(hidden)]
 pub mod foreign;
 
-pub use answer::{Answer, Errno, Fields, Handle, Items, Member, Record, Results, Sequence, Text};
+pub use answer::{Answer, Errno, Fields, Handle, Items, Member, Record, Results, Sequence};
 
 use foreign::Value;
 
@@ -65,22 +65,22 @@ macro_rules! library {
      $($signature:expr => $function:expr),+ $(,)?) => {
         const _: () = {
             use $crate::foreign;
-            extern "C-unwind" fn make() -> *mut ::std::ffi::c_void {
+            extern "C-unwind" fn commutant_make() -> *mut ::std::ffi::c_void {
                 foreign::make::<$object>($make)
             }
-            static CALLS: foreign::Calls<{ [$($signature),+].len() + 1 }> = foreign::Calls([
+            static COMMUTANT_CALLS: foreign::Calls<{ [$($signature),+].len() + 1 }> = foreign::Calls([
                 $({
-                    unsafe extern "C-unwind" fn call(
+                    unsafe extern "C-unwind" fn commutant_call(
                         object: *mut ::std::ffi::c_void,
                         arguments: *const foreign::Value,
                         result: *mut $crate::Results,
                     ) {
-                        const COUNT: usize = foreign::parameters($signature);
+                        const PARAMETERS: usize = foreign::parameters($signature);
                         // SAFETY: the runner calls it, with an object of `make`, as many arguments as the signature has,
                         // and a result of its own.
-                        unsafe { foreign::call::<$object, _>(object, arguments, COUNT, result, $function) }
+                        unsafe { foreign::call::<$object, _>(object, arguments, PARAMETERS, result, $function) }
                     }
-                    foreign::Call { signature: concat!($signature, "\0").as_ptr().cast(), function: Some(call) }
+                    foreign::Call { signature: concat!($signature, "\0").as_ptr().cast(), function: Some(commutant_call) }
                 },)+
                 foreign::Call { signature: ::std::ptr::null(), function: None },
             ]);
@@ -88,26 +88,26 @@ macro_rules! library {
             #[allow(non_upper_case_globals)]
             pub static commutant_adapter: foreign::Adapter = {
                 #[allow(unused_mut)]
-                let mut adapter = foreign::Adapter::new(&CALLS.0, make, foreign::drop::<$object>);
+                let mut adapter = foreign::Adapter::new(&COMMUTANT_CALLS.0, commutant_make, foreign::drop::<$object>);
                 $(adapter.reset = {
-                    unsafe extern "C-unwind" fn reset(object: *mut ::std::ffi::c_void) {
+                    unsafe extern "C-unwind" fn commutant_reset(object: *mut ::std::ffi::c_void) {
                         // SAFETY: the runner calls it with an object of `make`.
                         unsafe { foreign::visit::<$object>(object, $reset) }
                     }
-                    Some(reset)
+                    Some(commutant_reset)
                 };)?
                 $(adapter.settle = {
-                    unsafe extern "C-unwind" fn settle(object: *mut ::std::ffi::c_void) {
+                    unsafe extern "C-unwind" fn commutant_settle(object: *mut ::std::ffi::c_void) {
                         // SAFETY: the runner calls it with an object of `make`.
                         unsafe { foreign::visit::<$object>(object, $settle) }
                     }
-                    Some(settle)
+                    Some(commutant_settle)
                 };)?
                 $(adapter.enter = {
-                    extern "C-unwind" fn enter(core: u32) {
+                    extern "C-unwind" fn commutant_enter(core: u32) {
                         $enter(core)
                     }
-                    Some(enter)
+                    Some(commutant_enter)
                 };)?
                 adapter
             };

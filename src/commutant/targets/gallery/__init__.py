@@ -1,0 +1,11 @@
+"""The target `gallery`: libraries that many use, each behind an adapter of ours (docs/gallery).
+
+`entries` lists them, `build` makes an adapter from crates.io or from Debian's packages, and the target is then one of
+`library`. None of their code is shipped: it is fetched when an entry is asked for.
+"""
+
+from commutant.targets.gallery.build import built
+from commutant.targets.gallery.entries import ENTRIES, Entry, version_of
+from commutant.targets.gallery.target import create
+
+__all__ = ["ENTRIES", "Entry", "built", "create", "version_of"]

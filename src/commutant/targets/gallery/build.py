@@ -1,0 +1,69 @@
+"""Adapters of the gallery, built in the user's cache: by cargo against crates.io, or by g++ against Debian's packages.
+
+A build that is there is used again: cargo knows itself what has changed, a C++ adapter is kept by what it is made of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import platformdirs
+
+from commutant.support import RunError, UsageError
+from commutant.targets.base import Progress
+from commutant.targets.gallery.entries import SOURCES, Entry
+from commutant.targets.library import INCLUDE
+
+_CPP = ("g++", "-std=c++17", "-O2", "-g", "-shared", "-fPIC")
+
+
+def built(entry: Entry, progress: Progress = lambda text: None) -> Path:
+    """The adapter of an entry; raises UsageError if a package or a compiler is missing, RunError if building fails."""
+    folder = Path(os.environ.get("COMMUTANT_GALLERY") or platformdirs.user_cache_path("commutant") / "gallery")
+    folder.mkdir(parents=True, exist_ok=True)
+    progress(f"building {entry.shown}")
+    return _with_cargo(entry, folder) if entry.language == "rust" else _with_compiler(entry, folder)
+
+
+def _with_cargo(entry: Entry, folder: Path) -> Path:
+    command = ["cargo", "build", "--release", "--locked", "--quiet", "--example", entry.name]
+    if entry.features:
+        command += ["--features", ",".join(entry.features)]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
+    _run(command, entry, "cargo (rustup installs it)", cwd=SOURCES / "rust", environment=environment)
+    return folder / "target" / "release" / "examples" / f"lib{entry.name.replace('-', '_')}.so"
+
+
+def _with_compiler(entry: Entry, folder: Path) -> Path:
+    if entry.package:
+        query = ["dpkg-query", "--show", "--showformat=${Version}", entry.package]
+        version = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+        if not version:
+            raise UsageError(f"gallery:{entry.name}: needs Debian's {entry.package}; `apt-get install {entry.package}`")
+    else:
+        version = ""
+    made_of = hashlib.sha256("\0".join([version, *_CPP, *entry.links]).encode())
+    for file in (entry.source, INCLUDE / "commutant.h", INCLUDE / "commutant.hpp"):
+        made_of.update(file.read_bytes())
+    path = folder / f"{entry.name}-{made_of.hexdigest()[:16]}.so"
+    if not path.exists():
+        new = path.with_suffix(f".{os.getpid()}")
+        links = [f"-l{name}" for name in entry.links]
+        _run([*_CPP, f"-I{INCLUDE}", str(entry.source), "-o", str(new), *links], entry, "g++")
+        new.rename(path)
+    return path
+
+
+def _run(
+    command: list[str], entry: Entry, needs: str, cwd: Path | None = None, environment: dict[str, str] | None = None
+) -> None:
+    try:
+        answer = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise UsageError(f"gallery:{entry.name}: needs {needs}") from None
+    if answer.returncode != 0:
+        said = [line for line in answer.stderr.splitlines() if line.startswith("error")] or answer.stderr.splitlines()
+        raise RunError(f"gallery:{entry.name}: building its adapter failed: {' '.join(said[:2])[:400]}")

@@ -1,0 +1,118 @@
+"""What the gallery shows: each implementation with what it is checked as, and where it comes from."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent
+"""The folder of the adapters: `rust` is a package of cargo's, `cpp` holds a file each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An implementation. `adapter` is the name of its adapter's file without ending.
+
+    `crate` is what it is from crates.io, `package` what Debian calls it; without either it comes with the compiler.
+    `features` are those of our package that the adapter needs. `links` are libraries for the linker.
+    """
+
+    name: str
+    shown: str
+    interfaces: tuple[str, ...]
+    language: str
+    crate: str = ""
+    package: str = ""
+    features: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """The adapter's file."""
+        if self.language == "rust":
+            return SOURCES / "rust" / "adapters" / f"{self.name}.rs"
+        return SOURCES / "cpp" / f"{self.name}.cpp"
+
+
+_MAPS = ("map", "map-len")
+_REFERENCES = ("refcount", "refcount-exact")
+
+
+def _rust(name: str, shown: str, interfaces: tuple[str, ...], crate: str = "", *features: str) -> Entry:
+    needed = features or ((crate,) if crate else ())
+    return Entry(name, shown, interfaces, "rust", crate=crate, features=needed)
+
+
+def _cpp(name: str, shown: str, interfaces: tuple[str, ...], package: str = "", *links: str) -> Entry:
+    return Entry(name, shown, interfaces, "cpp", package=package, links=links)
+
+
+_ALL = (
+    _rust("mutex-hashmap", "Mutex<HashMap>", _MAPS),
+    _rust("rwlock-hashmap", "RwLock<HashMap>", _MAPS),
+    _cpp("shared-mutex-map", "shared_mutex and unordered_map", _MAPS),
+    _cpp("tbb-hash-map", "tbb::concurrent_hash_map", _MAPS, "libtbb-dev", "tbb"),
+    _rust("dashmap", "DashMap", _MAPS, "dashmap"),
+    _rust("scc", "scc::HashMap", _MAPS, "scc"),
+    _rust("papaya", "papaya::HashMap", _MAPS, "papaya"),
+    _rust("rwlock-btreemap", "RwLock<BTreeMap>", ("ordered-map",)),
+    _rust("crossbeam-skiplist", "crossbeam SkipMap", ("ordered-map",), "crossbeam-skiplist"),
+    _rust("mutex-vecdeque", "Mutex<VecDeque>", ("queue",)),
+    _rust("crossbeam-segqueue", "crossbeam SegQueue", ("queue",), "crossbeam-queue"),
+    _rust("crossbeam-arrayqueue", "crossbeam ArrayQueue", ("queue",), "crossbeam-queue"),
+    _rust("concurrent-queue", "ConcurrentQueue", ("queue",), "concurrent-queue"),
+    _rust("tokio-mpsc", "tokio mpsc, unbounded", ("queue",), "tokio"),
+    _cpp("boost-queue", "boost::lockfree::queue", ("queue",), "libboost-dev"),
+    _cpp("moodycamel", "moodycamel::ConcurrentQueue", ("queue-unordered",), "libconcurrentqueue-dev"),
+    _cpp("mutex-vector", "mutex and vector", ("stack",)),
+    _cpp("boost-stack", "boost::lockfree::stack", ("stack",), "libboost-dev"),
+    _rust("atomic-counter", "AtomicI64", ("counter",)),
+    _rust("mutex-metrics", "Mutex<HashMap<String, i64>>", ("metrics",)),
+    _rust("prometheus", "prometheus IntCounterVec", ("metrics",), "prometheus"),
+    _rust("metrics-util", "metrics_util Registry", ("metrics",), "metrics-util", "metrics-util", "metrics"),
+    _rust("rwlock-btreemap-kv", "RwLock<BTreeMap>", ("kv",)),
+    _rust("redb", "redb, in memory", ("kv",), "redb"),
+    _rust("arc", "Arc", _REFERENCES),
+    _cpp("shared-ptr", "std::shared_ptr", _REFERENCES),
+    _rust("arc-swap", "ArcSwap::load", ("refcount",), "arc-swap"),
+    _rust("mutex-string-interner", "Mutex<StringInterner>", ("interner",), "string-interner"),
+    _rust("lasso", "lasso ThreadedRodeo", ("interner",), "lasso"),
+    _rust("glibc", "glibc malloc", ("allocator",), "", "libc"),
+    _rust("jemalloc", "jemalloc", ("allocator",), "tikv-jemalloc-sys"),
+    _rust("mimalloc", "mimalloc", ("allocator",), "libmimalloc-sys"),
+    _rust("mutex-slab", "Mutex<Vec<Option>>", ("pool",)),
+    _rust("sharded-slab", "sharded_slab::Slab", ("pool",), "sharded-slab"),
+)
+
+ENTRIES = {entry.name: entry for entry in _ALL}
+"""All entries by name, those of one interface together, from the plainest on."""
+
+
+@cache
+def _crates() -> dict[str, str]:
+    packages = tomllib.loads((SOURCES / "rust" / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+    return {package["name"]: package["version"] for package in packages}
+
+
+def version_of(entry: Entry) -> str:
+    """What of which version is checked, as far as it is known here: `dashmap 6.2.1`."""
+    if entry.crate:
+        return f"{entry.crate} {_crates()[entry.crate].split('+')[0]}"
+    if entry.package:
+        query = ["dpkg-query", "--show", "--showformat=${Version}", entry.package]
+        answer = subprocess.run(query, capture_output=True, text=True, check=False)
+        return f"{entry.package} {answer.stdout}".strip()
+    if entry.name == "glibc":
+        return _first_line(["ldd", "--version"])
+    return _first_line(["rustc", "--version"] if entry.language == "rust" else ["g++", "--version"])
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return answer.stdout.partition("\n")[0].partition("(")[0].strip() or answer.stdout.partition("\n")[0]
