@@ -1,8 +1,8 @@
 """Makes docs/gallery from nothing: `make gallery`, or `python scripts/gallery.py [--keep] [--pages] [ENTRY...]`.
 
 Each entry is built, checked on each of its interfaces with the program's allocator and with one that is private to each
-core, and what was found goes into docs/gallery/gallery.json. Pages and pictures are made of that alone. `--keep` keeps runs
-that are complete, `--pages` only writes the pages anew.
+core, and what was found goes into docs/gallery/gallery.json. Pages and pictures are made of that alone. `--keep` keeps
+runs that are complete, `--pages` only writes the pages anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import picture
-
 from commutant.report import rank_shared
 from commutant.runs import load_run, report_of
 from commutant.targets.gallery import ENTRIES, Entry, version_of
@@ -151,8 +150,8 @@ def index(by_interface: dict[str, list[Result]]) -> str:
         "# Gallery: what well-known libraries share",
         "",
         "Each library was checked with the tests that a model of its interface gives: pairs of calls that commute, and",
-        "so could be made without a shared cache line that anybody writes. `make gallery` makes these pages from nothing;",
-        "`commutant check INTERFACE --target gallery:NAME` repeats a line ([how](../guides/libraries.md)).",
+        "so could be made without a shared cache line that anybody writes. `make gallery` makes these pages from",
+        "nothing; `commutant check INTERFACE --target gallery:NAME` repeats a line ([how](../guides/libraries.md)).",
         "",
         "| interface | library | version | tests | conflict-free | with memory private to each core | worst field |",
         "| --- | --- | --- | --- | --- | --- | --- |",

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::debug::SourceFiles;
 use crate::file::CodeName;
 use crate::function_names::plain_name;
 use crate::module::Module;
@@ -98,6 +99,13 @@ impl Loaded {
         }
         let Some((module, own)) = self.mapped_at(address) else { return vec![format!("{address:#x}")] };
         let mut frames = module.frames(own);
+        if let Some(call) = frames.iter().position(is_adapters_call) {
+            frames.truncate(call);
+            while frames.last().is_some_and(is_of_library) {
+                frames.pop();
+            }
+            return frames.iter().map(|frame| plain_name(&frame.function) + &line(frame)).collect();
+        }
         let outermost = frames.pop();
         let symbol = match module.function(own) {
             Some((name, offset)) => format!("{name}+{offset:#x}"),
@@ -136,6 +144,15 @@ impl Loaded {
         let (module, own) = self.mapped_at(address)?;
         module.variable(own).map(|(_, offset)| address - offset)
     }
+}
+
+/// Whether a frame is that of the header or the crate for adapters, which only hands a call on.
+fn is_adapters_call(frame: &CodeName) -> bool {
+    frame.function.contains("commutant_adapter::foreign::call") || frame.function.contains("commutant::call<")
+}
+
+fn is_of_library(frame: &CodeName) -> bool {
+    frame.line.as_ref().is_none_or(|(path, _)| SourceFiles::is_of_library(path))
 }
 
 /// File and line of a frame, the file without what differs between machines: the folders of a registry or a toolchain.

@@ -74,7 +74,6 @@ _ALL = (
     _rust("prometheus", "prometheus IntCounterVec", ("metrics",), "prometheus"),
     _rust("metrics-util", "metrics_util Registry", ("metrics",), "metrics-util", "metrics-util", "metrics"),
     _rust("rwlock-btreemap-kv", "RwLock<BTreeMap>", ("kv",)),
-    _rust("redb", "redb, in memory", ("kv",), "redb"),
     _rust("arc", "Arc", _REFERENCES),
     _cpp("shared-ptr", "std::shared_ptr", _REFERENCES),
     _rust("arc-swap", "ArcSwap::load", ("refcount",), "arc-swap"),
