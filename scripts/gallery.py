@@ -8,6 +8,7 @@ runs that are complete, `--pages` only writes the pages anew.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import picture
-from commutant.report import rank_shared
+from commutant.report import RunReport, rank_shared
 from commutant.runs import load_run, report_of
 from commutant.targets.gallery import ENTRIES, Entry, version_of
 
@@ -69,7 +70,19 @@ def result(entry: Entry, interface: str, allocator: str, run: Path) -> Result:
         **{name: summary[name] for name in counts},
         "sets": [{name: one[name] for name in ("calls", "tests", "conflict_free")} for one in summary["sets"]],
         "fields": fields,
+        "blocks": blocks(report),
     }
+
+
+def blocks(report: RunReport) -> list[str]:
+    """The distinct blocks of memory that a run's findings lie in: what each consists of, and who asked for it."""
+    found = set()
+    for judged in report.tests:
+        for finding in judged.findings:
+            place = re.search(r"\(([^()]+, [^()]+:\d+)(?:; by \w+)?\)$", finding.name)
+            if place and " | " not in finding.object:
+                found.add(f"{finding.object.removesuffix(place[0]).strip()} ({place[1]})")
+    return sorted(found)
 
 
 def percent(found: Result) -> str:

@@ -77,6 +77,16 @@ def test_pages_are_made_of_the_data_alone() -> None:
     assert all(found["wrong_result"] == found["crashed"] == 0 for found in results)
 
 
+def test_types_of_blocks_are_those_that_were_judged_by_hand() -> None:
+    """Each distinct block that findings lie in was looked up in the library's source: has it the type that is told?"""
+    judged: dict[str, bool] = json.loads((KEPT.parent / "judged_blocks.json").read_text())
+    found = {block for run in json.loads(gallery.DATA.read_text())["runs"] for block in run["blocks"]}
+    assert found == set(judged)
+    right = sum(judged.values())
+    print(f"{right} of {len(judged)} distinct blocks have the right type")
+    assert right >= 0.8 * len(judged)
+
+
 def test_a_small_entry_keeps_its_verdicts(tmp_path: Path) -> None:
     assert verdicts(SMALL, "stack", tmp_path) == kept()[SMALL]
 

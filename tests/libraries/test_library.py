@@ -16,6 +16,7 @@ from commutant.targets.base import Job
 from commutant.targets.library.options import Options, parse_options
 from commutant.targets.registry import load_target
 from commutant.testgen import TestCase, generate
+from commutant.testing import check_sharing
 from tests.libraries.building import SOURCES, both_orders, build, pair, session, variable
 
 
@@ -269,3 +270,13 @@ def test_the_command_names_the_planted_field(table: Path, tmp_path: Path) -> Non
     )
     assert answer.returncode == 0, answer.stderr
     assert "struct table.lookups" in answer.stdout
+
+
+def test_check_sharing_takes_a_library_and_fails_on_what_is_new_alone(table: Path, tmp_path: Path) -> None:
+    target = f"library:path={table}"
+    with pytest.raises(AssertionError, match=r"struct table\.lookups"):
+        check_sharing("map", target, calls=["get", "get"], directory=tmp_path / "known")
+    again = check_sharing(
+        "map", target, calls=["get", "get"], baseline=tmp_path / "known", directory=tmp_path / "again"
+    )
+    assert again.summary.conflicting > 0

@@ -144,11 +144,12 @@ fn by_frames(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Type
                 return Some((label, Rule::Receiver, unit, entry));
             }
         }
-        if let Some((label, entry)) = chain.iter().find_map(|function| by_container(&unit, function, size_bytes)) {
-            return Some((label, Rule::Container, unit, entry));
-        }
+        // What makes a hash table has its keys' type as a parameter, too, which may fit by chance.
         if let Some((label, entry)) = chain.iter().find_map(|function| by_hash_table(&unit, function, size_bytes)) {
             return Some((label, Rule::HashTable, unit, entry));
+        }
+        if let Some((label, entry)) = chain.iter().find_map(|function| by_container(&unit, function, size_bytes)) {
+            return Some((label, Rule::Container, unit, entry));
         }
         // A function that gives back something else than the pointer hides it from its callers.
         let outermost = chain.last()?;
@@ -295,8 +296,9 @@ fn by_access(loaded: &mut Loaded, access: BlockAccess, size_bytes: u64) -> Optio
     }
     let unit = module.unit_of_code(at)?;
     let entry = unit.content(pointed_to(&unit, &unit.functions_at(at), base, at)?);
+    // A pointer to the first field of a record points to its start, too: its type may divide the block by chance.
     let label = specific(&unit, entry).then(|| unit.label(entry, size_bytes)).flatten()?;
-    Some((label, Rule::Access, unit, entry))
+    (!label.ends_with("[]")).then_some((label, Rule::Access, unit, entry))
 }
 
 fn by_size(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Typed> {

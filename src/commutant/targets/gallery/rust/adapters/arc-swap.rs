@@ -23,4 +23,4 @@ fn read(_: &ArcSwap<Shared>, arguments: Arguments) -> Result<bool, Errno> {
 }
 
 commutant_adapter::library! { ArcSwap<Shared>: || ArcSwap::from_pointee(Shared(true));
-    "acquire()" => acquire, "release(reference)" => release, "read(reference)" => read }
+"acquire()" => acquire, "release(reference)" => release, "read(reference)" => read }

@@ -24,4 +24,4 @@ fn count(shared: &Arc<Shared>, _: Arguments) -> i64 {
 }
 
 commutant_adapter::library! { Arc<Shared>: || Arc::new(Shared(true));
-    "acquire()" => acquire, "release(reference)" => release, "read(reference)" => read, "count()" => count }
+"acquire()" => acquire, "release(reference)" => release, "read(reference)" => read, "count()" => count }

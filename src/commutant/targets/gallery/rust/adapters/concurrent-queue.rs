@@ -4,5 +4,5 @@ use concurrent_queue::ConcurrentQueue;
 type Queue = ConcurrentQueue<i64>;
 
 gallery::queue_adapter! { Queue: Queue::unbounded;
-    |queue: &Queue, item| queue.push(item).expect("it is open"),
-    |queue: &Queue| queue.pop().ok() }
+|queue: &Queue, item| queue.push(item).expect("it is open"),
+|queue: &Queue| queue.pop().ok() }

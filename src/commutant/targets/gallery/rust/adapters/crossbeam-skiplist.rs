@@ -12,8 +12,8 @@ fn store(map: &Map, key: i64, value: i64) -> bool {
 }
 
 gallery::ordered_map_adapter! { Map: Map::new;
-    |map: &Map, key| map.get(&key).map(|entry| *entry.value()),
-    store,
-    |map: &Map, key| map.remove(&key).is_some(),
-    |map: &Map| map.front().map(|entry| *entry.key()),
-    |map: &Map, key| map.lower_bound(Excluded(&key)).map(|entry| *entry.key()) }
+|map: &Map, key| map.get(&key).map(|entry| *entry.value()),
+store,
+|map: &Map, key| map.remove(&key).is_some(),
+|map: &Map| map.front().map(|entry| *entry.key()),
+|map: &Map, key| map.lower_bound(Excluded(&key)).map(|entry| *entry.key()) }

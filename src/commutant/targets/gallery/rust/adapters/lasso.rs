@@ -20,4 +20,4 @@ fn resolve(names: &ThreadedRodeo, arguments: Arguments) -> String {
 }
 
 commutant_adapter::library! { ThreadedRodeo: ThreadedRodeo::new;
-    "intern(name)" => intern, "find(name)" => find, "resolve(symbol)" => resolve }
+"intern(name)" => intern, "find(name)" => find, "resolve(symbol)" => resolve }

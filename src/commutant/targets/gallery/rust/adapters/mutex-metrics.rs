@@ -15,4 +15,4 @@ fn read(counters: &Counters, arguments: Arguments) -> i64 {
 }
 
 commutant_adapter::library! { Counters: || Mutex::new(HashMap::with_capacity(gallery::ROOM));
-    "add(name, amount)" => add, "read(name)" => read }
+"add(name, amount)" => add, "read(name)" => read }

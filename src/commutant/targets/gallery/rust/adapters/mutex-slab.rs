@@ -20,4 +20,4 @@ fn remove(slab: &Slab, arguments: Arguments) -> bool {
 }
 
 commutant_adapter::library! { Slab: || Slab::new(Vec::with_capacity(gallery::ROOM));
-    "insert(value)" => insert, "get(place)" => get, "remove(place)" => remove }
+"insert(value)" => insert, "get(place)" => get, "remove(place)" => remove }

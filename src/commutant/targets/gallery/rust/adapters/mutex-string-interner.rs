@@ -24,4 +24,4 @@ fn resolve(names: &Names, arguments: Arguments) -> String {
 }
 
 commutant_adapter::library! { Names: || Mutex::new(StringInterner::new());
-    "intern(name)" => intern, "find(name)" => find, "resolve(symbol)" => resolve }
+"intern(name)" => intern, "find(name)" => find, "resolve(symbol)" => resolve }

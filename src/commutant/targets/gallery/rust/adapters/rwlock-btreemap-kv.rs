@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::RwLock;
 
-use commutant_adapter::{Arguments, Errno, Items, Member, Sequence, Answer};
+use commutant_adapter::{Answer, Arguments, Errno, Items, Member, Sequence};
 
 type Store = RwLock<BTreeMap<i64, i64>>;
 
@@ -38,5 +38,5 @@ fn scan(store: &Store, arguments: Arguments) -> impl Answer + use<> {
 }
 
 commutant_adapter::library! { Store: Store::default;
-    "get(key)" => get, "put(key, value)" => put, "remove(key)" => remove,
-    "compare_and_swap(key, old, new)" => compare_and_swap, "scan(low, high)" => scan }
+"get(key)" => get, "put(key, value)" => put, "remove(key)" => remove,
+"compare_and_swap(key, old, new)" => compare_and_swap, "scan(low, high)" => scan }

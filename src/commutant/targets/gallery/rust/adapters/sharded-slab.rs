@@ -16,4 +16,4 @@ fn remove(slab: &Slab<i64>, arguments: Arguments) -> bool {
 }
 
 commutant_adapter::library! { Slab<i64>: Slab::new;
-    "insert(value)" => insert, "get(place)" => get, "remove(place)" => remove }
+"insert(value)" => insert, "get(place)" => get, "remove(place)" => remove }

@@ -14,5 +14,5 @@ fn make() -> Queue {
 }
 
 gallery::queue_adapter! { Queue: make;
-    |queue: &Queue, item| queue.sender.send(item).expect("it is open"),
-    |queue: &Queue| queue.receiver.lock().unwrap().try_recv().ok() }
+|queue: &Queue, item| queue.sender.send(item).expect("it is open"),
+|queue: &Queue| queue.receiver.lock().unwrap().try_recv().ok() }

@@ -51,7 +51,7 @@ macro_rules! map_adapter {
             $len(map) as i64
         }
         commutant_adapter::library! { $object: $make;
-            "get(key)" => get, "put(key, value)" => put, "remove(key)" => remove, "len()" => len }
+        "get(key)" => get, "put(key, value)" => put, "remove(key)" => remove, "len()" => len }
     };
 }
 
@@ -77,7 +77,7 @@ macro_rules! ordered_map_adapter {
             $next(map, arguments.number(0)).ok_or(Errno::ENOENT)
         }
         commutant_adapter::library! { $object: $make;
-            "get(key)" => get, "put(key, value)" => put, "remove(key)" => remove, "first()" => first, "next(key)" => next }
+        "get(key)" => get, "put(key, value)" => put, "remove(key)" => remove, "first()" => first, "next(key)" => next }
     };
 }
 
@@ -141,6 +141,6 @@ macro_rules! allocator_adapter {
         }
 
         commutant_adapter::library! { (): || ();
-            "allocate()" => allocate, "free(block)" => free, "write(block, content)" => write, "read(block)" => read }
+        "allocate()" => allocate, "free(block)" => free, "write(block, content)" => write, "read(block)" => read }
     };
 }

@@ -162,7 +162,9 @@ mod tests {
 
     #[test]
     fn parameters_are_counted_as_the_runner_does() {
-        for (signature, count) in [("pop()", 0), ("pop( )", 0), ("get(key)", 1), ("put(key, value)", 2), ("a(b,c,d)", 3)] {
+        for (signature, count) in
+            [("pop()", 0), ("pop( )", 0), ("get(key)", 1), ("put(key, value)", 2), ("a(b,c,d)", 3)]
+        {
             assert_eq!(parameters(signature), count, "{signature}");
         }
     }
