@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gallery
-from commutant.campaign import Outcome
+from commutant.campaign import DEFAULT_REPEATS, Outcome
 from commutant.lang.load import SHIPPED, load_interface
 from commutant.runs import Check, judged_tests
 from commutant.support.errors import UsageError
@@ -32,7 +32,14 @@ def kept() -> Mapping[str, Mapping[str, object]]:
 def verdicts(entry: str, interface: str, folder: Path, options: str = "") -> dict[str, object]:
     """What a check of an entry says, as the file keeps it."""
     corpus = generate(load_interface(interface))
-    with Check.new(corpus, load_target(f"gallery:{entry}{options}"), directory=folder / "run") as check:
+    with Check.new(
+        corpus,
+        load_target(f"gallery:{entry}{options}"),
+        jobs=1,
+        repeats=DEFAULT_REPEATS,
+        seed=0,
+        directory=folder / "run",
+    ) as check:
         check.start(lambda text: None)
         run = check.run()
     assert run.summary.wrong_result == run.summary.crashed == run.summary.skipped == 0
