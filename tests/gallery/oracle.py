@@ -29,7 +29,7 @@ from commutant.lang import (
     struct_fields,
 )
 from commutant.lang.interface import WHOLE_STATE
-from commutant.testgen.concrete import Asked, ConcreteModel, Start
+from commutant.testgen.concrete import CallUnderTest, ConcreteModel, Start
 from commutant.testgen.valuation import sorts_of
 
 NUMBERS = range(-1, 5)
@@ -148,11 +148,13 @@ class Ran:
         self.kinds: set[Kind] = set()
         outcomes = ConcreteModel.outcomes
 
-        def noting(model: ConcreteModel, start: Start, calls: Sequence[Asked], order: Any, observe: Any) -> list[str]:
+        def noting(
+            model: ConcreteModel, start: Start, calls: Sequence[CallUnderTest], order: Any, observe: Any
+        ) -> list[str]:
             before = start.reached.copy()
             for one in calls:
-                for told, end in model._moves(start.reached, one):
-                    self.kinds.add((one.call, kind(told.result), not end.copy().equivalent(before)))
+                for returned, end in model._moves(start.reached, one):
+                    self.kinds.add((one.call, kind(returned.result), not end.copy().equivalent(before)))
             return outcomes(model, start, calls, order, observe)
 
         patch.setattr(ConcreteModel, "outcomes", noting)
