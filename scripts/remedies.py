@@ -20,7 +20,6 @@ RUNS = ROOT / "runs" / "remedies"
 BASE_KERNEL = "remedies-base"
 
 CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "address-space-gfp": ("address_space.*", ("--move", "address_space.gfp_mask")),
     "address-space-host": ("address_space.*", ("--move", "address_space.host")),
     "cred-non-rcu": ("cred.*", ("--drop-write", "cred.non_rcu")),
     "cred-usage": ("cred.*", ("--move", "cred.usage")),
