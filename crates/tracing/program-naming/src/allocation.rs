@@ -19,6 +19,8 @@ use crate::receive::{Received, instruction_bytes, memory_operand, pointed_to, re
 const MOST_WRAPPERS: usize = 12;
 /// Bytes of code that are looked at behind a call.
 const LOOK_BYTES: usize = 96;
+/// Largest block without a type in which an offset says where.
+const MOST_TOLD_BYTES: u64 = 1024;
 const LONGEST_INSTRUCTION_BYTES: usize = 15;
 
 /// Which rule told a block's type.
@@ -67,6 +69,7 @@ pub struct Block {
     pub place: String,
     /// Which rule told the type.
     pub rule: Option<Rule>,
+    size_bytes: u64,
     of_type: Option<(Arc<Unit>, Entry)>,
     /// Where the control bytes of a hash table begin, in front of which its entries end.
     control: Option<u64>,
@@ -76,7 +79,10 @@ impl Block {
     /// The innermost field at an offset of the block; the offset itself if no type is known.
     #[must_use]
     pub fn field(&self, offset: u64) -> String {
-        let Some((unit, entry)) = &self.of_type else { return format!("+{offset:#x}") };
+        let Some((unit, entry)) = &self.of_type else {
+            // In a large block of no known type are many of something, and which of them a test meets differs each time.
+            return if self.size_bytes > MOST_TOLD_BYTES { String::new() } else { format!("+{offset:#x}") };
+        };
         let size = unit.size(*entry).filter(|size| *size > 0).unwrap_or(u64::MAX);
         if let Some(control) = self.control {
             return match control.checked_sub(offset + 1) {
@@ -109,11 +115,16 @@ fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockA
     match found {
         Some((label, rule, unit, entry)) => {
             let control = (rule == Rule::HashTable).then(|| control_bytes(&unit, entry, size_bytes)).flatten();
-            Block { label, place, rule: Some(rule), of_type: Some((unit, entry)), control }
+            Block { label, place, rule: Some(rule), size_bytes, of_type: Some((unit, entry)), control }
         }
-        None => {
-            Block { label: format!("block of {size_bytes} bytes"), place, rule: None, of_type: None, control: None }
-        }
+        None => Block {
+            label: format!("block of {size_bytes} bytes"),
+            place,
+            rule: None,
+            size_bytes,
+            of_type: None,
+            control: None,
+        },
     }
 }
 

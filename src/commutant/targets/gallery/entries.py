@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import tomllib
 from dataclasses import dataclass
@@ -104,8 +105,10 @@ def version_of(entry: Entry) -> str:
         answer = subprocess.run(query, capture_output=True, text=True, check=False)
         return f"{entry.package} {answer.stdout}".strip()
     if entry.name == "glibc":
-        return _first_line(["ldd", "--version"])
-    return _first_line(["rustc", "--version"] if entry.language == "rust" else ["g++", "--version"])
+        return " ".join(platform.libc_ver())
+    if entry.language == "rust":
+        return _first_line(["rustc", "--version"])
+    return "g++ " + _first_line(["g++", "-dumpfullversion"])
 
 
 def _first_line(command: list[str]) -> str:
