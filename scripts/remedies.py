@@ -25,14 +25,14 @@ CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "cred-usage": ("cred.*", ("--move", "cred.usage")),
     "fd-array-own-line": ("files_struct.*", ("--move", "files_struct.fd_array")),
     "fd-array-spread": ("files_struct.*", ("--spread", "files_struct.fd_array")),
-    "inode-mtime": ("inode.*", ("--move", "inode.i_mtime")),
     "inode-nlink": ("inode.*", ("--move", "inode.i_nlink")),
+    "inode-mtime": ("inode.*", ("--move", "inode.i_mtime")),
     "sb-remove-count": ("super_block.*", ("--move", "super_block.s_remove_count")),
     "shmem-huge": ("shmem_sb_info.*", ("--move", "shmem_sb_info.huge")),
     "signal-own-fault": ("init_ucounts*", ("--drop", "init_ucounts")),
     "vma-shared-last": ("vm_area_struct.*", ("--move", "vm_area_struct.shared")),
 }
-"""For each patch the variables whose tests are asked, and the change that foretells it."""
+"""For each patch the variables whose tests are asked, and the change that foretells it; they apply in this order."""
 
 NOT_TOGETHER = "fd-array-own-line"
 """The first part of another one."""
