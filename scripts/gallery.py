@@ -96,6 +96,11 @@ def worst(found: Result) -> str:
     return f"`{found['fields'][0]['name']}`" if found["fields"] else "none"
 
 
+def cell(text: str) -> str:
+    """A text within a table: a bar would begin the next cell."""
+    return text.replace("|", "\\|")
+
+
 def sentences(results: Sequence[Result]) -> str:
     """Two sentences on an interface: who shares least and most, and what an allocator of its own changes."""
     own = [found for found in results if found["allocator"] == "program"]
@@ -150,10 +155,7 @@ def page(interface: str, results: Sequence[Result]) -> str:
             lines.append("Nothing is shared.")
         else:
             lines += ["| shared | tests |", "| --- | --- |"]
-            lines += [
-                f"| `{shared['name']}` | {shared['tests']} |".replace("||", "")
-                for shared in found["fields"][:SHOWN_FIELDS]
-            ]
+            lines += [f"| `{cell(shared['name'])}` | {shared['tests']} |" for shared in found["fields"][:SHOWN_FIELDS]]
     return "\n".join(lines) + "\n"
 
 
@@ -175,7 +177,7 @@ def index(by_interface: dict[str, list[Result]]) -> str:
             if found["allocator"] == "program":
                 lines.append(
                     f"| [{interface}]({interface}.md) | {found['shown']} | {found['version']} | {found['tests']} | "
-                    f"{percent(found)} | {percent(alone[found['entry']])} | {worst(found)} |"
+                    f"{percent(found)} | {percent(alone[found['entry']])} | {cell(worst(found))} |"
                 )
     return "\n".join(lines) + "\n"
 
