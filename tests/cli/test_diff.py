@@ -165,7 +165,7 @@ def test_formats_of_a_run_know_the_baseline(commutant, runs):
         ),
         (["corpus.jsonl.gz", "corpus.jsonl.gz", "--fail-on", "new"], "--fail-on is for runs; these are two corpora"),
         (["corpus.jsonl.gz", "corpus.jsonl.gz", "--suppress", "clean/run.json"], "--suppress is for runs"),
-        (["clean", "clean", "--suppress", "clean/run.json"], "clean/run.json is no TOML"),
+        (["clean", "clean", "--suppress", "clean/run.json"], "clean/run.json is not TOML"),
         (["clean", "clean", "--suppress", "missing"], "cannot read the suppression file missing"),
         (["clean", "damaged"], "damaged/verdicts.jsonl, line 1 is damaged"),
         (["damaged", "clean"], "damaged/verdicts.jsonl, line 1 is damaged"),

@@ -181,7 +181,7 @@ class TestReportAndShow:
         assert (refused.returncode, refused.stderr) == (2, "commutant: no test of run fits --cause no such cause\n")
         refused = commutant("show", "fstat,mmap")
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert "is of the calls fstat, mmap; --from RUN says where to look" in refused.stderr
+        assert "has the calls fstat, mmap; --from RUN says where to look" in refused.stderr
 
     def test_report_says_what_to_fix_first_and_nothing_else(self, commutant, run):
         text = commutant("report", "run", "--first").stdout

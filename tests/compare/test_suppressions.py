@@ -84,8 +84,8 @@ def test_an_empty_file_suppresses_nothing(read):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[[suppress", "is no TOML"),
-        ("\x00", "is no TOML"),
+        ("[[suppress", "is not TOML"),
+        ("\x00", "is not TOML"),
         ("x = 1", "expected tables [[suppress]] and nothing else, got the key 'x'"),
         ("suppress = 1", "expected tables [[suppress]]"),
         ("suppress = [1]", "suppression 1: expected a table [[suppress]], got 1"),

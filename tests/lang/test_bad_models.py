@@ -68,7 +68,7 @@ OF_SET_UPS = {
 OF_CALLS = {
     "choice from nothing": (
         "@call\ndef drop(self) -> None:\n    self.keys.remove(choose(self.keys))",
-        r"Model\.drop: choose\(\) from what is empty: expected a test before",
+        r"Model\.drop: choose\(\) from nothing: expected a test before",
     ),
     "well-formedness that nothing satisfies": (
         "@well_formed\ndef never(self):\n    return len(self.entries) > 3 and len(self.entries) < 2",
