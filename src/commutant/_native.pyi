@@ -132,8 +132,9 @@ class TraceReader:
 class ProgramFile:
     """An ELF program or library with its symbols and debug information. Belongs to the thread that made it."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        """Reads a file; ValueError says in one line what is wrong with it."""
+    def __init__(self, path: str | PathLike[str], *, with_debug_file: bool = True) -> None:
+        """Reads a file, `with_debug_file` also what a debug package or server has of a stripped one; ValueError says in
+        one line what is wrong with it."""
 
     def address_at(self, offset: int) -> int | None:
         """The file's own address of what stands at an offset; None if nothing there is mapped."""

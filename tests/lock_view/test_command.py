@@ -100,6 +100,8 @@ NEVER_BEGINS = """
 int main(int count, char **arguments) {
     if (count == 2 && strcmp(arguments[1], "--version") == 0)
         return puts("version 7.2.0") < 0;
+    if (count == 2 && strcmp(arguments[1], "-h") == 0)
+        return puts("-plugin") < 0;
     return pause();
 }
 """

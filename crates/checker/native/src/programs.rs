@@ -22,8 +22,9 @@ pub struct ProgramFile(Names);
 impl ProgramFile {
     /// Reads a file; ValueError says in one line what is wrong with it.
     #[new]
-    fn new(path: PathBuf) -> PyResult<Self> {
-        Names::open(&path).map(Self).map_err(|error| PyValueError::new_err(error.to_string()))
+    #[pyo3(signature = (path, *, with_debug_file = true))]
+    fn new(path: PathBuf, with_debug_file: bool) -> PyResult<Self> {
+        Names::open(&path, with_debug_file).map(Self).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// The file's own address of what stands at an offset; None if nothing there is mapped.

@@ -58,16 +58,16 @@ pub struct ProgramFile {
 }
 
 impl ProgramFile {
-    /// Reads a file. Debug information in files of their own is found where debuggers look for it.
+    /// Reads a file; `with_debug_file` also the debug information of a stripped one, where debuggers look for it.
     ///
     /// # Errors
     /// It cannot be read, or is no ELF file.
-    pub fn open(path: &Path) -> Result<Self, ProgramNamingError> {
+    pub fn open(path: &Path, with_debug_file: bool) -> Result<Self, ProgramNamingError> {
         let shown = || path.display().to_string();
         let not_elf = |problem: String| ProgramNamingError::NotElf { path: shown(), problem };
         let bytes = std::fs::read(path).map_err(|problem| ProgramNamingError::Unreadable { path: shown(), problem })?;
         let (segments, variables) = read(&bytes).map_err(|error| not_elf(error.to_string()))?;
-        let separate = object::File::parse(&*bytes).ok().filter(|file| !file.has_debug_symbols());
+        let separate = object::File::parse(&*bytes).ok().filter(|file| with_debug_file && !file.has_debug_symbols());
         let separate = separate.and_then(|file| separate::debug_file(&file));
         let loader = separate.as_ref().and_then(|path| Loader::new(path).ok());
         let loader = match loader {

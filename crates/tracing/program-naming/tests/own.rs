@@ -27,7 +27,7 @@ fn bias(file: &ProgramFile) -> u64 {
 
 #[test]
 fn functions_lines_and_variables_are_found() {
-    let file = ProgramFile::open(&std::env::current_exe().expect("a path")).expect("this executable is readable");
+    let file = ProgramFile::open(&std::env::current_exe().expect("a path"), true).expect("this executable is readable");
     let bias = bias(&file);
     assert_eq!(a_function_to_be_found(1), 2);
     let names = file.code(a_function_to_be_found as *const () as u64 - bias);
@@ -44,9 +44,11 @@ fn functions_lines_and_variables_are_found() {
 fn what_is_no_program_is_refused_in_one_line() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(b"#!/bin/sh\n").expect("written");
-    let Err(ProgramNamingError::NotElf { .. }) = ProgramFile::open(file.path()) else { panic!("a script was taken") };
+    let Err(ProgramNamingError::NotElf { .. }) = ProgramFile::open(file.path(), true) else {
+        panic!("a script was taken")
+    };
     let missing = file.path().with_extension("missing");
-    let Err(error) = ProgramFile::open(&missing) else { panic!("a missing file was taken") };
+    let Err(error) = ProgramFile::open(&missing, true) else { panic!("a missing file was taken") };
     assert!(error.to_string().starts_with("cannot read ") && !error.to_string().contains('\n'), "{error}");
 }
 
@@ -62,7 +64,7 @@ proptest! {
         bytes[place] = byte;
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(&bytes).expect("written");
-        if let Ok(program) = ProgramFile::open(file.path()) {
+        if let Ok(program) = ProgramFile::open(file.path(), true) {
             let _ = (program.code(0x1000), program.variable(0x1000), program.address_at(0x1000));
         }
     }

@@ -128,8 +128,11 @@ class AddressNames:
             first = next(mapping for mapping in self._mappings if mapping.path == path)
             try:
                 os.fsencode(path)  # refused where the locale has no such letters
-                fetch_debug_information(path)
-                file = _native.ProgramFile(Path(path))
+                # What a system library calls its inner functions would only name its own locks one by one.
+                own = not PurePath(path).name.startswith(PLUMBING)
+                if own:
+                    fetch_debug_information(path)
+                file = _native.ProgramFile(Path(path), with_debug_file=own)
             except ValueError as error:
                 self.unreadable[path] = str(error)
                 return None
