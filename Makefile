@@ -39,7 +39,7 @@ remedies: setup ## build and prove each patch of patches/linux (hours; needs the
 	@$(BIN)/python scripts/remedies.py
 
 gallery: setup ## build and check all libraries of docs/gallery, and write its pages anew (a quarter of an hour)
-	@$(BIN)/python scripts/gallery.py
+	@$(BIN)/python scripts/gallery_pages.py
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl

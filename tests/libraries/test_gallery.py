@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import gallery
+import gallery_pages as gallery
 from commutant.campaign import DEFAULT_REPEATS, Outcome
 from commutant.lang.load import SHIPPED, load_interface
 from commutant.runs import Check, judged_tests

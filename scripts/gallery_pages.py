@@ -1,4 +1,4 @@
-"""Makes docs/gallery from nothing: `make gallery`, or `python scripts/gallery.py [--keep] [--pages] [ENTRY...]`.
+"""Makes docs/gallery from nothing: `make gallery`, or `python scripts/gallery_pages.py [--keep] [--pages] [ENTRY...]`.
 
 Each entry is built, checked on each of its interfaces with the program's allocator and with one that is private to each
 core, and what was found goes into docs/gallery/gallery.json. Pages and pictures are made of that alone. `--keep` keeps
