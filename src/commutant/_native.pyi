@@ -115,8 +115,8 @@ class TraceReader:
         """
 
     def finding(self, number: int) -> tuple[str, str, str, tuple[str, str], _Access, _Access, _Line]:
-        """A finding by its number: (object, field, "true" or "false", (lock, file or directory), first access,
-        second access, line).
+        """A finding by its number: (object, field, "true", "false" or "neighbour", (lock, file or directory), first
+        access, second access, line).
 
         An access is (core, write, offset, size in bytes, function, stack). The line, where the finding was met first,
         is (address, fields as (offset, size in bytes, name), per core (core, ranges read, ranges written)).

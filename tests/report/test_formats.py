@@ -98,7 +98,7 @@ class TestSarif:
     def test_every_result_points_to_its_rule(self, run, groups):
         content = self.read(run, groups)
         rules = [rule["id"] for rule in content["tool"]["driver"]["rules"]]
-        assert len(rules) == len(set(rules)) == 9
+        assert len(rules) == len(set(rules)) == 10
         for result in content["results"]:
             assert rules[result["ruleIndex"]] == result["ruleId"]
 

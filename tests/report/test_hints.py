@@ -86,6 +86,7 @@ def test_functions_say_it_where_the_name_does_not():
     ("shared", "failing", "technique"),
     [
         (finding("struct inode.i_rwsem | i_size", sharing="false"), False, Technique.SEPARATE),
+        (finding("struct table.left | right", sharing="neighbour"), False, Technique.PAIRS),
         (finding("struct dentry.d_lockref"), False, Technique.DEFER),
         (finding("struct dentry.d_lockref"), True, Technique.DEFER),
         (finding("struct inode.i_rwsem"), False, Technique.LAYER),

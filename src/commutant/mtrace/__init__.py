@@ -3,11 +3,13 @@
 from commutant.mtrace.finding import (
     LINE_BYTES,
     NOTHING_IGNORED,
+    PAIR_BYTES,
     Access,
     ByteRange,
     Finding,
     Identity,
     LineField,
+    Sharing,
     Touched,
 )
 from commutant.mtrace.fingerprint import (
@@ -24,6 +26,7 @@ __all__ = [
     "DIGEST_CHARACTERS",
     "LINE_BYTES",
     "NOTHING_IGNORED",
+    "PAIR_BYTES",
     "Access",
     "ByteRange",
     "Finding",
@@ -32,6 +35,7 @@ __all__ = [
     "LineField",
     "Picture",
     "PictureLine",
+    "Sharing",
     "Touched",
     "TraceReader",
     "TracedWindow",

@@ -14,6 +14,11 @@ from msgspec import Meta, field
 from commutant.documents import Count, Part
 
 LINE_BYTES = 64
+PAIR_BYTES = 2 * LINE_BYTES
+"""An aligned pair of lines, which prefetchers fetch together."""
+
+Sharing = Literal["true", "false", "neighbour"]
+"""What two cores have in common: bytes, a line, or a pair of lines."""
 
 NOTHING_IGNORED: Mapping[str, int] = MappingProxyType({})
 """The counts of windows in which no rule removed a line."""
@@ -21,25 +26,25 @@ NOTHING_IGNORED: Mapping[str, int] = MappingProxyType({})
 Identity = tuple[str, str, str]
 """What makes two findings the same one: type and field or symbol, and the two functions (sorted)."""
 
-LineOffset = Annotated[int, Meta(ge=0, lt=LINE_BYTES)]
+LineOffset = Annotated[int, Meta(ge=0, lt=PAIR_BYTES)]
 LineSize = Annotated[int, Meta(ge=1, le=LINE_BYTES)]
 ByteRange = tuple[LineOffset, LineSize]
-"""Bytes of a line: the offset of the first one, and how many."""
+"""Bytes of a line, or of a pair of lines: the offset of the first one, and how many."""
 
 
 def check_within_line(ranges: Iterable[ByteRange]) -> None:
-    """Raises ValueError for bytes that lie behind the line's end."""
+    """Raises ValueError for bytes that lie in no one line of a pair."""
     for offset, size_bytes in ranges:
-        if offset + size_bytes > LINE_BYTES:
+        if offset % LINE_BYTES + size_bytes > LINE_BYTES:
             raise ValueError(f"{size_bytes} bytes from {offset} on do not lie within a line of {LINE_BYTES}")
 
 
 class Access(Part, frozen=True):
     """The access of one core to the shared line.
 
-    `offset` and `size_bytes` are the first touched byte within the 64-byte line and the number of bytes. `stack` runs
-    from the innermost function outward, each frame as `function+0xoffset` (with ` file:line` behind it where debug
-    information is given); its first frame is the accessing instruction.
+    `offset` and `size_bytes` are the first touched byte within the 64-byte line (of neighbours within the pair of
+    lines) and the number of bytes. `stack` runs from the innermost function outward, each frame as `function+0xoffset`
+    (with ` file:line` behind it where debug information is given); its first frame is the accessing instruction.
     """
 
     core: Count
@@ -81,7 +86,9 @@ class Finding(Part, frozen=True):
     `object` is a type (`struct dentry`), a variable (`per-CPU runqueues`, `super_blocks_lock`) or, where neither is
     known, the slab cache or kind of page. `field` is the path within it (`d_lockref.count`), empty for a plain
     variable. With false sharing (`sharing == "false"`: no byte that one core wrote was touched by the other) `field`
-    names both fields, joined by ` | `.
+    names both fields, joined by ` | `. So it does of neighbours (`"neighbour"`): two lines of an aligned pair of 128
+    bytes, each touched by one of the cores, neither of them shared by itself. They count only where that was asked for,
+    and `line_address`, offsets, `fields` and `touched` are then those of the pair.
 
     `first` and `second` are the two accesses that show it best. `fields` and `touched` are the picture of the line at
     `line_address`, where it was met first: what its bytes are called, and all that each core touched of it. Both are
@@ -97,7 +104,7 @@ class Finding(Part, frozen=True):
     line_address: Count = field(name="line")
     object: str
     field: str
-    sharing: Literal["true", "false"]
+    sharing: Sharing
     first: Access
     second: Access
     fields: tuple[LineField, ...] = ()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 from commutant import _native
-from commutant.mtrace.finding import NOTHING_IGNORED, Access, ByteRange, Finding, LineField, Touched
+from commutant.mtrace.finding import NOTHING_IGNORED, Access, ByteRange, Finding, LineField, Sharing, Touched
 from commutant.mtrace.picture import Picture, PictureLine
 from commutant.support import RunError
 
@@ -111,7 +111,7 @@ class TraceReader:
                 line_address=address,
                 object=object_name,
                 field=field,
-                sharing=cast(Literal["true", "false"], sharing),
+                sharing=cast(Sharing, sharing),
                 first=_access(*first),
                 second=_access(*second),
                 fields=tuple(LineField(*one) for one in fields),

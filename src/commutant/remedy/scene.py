@@ -154,6 +154,8 @@ class _Builder:
             self.scene.judged += 1
         if verdict.outcome not in _SHARED:
             return
+        if any(finding.sharing == "neighbour" for finding in verdict.findings):
+            raise UsageError("the run counted neighbouring lines; expected one whose target has no neighbours=on")
         pictures = verdict.pictures
         if not pictures:
             self.scene.has_pictures = False

@@ -34,6 +34,8 @@ class CauseKind(StrEnum):
     """They are the same one."""
     PLACE = "place"
     """Two variables that lie in one line."""
+    NEIGHBOURS = "neighbours"
+    """Two variables in neighbouring lines, which processors fetch together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Cause:
             CauseKind.MADE: f"{self.name}, which one call makes and the other uses",
             CauseKind.VARIABLE: self.name,
             CauseKind.PLACE: f"{self.name}, in one line",
+            CauseKind.NEIGHBOURS: f"{self.name}, in neighbouring lines",
         }[self.kind]
         return f"{words} ({self.role})" if self.role else words
 
@@ -119,6 +122,8 @@ def _key(finding: Finding, locks: set[str]) -> tuple[CauseKind, str]:
         return CauseKind.LOCK, finding.under
     if finding.sharing == "false":
         return CauseKind.PLACE, finding.name
+    if finding.sharing == "neighbour":
+        return CauseKind.NEIGHBOURS, finding.name
     if finding.name in locks:
         return CauseKind.LOCK, finding.name
     if _makes(finding.first) != _makes(finding.second):

@@ -6,7 +6,7 @@ text, HTML or C and reads no file of a run itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -129,3 +129,9 @@ def total_counts(sets: Sequence[SetCounts]) -> SetCounts:
     for counts in sets:
         total += counts
     return total
+
+
+def beside_only(tests: Iterable[JudgedTest]) -> int:
+    """How many tests conflict by neighbouring lines alone."""
+    conflicting = (judged for judged in tests if judged.outcome is Outcome.CONFLICTING)
+    return sum(all(finding.sharing == "neighbour" for finding in judged.findings) for judged in conflicting)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from commutant.mtrace import Access, Finding
+from commutant.mtrace import Access, Finding, Sharing
 from commutant.support import safe_text
+
+
+def sharing_text(sharing: Sharing) -> str:
+    """`true sharing`, `false sharing` or `neighbouring lines`."""
+    return "neighbouring lines" if sharing == "neighbour" else f"{sharing} sharing"
 
 
 def access_text(access: Access) -> str:
@@ -15,6 +20,6 @@ def access_text(access: Access) -> str:
 
 
 def access_fields(finding: Finding) -> tuple[str, str]:
-    """The field that either access touched: both the same, or, with false sharing, one of the two each."""
+    """The field that either access touched: both the same, or, unless they share bytes, one of the two each."""
     first, separator, second = finding.field.partition(" | ")
     return safe_text(first), safe_text(second if separator else first)

@@ -32,6 +32,10 @@ class Technique(Enum):
         "Separate the fields",
         "No byte is used by both cores: give what is written often a cache line of its own.",
     )
+    PAIRS = (
+        "Keep lines apart",
+        "No line is used by both cores, but a pair that is fetched together: align what is written often to 128 bytes.",
+    )
     LAYER = (
         "Layer scalable structures",
         "Put different elements on different lines: an array, a radix tree, a hash table with a lock per bucket.",
@@ -149,6 +153,8 @@ def _technique(finding: Finding, kind: HintKind, failing: bool) -> Technique:
     both_write = finding.first.write and finding.second.write
     if finding.sharing == "false":
         return Technique.SEPARATE
+    if finding.sharing == "neighbour":
+        return Technique.PAIRS
     if kind is HintKind.REFERENCE_COUNT:
         return Technique.DEFER
     if kind is HintKind.STATISTICS or _ALL_OBJECTS.search(finding.name[-_LONGEST_NAME:]):

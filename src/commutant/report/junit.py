@@ -14,7 +14,7 @@ from commutant.campaign import Outcome
 from commutant.corpus import headline
 from commutant.mtrace import Fingerprint
 from commutant.report.data import JudgedTest, RunReport
-from commutant.report.describe import access_text
+from commutant.report.describe import access_text, sharing_text
 from commutant.report.groups import FindingGroup, FingerprintTable
 from commutant.support import safe_lines, safe_text
 
@@ -84,7 +84,7 @@ def _reason(
         elif group is not None and group.is_new is False:
             known += 1
             note = " (known)"
-        lines.append(f"{safe_text(finding.name)}: {finding.sharing} sharing, {mark.digest}{note}")
+        lines.append(f"{safe_text(finding.name)}: {sharing_text(finding.sharing)}, {mark.digest}{note}")
         lines.extend(f"  {access_text(access)}" for access in (finding.first, finding.second))
     names = ", ".join(dict.fromkeys(safe_text(finding.name, 80) for finding in judged.findings))
     if state == "failure":

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from commutant.campaign import Outcome
 from commutant.corpus import headline
 from commutant.report.causes import RunCause, rank_causes
-from commutant.report.data import JudgedTest, RunReport, SetCounts, read_sets, total_counts
+from commutant.report.data import JudgedTest, RunReport, SetCounts, beside_only, read_sets, total_counts
 from commutant.report.groups import FindingGroup
 from commutant.report.heat import sorted_sets
 from commutant.report.markdown import cell, code, folded, table
@@ -36,6 +36,7 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
     notes = [
         f"{count:,} {words}"
         for count, words in (
+            (beside_only(run.tests), "by neighbouring lines alone"),
             (total.unstable, "unstable"),
             (total.wrong_result, "with a **wrong result**"),
             (total.crashed, "**crashed**"),

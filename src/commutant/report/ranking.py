@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from commutant.mtrace import Sharing
 from commutant.report.data import JudgedTest
 
 FUNCTIONS_SHOWN = 2
@@ -30,7 +31,7 @@ class SharedVariable:
     tests: int
     only: int
     sets: int
-    sharing: Literal["true", "false", "both"]
+    sharing: Literal["true", "false", "neighbour", "both"]
     functions: tuple[str, ...]
 
 
@@ -40,7 +41,7 @@ def rank_shared(tests: Iterable[JudgedTest]) -> list[SharedVariable]:
     broken: Counter[str] = Counter()
     alone: Counter[str] = Counter()
     sets: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
-    kinds: defaultdict[str, set[Literal["true", "false"]]] = defaultdict(set)
+    kinds: defaultdict[str, set[Sharing]] = defaultdict(set)
     functions: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for judged in tests:
         calls = judged.calls
@@ -63,7 +64,7 @@ def rank_shared(tests: Iterable[JudgedTest]) -> list[SharedVariable]:
             tests=broken[name],
             only=alone[name],
             sets=len(sets[name]),
-            sharing="both" if len(kinds[name]) == 2 else next(iter(kinds[name])),
+            sharing="both" if len(kinds[name]) > 1 else next(iter(kinds[name])),
             functions=tuple(sorted(functions[name], key=lambda function: (-functions[name][function], function))),
         )
         for name in ranked

@@ -29,12 +29,17 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema
 FINGERPRINT = "commutant/v1"
 
 _FALSE_SHARING = "false-sharing"
+_NEIGHBOURS = "neighbouring-lines"
 _WRONG_RESULT = "wrong-result"
 _CRASH = "crash"
 _RULES: dict[str, tuple[str, str]] = {
     _FALSE_SHARING: (
         "Two fields share a cache line without need",
         "Two calls that commute touched different bytes of one cache line, and at least one of them wrote.",
+    ),
+    _NEIGHBOURS: (
+        "Two fields lie in neighbouring cache lines without need",
+        "Two calls that commute touched the two lines of one pair of 128 bytes, and at least one of them wrote.",
     ),
     **{
         f"shared-{kind.value.replace(' ', '-')}": (
@@ -104,7 +109,9 @@ def _rule(name: str) -> dict[str, object]:
 
 def _result(group: FindingGroup, places: Places) -> dict[str, object]:
     example, advice = group.example, group.hint
-    rule = _FALSE_SHARING if example.sharing == "false" else f"shared-{advice.kind.value.replace(' ', '-')}"
+    rule = {"false": _FALSE_SHARING, "neighbour": _NEIGHBOURS}.get(
+        example.sharing, f"shared-{advice.kind.value.replace(' ', '-')}"
+    )
     calls = " and ".join(map(safe_text, group.fingerprint.calls))
     text = f"{safe_text(group.name)} is shared by {calls} in {plural(group.tests, 'test')}. {advice.sentence}"
     accesses = (example.first, example.second)

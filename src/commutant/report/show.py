@@ -25,7 +25,7 @@ from commutant.documents import builtins
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import Cause, cause_json, causes
 from commutant.report.data import OUTCOME_WORDS, JudgedTest
-from commutant.report.describe import access_text
+from commutant.report.describe import access_text, sharing_text
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
 from commutant.report.roles import role
@@ -109,7 +109,7 @@ def _print_judgement(judged: JudgedTest, console: Console, worth: Callable[[Find
             line = Text("  ").append(safe_text(finding.name), style="bold")
             advice = hint(finding, failing)
             part = role(judged.test, finding)
-            words = f"   {f'{part}, ' if part else ''}{finding.sharing} sharing, {advice.kind.value}"
+            words = f"   {f'{part}, ' if part else ''}{sharing_text(finding.sharing)}, {advice.kind.value}"
             _print(console, line.append(safe_text(words), style="dim"))
             _print_accesses(finding, console)
             _print(console, Text(f"    {advice.sentence}", style="italic"))

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commutant.campaign import Outcome
-from commutant.report.data import RunReport, SetCounts, read_sets, total_counts
+from commutant.report.data import RunReport, SetCounts, beside_only, read_sets, total_counts
 from commutant.report.first import print_first
 from commutant.report.heat import HeatMap, heat_map, level, sorted_sets
 from commutant.report.palette import LIGHT, text_colour
@@ -40,7 +40,7 @@ def print_run(run: RunReport, console: Console) -> None:
     """The whole report of a run: what to fix first, heat map, most shared variables, tests not judged and why."""
     sets = read_sets(run.summary)
     if sets:
-        _line(console, _title(run.summary, sets))
+        _line(console, _title(run.summary, sets, beside_only(run.tests)))
         console.print()
         print_first(run.tests, console)
     _print_map(sets, console)
@@ -98,7 +98,7 @@ def print_by_sharing(ranking: Sequence[SharedVariable], console: Console, limit:
     console.print(table)
 
 
-def _title(summary: Mapping[str, object], sets: Sequence[SetCounts]) -> Text:
+def _title(summary: Mapping[str, object], sets: Sequence[SetCounts], beside: int = 0) -> Text:
     total = total_counts(sets)
     what = safe_text(f"{summary.get('interface', 'interface')} on {summary.get('target', 'target')}")
     text = Text(what, style="bold").append(": ", style="not bold")
@@ -109,6 +109,7 @@ def _title(summary: Mapping[str, object], sets: Sequence[SetCounts]) -> Text:
     collisions = summary.get("collisions", 0)
     for count, words in (
         (collisions if isinstance(collisions, int) else 0, "of them hash collisions"),
+        (beside, "of them by neighbouring lines alone"),
         (total.unstable, "of them unstable"),
         (total.wrong_result, "with a wrong result"),
         (total.crashed, "crashed"),

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from commutant.support import artifacts
 from commutant.targets.base import Target
+from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_counted
 from commutant.targets.options import number, read_options
 from commutant.targets.process.program import Program, load_program
 from commutant.targets.process.target import ProgramTarget, other_seeds
-from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
 from commutant.targets.runner import Signature, read_calls
 
 OPTIONS = {"cores": number(2, 255), "seed": number(0, (1 << 64) - 1)}
@@ -27,13 +27,13 @@ class ScaleFsOptions:
 
     cores: int = 2
     seed: int = 1
-    rules_off: frozenset[str] = ALL_RULES
+    counted: Counted = USUAL
 
 
 def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
-    given, rules_off = take_rules_off(argument, options)
-    return ScaleFsOptions(rules_off=rules_off, **read_options(argument, given, OPTIONS, RULE_OPTION))
+    given, counted = take_counted(argument, options)
+    return ScaleFsOptions(counted=counted, **read_options(argument, given, OPTIONS, *COUNTED_OPTIONS))
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
@@ -46,7 +46,7 @@ class ScaleFsTarget(ProgramTarget):
 
     def __init__(self, argument: str, options: ScaleFsOptions) -> None:
         """Does nothing yet but keep the options."""
-        super().__init__(argument, options.cores, options.rules_off)
+        super().__init__(argument, options.cores, options.counted)
         self.options = options
 
     def _read_calls(self) -> frozenset[Signature]:

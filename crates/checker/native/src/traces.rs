@@ -193,7 +193,7 @@ type Analyzer = TraceAnalyzer<BufReader<InterruptibleFile>>;
 type WindowParts = (u64, Vec<(u32, u32)>, Vec<u32>, Vec<u64>, u64);
 /// What Python gets of an access: core, write, offset, size in bytes, function, stack.
 type AccessParts = (u8, bool, u8, u8, String, Vec<String>);
-/// What Python gets of a finding: object, field, "true" or "false", accesses, the line where it was met first.
+/// What Python gets of a finding: object, field, "true", "false" or "neighbour", accesses, the line where it was met first.
 type FindingParts = (String, String, &'static str, (String, String), AccessParts, AccessParts, LineParts);
 /// What Python gets of a line: address, fields as (first byte, bytes, name), per core (core, bytes read, bytes written).
 type LineParts = (u64, Vec<(u8, u8, String)>, Vec<TouchedParts>);
@@ -240,7 +240,7 @@ impl TraceReader {
         })
     }
 
-    /// A finding by the number that a window named it with: (object, field, "true" or "false" sharing, (the lock that covers it,
+    /// A finding by the number that a window named it with: (object, field, "true", "false" or "neighbour", (the lock that covers it,
     /// the file or directory that it is about), first access,
     /// second access, line), an access being (core, write, offset, size in bytes, function, stack).
     fn finding(&self, number: u32) -> PyResult<FindingParts> {
@@ -250,6 +250,7 @@ impl TraceReader {
         let sharing = match finding.sharing {
             Sharing::True => "true",
             Sharing::False => "false",
+            Sharing::Neighbour => "neighbour",
         };
         let (object, field) = (finding.object.clone(), finding.field.clone());
         let (first, second) = (access_parts(&finding.first), access_parts(&finding.second));

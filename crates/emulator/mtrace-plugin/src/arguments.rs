@@ -31,9 +31,11 @@ pub struct Arguments {
     pub user_bytes: u64,
     /// Rules that are switched on: `ignore_RULE=on|off`, each on by default.
     pub rules: RuleSet,
+    /// Whether neighbouring lines count, too: `neighbours=on|off`.
+    pub neighbours: bool,
 }
 
-const KNOWN: &str = "out, layout, ram, ram_below_4g, mode, record, user_base, user_size, ignore_RULE";
+const KNOWN: &str = "out, layout, ram, ram_below_4g, mode, record, user_base, user_size, neighbours, ignore_RULE";
 
 impl Arguments {
     /// Reads `key=value` texts.
@@ -52,6 +54,7 @@ impl Arguments {
             user_base: DEFAULT_USER_BASE,
             user_bytes: DEFAULT_USER_BYTES,
             rules: RuleSet::all(),
+            neighbours: false,
         };
         for text in texts {
             let (key, value) = text.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, got '{text}'"))?;
@@ -68,6 +71,7 @@ impl Arguments {
                     });
                 }
                 "record" => arguments.record = switch(key, value)?,
+                "neighbours" => arguments.neighbours = switch(key, value)?,
                 "user_base" => arguments.user_base = number(key, value)?,
                 "user_size" => arguments.user_bytes = number(key, value)?,
                 _ => {
@@ -129,6 +133,7 @@ mod tests {
             "user_size=4096",
             "ignore_softirq=off",
             "ignore_runner=on",
+            "neighbours=on",
         ];
         let arguments = Arguments::parse(texts).expect("correct arguments");
         assert_eq!(
@@ -143,6 +148,7 @@ mod tests {
                 user_base: 0x1000,
                 user_bytes: 4096,
                 rules: RuleSet::all().without(Rule::Softirq),
+                neighbours: true,
             }
         );
     }
@@ -165,8 +171,8 @@ mod tests {
             ),
             (
                 &["out=x", "ignore_all=off"],
-                "expected one of out, layout, ram, ram_below_4g, mode, record, user_base, user_size, ignore_RULE (RULE: \
-              runner, interrupt, softirq, other_task, allocation_clear, device_memory), got 'ignore_all'",
+                "expected one of out, layout, ram, ram_below_4g, mode, record, user_base, user_size, neighbours, ignore_RULE \
+              (RULE: runner, interrupt, softirq, other_task, allocation_clear, device_memory), got 'ignore_all'",
             ),
         ] {
             assert_eq!(Arguments::parse(texts.iter().copied()), Err(message.to_owned()));

@@ -76,6 +76,7 @@ fn prepare(info: &Info, texts: &[&str]) -> Result<Setup, String> {
         user_window: arguments.user_base..arguments.user_base + arguments.user_bytes,
         record: arguments.record,
         rules: arguments.rules,
+        neighbours: arguments.neighbours,
         output,
         objects,
     })

@@ -106,6 +106,8 @@ pub struct Setup {
     pub record: bool,
     /// Rules that are switched on.
     pub rules: RuleSet,
+    /// Whether neighbouring lines count, too.
+    pub neighbours: bool,
     /// Where the trace goes, with its header in the buffer.
     pub output: Output,
     /// The look into the guest's memory, if its RAM is given.
@@ -123,7 +125,7 @@ pub fn install(setup: Setup) -> &'static Tracer {
         translations: OnceLock::new(),
         central: Mutex::new(Central {
             output: setup.output,
-            analysis: WindowAnalysis::default(),
+            analysis: WindowAnalysis::new(setup.neighbours),
             stacks: TraceStacks::default(),
             objects: setup.objects,
             direct_map: None,

@@ -13,13 +13,17 @@
 //! line's start, so that which of its fields share a line depends on the place that the allocator had free. A verdict must
 //! not: in such objects lines are counted from the object's start, as the compiler and `pahole` see them. If the first
 //! pass finds that two cores came close to each other in one, it is made again for the lines that such objects reach into.
+//!
+//! **Neighbours**, where they are asked for: two lines of an aligned pair stay if neither does by itself and two cores touch
+//! them between them, one of them writing. Lines that are counted from an object's start have no neighbour: which line lies
+//! beside which is up to the allocator there.
 
 use std::ops::Range;
 
 use mtrace::encode::{self, WindowSummary, WindowWriter};
 use mtrace::record::{Access, MAX_ACCESSES, MAX_CAPTURES, Moments};
 use mtrace::rules::RULE_COUNT;
-use mtrace::{LINE_BYTES, OBJECT_ALIGNMENT_BYTES};
+use mtrace::{LINE_BYTES, OBJECT_ALIGNMENT_BYTES, PAIR_BYTES};
 
 use crate::trace_stacks::TraceStacks;
 use crate::vcpu::{CATEGORY_COUNT, COUNTS, Entry, Vcpu};
@@ -129,6 +133,14 @@ impl Line {
         }
         // A set with a single member has nothing left without its lowest member.
         written != 0 && touched & (touched - 1) != 0
+    }
+
+    /// Whether two cores touched these two lines, one each, and one of them wrote, by accesses that count.
+    fn conflicts_beside(&self, other: &Line) -> bool {
+        let own = usize::from(COUNTS);
+        let cross = |one: u64, two: u64| one != 0 && two != 0 && !(one == two && one.is_power_of_two());
+        cross(self.writers[own], other.readers[own] | other.writers[own])
+            || cross(self.readers[own], other.writers[own])
     }
 
     /// `None` if the line stays a conflict under all rules; else the rule that removed it, or `Some(None)` if there
@@ -338,6 +350,8 @@ const SEVERAL: u32 = u32::MAX;
 
 /// Buffers of the analysis, kept from window to window.
 pub struct WindowAnalysis {
+    /// Whether neighbouring lines count, too.
+    neighbours: bool,
     lines: Lines,
     /// The line of each access, in the order of the logs.
     line_of: Vec<u32>,
@@ -351,9 +365,11 @@ pub struct WindowAnalysis {
     objects: Objects,
 }
 
-impl Default for WindowAnalysis {
-    fn default() -> Self {
+impl WindowAnalysis {
+    /// Without any window yet; `neighbours` says whether neighbouring lines count, too.
+    pub fn new(neighbours: bool) -> Self {
         Self {
+            neighbours,
             lines: Lines::new(),
             line_of: Vec::new(),
             marks: Marks::default(),
@@ -366,9 +382,7 @@ impl Default for WindowAnalysis {
             objects: Vec::new(),
         }
     }
-}
 
-impl WindowAnalysis {
     /// Analyses the logs and appends the window's record (and new stack nodes) to `buffer`.
     pub fn close<C: Capturer>(
         &mut self,
@@ -394,6 +408,9 @@ impl WindowAnalysis {
                 Some(None) => {}
                 Some(Some(rule)) => ignored_lines[rule] += 1,
             }
+        }
+        if self.neighbours {
+            self.find_neighbours();
         }
         self.rank_lines();
         let node_at = stacks.begin_window(buffer);
@@ -467,6 +484,25 @@ impl WindowAnalysis {
         }
         self.objects.sort_unstable_by_key(|object| object.start);
         self.objects.dedup();
+    }
+
+    /// Lets pairs of lines stay neither of which does by itself.
+    fn find_neighbours(&mut self) {
+        self.marks.clear(self.lines.all.len());
+        self.staying.iter().for_each(|line| self.marks.set(*line));
+        for (index, line) in self.lines.all.iter().enumerate() {
+            // The key of a line of an object off lines is odd, and so is never that of the line beside another.
+            if !line.slot_key.is_multiple_of(PAIR_BYTES) || self.marks.has(index as u32) {
+                continue;
+            }
+            let slot = &self.lines.slots[self.lines.slot(line.slot_key + LINE_BYTES)];
+            if slot.stamp != self.lines.stamp || self.marks.has(slot.line) {
+                continue;
+            }
+            if line.conflicts_beside(&self.lines.all[slot.line as usize]) {
+                self.staying.extend([index as u32, slot.line]);
+            }
+        }
     }
 
     /// Orders the lines that stay by address.

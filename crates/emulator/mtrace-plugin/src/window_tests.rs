@@ -47,8 +47,18 @@ fn close(windows: &[Vec<Step>], core_count: usize, direct_map: DirectMap) -> Vec
 }
 
 fn close_with_slab(windows: &[Vec<Step>], core_count: usize, direct_map: DirectMap, distance: u64) -> Vec<Window> {
+    close_by(WindowAnalysis::new(false), windows, core_count, direct_map, distance)
+}
+
+fn close_by(
+    mut analysis: WindowAnalysis,
+    windows: &[Vec<Step>],
+    core_count: usize,
+    direct_map: DirectMap,
+    distance: u64,
+) -> Vec<Window> {
     let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes: 8 }).to_vec();
-    let (mut analysis, mut stacks) = (WindowAnalysis::default(), TraceStacks::default());
+    let mut stacks = TraceStacks::default();
     let mut vcpus = vcpus(core_count);
     for (sequence, steps) in windows.iter().enumerate() {
         vcpus.iter_mut().for_each(Vcpu::open_window);
@@ -182,6 +192,33 @@ proptest! {
                 }
                 prop_assert_eq!(told, expected);
             }
+        }
+    }
+
+    #[test]
+    fn neighbours_are_pairs_that_share_neither_line(
+        windows in proptest::collection::vec(proptest::collection::vec(any_step(), 0..40), 1..4),
+    ) {
+        let closed = close_by(WindowAnalysis::new(true), &windows, 4, DirectMap::default(), LINE_BYTES);
+        for (steps, window) in windows.iter().zip(closed) {
+            let shared = conflicting_lines(steps, |byte| byte & !63, |_| false);
+            let mut expected = shared.clone();
+            let touches = |line: u64| {
+                let touching = steps.iter().filter(move |step| {
+                    step.4.is_none() && step.1 < line + 64 && line < step.1 + u64::from(step.2)
+                });
+                touching.map(|step| (step.0, step.3))
+            };
+            for lower in (0..512).step_by(128) {
+                let beside = |one: (usize, bool)| {
+                    touches(lower + 64).any(|other| one.0 != other.0 && (one.1 || other.1))
+                };
+                if !shared.contains(&lower) && !shared.contains(&(lower + 64)) && touches(lower).any(beside) {
+                    expected.extend([lower, lower + 64]);
+                }
+            }
+            let staying: BTreeSet<u64> = window.lines.iter().map(|line| line.address).collect();
+            prop_assert_eq!(staying, expected);
         }
     }
 

@@ -3,7 +3,8 @@
 //!
 //! **True sharing**: a byte that one core wrote was touched by another. All such bytes are sorted by the field that they
 //! belong to, and each field gives one [`Conflict`]. **False sharing**: no byte is common, only the line; then the whole
-//! line gives one.
+//! line gives one. **Neighbours**: not even the line is common, but two lines lie in one aligned pair of 128 bytes, which
+//! processors fetch together; looked for only in pairs that share neither line, and only if the tracer was asked for them.
 //!
 //! Many pairs of accesses would do as a witness. The choice must not depend on addresses or on the order of events, or the
 //! same conflict would look like another one after a rebuild: pairs of two writes come first, then the names of the two
@@ -29,6 +30,8 @@ pub enum Sharing {
     True,
     /// They have only the line in common.
     False,
+    /// They have only the pair of lines in common.
+    Neighbour,
 }
 
 /// One finding of a line: two accesses of different cores, the first of the lower core.
@@ -40,9 +43,9 @@ pub struct Conflict {
     pub place: u32,
     /// With false sharing the field of the second access; else as `place`.
     pub other_place: u32,
-    /// Index into the line's accesses.
+    /// Index into the line's accesses; of neighbours into those of its own line.
     pub first: usize,
-    /// Index into the line's accesses.
+    /// The same of the second access.
     pub second: usize,
 }
 
@@ -95,6 +98,32 @@ pub fn conflicts(line: &SharedLine, places: &mut impl Places) -> Vec<Conflict> {
         }
     }
     best.into_iter().map(|(conflict, _)| conflict).collect()
+}
+
+/// The conflict of two neighbouring lines that share nothing by themselves, and which of the two each access is made to;
+/// none if no core wrote beside another one's line.
+pub fn neighbours(lines: [&SharedLine; 2], places: &mut impl Places) -> Option<(Conflict, [usize; 2])> {
+    let [lower, upper] = lines.map(|line| candidates(line, places));
+    let mut best: Option<([Candidate; 2], [usize; 2])> = None;
+    for &one in &lower {
+        for &other in &upper {
+            if one.access.core == other.access.core || !(one.access.write || other.access.write) {
+                continue;
+            }
+            let is_lower_first = one.access.core < other.access.core;
+            let (pair, at) = if is_lower_first { ([one, other], [0, 1]) } else { ([other, one], [1, 0]) };
+            if best.is_none_or(|(known, _)| is_better(pair, known, places)) {
+                best = Some((pair, at));
+            }
+        }
+    }
+    let ([first, second], at) = best?;
+    let mut place =
+        |side: Candidate, line: usize| places.place(lines[line], side.access.offset, side.access.size_bytes);
+    let (place, other_place) = (place(first, at[0]), place(second, at[1]));
+    let conflict =
+        Conflict { sharing: Sharing::Neighbour, place, other_place, first: first.index, second: second.index };
+    Some((conflict, at))
 }
 
 /// The bytes that one core wrote and another touched.
@@ -238,6 +267,19 @@ mod tests {
         let line = line(&accesses);
         let [conflict] = found(&line)[..] else { panic!("expected one conflict") };
         assert_eq!((conflict.first, conflict.second), (2, 4));
+    }
+
+    #[test]
+    fn neighbours_are_two_lines_that_two_cores_touch_and_one_writes() {
+        let told = |lower: &[Parts], upper: &[Parts]| {
+            neighbours([&line(lower), &line(upper)], &mut EightByteFields(Vec::new()))
+        };
+        let (conflict, at) = told(&[(1, 8, 8, false, 1), (1, 0, 8, false, 1)], &[(0, 16, 8, true, 2)]).unwrap();
+        assert_eq!(at, [1, 0]);
+        let (place, other_place) = (2, 0);
+        assert_eq!(conflict, Conflict { sharing: Sharing::Neighbour, place, other_place, first: 0, second: 1 });
+        assert_eq!(told(&[(0, 0, 8, false, 1)], &[(1, 0, 8, false, 1)]), None);
+        assert_eq!(told(&[(0, 0, 8, true, 1)], &[(0, 0, 8, true, 1)]), None);
     }
 
     fn any_access() -> impl Strategy<Value = Parts> {

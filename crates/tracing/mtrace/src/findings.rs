@@ -3,16 +3,17 @@
 //! Memory grows with the number of distinct findings, not with that of windows: a window's result is a list of numbers. A
 //! finding that was met before is recognised by numbers alone (places, instructions, stacks), without making its names.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
-use crate::conflict::{Conflict, Places, Sharing, conflicts};
+use crate::conflict::{Conflict, Places, Sharing, conflicts, neighbours};
 use crate::decode::{TraceDecoder, TraceError};
 use crate::names::Names;
 use crate::pictures::{Fields, PictureStore, Touched, touched};
 use crate::record::{Access, Event, MAX_CORES, SharedLine, Window};
 use crate::rules::RULE_COUNT;
 use crate::sections::{self, Step};
+use crate::{LINE_BYTES, PAIR_BYTES};
 
 /// One core's part in a finding, named.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,7 +22,7 @@ pub struct NamedAccess {
     pub core: u8,
     /// Whether it wrote (else read).
     pub write: bool,
-    /// First byte touched, within the line.
+    /// First byte touched, within the line; of neighbours within the pair of lines.
     pub offset: u8,
     /// Bytes touched.
     pub size_bytes: u8,
@@ -50,8 +51,8 @@ pub struct Finding {
     pub second: NamedAccess,
 }
 
-/// The line at which a finding was met first: an example of what its 64 bytes hold and who touched them. Another object of
-/// the same type has another address, so this is no part of what a finding is.
+/// The line, of neighbours the pair of lines, at which a finding was met first: an example of what its bytes hold and who
+/// touched them. Another object of the same type has another address, so this is no part of what a finding is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineExample {
     /// Its address.
@@ -84,6 +85,8 @@ struct FindingKey {
     places: (u32, u32),
     under: Option<u32>,
     of_whom: u32,
+    /// Where the accesses' lines begin in their pair, of neighbours; else 0.
+    starts: [u8; 2],
     first: Access,
     second: Access,
 }
@@ -144,20 +147,37 @@ impl FindingStore {
             *steps.entry(function).or_insert_with(|| sections::step_of(names.function_name(function)))
         };
         let sections = sections::sections(window, step);
-        let mut lines = Vec::new();
-        let mut found = Vec::new();
+        let mut found: Vec<([usize; 2], Conflict)> = Vec::new();
+        let mut alone = Vec::new();
         for (place, line) in window.lines.iter().enumerate() {
-            let conflicts = conflicts(line, &mut self.names);
-            let Some(first) = conflicts.first() else { continue };
-            for conflict in &conflicts {
-                let under = sections::held_by_both(&sections, place, line, conflict);
-                let under = under.map(|lock| (&window.lines[lock.line], lock.bytes));
-                found.push((self.number(line, conflict, under, decoder), lines.len()));
+            let before = found.len();
+            found.extend(conflicts(line, names).into_iter().map(|conflict| ([place; 2], conflict)));
+            if found.len() == before {
+                alone.push(place);
             }
-            lines.push((line, line.accesses[first.first].offset));
         }
+        for pair in pairs(&window.lines, alone) {
+            let conflict = neighbours(pair.map(|place| &window.lines[place]), names);
+            found.extend(conflict.map(|(conflict, at)| (at.map(|side| pair[side]), conflict)));
+        }
+        let mut drawn: BTreeMap<usize, u8> = BTreeMap::new();
+        for (places, conflict) in &found {
+            for (place, index) in [(places[0], conflict.first), (places[1], conflict.second)] {
+                drawn.entry(place).or_insert(window.lines[place].accesses[index].offset);
+            }
+        }
+        let numbered = found.iter().map(|(places, conflict)| {
+            let under = sections::held_by_both(&sections, &window.lines, *places, conflict);
+            let under = under.map(|lock| (&window.lines[lock.line], lock.bytes));
+            self.number(places.map(|place| &window.lines[place]), conflict, under, decoder)
+        });
+        let numbers: Vec<u32> = numbered.collect();
+        let lines: Vec<(&SharedLine, u8)> =
+            drawn.iter().map(|(&place, &offset)| (&window.lines[place], offset)).collect();
         let pictures = self.pictures.of_window(&lines, &mut self.names);
-        let mut findings: Vec<(u32, u32)> = found.into_iter().map(|(number, line)| (number, pictures[line])).collect();
+        let pictures: HashMap<usize, u32> = drawn.into_keys().zip(pictures).collect();
+        let shown = numbers.into_iter().zip(&found).map(|(number, (places, _))| (number, pictures[&places[0]]));
+        let mut findings: Vec<(u32, u32)> = shown.collect();
         findings.sort_unstable();
         findings.dedup();
         NamedWindow {
@@ -176,51 +196,98 @@ impl FindingStore {
 
     fn number<R: Read>(
         &mut self,
-        line: &SharedLine,
+        lines: [&SharedLine; 2],
         conflict: &Conflict,
         under: Option<(&SharedLine, (u8, u8))>,
         decoder: &TraceDecoder<R>,
     ) -> u32 {
         let under = under.map(|(lock, (offset, size_bytes))| self.names.place(lock, offset, size_bytes));
-        let (first, second) = (line.accesses[conflict.first], line.accesses[conflict.second]);
+        let (first, second) = (lines[0].accesses[conflict.first], lines[1].accesses[conflict.second]);
+        let sides = [(lines[0], first), (lines[1], second)];
         let places = (conflict.place, conflict.other_place);
-        let of_whom = self.names.of_whom(line, [first, second]);
-        let key = FindingKey { sharing: conflict.sharing, places, under, of_whom, first, second };
+        let of_whom = self.names.of_whom(sides);
+        let starts = match conflict.sharing {
+            Sharing::True | Sharing::False => [0, 0],
+            Sharing::Neighbour => lines.map(start_in_pair),
+        };
+        let key = FindingKey { sharing: conflict.sharing, places, under, of_whom, starts, first, second };
         if let Some(&number) = self.known.get(&key) {
             return number;
         }
-        let (object, field) = self.names.pair(line, [first, second], conflict.sharing);
+        let (object, field) = self.names.pair(sides, conflict.sharing);
         let finding = Finding {
             object,
             field,
             sharing: conflict.sharing,
             under: under.map_or_else(String::new, |place| self.names.place_name(place)),
             owner: self.names.of_whom_text(of_whom).to_owned(),
-            first: self.named_access(first, decoder),
-            second: self.named_access(second, decoder),
+            first: self.named_access(first, starts[0], decoder),
+            second: self.named_access(second, starts[1], decoder),
         };
         let next = self.findings.len() as u32;
         let number = *self.numbers.entry(finding.clone()).or_insert(next);
         if number == next {
-            let fields = self.names.fields(line);
-            self.findings.push((finding, LineExample { address: line.address, fields, touched: touched(line) }));
+            let example = match conflict.sharing {
+                Sharing::True | Sharing::False => self.example(lines[0]),
+                Sharing::Neighbour => self.example_of_pair(lines),
+            };
+            self.findings.push((finding, example));
         }
         self.known.insert(key, number);
         number
     }
 
-    fn named_access<R: Read>(&mut self, access: Access, decoder: &TraceDecoder<R>) -> NamedAccess {
+    fn example(&mut self, line: &SharedLine) -> LineExample {
+        LineExample { address: line.address, fields: self.names.fields(line), touched: touched(line) }
+    }
+
+    /// Both lines as one of twice the size.
+    fn example_of_pair(&mut self, lines: [&SharedLine; 2]) -> LineExample {
+        let [lower, upper] = if start_in_pair(lines[0]) == 0 { lines } else { [lines[1], lines[0]] };
+        let mut example = self.example(lower);
+        let behind = self.example(upper);
+        let moved = |(start, size): (u8, u8)| (start + LINE_BYTES as u8, size);
+        example.fields.extend(behind.fields.into_iter().map(|(range, name)| (moved(range), name)));
+        for Touched { core, read, written } in behind.touched {
+            let place = example.touched.partition_point(|one| one.core < core);
+            if example.touched.get(place).is_none_or(|one| one.core != core) {
+                example.touched.insert(place, Touched { core, read: Vec::new(), written: Vec::new() });
+            }
+            let one = &mut example.touched[place];
+            one.read.extend(read.into_iter().map(moved));
+            one.written.extend(written.into_iter().map(moved));
+        }
+        example
+    }
+
+    fn named_access<R: Read>(&mut self, access: Access, start: u8, decoder: &TraceDecoder<R>) -> NamedAccess {
         let function = self.names.function(access.instruction);
         let sites = std::iter::once(access.instruction).chain(decoder.stack(access.stack));
         NamedAccess {
             core: access.core,
             write: access.write,
-            offset: access.offset,
+            offset: start + access.offset,
             size_bytes: access.size_bytes,
             function: self.names.function_name(function).to_owned(),
             stack: sites.flat_map(|site| self.names.frames(site)).collect(),
         }
     }
+}
+
+/// Where a line begins in its pair.
+fn start_in_pair(line: &SharedLine) -> u8 {
+    (line.address % PAIR_BYTES) as u8
+}
+
+/// The lines among these, by their places, that make up a pair, the lower first. The tracer writes lines that share
+/// nothing by themselves only where it was asked for neighbours.
+fn pairs(lines: &[SharedLine], mut places: Vec<usize>) -> Vec<[usize; 2]> {
+    let memory = |place: usize| lines[place].physical.unwrap_or(lines[place].address);
+    places.sort_unstable_by_key(|&place| memory(place));
+    let is_pair = |&[one, other]: &[usize; 2]| {
+        memory(one).is_multiple_of(PAIR_BYTES) && memory(one) + LINE_BYTES == memory(other)
+    };
+    places.windows(2).map(|pair| [pair[0], pair[1]]).filter(is_pair).collect()
 }
 
 /// How a batch ended.

@@ -29,6 +29,8 @@ pub mod sections;
 
 /// Size of a cache line, the unit of sharing (x86-64: 64 bytes).
 pub const LINE_BYTES: u64 = 64;
+/// Size of an aligned pair of lines, which prefetchers fetch together.
+pub const PAIR_BYTES: u64 = 2 * LINE_BYTES;
 /// Lines begin at a multiple of [`LINE_BYTES`], or so many bytes from the start of an object that is itself aligned to this
 /// only (docs/reference/trace-format.md).
 pub const OBJECT_ALIGNMENT_BYTES: u64 = 8;

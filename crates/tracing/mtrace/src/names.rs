@@ -127,29 +127,29 @@ impl Names {
         }
     }
 
-    /// Object and field of what two accesses share.
-    pub fn pair(&mut self, line: &SharedLine, accesses: [Access; 2], sharing: Sharing) -> (String, String) {
-        let functions = accesses.map(|access| self.function(access.instruction));
-        let [first, second] = accesses.map(|access| (access.offset, access.size_bytes));
-        let address = |(offset, _): (u8, u8)| line.address + u64::from(offset);
+    /// Object and field of what two accesses share, each with its line.
+    pub fn pair(&mut self, sides: [(&SharedLine, Access); 2], sharing: Sharing) -> (String, String) {
+        let functions = sides.map(|(_, access)| self.function(access.instruction));
+        let [first, second] = sides.map(|(line, access)| line.address + u64::from(access.offset));
+        let later = first.max(second);
         match &mut self.source {
             NameSource::Kernel(namer) => {
                 let namer = Arc::clone(namer);
-                let captures = [first, second].map(|side| capture_at(&namer, line, address(side)));
-                let side = |side: (u8, u8), index: usize| Side {
+                let captures =
+                    [(sides[0].0, first), (sides[1].0, second)].map(|(line, at)| capture_at(&namer, line, at));
+                let side = |index: usize, address: u64| Side {
                     capture: &captures[index],
-                    address: address(side),
-                    size_bytes: u64::from(side.1),
+                    address,
+                    size_bytes: u64::from(sides[index].1.size_bytes),
                     function: self.function_name(functions[index]),
                 };
-                let name = namer.name_pair(side(first, 0), side(second, 1));
+                let name = namer.name_pair(side(0, first), side(1, second));
                 (name.object, name.field)
             }
             NameSource::Program(symbols) => {
-                let name = |side| data_name(symbols, address(side));
-                let (one, other) = (name(first), name(second));
+                let (one, other) = (data_name(symbols, first), data_name(symbols, second));
                 if sharing == Sharing::True {
-                    return name((first.0.max(second.0), 0));
+                    return data_name(symbols, later);
                 }
                 let mut both = [one, other];
                 both.sort();
@@ -166,18 +166,18 @@ impl Names {
             NameSource::Loaded(loaded) => {
                 let loaded = owned(loaded);
                 if sharing == Sharing::True {
-                    return loaded.name(line, address((first.0.max(second.0), 0))).parts();
+                    return loaded.name(sides[0].0, later).parts();
                 }
-                PlaceName::of_both(loaded.name(line, address(first)), loaded.name(line, address(second)))
+                PlaceName::of_both(loaded.name(sides[0].0, first), loaded.name(sides[1].0, second))
             }
         }
     }
 
     /// Which file or directory both accesses' objects are about, as a number; 0 where that is not known of both, or is not
     /// the same.
-    pub fn of_whom(&mut self, line: &SharedLine, accesses: [Access; 2]) -> u32 {
+    pub fn of_whom(&mut self, sides: [(&SharedLine, Access); 2]) -> u32 {
         let NameSource::Kernel(namer) = &self.source else { return 0 };
-        let [one, other] = accesses.map(|access| capture_at(namer, line, line.address + u64::from(access.offset)));
+        let [one, other] = sides.map(|(line, access)| capture_at(namer, line, line.address + u64::from(access.offset)));
         if one.of_whom != other.of_whom || one.of_whom().is_empty() {
             return 0;
         }
@@ -429,7 +429,7 @@ mod tests {
             let access = |core| Access { instruction, stack: 0, core, offset, size_bytes: 4, write: true };
             let line =
                 SharedLine { address, physical: None, captures: Vec::new(), accesses: Vec::new(), moments: Vec::new() };
-            names.pair(&line, [access(0), access(1)], Sharing::True).0
+            names.pair([(&line, access(0)), (&line, access(1))], Sharing::True).0
         };
         assert_eq!(pair(0xffff_ffff_8200_0000, 4), "rename_lock");
         assert_eq!(pair(0xffff_8880_0012_3440, 4), "unknown");

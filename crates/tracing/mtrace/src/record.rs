@@ -99,7 +99,8 @@ pub struct Moments {
     pub last: u32,
 }
 
-/// A line that two cores touched in a window, at least one of them writing.
+/// A line that two cores touched in a window, at least one of them writing; or, where the tracer was asked for neighbours, one
+/// of two lines of a pair that are so touched between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedLine {
     /// Virtual address of the line, a multiple of 64.

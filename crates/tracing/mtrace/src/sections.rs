@@ -116,21 +116,24 @@ fn add_sections(line: usize, events: &[(u8, u32, Step, Access)], found: &mut Vec
     }
 }
 
-/// The outermost lock under which alone both cores touched what they share; None if there is none.
+/// The outermost lock under which alone both cores touched what they share; None if there is none. `places` are those of
+/// the two accesses' lines in the window.
 ///
 /// Looked at is each access of the two cores to the bytes in question: one that is made without the lock makes them a
 /// cause of their own. Two readers keep nobody out, so one of the sections must.
 pub fn held_by_both<'a>(
     sections: &'a [Section],
-    place: usize,
-    line: &SharedLine,
+    lines: &[SharedLine],
+    places: [usize; 2],
     conflict: &Conflict,
 ) -> Option<&'a Section> {
-    let pair = [line.accesses[conflict.first], line.accesses[conflict.second]];
+    let lines = places.map(|place| &lines[place]);
+    let pair = [lines[0].accesses[conflict.first], lines[1].accesses[conflict.second]];
     let common = pair[0].byte_mask() & pair[1].byte_mask();
-    let masks = if common == 0 { pair.map(|access| access.byte_mask()) } else { [common, common] };
+    let are_common = places[0] == places[1] && common != 0;
+    let masks = if are_common { [common, common] } else { pair.map(|access| access.byte_mask()) };
     let moments = [0, 1].map(|side| {
-        let touched = line.accesses.iter().zip(&line.moments);
+        let touched = lines[side].accesses.iter().zip(&lines[side].moments);
         let own =
             touched.filter(move |(access, _)| access.core == pair[side].core && access.byte_mask() & masks[side] != 0);
         own.map(|(_, made)| *made).collect::<Vec<_>>()
@@ -142,7 +145,7 @@ pub fn held_by_both<'a>(
     let own = |section: &Section| {
         let (first, count) = section.bytes;
         let bytes = (((1_u128 << count) - 1) << first) as u64;
-        section.line == place && (masks[0] | masks[1]) & bytes != 0
+        (0..2).any(|side| section.line == places[side] && masks[side] & bytes != 0)
     };
     let mine = sections.iter().filter(|section| section.core == pair[0].core && !own(section));
     mine.filter(|section| covers(section, &moments[0])).find(|section| {
@@ -206,7 +209,7 @@ mod tests {
         let conflict = Conflict { sharing: Sharing::True, place: 0, other_place: 0, first: 0, second: 1 };
         let sections = sections(&window, steps);
         assert_eq!(sections.len(), 2);
-        held_by_both(&sections, 1, &window.lines[1], &conflict)
+        held_by_both(&sections, &window.lines, [1, 1], &conflict)
             .is_some_and(|section| (section.line, section.bytes) == (0, (16, 8)))
     }
 

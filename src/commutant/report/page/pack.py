@@ -8,7 +8,7 @@
     stacks      lists of strings, innermost frame first
     accesses    [core, 1 if write, first byte, bytes, function, stack, sentence]
     lines       [[first byte, bytes, name], ...], [[core, [[first byte, bytes], ...] read, likewise written], ...]
-    findings    [variable, 1 if true sharing, access, access, field, field, line, kind, technique, role]
+    findings    [variable, place in `_SHARINGS`, access, access, field, field, line, kind, technique, role]
     causes      [title, technique]
     explained   [[cause, sentence, [place in the test's findings, ...]], ...]: what the lines of a test follow from
     techniques  [heading, advice, anchor in docs/guides/patterns.md]
@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from commutant.campaign import Outcome
 from commutant.corpus import (
@@ -48,7 +48,7 @@ from commutant.corpus import (
     step_text,
     value_text,
 )
-from commutant.mtrace import Access, Finding
+from commutant.mtrace import Access, Finding, Sharing
 from commutant.report.causes import causes
 from commutant.report.cprogram import Programs, Unsupported
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
@@ -62,6 +62,7 @@ from commutant.support import IdentityCache, map_unique, safe_lines, safe_text
 SCHEMA_VERSION = 1
 
 _OUTCOMES = tuple(Outcome)
+_SHARINGS = get_args(Sharing)
 _TECHNIQUES = tuple(Technique)
 
 Item = TypeVar("Item", bound=Hashable)
@@ -252,7 +253,7 @@ class Pack:
         return self._findings.add(
             (
                 self._variables[finding.name],
-                int(finding.sharing == "true"),
+                _SHARINGS.index(finding.sharing),
                 self._access(finding.first),
                 self._access(finding.second),
                 self._strings.add(fields[0]),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commutant.support import UsageError
+from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_counted
 from commutant.targets.options import Option, number, one_of, read_options
-from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
 
 _ALLOCATORS = ("program", "per-core")
 OPTIONS = {
@@ -31,12 +31,12 @@ class Options:
     cores: int = 16
     seed: int = 1
     allocator: str = "program"
-    rules_off: frozenset[str] = ALL_RULES
+    counted: Counted = USUAL
 
 
 def parse_options(argument: str, options: Mapping[str, str]) -> Options:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
-    given, rules_off = take_rules_off(argument, options)
+    given, counted = take_counted(argument, options)
     if "path" not in given:
         raise UsageError(f"target {argument!r}: expected the adapter's file, as in library:path=adapter.so")
-    return Options(rules_off=rules_off, **read_options(argument, given, OPTIONS, RULE_OPTION))
+    return Options(counted=counted, **read_options(argument, given, OPTIONS, *COUNTED_OPTIONS))

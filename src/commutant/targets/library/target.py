@@ -14,11 +14,11 @@ from commutant import _native
 from commutant.mtrace import Finding, Picture, TracedWindow
 from commutant.support import RunError, UsageError, artifacts
 from commutant.targets.base import Target
+from commutant.targets.counted import USUAL, Counted
 from commutant.targets.library.adapter import check_file
 from commutant.targets.library.options import Options, parse_options
 from commutant.targets.process.program import NameSource
 from commutant.targets.process.target import ProgramTarget, other_seeds
-from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import Signature, parse_calls
 
 INCLUDE = Path(__file__).resolve().parent / "include"
@@ -41,7 +41,7 @@ class LibraryProgram:
 
     path: Path
     arguments: tuple[str, ...]
-    rules_off: frozenset[str] = ALL_RULES
+    counted: Counted = USUAL
     counts_windows: bool = True
 
     def command(self, listing: int, progress: int) -> list[str]:
@@ -53,9 +53,9 @@ class LibraryProgram:
         """As `Program.naming`: names come from the debug information of what is loaded."""
         return _LibraryNaming(_native.LoadedNames(f"/proc/{os.getpid()}/fd/{listing}"))
 
-    def without_rules(self, rules_off: frozenset[str]) -> LibraryProgram:
-        """As `Program.without_rules`."""
-        return dataclasses.replace(self, rules_off=rules_off)
+    def counting(self, counted: Counted) -> LibraryProgram:
+        """As `Program.counting`."""
+        return dataclasses.replace(self, counted=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class LibraryTarget(ProgramTarget):
 
     def __init__(self, argument: str, options: Options) -> None:
         """Does nothing yet but keep the options."""
-        super().__init__(argument, options.cores, options.rules_off)
+        super().__init__(argument, options.cores, options.counted)
         self.options = options
 
     def _read_calls(self) -> frozenset[Signature]:

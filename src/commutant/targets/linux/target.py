@@ -29,11 +29,11 @@ from commutant.guest import (
 )
 from commutant.support import MAX_CALLS_PER_SET, RunError, UsageError, artifacts
 from commutant.targets.base import Progress
+from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_counted
 from commutant.targets.linux import selftest
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
 from commutant.targets.options import CPUS_KEY, Option, cpus, existing_file, number, one_of, read_options, text_of
-from commutant.targets.rules import ALL_RULES, RULE_OPTION, take_rules_off
 from commutant.targets.runner import Signature, read_calls, signature
 
 MEMORY_MIB = range(LEAST_RAM_BYTES >> 20, 3073)
@@ -71,7 +71,7 @@ class LinuxOptions:
     cpus: int | None = None
     memory_mib: int | None = None
     debug: Path | None = None
-    rules_off: frozenset[str] = ALL_RULES
+    counted: Counted = USUAL
 
 
 OPTIONS = {
@@ -89,9 +89,9 @@ _FIELDS = {"fs": "file_system", "memory": "memory_mib"}
 
 def parse_options(argument: str, options: Mapping[str, str]) -> LinuxOptions:
     """The options of a target argument; raises UsageError for a key or value that there is not."""
-    given, rules_off = take_rules_off(argument, options)
-    read = read_options(argument, given, OPTIONS, RULE_OPTION)
-    return LinuxOptions(rules_off=rules_off, **{_FIELDS.get(key, key): value for key, value in read.items()})
+    given, counted = take_counted(argument, options)
+    read = read_options(argument, given, OPTIONS, *COUNTED_OPTIONS)
+    return LinuxOptions(counted=counted, **{_FIELDS.get(key, key): value for key, value in read.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +145,12 @@ class LinuxTarget:
         self._started = _Started(emulator, snapshot, TracerFiles.prepare(snapshot, debug=self.options.debug))
         progress("checking the tracer")
         try:
-            session = self._new_session(ALL_RULES)
+            session = self._new_session(USUAL)
             selftest.check(session, types=self._started.tracer.types)
         except BaseException:
             self.close()
             raise
-        if self.options.rules_off:
+        if self.options.counted != USUAL:
             session.close()
         else:
             self._spare = session
@@ -164,11 +164,11 @@ class LinuxTarget:
         """The snapshot that sessions resume from; None before the start."""
         return self._started.snapshot if self._started else None
 
-    def _new_session(self, rules_off: frozenset[str]) -> LinuxSession:
+    def _new_session(self, counted: Counted) -> LinuxSession:
         started = self._started
         if started is None:
             raise RunError("the target linux has not been started")
-        session = LinuxSession(lambda: TracedMachine(started.snapshot, started.emulator, started.tracer, rules_off))
+        session = LinuxSession(lambda: TracedMachine(started.snapshot, started.emulator, started.tracer, counted))
         self._sessions.append(session)
         return session
 
@@ -177,7 +177,7 @@ class LinuxTarget:
         spare, self._spare = self._spare, None
         sessions = [spare] if spare else []
         with ThreadPoolExecutor(max(1, count)) as starters:
-            futures = [starters.submit(self._new_session, self.options.rules_off) for _ in range(count - len(sessions))]
+            futures = [starters.submit(self._new_session, self.options.counted) for _ in range(count - len(sessions))]
             sessions += [future.result() for future in futures]
         return sessions[:count]
 
@@ -188,8 +188,7 @@ class LinuxTarget:
     def describe(self) -> Mapping[str, object]:
         """Kernel, QEMU and all arguments that make up the machine."""
         description: dict[str, object] = {"file_system": self.options.file_system, "host": platform.platform()}
-        if self.options.rules_off:
-            description["rules_switched_off"] = sorted(self.options.rules_off)
+        description |= self.options.counted.described()
         if self.options.debug is not None:
             description["debug_information"] = str(self.options.debug)
         if self._started is not None:

@@ -19,8 +19,8 @@ from commutant import _native
 from commutant.guest import Emulator, GuestSilent, Monitor, Region, Snapshot, Tracer
 from commutant.mtrace import TracedWindow, TraceReader, kernel_layout, kernel_names
 from commutant.support import RunError, artifacts, close_at_exit
+from commutant.targets.counted import USUAL, Counted, tracer_arguments
 from commutant.targets.linux.debug import kernel_stacks
-from commutant.targets.rules import ALL_RULES, tracer_arguments
 from commutant.targets.stacks import Stacks
 
 _PIPE_BYTES = 1 << 20
@@ -82,9 +82,7 @@ class TracerFiles:
 class TracedMachine:
     """A machine that was resumed from a snapshot with the tracer attached, and the reader of its trace."""
 
-    def __init__(
-        self, snapshot: Snapshot, emulator: Emulator, files: TracerFiles, rules_off: frozenset[str] = ALL_RULES
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, emulator: Emulator, files: TracerFiles, counted: Counted = USUAL) -> None:
         """Resumes the machine; raises RunError if QEMU, plugin or guest do not come up."""
         with contextlib.ExitStack() as stack:
             trace, far_end = os.pipe()
@@ -102,7 +100,7 @@ class TracedMachine:
                     # A comma separates arguments for QEMU; doubled it stands for itself.
                     plugin = str(files.plugin).replace(",", ",,")
                     arguments += ["mode=system", f"record={'on' if files.recording else 'off'}"]
-                    arguments += tracer_arguments(rules_off)
+                    arguments += tracer_arguments(counted)
                     return Tracer(",".join([plugin, *arguments]), (far_end, files.layout_descriptor))
 
                 self._machine = snapshot.resume(emulator, tracer)

@@ -66,16 +66,31 @@ class ObjectMap:
 
         Raises RunError if the list is damaged.
         """
-        kind = self._find(finding.line_address)
-        if kind is None:
-            return None
-        start = finding.line_address % kind.stride_bytes
-        sides = finding.first.offset, finding.second.offset
+        sides = [finding.line_address + access.offset for access in (finding.first, finding.second)]
         # Where both touch the same bytes these begin where the later of the two begins.
-        places = (max(sides),) if finding.sharing == "true" else sides
-        names = dict.fromkeys(kind.field_at((start + place) % kind.stride_bytes) for place in places)
-        fields = () if kind.stride_bytes < LINE_BYTES else kind.line(start)
-        return structs.replace(finding, object=kind.name, field=" | ".join(sorted(names)), fields=fields)
+        places: dict[tuple[str, str], None] = {}
+        for address in [max(sides)] if finding.sharing == "true" else sides:
+            kind = self._find(address)
+            if kind is None:
+                return None
+            places[kind.name, kind.field_at(address % kind.stride_bytes)] = None
+        names = sorted(places)
+        objects = {name for name, _ in names}
+        fields = self._line(finding.line_address, 0)
+        if finding.sharing == "neighbour":
+            fields += self._line(finding.line_address, LINE_BYTES)
+        if len(objects) > 1:
+            return structs.replace(finding, object=" | ".join(map(".".join, names)), field="", fields=fields)
+        field = " | ".join(field for _, field in names)
+        return structs.replace(finding, object=names[0][0], field=field, fields=fields)
+
+    def _line(self, address: int, offset: int) -> tuple[LineField, ...]:
+        """What the bytes of the line at so many bytes from an address are called, counted from the address."""
+        kind = self._find(address + offset)
+        if kind is None or kind.stride_bytes < LINE_BYTES:
+            return ()
+        named = kind.line((address + offset) % kind.stride_bytes)
+        return tuple(structs.replace(field, offset=offset + field.offset) for field in named)
 
     def place(self, address: int) -> tuple[str, int] | None:
         """Type and first address of the object that lies there; None if the list does not tell."""

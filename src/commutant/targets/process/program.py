@@ -15,9 +15,9 @@ from msgspec import structs
 
 from commutant import _native
 from commutant.mtrace import Finding, Picture, TracedWindow
+from commutant.targets.counted import USUAL, Counted
 from commutant.targets.process.drawings import Drawings
 from commutant.targets.process.objects import ObjectMap
-from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import ask
 from commutant.targets.stacks import Stacks
 
@@ -57,8 +57,8 @@ class Program(Protocol):
         """What it is started with, but for files."""
 
     @property
-    def rules_off(self) -> frozenset[str]:
-        """Rules that the tracer does not ignore by."""
+    def counted(self) -> Counted:
+        """What the tracer counts as shared."""
 
     @property
     def counts_windows(self) -> bool:
@@ -70,8 +70,8 @@ class Program(Protocol):
     def naming(self, listing: int) -> Naming:
         """Names for a run that lists its objects in the file of this descriptor."""
 
-    def without_rules(self, rules_off: frozenset[str]) -> Self:
-        """The same program, to be traced without these rules."""
+    def counting(self, counted: Counted) -> Self:
+        """The same program, with this counted as shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class FixedProgram:
     names: _native.ProgramNames
     stacks: Stacks
     regions: tuple[MemoryRegion, ...] = ()
-    rules_off: frozenset[str] = ALL_RULES
+    counted: Counted = USUAL
     counts_windows: bool = False
 
     def command(self, listing: int, progress: int) -> list[str]:
@@ -94,9 +94,9 @@ class FixedProgram:
         """As `Program.naming`."""
         return _FixedNaming(self, ObjectMap(listing), Drawings())
 
-    def without_rules(self, rules_off: frozenset[str]) -> FixedProgram:
-        """As `Program.without_rules`."""
-        return dataclasses.replace(self, rules_off=rules_off)
+    def counting(self, counted: Counted) -> FixedProgram:
+        """As `Program.counting`."""
+        return dataclasses.replace(self, counted=counted)
 
     def in_region(self, finding: Finding) -> Finding:
         """The finding, named after its region if it has no symbol.

@@ -12,10 +12,10 @@ from typing import Self
 from commutant.guest import find_user_emulator
 from commutant.support import MAX_CALLS_PER_SET, RunError, UsageError, artifacts
 from commutant.targets.base import Progress
+from commutant.targets.counted import USUAL, Counted
 from commutant.targets.process.program import Program
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check
 from commutant.targets.process.session import ProcessSession
-from commutant.targets.rules import ALL_RULES
 from commutant.targets.runner import Signature, signature
 
 _SEEDS = 1 << 64
@@ -30,11 +30,11 @@ def other_seeds(seed: int) -> Sequence[int]:
 class ProgramTarget(ABC):
     """An implementation in traced programs; see `commutant.targets.base.Target`."""
 
-    def __init__(self, argument: str, cores: int, rules_off: frozenset[str]) -> None:
+    def __init__(self, argument: str, cores: int, counted: Counted) -> None:
         """Does nothing yet but keep what it is given; tests have at most `cores` calls."""
         self.argument = argument
         self._cores = cores
-        self._rules_off = rules_off
+        self._counted = counted
         self._program: Program | None = None
         self._emulator = ""
         self._emulator_version = ""
@@ -70,17 +70,17 @@ class ProgramTarget(ABC):
         self._emulator, self._emulator_version = emulator.path, emulator.version
         self._program = self._load(max(core_count, 2))
         progress("checking the tracer")
-        session = self._new_session(ALL_RULES)
+        session = self._new_session(USUAL)
         check(session)
-        if self._rules_off:
+        if self._counted != USUAL:
             session.close()
         else:
             self._spare = session
 
-    def _new_session(self, rules_off: frozenset[str]) -> ProcessSession:
+    def _new_session(self, counted: Counted) -> ProcessSession:
         if self._program is None:
             raise RunError(f"the target {self.argument} has not been started")
-        session = ProcessSession(self._emulator, artifacts.plugin_path(), self._program.without_rules(rules_off))
+        session = ProcessSession(self._emulator, artifacts.plugin_path(), self._program.counting(counted))
         self._sessions.append(session)
         return session
 
@@ -89,15 +89,14 @@ class ProgramTarget(ABC):
         spare, self._spare = self._spare, None
         sessions = [spare] if spare else []
         with ThreadPoolExecutor(max(1, count)) as starters:
-            futures = [starters.submit(self._new_session, self._rules_off) for _ in range(count - len(sessions))]
+            futures = [starters.submit(self._new_session, self._counted) for _ in range(count - len(sessions))]
             sessions += [future.result() for future in futures]
         return sessions[:count]
 
     def describe(self) -> Mapping[str, object]:
         """Host, QEMU and the program's arguments."""
         description: dict[str, object] = {"host": platform.platform()}
-        if self._rules_off:
-            description["rules_switched_off"] = sorted(self._rules_off)
+        description |= self._counted.described()
         if self._program is not None:
             description |= {"qemu": self._emulator_version, "runner_arguments": list(self._program.arguments)}
         return description

@@ -25,9 +25,9 @@ from pathlib import Path
 
 from commutant.mtrace import TracedWindow, TraceReader
 from commutant.support import Limits, RunError, close_at_exit, start_program
+from commutant.targets.counted import tracer_arguments
 from commutant.targets.process.program import Program
 from commutant.targets.process.watchdog import Watchdog
-from commutant.targets.rules import tracer_arguments
 
 _PIPE_BYTES = 1 << 20
 _EXIT_SECONDS = 10.0
@@ -70,7 +70,7 @@ class TracedProgram:
                     fcntl.fcntl(trace, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
                 # A comma separates arguments for QEMU; doubled it stands for itself.
                 paths = f"{str(plugin).replace(',', ',,')},out=/proc/self/fd/{far_trace},mode=user"
-                tracer = ",".join([paths, *tracer_arguments(program.rules_off)])
+                tracer = ",".join([paths, *tracer_arguments(program.counted)])
                 self._process = start_program(
                     [emulator, "-plugin", tracer, *program.command(listing, progress)],
                     passed=(far_trace, listing, progress),

@@ -173,14 +173,14 @@ export function matchFindings(matches, matchesVariable) {
 }
 
 function findingDetail(index) {
-  const [variable, isTrue, first, second, firstField, secondField, line, kind, technique, part] = tables.findings[index];
+  const [variable, sharing, first, second, firstField, secondField, line, kind, technique, part] = tables.findings[index];
   const [fields, touched] = tables.lines[line];
   const [heading, advice, anchor] = tables.techniques[technique];
   const functions = [first, second].map((one) => tables.accesses[one][FUNCTION]).sort();
   return {
     name: variables[variable],
     identity: [variable, ...functions].join(),
-    isTrue: isTrue === 1,
+    sharing,
     accesses: [access(first, firstField), access(second, secondField)],
     fields: fields.map(([offset, size, name]) => ({ offset, size, name: strings[name] })),
     touched: touched.map(([core, read, written]) => ({ core, read, written })),

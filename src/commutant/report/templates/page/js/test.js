@@ -6,6 +6,11 @@ import { linePicture } from "./line.js";
 import { programView } from "./program.js";
 import { testDetail, testIndex } from "./run.js";
 
+const SHARING_WORDS = [
+  "true sharing: the same bytes",
+  "false sharing: different bytes of one line",
+  "neighbouring lines: different lines of one pair",
+];
 const panel = byId("test");
 let shownTest = "";
 
@@ -124,7 +129,7 @@ function sharedLine(finding, index) {
       element("a", { href: addressWith({ variable: finding.name }) }, finding.name),
       " ",
       finding.role ? [element("span", { class: "kind role" }, finding.role), " "] : null,
-      element("span", { class: "kind" }, finding.isTrue ? "true sharing: the same bytes" : "false sharing: different bytes of one line"),
+      element("span", { class: "kind" }, SHARING_WORDS[finding.sharing]),
       " ",
       element("span", { class: "kind" }, finding.kind),
       finding.state ? [" ", element("span", { class: `kind state-${finding.state.replace(" ", "-")}` }, finding.state)] : null,

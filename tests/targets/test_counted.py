@@ -1,4 +1,4 @@
-"""Ignoring rules: named, switched off by the target argument, and then no longer applied."""
+"""What counts as shared: ignoring rules that the target argument switches off, and neighbouring lines."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ from commutant.runs import Check
 from commutant.runs.content import facts
 from commutant.runs.directory import Run
 from commutant.support.errors import UsageError
+from commutant.targets.counted import USUAL, Counted, take_counted, tracer_arguments
 from commutant.targets.linux.target import parse_options
 from commutant.targets.registry import load_target
-from commutant.targets.rules import take_rules_off, tracer_arguments
 from commutant.targets.scalefs import parse_options as parse_scalefs
 from commutant.testgen import generate
 
 
 def test_every_rule_can_be_switched_off() -> None:
     for rule in _native.RULES:
-        rest, off = take_rules_off("x", {f"ignore_{rule}": "off", "fs": "ramfs"})
-        assert (rest, off) == ({"fs": "ramfs"}, {rule})
+        rest, off = take_counted("x", {f"ignore_{rule}": "off", "fs": "ramfs"})
+        assert (rest, off) == ({"fs": "ramfs"}, Counted(frozenset({rule})))
         assert tracer_arguments(off) == [f"ignore_{rule}=off"]
-        assert parse_options("linux", {f"ignore_{rule}": "off"}).rules_off == {rule}
-        assert parse_scalefs("scalefs", {f"ignore_{rule}": "off"}).rules_off == {rule}
-        assert take_rules_off("x", {f"ignore_{rule}": "on"}) == ({}, frozenset())
+        assert parse_options("linux", {f"ignore_{rule}": "off"}).counted == off
+        assert parse_scalefs("scalefs", {f"ignore_{rule}": "off"}).counted == off
+        assert take_counted("x", {f"ignore_{rule}": "on"}) == ({}, USUAL)
+
+
+def test_neighbours_count_if_they_are_asked_for() -> None:
+    rest, counted = take_counted("x", {"neighbours": "on", "fs": "ramfs"})
+    assert (rest, counted) == ({"fs": "ramfs"}, Counted(neighbours=True))
+    assert tracer_arguments(counted) == ["neighbours=on"]
+    assert counted.described() == {"neighbours": True}
+    assert take_counted("x", {"neighbours": "off"}) == ({}, USUAL)
+    assert tracer_arguments(USUAL) == []
 
 
 @pytest.mark.parametrize(
@@ -34,6 +43,7 @@ def test_every_rule_can_be_switched_off() -> None:
     [
         ({"ignore_all": "off"}, "unknown rule 'all'; expected one of runner, interrupt, "),
         ({"ignore_": "off"}, "unknown rule ''"),
+        ({"neighbours": "yes"}, "neighbours=yes: expected on or off"),
         ({"ignore_softirq": "no"}, "ignore_softirq=no: expected on or off"),
     ],
 )
