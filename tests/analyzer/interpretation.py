@@ -213,7 +213,10 @@ class Z3Terms:
             return z3.BoolVal(term[1]) if isinstance(term[1], bool) else z3.IntVal(term[1])
         if term[0] == "sum":
             return z3.Sum([coefficient * self.term(inner) for inner, coefficient in term[1]]) + term[2]
-        return self.functions[term[1]](*(self.term(argument) for argument in (term[2] if term[0] == "apply" else ())))
+        arguments = [self.term(argument) for argument in (term[2] if term[0] == "apply" else ())]
+        if term[1] in ("div", "mod") and term[1] not in self.functions:
+            return arguments[0] / arguments[1] if term[1] == "div" else arguments[0] % arguments[1]
+        return self.functions[term[1]](*arguments)
 
     def fact(self, fact: Fact) -> Any:
         """A fact as a Z3 formula."""

@@ -566,6 +566,37 @@ class Ring(Interface):
         return Seq(self.places)[turn]
 
 
+class Note(Struct):
+    """Something said under a key."""
+
+    key: Key
+    item: Item
+
+
+class Journal(Interface):
+    """Notes, the newest first: a new one moves all others."""
+
+    notes: Annotated[Seq[Note], Capacity(2)]
+
+    @call
+    def write(self, key: Key, item: Item) -> None:
+        self.notes.insert(0, Note(key=key, item=item))
+
+    @call
+    def place_of(self, key: Key, item: Item) -> int:
+        for place, note in enumerate(self.notes):
+            if note.key == key and note.item == item:
+                return place
+        return -1
+
+    @call
+    def strike(self) -> bool:
+        if self.notes:
+            self.notes.pop(0)
+            return True
+        return False
+
+
 MODELS: tuple[type[Interface], ...] = (
     Queue,
     BoundedQueue,
@@ -588,4 +619,5 @@ MODELS: tuple[type[Interface], ...] = (
     Intervals,
     Wheel,
     Ring,
+    Journal,
 )

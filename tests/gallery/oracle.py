@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -95,23 +94,6 @@ class Domain:
             for key, value in getattr(state, name).items()
             for holds in of_entry
         )
-
-    def situations(self, names: Sequence[str], most: int, chance: random.Random) -> Iterator[tuple[Interface, Placed]]:
-        """Every state with every call, or as many as asked for, drawn, where there are more."""
-        arguments = [
-            list(itertools.product(*[[(name, v) for v in values(type_)] for name, type_ in s.parameters.items()]))
-            for s in (self.interface.signature(name) for name in names)
-        ]
-        if math.prod(map(len, [*self._parts.values(), *arguments])) > most:
-            for _ in range(most):
-                yield self.state(chance), self.calls(names, chance)
-            return
-        for parts in itertools.product(*self._parts.values()):
-            state = self.interface()
-            vars(state).update(copy.deepcopy(dict(zip(self._parts, parts, strict=True))))
-            if self.is_well_formed(state):
-                for given in itertools.product(*arguments):
-                    yield state, [(name, dict(one)) for name, one in zip(names, given, strict=True)]
 
     def calls(self, names: Sequence[str], chance: random.Random) -> Placed:
         """Calls of these names with arguments, drawn."""

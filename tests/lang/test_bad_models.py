@@ -13,7 +13,25 @@ from commutant.support import UsageError
 from commutant.testgen import generate
 
 MODEL = '''
-from commutant.lang import Errno, Interface, Map, Set, Sort, call, choose, invoke, unused, well_formed
+from __future__ import annotations
+
+from typing import Annotated
+
+from commutant.lang import (
+    Capacity, Errno, Interface, Map, Range, Seq, Set, Sort, Struct, call, choose, invoke, unused, well_formed
+)
+
+
+class Wide(Struct):
+    """A record with a field that cannot be."""
+
+    count: Annotated[int, Range(0, 2**70)]
+
+
+class Loop(Struct):
+    """A record without an end."""
+
+    inner: Loop
 
 
 class Key(Sort):
@@ -93,6 +111,33 @@ OF_CALLS = {
 }
 
 
+OF_ANNOTATIONS = {
+    "bounds beyond 64 bits": (
+        "tally: Annotated[int, Range(0, 2**70)]",
+        r"Model\.tally: expected bounds from -2\^63 to 2\^63 - 1, or None; got Range\(0, 1180591620717411303424\)",
+    ),
+    "bounds of an argument": (
+        "@call\ndef add(self, by: Annotated[int, Range(-(2**64), None)]) -> None:\n    pass",
+        r"Model\.add, parameter 'by': expected bounds from -2\^63",
+    ),
+    "bounds of a field": ("wide: Wide", r"Wide\.count: expected bounds from -2\^63"),
+    "bounds that are no numbers": (
+        "tally: Annotated[int, Range('a', 2)]",
+        r"Model\.tally: expected bounds from -2\^63",
+    ),
+    "bounds in the wrong order": (
+        "tally: Annotated[int, Range(5, 2)]",
+        r"Model\.tally: expected the lower bound first, got Range\(5, 2\), which holds nothing",
+    ),
+    "capacity below 0": (
+        "row: Annotated[Seq[int], Capacity(-1)]",
+        r"Model\.row: expected a capacity from 0 to 1000, got -1",
+    ),
+    "no type of a model": ("row: list", r"Model\.row: expected bool, int, a tuple, or a Sort"),
+    "a type that contains itself": ("loop: Loop", r"Loop\.inner: Loop contains itself: expected a type that does not"),
+}
+
+
 def written(folder: Path, method: str) -> str:
     path = folder / "model.py"
     path.write_text(MODEL + "\n".join(f"    {line}" for line in method.splitlines()) + "\n", encoding="utf-8")
@@ -115,6 +160,13 @@ def test_a_class_that_has_no_test_says_why(tmp_path: Path, method: str, expected
 def test_a_model_that_cannot_be_analysed_says_why(tmp_path: Path, method: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         analyze(load_interface(written(tmp_path, method)))
+    assert_sentence(str(caught.value), expected)
+
+
+@pytest.mark.parametrize(("annotation", "expected"), OF_ANNOTATIONS.values(), ids=OF_ANNOTATIONS)
+def test_an_annotation_that_cannot_be_used_says_why(tmp_path: Path, annotation: str, expected: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_interface(written(tmp_path, annotation))
     assert_sentence(str(caught.value), expected)
 
 

@@ -52,7 +52,7 @@ def faults_of(interface: type[Interface], what: str) -> Iterator[None]:
 
 def placed(error: BaseException, interface: type[Interface], what: str) -> BaseException:
     """What to raise for an exception that escaped from the model: the engine's own as it is, others as a ModelFault."""
-    if isinstance(error, Infeasible | ChoiceRefused) or (isinstance(error, ModelFault) and error.is_placed):
+    if isinstance(error, Infeasible | ChoiceRefused) or (isinstance(error, UsageError) and error.is_placed):
         return error
     where = f"{_place(error) or _place_of(interface, what)}{interface.__name__}.{what}"
     if isinstance(error, UsageError):

@@ -11,10 +11,22 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from commutant.lang.errno import Errno
-from commutant.lang.types import Process, Record, SortType, Type, check_type, describe_type, held_as, resolve_hints
+from commutant.lang.source_lines import errors_at, place_of_annotation, place_of_function, placed_error
+from commutant.lang.types import (
+    Process,
+    Record,
+    SortType,
+    Type,
+    annotated_types,
+    check_type,
+    describe_type,
+    held_as,
+    resolve_hints,
+)
 from commutant.support import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -166,13 +178,10 @@ class Interface(Record):
         """The annotated attributes, in the order of the text, with their types."""
         cached = cls.__dict__.get("_commutant_state")
         if cached is None:
-            cached = {
-                name: describe_type(hint, f"{cls.__name__}.{name}")
-                for name, hint in resolve_hints(cls).items()
-                if name not in Interface.__annotations__
-            }
+            cached = annotated_types(cls, left_out=Interface.__annotations__)
             for name, type_ in cached.items():
-                check_type(type_, f"{cls.__name__}.{name}")
+                with errors_at(partial(place_of_annotation, cls, name)):
+                    check_type(type_, f"{cls.__name__}.{name}")
             cls._commutant_state = cached  # type: ignore[attr-defined]
         return dict(cached)
 
@@ -209,7 +218,9 @@ class Interface(Record):
             }
             for name, function in functions.items():
                 if hasattr(Interface, name):
-                    raise UsageError(f"{_place(function)}{cls.__name__}.{name}: this name is taken by Interface itself")
+                    raise placed_error(
+                        place_of_function(function), f"{cls.__name__}.{name}: this name is taken by Interface itself"
+                    )
             cache[role] = tuple(_signature(cls, name, function) for name, function in functions.items())
             cls._commutant_signatures = cache  # type: ignore[attr-defined]
         return cache[role]
@@ -262,25 +273,24 @@ class Interface(Record):
         return ()
 
 
-def _place(function: Any) -> str:
-    """`FILE:LINE: ` of a function."""
-    code = getattr(function, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
-
-
 def _signature(cls: type[Interface], name: str, function: Any) -> CallSignature:
     if not inspect.isfunction(function):
         raise UsageError(f"{cls.__name__}.{name}: expected a plain method marked with @call, got {function!r}")
+    with errors_at(partial(place_of_function, function)):
+        return CallSignature(name, _parameters(f"{cls.__name__}.{name}", function))
+
+
+def _parameters(call: str, function: Callable[..., Any]) -> dict[str, Type]:
     if inspect.iscoroutinefunction(function):
-        raise UsageError(f"{_place(function)}{cls.__name__}.{name} is async: expected a method that returns its result")
+        raise UsageError(f"{call} is async: expected a method that returns its result")
     hints = resolve_hints(function)
     parameters: dict[str, Type] = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
-        where = f"{_place(function)}{cls.__name__}.{name}, parameter {parameter.name!r}"
+        where = f"{call}, parameter {parameter.name!r}"
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise UsageError(f"{where}: a call takes named parameters only, not *args or **kwargs")
         if parameter.name not in hints:
             raise UsageError(f"{where}: expected a type annotation, got none")
         parameters[parameter.name] = describe_type(hints[parameter.name], where)
         check_type(parameters[parameter.name], where, maps=False)
-    return CallSignature(name, parameters)
+    return parameters

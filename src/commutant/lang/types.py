@@ -12,14 +12,16 @@ import itertools
 import operator
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from commutant._native import LazyRecord
 from commutant.lang.errno import Errno, Signal
+from commutant.lang.source_lines import errors_at, place_of_annotation, placed_error
 from commutant.support import UsageError
 
 K = TypeVar("K")
@@ -382,6 +384,10 @@ def held_as(value: Any, type_: Type) -> Any:
 
 
 DEFAULT_CAPACITY = 2
+MAX_CAPACITY = 1_000
+"""Each length of a sequence is a path of its own: nobody waits for more."""
+
+_LARGEST = (1 << 63) - 1
 
 
 def describe_type(annotation: Any, where: str) -> Type:
@@ -397,8 +403,7 @@ def describe_type(annotation: Any, where: str) -> Type:
     if annotation is bool:
         return BoolType(next((b.value for b in bounds if isinstance(b, Usually)), False))
     if annotation is int:
-        limits = next((b for b in bounds if isinstance(b, Range)), Range(None, None))
-        return IntType(limits.low, limits.high)
+        return _bounded(next((b for b in bounds if isinstance(b, Range)), Range(None, None)), where)
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return StructType(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Enum) and annotation not in (Errno, Signal):
@@ -430,6 +435,8 @@ def describe_type(annotation: Any, where: str) -> Type:
         return MapType(key, describe_type(arguments[1], f"the value of {where}"))
     if origin is Seq and len(arguments) == 1:
         capacity = next((b.items for b in bounds if isinstance(b, Capacity)), DEFAULT_CAPACITY)
+        if not _is_number(capacity) or not 0 <= capacity <= MAX_CAPACITY:
+            raise UsageError(f"{where}: expected a capacity from 0 to {MAX_CAPACITY}, got {capacity!r}")
         return SeqType(describe_type(arguments[0], f"an item of {where}"), capacity)
     if origin is tuple and arguments and Ellipsis not in arguments:
         return TupleType(tuple(describe_type(item, f"an item of {where}") for item in arguments))
@@ -446,7 +453,8 @@ def check_type(type_: Type, where: str, inside: tuple[type[Struct], ...] = (), *
         if type_.struct in inside:
             raise UsageError(f"{where}: {type_.struct.__name__} contains itself: expected a type that does not")
         for name, field in struct_fields(type_.struct).items():
-            check_type(field, f"{type_.struct.__name__}.{name}", (*inside, type_.struct), maps=maps)
+            with errors_at(partial(place_of_annotation, type_.struct, name)):
+                check_type(field, f"{type_.struct.__name__}.{name}", (*inside, type_.struct), maps=maps)
     elif isinstance(type_, MapType):
         if not maps:
             raise UsageError(
@@ -481,14 +489,26 @@ def struct_fields(struct: type[Struct]) -> dict[str, Type]:
     """The fields of a struct in the order of the text, with their types."""
     cached = struct.__dict__.get("_commutant_fields")
     if cached is None:
-        cached = {
-            name: describe_type(hint, f"{struct.__name__}.{name}") for name, hint in resolve_hints(struct).items()
-        }
+        cached = annotated_types(struct)
         for name in cached:
             if name in struct.__dict__:
-                raise UsageError(f"{struct.__name__}.{name}: a field has no default: expected the annotation alone")
+                raise placed_error(
+                    place_of_annotation(struct, name),
+                    f"{struct.__name__}.{name}: a field has no default: expected the annotation alone",
+                )
         struct._commutant_fields = cached  # type: ignore[attr-defined]
     return typing.cast("dict[str, Type]", cached)
+
+
+def annotated_types(owner: type, left_out: Collection[str] = ()) -> dict[str, Type]:
+    """The types of the annotated attributes of a class and its bases, in the order of the text; UsageError, with file
+    and line, for one that a model cannot use."""
+    found = {}
+    for name, hint in resolve_hints(owner).items():
+        if name not in left_out:
+            with errors_at(partial(place_of_annotation, owner, name)):
+                found[name] = describe_type(hint, f"{owner.__name__}.{name}")
+    return found
 
 
 def resolve_hints(owner: Any) -> dict[str, Any]:
@@ -501,6 +521,21 @@ def resolve_hints(owner: Any) -> dict[str, Any]:
     return {
         name: hint for name, hint in hints.items() if typing.get_origin(hint) is not ClassVar and hint is not ClassVar
     }
+
+
+def _bounded(limits: Range, where: str) -> IntType:
+    """The integers within bounds that the engine can compute with."""
+    low, high = limits.low, limits.high
+    given = [bound for bound in (low, high) if bound is not None]
+    if not all(_is_number(bound) and -_LARGEST - 1 <= bound <= _LARGEST for bound in given):
+        raise UsageError(f"{where}: expected bounds from -2^63 to 2^63 - 1, or None; got Range({low!r}, {high!r})")
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"{where}: expected the lower bound first, got Range({low!r}, {high!r}), which holds nothing")
+    return IntType(low, high)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_key(key: Type) -> bool:

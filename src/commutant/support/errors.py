@@ -24,6 +24,8 @@ class UsageError(CommutantError):
     """Bad use or bad input: an unknown name, a damaged file, a model that cannot be analysed (exit code 2)."""
 
     exit_code = 2
+    is_placed = False
+    """Whether it says in which line of a model it is."""
 
 
 class RunError(CommutantError):

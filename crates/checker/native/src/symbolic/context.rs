@@ -53,6 +53,15 @@ pub fn restrict(py: Python<'_>, literal: Statement) -> PyResult<()> {
     Ok(context.path.restrict(literal, true, &mut ThreadSolver(py))?)
 }
 
+/// Notes what takes back a change that the step under way makes, if there is one under way.
+pub fn undo_with(py: Python<'_>, undo: impl FnOnce() -> PyResult<Undo>) -> PyResult<()> {
+    let context = CURRENT.with_borrow(|current| current.as_ref().map(|context| context.clone_ref(py)));
+    let Some(context) = context else { return Ok(()) };
+    let undo = undo()?;
+    context.borrow_mut(py).path.log(undo);
+    Ok(())
+}
+
 /// Takes back a change of a native object; the number says which, as whoever logged it chose.
 pub type TakeBack = fn(&Bound<'_, PyAny>, usize);
 

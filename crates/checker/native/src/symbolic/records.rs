@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple, PyType};
 
+use super::context::{Undo, undo_with};
 use super::values::{BoolValue, IntValue, SortValue};
 
 /// Adds this part to the native module.
@@ -191,7 +192,11 @@ impl LazyRecord {
         };
         let value = match origin {
             Ok(function) => function.bind(py).call1((slf, name))?,
-            Err(source) => clone(&Self::seen(source.bind(py), name)?)?,
+            Err(source) => {
+                // The record may belong to a step that outlives this one, and the value to this one.
+                undo_with(py, || Ok(Undo::Remove(values(slf)?.unbind(), name.clone().into_any().unbind())))?;
+                clone(&Self::seen(source.bind(py), name)?)?
+            }
         };
         values(slf)?.set_item(name, &value)?;
         Ok(value)
