@@ -130,6 +130,16 @@ def test_the_evidence_for_a_message_shows_the_line(commutant, runs):
     assert "not conflict-free: 4 before, 1 after" in answer.stdout
 
 
+def test_loops_go_to_a_new_folder(commutant, runs):
+    answer = commutant("prove", "base", "better", "--format", "c")
+    assert answer.returncode == 2
+    assert "expected one NEW, and -o FOLDER" in one_line(answer)
+    answer = commutant("prove", "base", "better", "--format", "c", "-o", "loops")
+    assert answer.returncode == 2
+    assert "no C form for link-rename, open-open; there is nothing to repeat" in one_line(answer)
+    assert not Path("loops").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

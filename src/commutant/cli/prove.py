@@ -11,10 +11,10 @@ import click
 
 from commutant.cli import console, options, results
 from commutant.cli.remedy import refuse_unknown
-from commutant.support import UsageError, paused_collector
+from commutant.support import RunError, UsageError, paused_collector
 
 if TYPE_CHECKING:
-    from commutant.remedy import Change, ProvenRun
+    from commutant.remedy import Change, Proof, ProvenRun
     from commutant.runs import Run
 
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     epilog=options.examples(
         "commutant prove runs/base runs/patched --drop-write cred.non_rcu --again runs/base-2",
         "commutant prove runs/base runs/patched --format commit >> message.txt",
+        "commutant prove runs/base runs/patched --format c -o loops && gcc -O2 -pthread -o loop loops/open-mmap.c",
     ),
 )
 @click.argument("base", type=click.Path(path_type=Path, file_okay=False))
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     help="A second run of BASE's system: what differs there is noise.",
 )
 @options.changes
-@options.output_format("text", "json", "commit")
+@options.output_format("text", "json", "commit", "c")
 @options.output_file
 def command(
     base: Path,
@@ -48,12 +49,17 @@ def command(
     """Says which tests of BASE are freed in NEW, as foretold and besides, and which were foretold but still share.
 
     Also says which findings have only moved to another name, and what is new above the noise of two runs of BASE.
-    Several NEW are compared one after the other. Exit code 1 if something new appeared in one of them.
+    Several NEW are compared one after the other. Exit code 1 if something new appeared in one of them. `--format c`
+    takes one NEW, and writes a folder: for each pair of calls with freed tests a program that repeats them.
     """
     results.refuse_existing(output)
+    if format_ == "c" and (output is None or len(new) > 1):
+        raise UsageError("--format c writes a program for each pair of calls: expected one NEW, and -o FOLDER")
     wanted = options.read_changes(changes)
     with paused_collector():
         pieces = _Base(base, again, wanted)
+        if format_ == "c" and output is not None:
+            return 0 if pieces.write_loops(new[0], output) else 1
         holds = True
         texts: list[str] = []
         for path in new:
@@ -106,7 +112,46 @@ class _Base:
 
         from rich.console import Console
 
-        from commutant.remedy import commit_message, print_proof, proof_json, prove
+        from commutant.remedy import commit_message, print_proof, proof_json
+
+        run, proof = self._proof(path)
+        calls = {judged.test.id: judged.calls for judged in self._tests}
+        old, now = _side(self._run), _side(run)
+        if format_ == "json":
+            document = proof_json(proof, old, now, self._changes, calls)
+            return json.dumps(document, indent=1, ensure_ascii=True) + "\n", proof.holds
+        if format_ == "commit":
+            by_id = {verdict.test_id: verdict for verdict in self._verdicts}
+            return commit_message(proof, old, now, self._changes, calls, by_id), proof.holds
+        text = io.StringIO()
+        screen = Console(file=text, width=results.FILE_WIDTH, highlight=False, color_system=None)
+        print_proof(proof, old, now, self._changes, calls, screen)
+        return text.getvalue(), proof.holds
+
+    def write_loops(self, path: Path, folder: Path) -> bool:
+        """Writes a program per pair of calls with freed tests into a new folder; returns whether the proof holds."""
+        from commutant.remedy import loops
+
+        run, proof = self._proof(path)
+        by_id = {verdict.test_id: verdict for verdict in self._verdicts}
+        made = loops(proof, _side(self._run), _side(run), self._run.tests, by_id)
+        if not made.programs:
+            why = f"no C form for {', '.join(made.left_out)}" if made.left_out else "no test is freed"
+            raise UsageError(f"{path}: {why}; there is nothing to repeat")
+        try:
+            folder.mkdir()
+            for name, text in made.programs.items():
+                (folder / name).write_text(text, encoding="ascii")
+        except OSError as error:
+            raise RunError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
+        console.write_path(folder)
+        if made.left_out:
+            console.message(f"no freed test that can be repeated: {', '.join(made.left_out)}")
+        return proof.holds
+
+    def _proof(self, path: Path) -> tuple[Run, Proof]:
+        """NEW and what is to be said of it; raises UsageError if it cannot be compared."""
+        from commutant.remedy import prove
         from commutant.runs import judged_tests, load_run
 
         run = load_run(path)
@@ -120,18 +165,7 @@ class _Base:
             console.message(
                 f"{path} has {run.info.repeats} windows per order, {self._run.path} {self._run.info.repeats}"
             )
-        calls = {judged.test.id: judged.calls for judged in self._tests}
-        old, now = _side(self._run), _side(run)
-        if format_ == "json":
-            document = proof_json(proof, old, now, self._changes, calls)
-            return json.dumps(document, indent=1, ensure_ascii=True) + "\n", proof.holds
-        if format_ == "commit":
-            by_id = {verdict.test_id: verdict for verdict in self._verdicts}
-            return commit_message(proof, old, now, self._changes, calls, by_id), proof.holds
-        text = io.StringIO()
-        screen = Console(file=text, width=results.FILE_WIDTH, highlight=False, color_system=None)
-        print_proof(proof, old, now, self._changes, calls, screen)
-        return text.getvalue(), proof.holds
+        return run, proof
 
     def _refuse_other_corpus(self, run: Run) -> None:
         if run.info.model != self._run.info.model:

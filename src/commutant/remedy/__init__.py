@@ -4,6 +4,7 @@ from commutant.remedy.change import Change, Way, read_change
 from commutant.remedy.evidence import ProvenRun, commit_message, print_proof, proof_json
 from commutant.remedy.foretell import Foretold, foretell
 from commutant.remedy.history import History, history, history_json, print_history
+from commutant.remedy.loops import Loops, loops
 from commutant.remedy.page import history_page
 from commutant.remedy.prove import Proof, prove
 from commutant.remedy.rank import Ranked, Ranking, rank
@@ -16,6 +17,7 @@ __all__ = [
     "Change",
     "Foretold",
     "History",
+    "Loops",
     "Proof",
     "ProvenRun",
     "Ranked",
@@ -28,6 +30,7 @@ __all__ = [
     "history",
     "history_json",
     "history_page",
+    "loops",
     "print_foretold",
     "print_history",
     "print_proof",

@@ -4,7 +4,7 @@ Everything here takes plain data (`commutant.report.data`) and reads no run dire
 """
 
 from commutant.report.causes import Cause, RunCause, causes, rank_causes, run_cause_json
-from commutant.report.cprogram import c_program
+from commutant.report.cprogram import Loop, c_program, loop_of, loop_program
 from commutant.report.data import BADNESS, JudgedTest, RunReport, read_sets, total_counts
 from commutant.report.first import print_first
 from commutant.report.groups import (
@@ -35,6 +35,7 @@ __all__ = [
     "FingerprintTable",
     "HintKind",
     "JudgedTest",
+    "Loop",
     "ParallelCall",
     "RunCause",
     "RunReport",
@@ -53,6 +54,8 @@ __all__ = [
     "hint",
     "junit",
     "kind_by_name",
+    "loop_of",
+    "loop_program",
     "parallel_calls",
     "print_by_sharing",
     "print_first",
