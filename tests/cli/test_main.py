@@ -175,6 +175,7 @@ class TestCompletion:
         assert self.complete(commutant, *start, "linux:cpus=2,fs=e") == {"linux:cpus=2,fs=ext4"}
         assert self.complete(commutant, *start, "scalefs:c") == {"scalefs:cores="}
         assert self.complete(commutant, *start, "nothing:x") == set()
+        assert "plain" in self.complete(commutant, *start, "p")
 
     def test_calls_after_a_comma(self, commutant):
         found = self.complete(commutant, "commutant", "analyze", "names", "--calls", "link,un")

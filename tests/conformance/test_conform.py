@@ -139,13 +139,13 @@ def test_calls_that_are_not_there_are_named(options: Any, unknown: Any, message:
         Conform(Names, ModelTarget(Names, unknown=unknown), **options)
 
 
-@pytest.mark.parametrize("argument", ["scalefs", "linux"])
+@pytest.mark.parametrize("argument", ["scalefs", "plain", "linux"])
 def test_the_file_name_calls_are_as_the_model_says(argument: str) -> None:
     found = conform_real("names", argument, sequences=200)
     assert found.differences == () and found.tally.sequences == 200 and found.tally.undecided == 0
 
 
-@pytest.mark.parametrize("argument", ["scalefs", "linux"])
+@pytest.mark.parametrize("argument", ["scalefs", "plain", "linux"])
 def test_a_mistake_of_a_model_is_found_on_a_real_target(argument: str) -> None:
     with Conform(RenameOfLinksRemoves, load_target(argument), sequences=500) as running:
         running.start(lambda text: None)

@@ -18,6 +18,7 @@ from commutant.support.errors import RunError
 from commutant.targets.process.objects import ObjectMap
 from commutant.targets.process.program import FixedProgram, MemoryRegion, load_program
 from commutant.targets.process.session import ProcessSession
+from commutant.targets.process.traced import TracedProgram
 from commutant.targets.runner import ask, read_calls, signature
 from commutant.targets.stacks import Stacks
 
@@ -150,10 +151,12 @@ def test_calls_are_known_by_name_and_parameters(tmp_path: Path) -> None:
 
 def test_a_program_that_cannot_be_run_ends_the_session(tmp_path: Path) -> None:
     program = FixedProgram(tmp_path / "missing", (), NO_NAMES, NO_STACKS)
-    session = ProcessSession(emulator.find_user_emulator().path, artifacts.plugin_path(), program)
+    session = ProcessSession(
+        lambda: TracedProgram(emulator.find_user_emulator().path, artifacts.plugin_path(), program)
+    )
     try:
         with pytest.raises(RunError, match=r"it ended \(exit code 1\)"):
-            session._traced.results(60)
+            session._program.results(60)
     finally:
         session.close()
 

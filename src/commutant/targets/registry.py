@@ -17,6 +17,7 @@ TARGETS: dict[str, str] = {
     "gallery": "commutant.targets.gallery:create",
     "library": "commutant.targets.library:create",
     "linux": "commutant.targets.linux:create",
+    "plain": "commutant.targets.plain:create",
     "scalefs": "commutant.targets.scalefs:create",
 }
 """The targets by name, each as `module:factory`; the module is imported when the target is asked for."""
@@ -25,6 +26,7 @@ _OPTIONS: dict[str, str] = {
     "gallery": "commutant.targets.library.options",
     "library": "commutant.targets.library.options",
     "linux": "commutant.targets.linux.target",
+    "plain": "commutant.targets.plain",
     "scalefs": "commutant.targets.scalefs",
 }
 """The modules that say in `OPTIONS` what a target takes."""

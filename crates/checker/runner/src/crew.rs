@@ -50,6 +50,9 @@ impl<T: Execution> Crew<T> {
     pub fn attend(&mut self, place: Place) {
         let place = T::actor(place);
         let Place::Worker { core, .. } = place else { return };
+        if T::ONE_THREAD {
+            return;
+        }
         let awake = &mut self.awake[core];
         if *awake == Some(place) {
             return;
@@ -65,6 +68,7 @@ impl<T: Execution> Crew<T> {
     pub fn run(&mut self, place: Place, marks: Marks) -> i64 {
         let place = T::actor(place);
         match place {
+            _ if T::ONE_THREAD => T::execute(self.operation(place), marks),
             COORDINATOR => T::execute(self.operation(place), marks),
             Place::Home { .. } => self.slots[place.index()].run_here(marks),
             Place::Worker { .. } => {

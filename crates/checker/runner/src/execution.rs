@@ -18,6 +18,9 @@ pub trait Execution: Sized {
     /// it are good until the slot is prepared again.
     type Operation: Default + Send + 'static;
 
+    /// Whether the coordinator makes all calls itself: an implementation that one thread alone may use.
+    const ONE_THREAD: bool = false;
+
     /// Who acts for a place. A target whose processes are only names has one thread per core and one coordinator, who act
     /// for all of them.
     fn actor(place: Place) -> Place {

@@ -34,11 +34,14 @@ pub struct Node<'v> {
     pub(crate) call: PhantomData<&'v ()>,
 }
 
-impl<'c> Call<'c> {
-    pub(crate) fn new(file_system: &'c Plain, process: &'c Process) -> Call<'c> {
-        Call { file_system, process }
+impl Plain {
+    /// Begins a call of a process.
+    pub fn begin<'c>(&'c self, process: &'c Process) -> Call<'c> {
+        Call { file_system: self, process }
     }
+}
 
+impl Call<'_> {
     /// The state, for an operation that may fail.
     pub(crate) fn ask(&self) -> Result<Ref<'_, State>, Failed<Unreachable>> {
         self.count_operation()?;

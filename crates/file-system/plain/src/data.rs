@@ -9,19 +9,8 @@ use posix_calls::{
 
 use crate::call::{Call, Node};
 use crate::object::{Body, Number, OpenNode, Pipe};
+use crate::process_state::OpenFile;
 use crate::state::State;
-
-/// An open file description.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct OpenFile {
-    object: Number,
-    reads: bool,
-    writes: bool,
-    status: u32,
-    offset: u64,
-    /// Descriptors that lead here.
-    descriptors: u32,
-}
 
 /// An open file description during a call.
 #[derive(Clone, Copy, Debug)]
@@ -288,6 +277,7 @@ impl DataOperations for Call<'_> {
         let mut state = self.change()?;
         let (data, used, _) = state.file_mut(file.number);
         *used -= data.resize(size_bytes) as u64;
+        state.drop_copies(file.number, size_bytes);
         state.mark_data(file.number, self.now_ns());
         Ok(())
     }

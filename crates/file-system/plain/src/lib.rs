@@ -26,9 +26,11 @@
 mod call;
 mod changes;
 mod data;
+mod memory;
 mod names;
 mod object;
 mod process;
+mod process_state;
 mod state;
 
 pub use call::{Call, Node, Unreachable};

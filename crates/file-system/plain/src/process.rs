@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use posix_calls::{Credentials, DataOperations, OnExec};
+use posix_calls::{Credentials, DataOperations, OnExec, SPACE_PAGES};
 
 use crate::object::Number;
 use crate::state::{Plain, ROOT};
@@ -17,6 +17,8 @@ pub struct Process {
     pub(crate) working_directory: Cell<Number>,
     /// By number: the open file description, and what becomes of the descriptor at `exec`.
     pub(crate) descriptors: RefCell<BTreeMap<u32, (u64, OnExec)>>,
+    /// The number of its memory.
+    pub(crate) space: u64,
 }
 
 impl Hash for Process {
@@ -29,12 +31,14 @@ impl Hash for Process {
 impl Process {
     /// A process without descriptors that works in the root directory.
     pub fn new(file_system: &Plain, credentials: Credentials) -> Process {
-        file_system.state.borrow_mut().get_mut(ROOT).references += 1;
+        let mut state = file_system.state.borrow_mut();
+        state.get_mut(ROOT).references += 1;
         Process {
             credentials,
             umask: Cell::new(0o022),
             working_directory: Cell::new(ROOT),
             descriptors: RefCell::default(),
+            space: state.add_space(),
         }
     }
 
@@ -48,14 +52,14 @@ impl Process {
         self.descriptors.borrow().keys().copied().collect()
     }
 
-    /// Another process with the same descriptors and working directory (POSIX `fork`).
+    /// Another process with the same descriptors and working directory (POSIX `fork`), and without memory, as in ScaleFS.
     pub fn fork(&self, file_system: &Plain) -> Process {
         let mut state = file_system.state.borrow_mut();
         state.get_mut(self.working_directory.get()).references += 1;
         for (open_file, _) in self.descriptors.borrow().values() {
             state.count_descriptor(*open_file);
         }
-        self.clone()
+        Process { space: state.add_space(), ..self.clone() }
     }
 
     /// Closes the descriptors that do not survive `exec`.
@@ -68,7 +72,10 @@ impl Process {
     /// Closes all descriptors and leaves the working directory (POSIX `_exit`).
     pub fn exit(self, file_system: &Plain) {
         self.close(file_system, self.descriptors());
-        file_system.state.borrow_mut().release(self.working_directory.get());
+        let mut state = file_system.state.borrow_mut();
+        state.unmap_pages(self.space, 0..SPACE_PAGES);
+        state.spaces.remove(&self.space);
+        state.release(self.working_directory.get());
     }
 
     fn close(&self, file_system: &Plain, numbers: Vec<u32>) {

@@ -4,12 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use posix_calls::{Permissions, Space};
+use posix_calls::Permissions;
 
-use crate::call::Call;
-use crate::data::OpenFile;
 use crate::object::{Body, Directory, Number, Object, PAGE_BYTES};
-use crate::process::Process;
+use crate::process_state::{OpenFile, Space};
 
 pub(crate) const ROOT: Number = 1;
 
@@ -37,8 +35,11 @@ pub(crate) struct State {
     pub(crate) open_files: BTreeMap<u64, OpenFile>,
     opened: u64,
     next_cookie: u64,
-    limits: Limits,
-    used: Limits,
+    /// The memory of processes.
+    pub(crate) spaces: BTreeMap<u64, Space>,
+    made_spaces: u64,
+    pub(crate) limits: Limits,
+    pub(crate) used: Limits,
 }
 
 /// A file system in ordinary maps. A value is one state of it.
@@ -83,6 +84,8 @@ impl Plain {
             open_files: BTreeMap::new(),
             opened: 0,
             next_cookie: 2,
+            spaces: BTreeMap::new(),
+            made_spaces: 0,
             limits,
             used: Limits { inodes: 0, pages: 0 },
         };
@@ -96,11 +99,6 @@ impl Plain {
         root.references = 1;
         file_system.state.borrow_mut().objects.insert(ROOT, root);
         file_system
-    }
-
-    /// Begins a call of a process.
-    pub fn begin<'c>(&'c self, process: &'c Process) -> Call<'c> {
-        Call::new(self, process)
     }
 
     /// Lets so many operations succeed, and no other afterwards; `None`: all.
@@ -197,6 +195,13 @@ impl State {
         self.opened
     }
 
+    /// Memory for a process.
+    pub(crate) fn add_space(&mut self) -> u64 {
+        self.made_spaces += 1;
+        self.spaces.insert(self.made_spaces, Space::new());
+        self.made_spaces
+    }
+
     /// Gives a reference up.
     pub(crate) fn release(&mut self, number: Number) {
         self.get_mut(number).references -= 1;
@@ -227,8 +232,8 @@ impl State {
         }
     }
 
-    pub(crate) fn space(&self) -> Space {
-        Space {
+    pub(crate) fn space(&self) -> posix_calls::Space {
+        posix_calls::Space {
             block_bytes: PAGE_BYTES as u64,
             blocks: self.limits.pages,
             free_blocks: self.limits.pages - self.used.pages,

@@ -23,7 +23,7 @@ pub enum Place {
 }
 
 /// What may be done with pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protection {
     /// Nothing.
     None,
@@ -34,7 +34,7 @@ pub enum Protection {
 }
 
 /// Who sees what is stored to a mapped file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// Everybody: it goes to the file.
     Shared,

@@ -1,14 +1,17 @@
 //! The instance under test, in an arena at a fixed address, and each thread's right to act as one of its cores.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 use std::ptr::{self, NonNull};
 
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
 use runner::place::PROCESS_LIMIT;
-use scalefs::{Clocked, Credentials, Process, ScaleFs, ScaleFsConfig};
+use scalefs::{Clocked, Credentials, InProcess, OpenNode, Process, ScaleFs, ScaleFsConfig};
 use sync::Spin;
+
+use crate::subject::Subject;
 
 /// Where the arena lies: the same in every run, so that findings can be compared.
 pub const ARENA_BASE: usize = 0x6000_0000_0000;
@@ -156,10 +159,41 @@ fn claim(arena: &'static Arena, number: usize) -> Result<Core<'static>, String> 
     arena.claim(number, owner).map_err(|error| format!("core {number}: {error}"))
 }
 
-/// What the calling thread acts through.
-///
-/// # Panics
-/// If it has not entered an instance: an error of this program.
-pub fn actor() -> &'static Actor {
-    ACTOR.get().expect("threads enter the instance before they serve")
+impl Subject for Actor {
+    type Handle = OpenNode;
+    type Fault = Infallible;
+    type Call<'a> = InProcess<'a, Clock>;
+
+    fn actor() -> &'static Actor {
+        ACTOR.get().expect("threads enter the instance before they serve")
+    }
+
+    #[inline]
+    fn enter(&self, process: usize) -> InProcess<'_, Clock> {
+        self.file_system.enter(&self.core, &self.processes[process], &self.clock)
+    }
+
+    fn core(&self) -> usize {
+        self.core.index().get()
+    }
+
+    fn descriptors(&self, process: usize) -> Vec<u32> {
+        let mut open = Vec::new();
+        self.processes[process].for_each_descriptor(self.file_system, &self.core, |fd| open.push(fd));
+        open
+    }
+
+    fn mapped_pages(&self, process: usize) -> Vec<u64> {
+        let mut mapped = Vec::new();
+        self.processes[process].for_each_mapped(self.file_system, &self.core, |range| mapped.extend(range));
+        mapped
+    }
+
+    fn maintain(&self, idle_cores_too: bool) {
+        if idle_cores_too {
+            self.file_system.maintain_with_idle_cores(&self.core, &self.clock);
+        } else {
+            self.file_system.maintain(&self.core, &self.clock);
+        }
+    }
 }

@@ -8,6 +8,7 @@
 //! commutant-scalefs-runner --cores N --workers N --seed N    run batches until standard input ends
 //! commutant-scalefs-runner ... --objects FILE                and list in it what lies where in the arena ([`objects`])
 //! commutant-scalefs-runner ... --regions                     list the parts of such an instance's arena
+//! commutant-scalefs-runner --plain --workers N               run batches over the crate `plain`, without a tracer
 //! commutant-scalefs-runner --calls                           list the calls
 //! commutant-scalefs-runner --symbols                         list this program's functions and data, for names
 //! ```
@@ -19,7 +20,10 @@ mod objects;
 mod operation;
 mod options;
 mod outside;
+mod plain;
+mod subject;
 mod target;
+mod values;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -27,10 +31,11 @@ use std::sync::Mutex;
 use program_runner::serve::{Program, complain, serve};
 use program_runner::symbols;
 
-use crate::instance::Instance;
+use crate::instance::{Actor, Instance};
 use crate::objects::ObjectList;
 use crate::options::{Mode, Options};
-use crate::target::ScaleFsTarget;
+use crate::plain::PlainProgram;
+use crate::target::FileSystemTarget;
 
 fn main() -> ExitCode {
     match options::parse(std::env::args().skip(1)).and_then(run) {
@@ -51,6 +56,10 @@ fn run(mode: Mode) -> Result<(), String> {
         }
         Mode::Batches { options, objects } => {
             let program = Box::leak(Box::new(ScaleFsProgram::create(options, objects)?));
+            serve(program, std::io::stdin(), std::io::stdout())?;
+        }
+        Mode::Plain { workers } => {
+            let program = Box::leak(Box::new(PlainProgram { workers }));
             serve(program, std::io::stdin(), std::io::stdout())?;
         }
     }
@@ -75,7 +84,7 @@ impl ScaleFsProgram {
 }
 
 impl Program for ScaleFsProgram {
-    type Target = ScaleFsTarget;
+    type Target = FileSystemTarget<Actor>;
 
     const NAME: &'static str = "commutant-scalefs-runner";
 
@@ -87,8 +96,8 @@ impl Program for ScaleFsProgram {
         self.instance.enter(core.unwrap_or(self.options.cores))
     }
 
-    fn target(&self) -> Result<ScaleFsTarget, String> {
-        Ok(ScaleFsTarget::new(self.options.workers))
+    fn target(&self) -> Result<Self::Target, String> {
+        Ok(FileSystemTarget::new(self.options.workers))
     }
 
     fn batch_ended(&self) -> Result<(), String> {

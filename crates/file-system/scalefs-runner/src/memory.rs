@@ -3,17 +3,16 @@
 //! Page *i* of a test lies at 4096·*i* behind [`BASE`], in the address space of its process. Addresses that the implementation
 //! chose lie elsewhere, and are opaque values.
 
-use std::convert::Infallible;
-
+use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::memory::{self, Address, MappedObject};
+use posix_calls::{AccessError, Errno, MemoryOperations, OpenFlags, Protection, Sharing};
 use runner::arguments::{Arguments, Number};
-use scalefs::data::{self, DescriptorOptions};
-use scalefs::memory::{self, Address, MappedObject};
-use scalefs::{AccessError, Errno, MemoryOperations, OpenFlags, Protection, Sharing};
 use wire::value::Value;
 
-use crate::calls::{self, PAGE_BYTES, enter};
-use crate::instance::Actor;
-use crate::outside::{Outcome, PASSING, page};
+use crate::calls::{self, Map};
+use crate::outside::{Outcome, PASSING};
+use crate::subject::Subject;
+use crate::values::{PAGE_BYTES, page};
 
 /// Address of page 0 of every test.
 const BASE: u64 = 1 << 30;
@@ -24,14 +23,6 @@ const TOUCHED_PAGES: u64 = 32;
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Where the number of the process stands in what tells a chosen address from all others.
 const PROCESS_SHIFT: u32 = 56;
-
-/// What `mmap` is asked for.
-#[derive(Debug, Clone, Copy)]
-pub struct Map {
-    pub address: Address,
-    pub protection: Protection,
-    pub object: MappedObject,
-}
 
 /// The address that an argument names: a test's page, or one that the implementation chose in this process.
 ///
@@ -74,40 +65,37 @@ pub fn sharing(shared: bool) -> Sharing {
 }
 
 /// The signal that a fault is on Linux.
-pub fn signal(fault: AccessError<Infallible>) -> u8 {
+pub fn signal<F>(fault: AccessError<F>) -> u8 {
     match fault {
         AccessError::Segment => libc::SIGSEGV as u8,
-        AccessError::Bus => libc::SIGBUS as u8,
+        AccessError::Bus | AccessError::Fault(_) => libc::SIGBUS as u8,
         AccessError::OutOfMemory => libc::SIGKILL as u8,
-        AccessError::Fault(never) => match never {},
     }
 }
 
 /// Maps a page of the file at `path`, which has no descriptor in the process afterwards.
-pub fn map_file(actor: &Actor, process: usize, path: &[u8], map: Map, may_write: bool) -> Outcome {
+pub fn map_file<S: Subject>(actor: &S, process: usize, path: &[u8], map: Map, may_write: bool) -> Outcome {
     let flags = if may_write { OpenFlags::READ | OpenFlags::WRITE } else { OpenFlags::READ };
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
     let fd = calls::open(actor, process, path, flags, options)?;
     let MappedObject::File { offset, sharing, .. } = map.object else { return Err(Errno::EINVAL) };
-    let verbs = enter(actor, process);
+    let verbs = actor.enter(process);
     memory::map(&verbs, map.address, PAGE, map.protection, MappedObject::File { fd, offset, sharing })?;
     data::close(&verbs, fd).map(|()| Value::Null)
 }
 
 /// All pages that are mapped: those that tests can name by address, then those that were chosen by the order of the calls.
-fn pages(actor: &Actor, process: usize, chosen: &[u64]) -> Vec<u64> {
-    let mut addresses = Vec::new();
-    actor.processes[process].for_each_mapped(actor.file_system, &actor.core, |range| {
-        addresses.extend(range.map(|page| page * PAGE));
-    });
-    let place = |address: &u64| chosen.iter().position(|other| other == address).map_or(0, |place| place + 1);
+fn pages<S: Subject>(actor: &S, process: usize, chosen: &[u64]) -> Vec<u64> {
+    let mut addresses: Vec<u64> = actor.mapped_pages(process).into_iter().map(|page| page * PAGE).collect();
+    // An address may have been chosen, given back, and chosen again.
+    let place = |address: &u64| chosen.iter().rposition(|other| other == address).map_or(0, |place| place + 1);
     addresses.sort_by_key(place);
     addresses
 }
 
 /// A load of each page that is mapped.
-pub fn peek(actor: &Actor, process: usize, chosen_in_order: &[u64]) -> Outcome {
-    let verbs = enter(actor, process);
+pub fn peek<S: Subject>(actor: &S, process: usize, chosen_in_order: &[u64]) -> Outcome {
+    let verbs = actor.enter(process);
     let mut bytes = [0; PAGE_BYTES];
     let views = pages(actor, process, chosen_in_order).into_iter().map(|address| {
         let content = match verbs.load(address, &mut bytes) {
@@ -121,8 +109,8 @@ pub fn peek(actor: &Actor, process: usize, chosen_in_order: &[u64]) -> Outcome {
 }
 
 /// A store to each page that is mapped, of `first` and the bytes that follow it.
-pub fn probe(actor: &Actor, process: usize, chosen_in_order: &[u64], first: u8) -> Outcome {
-    let verbs = enter(actor, process);
+pub fn probe<S: Subject>(actor: &S, process: usize, chosen_in_order: &[u64], first: u8) -> Outcome {
+    let verbs = actor.enter(process);
     let stored = pages(actor, process, chosen_in_order).into_iter().zip(0_u8..).map(|(address, number)| {
         let stored = verbs.store(address, &[first.wrapping_add(number); PAGE_BYTES]);
         stored.map_or_else(|fault| Value::Signal(signal(fault)), |()| Value::Null)
@@ -131,7 +119,7 @@ pub fn probe(actor: &Actor, process: usize, chosen_in_order: &[u64], first: u8) 
 }
 
 /// Unmaps everything of a process, page by page: what stands for the pages stays.
-pub fn unmap_all(actor: &Actor, process: usize) -> Outcome {
+pub fn unmap_all<S: Subject>(actor: &S, process: usize) -> Outcome {
     for address in pages(actor, process, &[]) {
         calls::munmap(actor, process, address)?;
     }
@@ -140,7 +128,7 @@ pub fn unmap_all(actor: &Actor, process: usize) -> Outcome {
 
 /// Touches pages of a process on this core, and one that is chosen, so that the nodes that stand for them are there, as they
 /// are where a program has mapped other pages nearby.
-pub fn touch_all(actor: &Actor, process: usize) -> Outcome {
+pub fn touch_all<S: Subject>(actor: &S, process: usize) -> Outcome {
     let fixed = (0..TOUCHED_PAGES).map(|page| Address::Fixed(BASE + page * PAGE));
     for address in fixed.chain([Address::Any]) {
         let map = Map { address, protection: Protection::ReadWrite, object: MappedObject::Anonymous };

@@ -1,14 +1,15 @@
 //! What an actor is to do, with all that it needs, and what came back: no pointer leads to the heap in a recorded call.
 
+use posix_calls::data::{DescriptorOptions, Whence};
+use posix_calls::{Attributes, Errno, Fields, OpenFlags, Protection};
 use program_runner::planted;
-use scalefs::data::{DescriptorOptions, Whence};
-use scalefs::{Attributes, Errno, Fields, OpenFlags, OpenNode, Protection};
 use wire::value::Value;
 
-use crate::calls::{self, PAGE_BYTES};
-use crate::instance::Actor;
-use crate::memory::{self, Map};
+use crate::calls::{self, Map};
+use crate::memory;
 use crate::outside;
+use crate::subject::Subject;
+use crate::values::PAGE_BYTES;
 
 const LONGEST_PATH_BYTES: usize = 511;
 
@@ -158,12 +159,12 @@ pub enum Work {
 
 /// What came back.
 #[derive(Debug, Default)]
-pub enum Outcome {
+pub enum Outcome<H> {
     #[default]
     Success,
     /// A number, an offset or a count in bytes, or a descriptor.
     Number(u64),
-    Opened(OpenNode),
+    Opened(H),
     Ends(u32, u32),
     Status(Attributes),
     /// The signal that an access raised.
@@ -174,7 +175,7 @@ pub enum Outcome {
 
 /// One operation with all that it needs.
 #[repr(align(128))]
-pub struct Operation {
+pub struct Operation<H> {
     pub work: Work,
     /// For which process.
     pub process: usize,
@@ -183,14 +184,14 @@ pub struct Operation {
     pub suffix: Path,
     /// What is written, or was read. The actor's own.
     pub page: [u8; PAGE_BYTES],
-    pub outcome: Outcome,
+    pub outcome: Outcome<H>,
     /// Descriptors that the implementation chose, with what they are called.
     pub handles: Vec<(u32, Value<'static>)>,
     /// Addresses that the implementation chose, in the order of the calls.
     pub chosen: Vec<u64>,
 }
 
-impl Default for Operation {
+impl<H> Default for Operation<H> {
     fn default() -> Self {
         Self {
             work: Work::Nothing,
@@ -205,15 +206,9 @@ impl Default for Operation {
     }
 }
 
-/// The byte that all of these are, if they are one; zero for none.
-pub fn uniform(bytes: &[u8]) -> Option<u8> {
-    let first = bytes.first().copied().unwrap_or(0);
-    bytes.iter().all(|byte| *byte == first).then_some(first)
-}
-
-impl Operation {
+impl<H> Operation<H> {
     /// Returns 0 or a negative error number.
-    pub fn perform(&mut self, actor: &Actor) -> i64 {
+    pub fn perform<S: Subject<Handle = H>>(&mut self, actor: &S) -> i64 {
         let process = self.process;
         let [first, second] = [self.paths[0].bytes(), self.paths[1].bytes()];
         let done = |()| Outcome::Success;
@@ -253,13 +248,13 @@ impl Operation {
                 Ok(Outcome::Success)
             }
             Work::CountPerCore => {
-                planted::count_per_core(actor.core.index().get());
+                planted::count_per_core(actor.core());
                 Ok(Outcome::Success)
             }
             work => {
                 let outcome = self.perform_outside(actor, work).map(Outcome::Outside);
                 // What a set-up step left in its core's caches reaches the objects, as it does in time.
-                calls::maintain(actor, false);
+                actor.maintain(false);
                 outcome
             }
         };
@@ -273,7 +268,7 @@ impl Operation {
     }
 
     /// What is never recorded.
-    fn perform_outside(&mut self, actor: &Actor, work: Work) -> Result<Value<'static>, Errno> {
+    fn perform_outside<S: Subject<Handle = H>>(&mut self, actor: &S, work: Work) -> Result<Value<'static>, Errno> {
         let process = self.process;
         let path = self.paths[0].bytes();
         match work {
@@ -304,7 +299,7 @@ impl Operation {
             }
             Work::CloseAll => outside::close_all(actor, process),
             Work::Maintain { idle_cores_too } => {
-                calls::maintain(actor, idle_cores_too);
+                actor.maintain(idle_cores_too);
                 Ok(Value::Null)
             }
             _ => Ok(Value::Null),

@@ -12,6 +12,11 @@ pub enum Mode {
         /// The file that is to list what lies where.
         objects: Option<String>,
     },
+    /// Run batches over `plain`.
+    Plain {
+        /// As many as a test has calls.
+        workers: usize,
+    },
     /// List the calls.
     Calls,
     /// List the symbols.
@@ -40,18 +45,19 @@ const MOST_CORES: usize = 255;
 /// One line that says what was expected and what came.
 pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
     let arguments: Vec<String> = arguments.collect();
+    let number = |what: &str, text: &str, most: usize| {
+        text.parse()
+            .ok()
+            .filter(|number| (1..=most).contains(number))
+            .ok_or_else(|| format!("{what} {text}: expected a number from 1 to {most}"))
+    };
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--calls"] => Ok(Mode::Calls),
         ["--symbols"] => Ok(Mode::Symbols),
+        ["--plain", "--workers", workers] => Ok(Mode::Plain { workers: number("--workers", workers, CORE_LIMIT)? }),
         ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..]
             if matches!(rest, [] | ["--regions"] | ["--objects", _]) =>
         {
-            let number = |what: &str, text: &str, most: usize| {
-                text.parse()
-                    .ok()
-                    .filter(|number| (1..=most).contains(number))
-                    .ok_or_else(|| format!("{what} {text}: expected a number from 1 to {most}"))
-            };
             let cores = number("--cores", cores, MOST_CORES)?;
             let workers = number("--workers", workers, CORE_LIMIT.min(cores))?;
             let hash_seed =
@@ -62,10 +68,9 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
                 _ => Mode::Batches { options, objects: rest.get(1).map(ToString::to_string) },
             })
         }
-        _ => {
-            Err("expected --cores N --workers N --seed N [--regions|--objects FILE], or --calls, or --symbols"
-                .to_owned())
-        }
+        _ => Err("expected --cores N --workers N --seed N [--regions|--objects FILE], or --plain --workers N, or \
+                 --calls, or --symbols"
+            .to_owned()),
     }
 }
 
@@ -84,6 +89,7 @@ mod tests {
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7"), batches(None));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --objects f"), batches(Some("f".to_owned())));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --regions"), Ok(Mode::Regions(options)));
+        assert_eq!(parsed("--plain --workers 3"), Ok(Mode::Plain { workers: 3 }));
     }
 
     #[test]
@@ -97,6 +103,8 @@ mod tests {
             ("--cores 2 --workers 3 --seed 1", "--workers 3: expected a number from 1 to 2"),
             ("--cores 9 --workers 7 --seed 1", "--workers 7: expected a number from 1 to 6"),
             ("--cores 2 --workers 2 --seed x", "--seed x"),
+            ("--plain --workers 7", "--workers 7: expected a number from 1 to 6"),
+            ("--plain", "expected --cores N"),
         ] {
             assert!(parsed(line).unwrap_err().starts_with(message), "{line}");
         }

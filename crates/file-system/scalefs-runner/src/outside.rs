@@ -4,17 +4,17 @@
 //! Files and pipes under construction are held by a process of their own, at descriptors that follow from the numbers
 //! that the test gives them. A file has a name in a directory of their own until the set-up lets go of it.
 
-use scalefs::data::{self, DescriptorOptions, Whence};
-use scalefs::directories;
-use scalefs::{
-    Attributes, DataOperations, Errno, Fields, Follow, Kind, NumberChoice, ObjectOperations, OnExec, OpenFlags,
-    StatusFlags,
+use posix_calls::data::{self, DescriptorOptions, Whence};
+use posix_calls::directories;
+use posix_calls::{
+    DataOperations, Errno, Fields, Follow, Kind, NumberChoice, ObjectOperations, OnExec, OpenFlags, Start, StatusFlags,
 };
 use wire::value::Value;
 
-use crate::calls::{self, AT, PAGE_BYTES, enter};
-use crate::instance::{Actor, SETUP_PROCESS};
-use crate::operation::uniform;
+use crate::calls;
+use crate::instance::SETUP_PROCESS;
+use crate::subject::Subject;
+use crate::values::{PAGE_BYTES, number, page, pages_of, status};
 
 /// Where files are under construction.
 pub const CONSTRUCTION: &str = "/construction";
@@ -34,8 +34,8 @@ fn offset(pages: i64) -> Result<i64, Errno> {
 }
 
 /// Gives what `from` leads to the number `to` instead.
-fn renumber(actor: &Actor, process: usize, from: u32, to: u32) -> Result<(), Errno> {
-    let verbs = enter(actor, process);
+fn renumber<S: Subject>(actor: &S, process: usize, from: u32, to: u32) -> Result<(), Errno> {
+    let verbs = actor.enter(process);
     data::duplicate_to(&verbs, from, to, OnExec::Keep)?;
     data::close(&verbs, from)
 }
@@ -46,12 +46,12 @@ fn ends(pipe: u32) -> [u32; 2] {
 }
 
 /// A file under construction, at `path`, of so many pages, all of them holes.
-pub fn make_file(actor: &Actor, path: &[u8], file: u32, pages: i64) -> Outcome {
+pub fn make_file<S: Subject>(actor: &S, path: &[u8], file: u32, pages: i64) -> Outcome {
     let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
     let fd = calls::open(actor, SETUP_PROCESS, path, flags, options)?;
     renumber(actor, SETUP_PROCESS, fd, FILES + file)?;
-    let verbs = enter(actor, SETUP_PROCESS);
+    let verbs = actor.enter(SETUP_PROCESS);
     // Files of tests have held data before, as most have: then the first node of their array is there. A file that never
     // had any makes it with its first page, and shares the array's root.
     data::truncate(&verbs, FILES + file, offset(pages.max(1))?)?;
@@ -60,13 +60,13 @@ pub fn make_file(actor: &Actor, path: &[u8], file: u32, pages: i64) -> Outcome {
 }
 
 /// Writes a page of a file under construction.
-pub fn fill_page(actor: &Actor, file: u32, page: i64, byte: u8) -> Outcome {
+pub fn fill_page<S: Subject>(actor: &S, file: u32, page: i64, byte: u8) -> Outcome {
     let at = offset(page)?;
     calls::pwrite(actor, SETUP_PROCESS, FILES + file, &[byte; PAGE_BYTES], at).map(|_| Value::Null)
 }
 
 /// Opens the file at `path` under exactly this number.
-pub fn open_file(actor: &Actor, process: usize, path: &[u8], flags: OpenFlags, fd: u32, page: i64) -> Outcome {
+pub fn open_file<S: Subject>(actor: &S, process: usize, path: &[u8], flags: OpenFlags, fd: u32, page: i64) -> Outcome {
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
     let passing = calls::open(actor, process, path, flags, options)?;
     renumber(actor, process, passing, fd)?;
@@ -74,31 +74,31 @@ pub fn open_file(actor: &Actor, process: usize, path: &[u8], flags: OpenFlags, f
 }
 
 /// Removes the name of a file under construction and closes it.
-pub fn forget_file(actor: &Actor, path: &[u8], file: u32) -> Outcome {
+pub fn forget_file<S: Subject>(actor: &S, path: &[u8], file: u32) -> Outcome {
     calls::close(actor, SETUP_PROCESS, FILES + file)?;
     calls::unlink(actor, SETUP_PROCESS, path).map(|()| Value::Null)
 }
 
 /// An empty pipe, both of whose ends the set-up holds.
-pub fn make_pipe(actor: &Actor, pipe: u32) -> Outcome {
+pub fn make_pipe<S: Subject>(actor: &S, pipe: u32) -> Outcome {
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
     let (read, write) = calls::pipe(actor, SETUP_PROCESS, options)?;
     let [read_end, write_end] = ends(pipe);
     renumber(actor, SETUP_PROCESS, read, read_end)?;
     renumber(actor, SETUP_PROCESS, write, write_end)?;
-    Ok(number(data::stat(&enter(actor, SETUP_PROCESS), read_end, Fields::IDENTITY)?))
+    Ok(number(data::stat(&actor.enter(SETUP_PROCESS), read_end, Fields::IDENTITY)?))
 }
 
 /// Writes a page into a pipe under construction.
-pub fn fill_pipe(actor: &Actor, pipe: u32, byte: u8) -> Outcome {
+pub fn fill_pipe<S: Subject>(actor: &S, pipe: u32, byte: u8) -> Outcome {
     calls::write(actor, SETUP_PROCESS, ends(pipe)[1], &[byte; PAGE_BYTES]).map(|_| Value::Null)
 }
 
 /// Opens an end of a pipe under construction under exactly this number.
-pub fn open_pipe(actor: &Actor, process: usize, fd: u32, pipe: u32, write_end: bool) -> Outcome {
+pub fn open_pipe<S: Subject>(actor: &S, process: usize, fd: u32, pipe: u32, write_end: bool) -> Outcome {
     let options = DescriptorOptions { status: StatusFlags::NONBLOCK, number: PASSING, ..DescriptorOptions::PLAIN };
     let passing = {
-        let (verbs, owner) = (enter(actor, process), enter(actor, SETUP_PROCESS));
+        let (verbs, owner) = (actor.enter(process), actor.enter(SETUP_PROCESS));
         data::reopen(&verbs, (&owner, ends(pipe)[usize::from(write_end)]), options)?
     };
     renumber(actor, process, passing, fd)?;
@@ -106,7 +106,7 @@ pub fn open_pipe(actor: &Actor, process: usize, fd: u32, pipe: u32, write_end: b
 }
 
 /// Closes the ends of a pipe that the set-up need not hold.
-pub fn forget_pipe(actor: &Actor, pipe: u32, kept: [bool; 2]) -> Outcome {
+pub fn forget_pipe<S: Subject>(actor: &S, pipe: u32, kept: [bool; 2]) -> Outcome {
     for (fd, is_kept) in ends(pipe).into_iter().zip(kept) {
         if !is_kept {
             calls::close(actor, SETUP_PROCESS, fd)?;
@@ -116,33 +116,37 @@ pub fn forget_pipe(actor: &Actor, pipe: u32, kept: [bool; 2]) -> Outcome {
 }
 
 /// Makes a directory unless it exists.
-pub fn make_directory(actor: &Actor, path: &[u8]) -> Outcome {
-    match directories::make_directory(&*enter(actor, SETUP_PROCESS), AT, path, 0o755) {
+pub fn make_directory<S: Subject>(actor: &S, path: &[u8]) -> Outcome {
+    match directories::make_directory(actor.enter(SETUP_PROCESS).objects(), Start::WorkingDirectory, path, 0o755) {
         Ok(()) | Err(Errno::EEXIST) => Ok(Value::Null),
         Err(error) => Err(error),
     }
 }
 
 /// Lets a process work in a directory.
-pub fn enter_directory(actor: &Actor, process: usize, path: &[u8]) -> Outcome {
-    directories::change_directory(&*enter(actor, process), AT, path).map(|()| Value::Null)
+pub fn enter_directory<S: Subject>(actor: &S, process: usize, path: &[u8]) -> Outcome {
+    directories::change_directory(actor.enter(process).objects(), Start::WorkingDirectory, path).map(|()| Value::Null)
 }
 
 /// Closes all descriptors of a process.
-pub fn close_all(actor: &Actor, process: usize) -> Outcome {
-    let mut open = Vec::new();
-    actor.processes[process].for_each_descriptor(actor.file_system, &actor.core, |fd| open.push(fd));
-    for fd in open {
+pub fn close_all<S: Subject>(actor: &S, process: usize) -> Outcome {
+    for fd in actor.descriptors(process) {
         calls::close(actor, process, fd)?;
     }
     Ok(Value::Null)
 }
 
 /// All names of a directory that end with `suffix`, which is left out, with what they lead to.
-pub fn peek_directory(actor: &Actor, path: &[u8], suffix: &[u8], times: bool) -> Outcome {
-    let verbs = enter(actor, SETUP_PROCESS);
+pub fn peek_directory<S: Subject>(actor: &S, path: &[u8], suffix: &[u8], times: bool) -> Outcome {
+    let verbs = actor.enter(SETUP_PROCESS);
     let mut names = Vec::new();
-    let opened = scalefs::names::open(&*verbs, AT, path, OpenFlags::READ | OpenFlags::DIRECTORY, 0);
+    let opened = posix_calls::names::open(
+        verbs.objects(),
+        Start::WorkingDirectory,
+        path,
+        OpenFlags::READ | OpenFlags::DIRECTORY,
+        0,
+    );
     let node = match opened {
         Err(Errno::ENOENT) => return Ok(Value::Seq(Vec::new())),
         opened => opened?.handle,
@@ -158,10 +162,17 @@ pub fn peek_directory(actor: &Actor, path: &[u8], suffix: &[u8], times: bool) ->
     let mut views = Vec::new();
     for name in names {
         let file = [path, b"/", &name].concat();
-        let attributes = scalefs::attributes::stat(&*verbs, AT, &file, Follow::Nothing, Fields::ALL)?;
-        let opened = scalefs::names::open(&*verbs, AT, &file, OpenFlags::READ, 0)?.handle;
+        let attributes = posix_calls::attributes::stat(
+            verbs.objects(),
+            Start::WorkingDirectory,
+            &file,
+            Follow::Nothing,
+            Fields::ALL,
+        )?;
+        let opened =
+            posix_calls::names::open(verbs.objects(), Start::WorkingDirectory, &file, OpenFlags::READ, 0)?.handle;
         let pages = contents(&verbs, verbs.objects().held(&opened), attributes.size_bytes)?;
-        scalefs::names::close(&*verbs, opened);
+        posix_calls::names::close(verbs.objects(), opened);
         let shown = name.strip_suffix(suffix).unwrap_or(&name);
         views.push(Value::Struct(vec![
             ("name".into(), Value::Text(String::from_utf8_lossy(shown).into_owned().into())),
@@ -169,20 +180,19 @@ pub fn peek_directory(actor: &Actor, path: &[u8], suffix: &[u8], times: bool) ->
             ("contents".into(), pages),
         ]));
     }
-    scalefs::names::close(&*verbs, node);
+    posix_calls::names::close(verbs.objects(), node);
     Ok(Value::Seq(views))
 }
 
 /// All descriptors of a process for which `shown` has a value.
-pub fn peek_descriptors(
-    actor: &Actor,
+pub fn peek_descriptors<S: Subject>(
+    actor: &S,
     process: usize,
     times: bool,
     shown: impl Fn(u32) -> Option<Value<'static>>,
 ) -> Outcome {
-    let mut open = Vec::new();
-    actor.processes[process].for_each_descriptor(actor.file_system, &actor.core, |fd| open.push(fd));
-    let verbs = enter(actor, process);
+    let open = actor.descriptors(process);
+    let verbs = actor.enter(process);
     let mut views = Vec::new();
     for (fd, shown) in open.into_iter().filter_map(|fd| Some((fd, shown(fd)?))) {
         let attributes = data::stat(&verbs, fd, Fields::ALL)?;
@@ -217,7 +227,7 @@ pub fn is_numbered(fd: u32) -> bool {
     fd < TEST_DESCRIPTORS
 }
 
-fn contents<'v, D: DataOperations>(verbs: &'v D, node: scalefs::NodeOf<'v, D>, size_bytes: u64) -> Outcome {
+fn contents<'v, D: DataOperations>(verbs: &'v D, node: posix_calls::NodeOf<'v, D>, size_bytes: u64) -> Outcome {
     let mut bytes = [0; PAGE_BYTES];
     let starts = (0..size_bytes).step_by(PAGE_BYTES);
     let pages = starts.map(|start| {
@@ -225,37 +235,4 @@ fn contents<'v, D: DataOperations>(verbs: &'v D, node: scalefs::NodeOf<'v, D>, s
         Ok(page(&bytes[..length]))
     });
     Ok(Value::Seq(pages.collect::<Result<_, Errno>>()?))
-}
-
-/// The byte that a whole page consists of; -1 for anything else.
-pub fn page(bytes: &[u8]) -> Value<'static> {
-    let whole = bytes.len() == PAGE_BYTES;
-    Value::Int(uniform(bytes).filter(|_| whole).map_or(-1, i64::from))
-}
-
-/// A size or an offset, in pages; a text that equals none if it is no whole number of them.
-pub fn pages_of(bytes: u64) -> Value<'static> {
-    if bytes.is_multiple_of(PAGE_BYTES as u64) {
-        Value::Int((bytes / PAGE_BYTES as u64).cast_signed())
-    } else {
-        Value::Text(format!("{bytes} bytes").into())
-    }
-}
-
-fn number(attributes: Attributes) -> Value<'static> {
-    Value::Opaque { sort: "Inum".into(), id: attributes.number.0 }
-}
-
-/// The result of `stat` and its kin: what was asked for, without times where only the observation has changed them.
-pub fn status(attributes: Attributes, fields: Fields, times: bool) -> Value<'static> {
-    let asked = |field, value| if fields.contains(field) { value } else { Value::Null };
-    let time = |time_ns| if times { asked(Fields::TIMES, Value::Time(time_ns)) } else { Value::Null };
-    Value::Struct(vec![
-        ("ino".into(), number(attributes)),
-        ("pipe".into(), Value::Bool(attributes.kind == Kind::Pipe)),
-        ("nlink".into(), asked(Fields::LINK_COUNT, Value::Int(attributes.link_count.into()))),
-        ("size".into(), asked(Fields::SIZE, pages_of(attributes.size_bytes))),
-        ("mtime".into(), time(attributes.modified_ns)),
-        ("ctime".into(), time(attributes.changed_ns)),
-    ])
 }

@@ -1,26 +1,30 @@
-//! ScaleFS as a target of the interpreter.
+//! A file system as a target of the interpreter.
 //!
 //! All windows run on one instance, with the same processes and directories. A window's files have its number behind their
 //! name, so no name is used twice, and its names are removed and its descriptors closed afterwards. Hash collisions thus
 //! fall on other tests each time. Cores maintain before each window, never within.
 
+use std::marker::PhantomData;
+
+use posix_calls::data::{DescriptorOptions, Whence};
+use posix_calls::memory::{Address, MappedObject};
+use posix_calls::{Fields, NumberChoice, OpenFlags};
 use program_runner::planted;
 use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
 use runner::place::{PROCESS_LIMIT, Place};
 use runner::target::{Agents, Execution, Marks, Signature, Target};
-use scalefs::data::{DescriptorOptions, Whence};
-use scalefs::memory::{Address, MappedObject};
-use scalefs::{Fields, NumberChoice, OpenFlags};
 use wire::results::ResultsWriter;
 use wire::value::Value;
 
-use crate::calls::PAGE_BYTES;
-use crate::instance::{SETUP_PROCESS, actor};
-use crate::memory::{self, Map};
-use crate::operation::{Operation, Outcome, Work, uniform};
+use crate::calls::Map;
+use crate::instance::SETUP_PROCESS;
+use crate::memory;
+use crate::operation::{Operation, Outcome, Work};
 use crate::outside::{self, CONSTRUCTION};
+use crate::subject::Subject;
+use crate::values::{PAGE_BYTES, pages_of, status, uniform};
 
 const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signature {
     Signature { name, parameters }
@@ -72,10 +76,12 @@ pub const SIGNATURES: &[Signature] = &[
 
 /// So often, in windows, the coordinator maintains cores that no thread has.
 const IDLE_CORES_PERIOD: u64 = 64;
+
 const COORDINATOR: Place = Place::Home { process: 0 };
 
-/// ScaleFS as a target.
-pub struct ScaleFsTarget {
+/// A file system as a target.
+pub struct FileSystemTarget<S> {
+    subject: PhantomData<S>,
     workers: usize,
     /// Number of the window, for its names.
     window: u64,
@@ -93,11 +99,12 @@ pub struct ScaleFsTarget {
     touched: [bool; PROCESS_LIMIT],
 }
 
-impl ScaleFsTarget {
+impl<S: Subject> FileSystemTarget<S> {
     /// Over the instance that the threads have entered, with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self {
+            subject: PhantomData,
             workers,
             window: 0,
             paths: Vec::new(),
@@ -145,7 +152,7 @@ impl ScaleFsTarget {
         let path = format!("/{}", check_name(text)?);
         if !self.directories.contains(&path) {
             // By this thread, at once: directories stay.
-            outside::make_directory(actor(), path.as_bytes()).map_err(|error| format!("making {path}: {error}"))?;
+            outside::make_directory(S::actor(), path.as_bytes()).map_err(|error| format!("making {path}: {error}"))?;
             self.directories.push(path.clone());
         }
         Ok(path)
@@ -175,16 +182,16 @@ impl ScaleFsTarget {
             Outcome::Success => Value::Int(0),
             Outcome::Raised(signal) => Value::Signal(signal),
             Outcome::Number(number) => match work {
-                Work::Map(_) => self.address(process, number),
+                Work::Map(map) => self.address(process, map, number),
                 Work::Load(_) => Value::Int(number.cast_signed()),
                 Work::Open { options: ANY, .. } => self.handle(process, number as u32),
                 Work::Open { .. } => Value::Int(number.cast_signed()),
                 Work::Read { .. } | Work::Pread { .. } => {
                     // Nothing reads like a page of zeros.
                     let data = if number == 0 { 0 } else { uniform(&operation.page).map_or(-1, i64::from) };
-                    Value::Struct(vec![("pages".into(), outside::pages_of(number)), ("data".into(), Value::Int(data))])
+                    Value::Struct(vec![("pages".into(), pages_of(number)), ("data".into(), Value::Int(data))])
                 }
-                _ => outside::pages_of(number),
+                _ => pages_of(number),
             },
             Outcome::Opened(opened) => {
                 crew.operation(COORDINATOR).outcome = Outcome::Opened(opened);
@@ -203,7 +210,7 @@ impl ScaleFsTarget {
                     Work::Fstat { fields, .. } | Work::Stat(fields) => fields,
                     _ => Fields::ALL,
                 };
-                outside::status(attributes, fields, true)
+                status(attributes, fields, true)
             }
             Outcome::Outside(Value::Seq(mut views)) => {
                 // Descriptors that the implementation chose stand behind the others, in the order of their calls.
@@ -220,14 +227,14 @@ impl ScaleFsTarget {
     }
 
     /// The value for an address that `mmap` returned.
-    fn address(&mut self, process: usize, address: u64) -> Value<'static> {
-        memory::page_of(address).map_or_else(
-            || {
-                self.chosen[process].push(address);
-                memory::chosen(process, address)
-            },
-            Value::Int,
-        )
+    fn address(&mut self, process: usize, map: Map, address: u64) -> Value<'static> {
+        if let Some(page) = memory::page_of(address) {
+            return Value::Int(page);
+        }
+        if map.address == Address::Any {
+            self.chosen[process].push(address);
+        }
+        memory::chosen(process, address)
     }
 
     /// The value for a descriptor that the implementation chose.
@@ -284,15 +291,17 @@ const OPEN_FLAGS: [(usize, OpenFlags); 5] = [
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
 const ANY: DescriptorOptions = DescriptorOptions { number: NumberChoice::Any, ..PLAIN };
 
-fn run(crew: &mut Crew<ScaleFsTarget>, process: usize, work: Work) -> i64 {
+fn run<S: Subject>(crew: &mut Crew<FileSystemTarget<S>>, process: usize, work: Work) -> i64 {
     let operation = crew.operation(COORDINATOR);
     operation.work = work;
     operation.process = process;
     crew.run(COORDINATOR, Marks::None)
 }
 
-impl Execution for ScaleFsTarget {
-    type Operation = Operation;
+impl<S: Subject> Execution for FileSystemTarget<S> {
+    type Operation = Operation<S::Handle>;
+
+    const ONE_THREAD: bool = S::ONE_THREAD;
 
     /// One thread per core and one coordinator act for all processes: a process is what its calls have in common.
     fn actor(place: Place) -> Place {
@@ -302,8 +311,8 @@ impl Execution for ScaleFsTarget {
         }
     }
 
-    fn execute(operation: &mut Operation, marks: Marks) -> i64 {
-        let actor = actor();
+    fn execute(operation: &mut Self::Operation, marks: Marks) -> i64 {
+        let actor = S::actor();
         if marks == Marks::None {
             return operation.perform(actor);
         }
@@ -314,7 +323,7 @@ impl Execution for ScaleFsTarget {
     }
 }
 
-impl Target for ScaleFsTarget {
+impl<S: Subject> Target for FileSystemTarget<S> {
     fn signatures(&self) -> &[Signature] {
         SIGNATURES
     }
@@ -352,7 +361,7 @@ impl Target for ScaleFsTarget {
 
     fn prepare(
         &mut self,
-        operation: &mut Operation,
+        operation: &mut Self::Operation,
         place: Place,
         call: usize,
         arguments: &Arguments<'_>,

@@ -1,5 +1,5 @@
 """Libraries under test, in a program that runs under QEMU's user mode with the tracer.
 
-`emulator` finds QEMU, `program` names what a program's addresses are, `traced` runs one program with its tracer,
-`session` runs windows in it. A target such as `commutant.targets.scalefs` brings the program.
+`emulator` finds QEMU, `program` names what a program's addresses are, `running` runs one program, `traced` one with
+its tracer, `session` runs windows in it. A target such as `commutant.targets.scalefs` brings the program.
 """

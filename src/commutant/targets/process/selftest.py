@@ -57,5 +57,19 @@ def check(session: ProcessSession) -> None:
                 raise _misjudged(call, f"expected accesses on two cores, got {list(traced.counted_accesses)}")
 
 
+def check_judgement(session: ProcessSession) -> None:
+    """For programs that nobody traces: right results must be accepted, and a planted wrong one noticed. Raises
+    RunError, with what was expected and what came."""
+    right = planted(_PLANTED_NON_CONFLICT)
+    outcomes = (ExpectedOutcome((0, 1), ()),)
+    wrong = replace(right, orders=(Order((0, 1), outcomes), Order((1, 0), outcomes)), id="")
+    wrong = replace(wrong, id=wrong.content_id())
+    for test, is_right in ((right, True), (wrong, False)):
+        (record,) = session.run([Job(test, 0)])
+        if record.crashed or (record.wrong is None) != is_right:
+            expected = "expected acceptable results" if is_right else "expected a planted wrong result to be noticed"
+            raise RunError(f"self-test: {expected}, got {record.wrong or record.crashed or 'acceptable ones'}")
+
+
 def _misjudged(what: str, detail: str) -> RunError:
     return RunError(f"self-test, {what}: {detail}; the tracer cannot be trusted, see `commutant doctor`")

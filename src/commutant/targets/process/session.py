@@ -1,4 +1,4 @@
-"""Runs windows in one traced program: batches in, judged results and named findings out.
+"""Runs windows in one program: batches in, judged results and named findings out.
 
 Jobs go in batches, of which one is prepared while another is run. A program that dies costs the window in which it does
 and a new program; one that is killed or hangs ends the session.
@@ -10,15 +10,13 @@ import dataclasses
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from commutant.mtrace import Finding, TracedWindow
 from commutant.support import RunError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 from commutant.targets.batches import Batch, CaseRegistry, Record, SequenceBatch, WindowBatch
-from commutant.targets.process.program import Program
-from commutant.targets.process.traced import ProgramDied, TracedProgram
+from commutant.targets.process.running import ProgramDied, RunningProgram
 
 BATCH_WINDOWS = 256
 """Windows per batch: enough to hide the hand-over."""
@@ -31,10 +29,10 @@ _SILENCE_SECONDS = 60.0
 class ProcessSession:
     """One program that runs windows, one after the other."""
 
-    def __init__(self, emulator: str, plugin: Path, program: Program) -> None:
-        """Starts the program; raises RunError if it does not start."""
-        self._start: Callable[[], TracedProgram] = lambda: TracedProgram(emulator, plugin, program)
-        self._traced = self._start()
+    def __init__(self, start: Callable[[], RunningProgram]) -> None:
+        """Starts the program, which `start` does whenever that is to be done; raises RunError if it does not start."""
+        self._start = start
+        self._program = self._start()
         self._registry = CaseRegistry()
         self._named: dict[int, tuple[Finding, Finding]] = {}
         self._pending: deque[Batch[Any]] = deque()
@@ -83,23 +81,23 @@ class ProcessSession:
 
     @property
     def process_id(self) -> int:
-        """The id of the emulator's process."""
-        return self._traced.process_id
+        """The id of the process that runs the program."""
+        return self._program.process_id
 
     def close(self) -> None:
         """Ends the program; may be called twice and from another thread, whose `run` then raises RunError."""
         self._closed = True
-        self._traced.kill()
+        self._program.kill()
         with self._waiting:
-            self._traced.close()
+            self._program.close()
 
     def _restart(self) -> None:
         with self._waiting:
             self._require_open()
-            self._traced.close()
+            self._program.close()
             self._pending.clear()
             self._named.clear()
-            self._traced = self._start()
+            self._program = self._start()
         if self._closed:  # closed while the program came up
             self.close()
         self._require_open()
@@ -112,7 +110,7 @@ class ProcessSession:
         batch = work.encode()
         with self._waiting:
             self._require_open()
-            self._traced.send(batch)
+            self._program.send(batch)
         self._pending.append(work)
 
     def _complete(self) -> list[tuple[Any, TracedWindow]]:
@@ -121,31 +119,31 @@ class ProcessSession:
         with self._waiting:
             try:
                 self._require_open()
-                results = self._traced.results(_SILENCE_SECONDS)
-                traced = self._traced.windows(_SILENCE_SECONDS)
+                results = self._program.results(_SILENCE_SECONDS)
+                traced = self._program.windows(len(work), _SILENCE_SECONDS)
             except RunError:
                 self._require_open()
                 raise
-        if len(traced) != len(work):
-            raise self._traced.failure(f"a trace of {len(traced)} windows, expected {len(work)}")
         named = [self._name(window) for window in traced]
         try:
             return list(zip(work.records(results, named), traced, strict=True))
         except ValueError as error:
-            raise self._traced.failure(f"its results cannot be read: {error}") from None
+            raise self._program.failure(f"its results cannot be read: {error}") from None
 
     def _name(self, window: TracedWindow) -> TracedWindow:
         """The window with findings and pictures with all that is known of them, one finding per identity."""
         if not window.findings:
             return window
+        naming = self._program.naming
+        assert naming is not None, "who finds something has names for it"
         named: list[Finding] = []
         for finding in window.findings:
             # Findings of a trace are kept by the reader, so that an identity number stays one finding's.
             known = self._named.get(id(finding))
             if known is None:
-                known = self._named[id(finding)] = (finding, self._traced.naming.named(finding))
+                known = self._named[id(finding)] = (finding, naming.named(finding))
             named.append(known[1])
-        pictures = self._traced.naming.drawn(window)
+        pictures = naming.drawn(window)
         unique: dict[tuple[str, str, str], Finding] = {}
         shown = dict.fromkeys(
             (unique.setdefault(finding.identity, finding).identity, picture)

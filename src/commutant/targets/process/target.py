@@ -16,6 +16,7 @@ from commutant.targets.counted import USUAL, Counted
 from commutant.targets.process.program import Program
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check
 from commutant.targets.process.session import ProcessSession
+from commutant.targets.process.traced import TracedProgram
 from commutant.targets.runner import Signature, signature
 
 _SEEDS = 1 << 64
@@ -80,7 +81,8 @@ class ProgramTarget(ABC):
     def _new_session(self, counted: Counted) -> ProcessSession:
         if self._program is None:
             raise RunError(f"the target {self.argument} has not been started")
-        session = ProcessSession(self._emulator, artifacts.plugin_path(), self._program.counting(counted))
+        emulator, plugin, program = self._emulator, artifacts.plugin_path(), self._program.counting(counted)
+        session = ProcessSession(lambda: TracedProgram(emulator, plugin, program))
         self._sessions.append(session)
         return session
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use crate::calls::{Call, Operation, Outcome};
-use crate::data::DataOperation;
+use call_language::{Call, DataOperation, Operation, Outcome};
+
 use crate::host::look;
 
 /// A call's name, its error number or 0, the kind of what its last path led to, and what the caller is to it.

@@ -8,10 +8,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use call_language::{Answer, Call, GROUPS, Operation, Outcome, USERS};
 use scalefs::names::RenameMode;
 use scalefs::{Credentials, Kind, OpenFlags};
 
-use crate::calls::{Answer, Call, GROUPS, Operation, Outcome, USERS};
 use crate::host_data;
 
 /// A directory of tmpfs in which the thread works. If the thread may, the directory is its root, and it acts as any user;

@@ -5,10 +5,9 @@ use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 
+use call_language::{Answer, DataOperation, Outcome, PLANTED, WINDOW_BYTES, bytes};
 use scalefs::data::Whence;
 
-use crate::calls::{Answer, Outcome};
-use crate::data::{DataOperation, PLANTED, WINDOW_BYTES, bytes};
 use crate::host::{answer_status, c_path, checked, linux_flags};
 
 /// Numbers that the process came with: standard input, output, errors.

@@ -1,4 +1,4 @@
-//! Random sequences of calls by several users on ScaleFS and on the host's tmpfs: every result, every error number, and
+//! Random sequences of calls by several users on ScaleFS, or on crate `plain`, and on the host's tmpfs: every result, every error number, and
 //! the trees in the end with all contents must be the same, and when all is removed nothing may be left. A difference is
 //! shrunk to the calls that it takes. Three kinds of sequences: calls on names; calls on names, descriptors and data; and
 //! the latter on file systems of so few pages that they run full.
@@ -8,66 +8,66 @@
 //! `corners.txt` may be missing.
 #![cfg(all(not(loom), target_os = "linux"))]
 
-mod calls;
 mod corners;
-mod data;
 mod host;
 mod host_data;
+mod maps;
 mod ours;
-mod ours_data;
+mod system;
 
-use calls::{Answer, Call, Operation, Random};
+use call_language::{Answer, Bijection, Call, DataOperation, Operation, PLANTED, Random, USERS, WINDOWS, scene, told};
 use corners::Corners;
-use data::DataOperation;
 use host::Host;
-use ours::{Memory, Ours};
+use maps::Maps;
+use ours::Memory;
 use pages::PAGE_BYTES;
 use scalefs::names::RenameMode;
+use system::{System, Systems};
 
 const CALLS_PER_SEQUENCE: usize = 200;
 /// Pages of the small file systems.
 const FEW_PAGES: usize = 24;
 
 /// Makes the calls on both systems; the first difference, if there is one.
-fn difference(host: &Host, memory: &mut Memory, page_limit: Option<usize>, calls: &[Call]) -> Option<String> {
-    difference_at(host, memory, page_limit, calls, &Corners::default())
+fn difference<S: Systems>(host: &Host, systems: &mut S, page_limit: Option<usize>, calls: &[Call]) -> Option<String> {
+    difference_at(host, systems, page_limit, calls, &Corners::default())
 }
 
 /// The same, and notes what the calls reach.
-fn difference_at(
+fn difference_at<S: Systems>(
     host: &Host,
-    memory: &mut Memory,
+    systems: &mut S,
     page_limit: Option<usize>,
     calls: &[Call],
     corners: &Corners,
 ) -> Option<String> {
     host.clear();
-    let mut numbers = calls::Bijection::default();
-    ours::with_instance(memory, page_limit, host.first_user(), |ours| {
+    let mut numbers = Bijection::default();
+    systems.with_empty(page_limit, host.first_user(), |ours| {
         for (index, call) in calls.iter().enumerate() {
             let place = Corners::before(call);
             let (here, there) = (ours.call(index, call), host.call(call));
             corners.after(place, &there);
             if !numbers.same(&here, &there) {
-                let (here, there) = (calls::told(&here), calls::told(&there));
-                return Some(format!("call {index} gives {here} on ScaleFS, {there} on tmpfs"));
+                let (here, there) = (told(&here), told(&there));
+                return Some(format!("call {index} gives {here} on {}, {there} on tmpfs", S::NAME));
             }
         }
         let at_root = Call { user: 0, operation: Operation::ChangeDirectory("/".into()) };
         if host.can_use_root() {
             let _ = (ours.call(0, &at_root), host.call(&at_root));
         }
-        different_trees(&ours, host, ".", &mut numbers).or_else(|| ours.remains())
+        different_trees::<S>(&*ours, host, ".", &mut numbers).or_else(|| ours.remains())
     })
 }
 
 /// Compares what is below a directory.
-fn different_trees(ours: &Ours, host: &Host, path: &str, numbers: &mut calls::Bijection) -> Option<String> {
+fn different_trees<S: Systems>(ours: &dyn System, host: &Host, path: &str, numbers: &mut Bijection) -> Option<String> {
     let by_root = |operation| Call { user: 0, operation };
     let list = by_root(Operation::List(path.into()));
     let (here, there) = (ours.call(0, &list), host.call(&list));
     if here != there {
-        return Some(format!("{path} holds {here:?} on ScaleFS, {there:?} on tmpfs"));
+        return Some(format!("{path} holds {here:?} on {}, {there:?} on tmpfs", S::NAME));
     }
     let Ok(Answer::Names(names)) = &here else {
         return host.can_use_root().then(|| format!("{path} cannot be listed: {here:?}"));
@@ -76,18 +76,18 @@ fn different_trees(ours: &Ours, host: &Host, path: &str, numbers: &mut calls::Bi
         let below = format!("{path}/{name}");
         let mut looks = vec![Operation::Stat(below.clone(), false), Operation::ReadLink(below.clone())];
         if *kind == scalefs::Kind::Regular as u8 {
-            looks.extend(data::WINDOWS.map(|offset| Operation::Data(DataOperation::Contents(below.clone(), offset))));
+            looks.extend(WINDOWS.map(|offset| Operation::Data(DataOperation::Contents(below.clone(), offset))));
         }
         for operation in looks {
             let call = by_root(operation);
             let (here, there) = (ours.call(0, &call), host.call(&call));
             if !numbers.same(&here, &there) {
-                let (here, there) = (calls::told(&here), calls::told(&there));
-                return Some(format!("{call:?} in the end gives {here} on ScaleFS, {there} on tmpfs"));
+                let (here, there) = (told(&here), told(&there));
+                return Some(format!("{call:?} in the end gives {here} on {}, {there} on tmpfs", S::NAME));
             }
         }
         if *kind == scalefs::Kind::Directory as u8
-            && let Some(found) = different_trees(ours, host, &below, numbers)
+            && let Some(found) = different_trees::<S>(ours, host, &below, numbers)
         {
             return Some(found);
         }
@@ -123,18 +123,22 @@ fn number_from_environment(name: &str) -> Option<u64> {
 
 /// Draws sequences and compares; panics at the first difference. Returns what was reached; `None` if the host could not
 /// be used.
-fn compare(page_limit: Option<usize>, draw: impl Fn(&mut Random, bool) -> Vec<Call> + Sync) -> Option<Corners> {
+fn compare<S: Systems>(
+    systems: impl Fn() -> S + Sync,
+    page_limit: Option<usize>,
+    draw: impl Fn(&mut Random, bool) -> Vec<Call> + Sync,
+) -> Option<Corners> {
     let wanted = number_from_environment("SCALEFS_FUZZ_CALLS").unwrap_or(10_000);
     let first = number_from_environment("SCALEFS_FUZZ_SEED").unwrap_or(1);
     let corners = Corners::default();
     let outcome = host::with_host(page_limit.map(|pages| pages * PAGE_BYTES), |host| {
-        let memory = &mut Memory::new();
+        let systems = &mut systems();
         for seed in first..first + wanted.div_ceil(CALLS_PER_SEQUENCE as u64) {
             let calls = draw(&mut Random::new(seed), host.can_use_root());
-            if difference_at(host, memory, page_limit, &calls, &corners).is_some() {
-                let few = shrunk(calls, |calls| difference(host, memory, page_limit, calls).is_some());
+            if difference_at(host, systems, page_limit, &calls, &corners).is_some() {
+                let few = shrunk(calls, |calls| difference(host, systems, page_limit, calls).is_some());
                 let lines: Vec<String> = few.iter().map(|call| format!("  {call:?}")).collect();
-                let what = difference(host, memory, page_limit, &few).unwrap_or_default();
+                let what = difference(host, systems, page_limit, &few).unwrap_or_default();
                 return Err(format!("{what}\n{}\nrepeat with SCALEFS_FUZZ_SEED={seed}", lines.join("\n")));
             }
         }
@@ -151,32 +155,27 @@ fn compare(page_limit: Option<usize>, draw: impl Fn(&mut Random, bool) -> Vec<Ca
 
 /// Calls after one of the beginnings that let them meet.
 fn sequence(random: &mut Random, up: bool, mut draw: impl FnMut(&mut Random) -> Call) -> Vec<Call> {
-    let mut calls = calls::scene(random, up);
+    let mut calls = scene(random, up);
     calls.extend((0..CALLS_PER_SEQUENCE).map(|_| draw(random)));
     calls
 }
 
-#[test]
-fn random_calls_on_names_give_the_same_as_on_tmpfs() {
-    let corners = compare(None, |random, up| sequence(random, up, |random| Call::any(random, up)));
-    let corners = corners.expect("any user can compare without a limit");
-    corners.must_hold("names");
+fn compare_names<S: Systems>(systems: impl Fn() -> S + Sync) {
+    let corners = compare(systems, None, |random, up| sequence(random, up, |random| Call::any(random, up)));
+    corners.expect("any user can compare without a limit").must_hold("names");
 }
 
-#[test]
-fn random_calls_on_names_and_data_give_the_same_as_on_tmpfs() {
-    let corners = compare(None, |random, up| {
+fn compare_data<S: Systems>(systems: impl Fn() -> S + Sync) {
+    let corners = compare(systems, None, |random, up| {
         // One user has all descriptors of a sequence.
         let user = if up { random.below(2) } else { 0 };
         sequence(random, up, |random| Call::of_names_and_data(random, up, user, false))
     });
-    let corners = corners.expect("any user can compare without a limit");
-    corners.must_hold("data");
+    corners.expect("any user can compare without a limit").must_hold("data");
 }
 
-#[test]
-fn random_calls_on_small_file_systems_give_the_same_as_on_tmpfs() {
-    let corners = compare(Some(FEW_PAGES), |random, up| {
+fn compare_small<S: Systems>(systems: impl Fn() -> S + Sync) {
+    let corners = compare(systems, Some(FEW_PAGES), |random, up| {
         let mut calls = sequence(random, up, |random| Call::of_names_and_data(random, up, 0, true));
         // On the host a symbolic link of more than 127 bytes takes a page.
         calls.retain(|call| !matches!(&call.operation, Operation::Symlink(target, _) if target.len() > 127));
@@ -186,6 +185,36 @@ fn random_calls_on_small_file_systems_give_the_same_as_on_tmpfs() {
         Some(corners) => corners.must_hold("small"),
         None => eprintln!("not compared: this user may not mount a small tmpfs"),
     }
+}
+
+#[test]
+fn random_calls_on_names_give_the_same_as_on_tmpfs() {
+    compare_names(Memory::new);
+}
+
+#[test]
+fn random_calls_on_names_and_data_give_the_same_as_on_tmpfs() {
+    compare_data(Memory::new);
+}
+
+#[test]
+fn random_calls_on_small_file_systems_give_the_same_as_on_tmpfs() {
+    compare_small(Memory::new);
+}
+
+#[test]
+fn random_calls_on_names_give_the_same_on_plain() {
+    compare_names(|| Maps);
+}
+
+#[test]
+fn random_calls_on_names_and_data_give_the_same_on_plain() {
+    compare_data(|| Maps);
+}
+
+#[test]
+fn random_calls_on_small_file_systems_give_the_same_on_plain() {
+    compare_small(|| Maps);
 }
 
 /// Which error comes first in a directory that was removed, of users that may change it and of others.
@@ -209,7 +238,7 @@ fn calls_in_removed_directories_give_the_same_as_on_tmpfs() {
                 by(0, Operation::ChangeDirectory(path("n0"))),
                 by(0, Operation::RemoveDirectory(path("../n0"))),
             ];
-            for user in 0..calls::USERS.len() {
+            for user in 0..USERS.len() {
                 let mut operations = vec![Operation::WorkingDirectory, Operation::List(path("."))];
                 let (long, below_long) = ("x".repeat(256), format!("{}/y", "x".repeat(256)));
                 for name in ["x", "x/", ".", "..", "../n1", "x/y", &long, &below_long].map(path) {
@@ -239,6 +268,7 @@ fn calls_in_removed_directories_give_the_same_as_on_tmpfs() {
                 calls.extend(operations.into_iter().map(|operation| by(user, operation)));
             }
             assert_eq!(difference(host, memory, None, &calls), None, "mode {mode:o}");
+            assert_eq!(difference(host, &mut Maps, None, &calls), None, "mode {mode:o}");
         }
     });
 }
@@ -256,7 +286,7 @@ fn planted_differences_are_found_and_shrunk() {
     let flags = scalefs::OpenFlags::WRITE | scalefs::OpenFlags::CREATE;
     let bytes = [
         data(DataOperation::Open("planted".into(), flags, 0o644, false)),
-        data(DataOperation::WriteAt(0, 5, data::PLANTED, 8192)),
+        data(DataOperation::WriteAt(0, 5, PLANTED, 8192)),
     ];
     host::with_host(None, |host| {
         let memory = &mut Memory::new();

@@ -1,54 +1,11 @@
-//! The calls on descriptors and data as values, and how they are drawn: offsets and lengths around the borders of pages,
-//! few numbers of descriptors.
+//! How calls on descriptors and data are drawn.
 
-use scalefs::OpenFlags;
-use scalefs::data::Whence;
+use posix_calls::OpenFlags;
+use posix_calls::data::Whence;
 
-use crate::calls::{MODES, Random};
-
-/// A number that no table has.
-pub const NO_DESCRIPTOR: u32 = i32::MAX as u32 - 16;
-/// Offsets at which the files of the final trees are looked at, [`WINDOW_BYTES`] from each.
-pub const WINDOWS: [i64; 5] = [0, 1 << 20, (1 << 40) - 8192, i64::MAX - 8191, i64::MAX - WINDOW_BYTES as i64];
-/// More than the calls that start at small offsets can reach, up to the end of some.
-pub const WINDOW_BYTES: usize = 96 << 10;
-
-/// One call on descriptors or data. Descriptors are O_NONBLOCK on the host: no call waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DataOperation {
-    /// With O_APPEND if the last says so.
-    Open(String, OpenFlags, u32, bool),
-    Pipe,
-    Close(u32),
-    Duplicate(u32, u32),
-    DuplicateTo(u32, u32),
-    Read(u32, usize),
-    ReadAt(u32, usize, i64),
-    /// So many bytes, made from the second number.
-    Write(u32, usize, u8),
-    WriteAt(u32, usize, u8, i64),
-    Seek(u32, i64, Whence),
-    Resize(u32, i64),
-    ResizePath(String, i64),
-    /// Whether it is open for reading and writing, and O_APPEND.
-    Flags(u32),
-    SetAppend(u32, bool),
-    Stat(u32),
-    ChangeMode(u32, u32),
-    /// The bytes from an offset on, of a file by name: read in the end.
-    Contents(String, i64),
-}
-
-/// What the host writes as something else: never drawn.
-pub const PLANTED: u8 = 255;
-
-/// What is written: no byte is zero unless all are.
-pub fn bytes(length: usize, fill: u8) -> Vec<u8> {
-    if fill == 0 {
-        return vec![0; length];
-    }
-    (0..length).map(|index| (index as u8).wrapping_mul(3).wrapping_add(fill) | 1).collect()
-}
+use crate::data::{DataOperation, NO_DESCRIPTOR};
+use crate::draw::MODES;
+use crate::random::Random;
 
 impl DataOperation {
     /// A call; with `bounded`, what it asks for costs a small file system as much as a large one: no bytes are zero, and

@@ -1,0 +1,37 @@
+//! What the calls under test are made on: an implementation of the border (crate `posix-calls`).
+
+use posix_calls::{Errno, MemoryOperations, ObjectOperations};
+
+/// What a thread acts through.
+pub trait Subject: 'static {
+    /// Whether one thread alone may use it.
+    const ONE_THREAD: bool = false;
+
+    /// An object that a call has opened, and that has no descriptor.
+    type Handle: Send + 'static;
+    /// Why an operation cannot be done.
+    type Fault: Into<Errno>;
+    /// One call of a process.
+    type Call<'a>: MemoryOperations<Objects: ObjectOperations<Handle = Self::Handle, Fault = Self::Fault>>;
+
+    /// What the calling thread acts through.
+    ///
+    /// # Panics
+    /// If it has not entered an instance: an error of this program.
+    fn actor() -> &'static Self;
+
+    /// Begins a call of a process.
+    fn enter(&self, process: usize) -> Self::Call<'_>;
+
+    /// Number of the core that it acts as.
+    fn core(&self) -> usize;
+
+    /// Descriptors of a process that are open.
+    fn descriptors(&self, process: usize) -> Vec<u32>;
+
+    /// Pages of a process that are mapped.
+    fn mapped_pages(&self, process: usize) -> Vec<u64>;
+
+    /// What is done between windows.
+    fn maintain(&self, idle_cores_too: bool);
+}
