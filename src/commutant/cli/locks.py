@@ -17,9 +17,10 @@ from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
     from commutant.lock_view import LockClass, LockStudy
-    from commutant.lock_view.recording import KernelRun
+    from commutant.lock_view.recording import KernelRun, RecordedSpan
 
 _DEFAULT_FIELDS = 3
+_LONGEST_SECONDS = 1e6
 
 
 class _Interval(click.ParamType[tuple[float, float]]):
@@ -40,6 +41,30 @@ class _Interval(click.ParamType[tuple[float, float]]):
                 f"expected two numbers of instructions, the smaller first, such as 80,12000, got {value}", param, ctx
             )
         return numbers[0], numbers[-1]
+
+
+class _Span(click.ParamType["RecordedSpan"]):
+    """`annotations`, `signal`, or two numbers of seconds: from when, and for how long."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> RecordedSpan:
+        """The span; fails with one line."""
+        from commutant.lock_view.recording import RecordedSpan
+
+        if value in ("annotations", "signal"):
+            return RecordedSpan(value, announce=console.message)
+        try:
+            start, length = (float(text) for text in str(value).split(","))
+        except ValueError:
+            start = length = math.nan
+        if not (0 <= start < _LONGEST_SECONDS and 0 < length < _LONGEST_SECONDS):
+            self.fail(
+                f"expected annotations, signal, or seconds as FROM,FOR such as 2,5 (5 s from 2 s on), got {value}",
+                param,
+                ctx,
+            )
+        return RecordedSpan("time", start, length, console.message)
 
 
 class _Seconds(click.FloatRange):
@@ -73,6 +98,7 @@ def _print_annotations(ctx: click.Context, param: click.Parameter, value: bool) 
         "commutant locks --sort independence -- ./server --threads 4",
         "commutant locks --format json -- ./a.out | jq '.locks[0].fields'",
         "commutant locks --window 50 --timeout 60 -- ./a.out",
+        "commutant locks --span 10,30 --timeout 45 -- ./server",
         "commutant locks --format html -o locks.html -- ./a.out",
         "commutant locks --format folded -- ./a.out | flamegraph.pl > locks.svg",
         "commutant locks --target linux",
@@ -123,6 +149,12 @@ def _print_annotations(ctx: click.Context, param: click.Parameter, value: bool) 
     help="Stop the program or workload then. [default: 900 for a workload]",
 )
 @click.option(
+    "--span",
+    type=_Span(),
+    metavar="SPAN",
+    help="Record only a part of the run: annotations, signal, or seconds FROM,FOR.",
+)
+@click.option(
     "--inlined/--no-inlined",
     default=True,
     show_default=True,
@@ -148,6 +180,7 @@ def command(
     workload: Path | None,
     by: str,
     timeout: float | None,
+    span: RecordedSpan | None,
     inlined: bool,
     hand_over: tuple[float, float],
     format_: str,
@@ -169,6 +202,10 @@ def command(
     reader-writer locks, mutexes and reader-writer semaphores. A workload is a shell script; comments at its start name
     the Debian packages (`# packages: gcc make`) and sources (`# sources: flac`, unpacked as /src/flac) that it needs.
 
+    With `--span` only a part of the run is recorded: between COMMUTANT_LOCK_SPAN_BEGIN and COMMUTANT_LOCK_SPAN_END
+    (`annotations`), between two signals SIGUSR2 to this process (`signal`), or FROM seconds after the start FOR so many
+    seconds. Several spans count together, and the program runs to its end.
+
     Tables can be sorted by acquired, contended, avg_wait, wait_total, hold_total, independence, speedup.
     """
     from commutant.lock_view import record_program, study
@@ -179,6 +216,10 @@ def command(
     if target is not None:
         if program:
             raise UsageError(f"expected a program or --target, got both: {program[0]} and {target}")
+        if span is not None:
+            raise UsageError(
+                "--span is for programs; a workload begins and ends its own with `# recorded: between switches`"
+            )
         results.refuse_existing(path)
         _locks_of_kernel(target, workload, window, timeout, (sort, top, fields, by, hand_over), format_, path)
         return 0
@@ -190,7 +231,9 @@ def command(
     # A document stands alone on standard output: what the program prints there goes to standard error.
     messages = sys.__stderr__.fileno() if sys.__stderr__ is not None else subprocess.DEVNULL  # closed, as with `2>&-`
     stream = None if format_ == "text" and path is None else messages
-    run = record_program(program, window_sections=window, inlined=inlined, timeout_seconds=timeout, output=stream)
+    run = record_program(
+        program, window_sections=window, inlined=inlined, timeout_seconds=timeout, output=stream, span=span
+    )
     studied = study(run.records[0], by=by, hand_overs=hand_over)
     classes = sorted_classes(studied, sort)[:top]
     _show(studied, classes, fields, format_, path, Path(program[0]).name)

@@ -15,6 +15,10 @@ pub struct Arguments {
     pub filters_stack: bool,
     /// Whether atomic instructions on unannotated words are taken for lock operations: `inlined`.
     pub inlined: bool,
+    /// The file whose first byte switches recording on and off, where not the whole run is recorded: `span`.
+    pub span: Option<PathBuf>,
+    /// Whether the program's own annotations switch it: `span_annotations`.
+    pub heeds_annotations: bool,
     /// Seconds between two reports while the program runs: `every`.
     pub every_seconds: u64,
     /// For a machine: what its kernel's symbols, types and memory are, `kallsyms`, `btf`, `ram`.
@@ -32,7 +36,7 @@ pub struct KernelFiles {
     pub ram: PathBuf,
 }
 
-const KNOWN: &str = "out, window, filter_locks, filter_same_thread, filter_stack, inlined, every, kallsyms, btf, ram";
+const KNOWN: &str = "out, window, filter_locks, filter_same_thread, filter_stack, inlined, span, span_annotations, every, kallsyms, btf, ram";
 const WINDOW_LIMIT_SECTIONS: usize = 1 << 16;
 
 impl Arguments {
@@ -47,19 +51,23 @@ impl Arguments {
             options: Options::default(),
             filters_stack: true,
             inlined: true,
+            span: None,
+            heeds_annotations: false,
             every_seconds: 2,
             kernel: None,
         };
         for text in texts {
             let (key, value) = text.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, got '{text}'"))?;
             match key {
-                "out" | "kallsyms" | "btf" | "ram" if value.is_empty() => {
+                "out" | "span" | "kallsyms" | "btf" | "ram" if value.is_empty() => {
                     return Err(format!("expected {key}=PATH, got an empty path"));
                 }
                 "out" => out = Some(PathBuf::from(value)),
                 "kallsyms" => kallsyms = Some(PathBuf::from(value)),
                 "btf" => btf = Some(PathBuf::from(value)),
                 "ram" => ram = Some(PathBuf::from(value)),
+                "span" => arguments.span = Some(PathBuf::from(value)),
+                "span_annotations" => arguments.heeds_annotations = switch(key, value)?,
                 "window" => {
                     arguments.options.window_sections = value
                         .parse()

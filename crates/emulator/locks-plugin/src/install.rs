@@ -29,7 +29,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 fn start(id: PluginId, info: &Info, arguments: Arguments) -> Result<(), String> {
     match (&arguments.kernel, info.system_emulation) {
-        (None, false) => program::install(id, arguments),
+        (None, false) => program::install(id, arguments)?,
         (Some(files), true) => {
             if info.max_vcpus > kernel::CPU_LIMIT as c_int {
                 return Err(format!("expected at most {} virtual CPUs, got {}", kernel::CPU_LIMIT, info.max_vcpus));

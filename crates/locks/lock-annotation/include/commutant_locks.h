@@ -34,4 +34,14 @@
 #define COMMUTANT_LOCK_RELEASE_FOR_ANY(lock) COMMUTANT_LOCK_EVENT(8, lock)
 #define COMMUTANT_LOCK_NO_LOCK(lock) COMMUTANT_LOCK_EVENT(9, lock)
 
+/* With `commutant locks --span annotations` only what happens between these two is recorded, of all threads. A program may
+ * have many such spans; they count together. */
+#define COMMUTANT_LOCK_SPAN_BEGIN() COMMUTANT_LOCK_SPAN(10)
+#define COMMUTANT_LOCK_SPAN_END() COMMUTANT_LOCK_SPAN(11)
+#define COMMUTANT_LOCK_SPAN(number)                                                                                    \
+    do {                                                                                                               \
+        const char commutant_here = 0;                                                                                 \
+        COMMUTANT_LOCK_EVENT(number, &commutant_here);                                                                 \
+    } while (0)
+
 #endif

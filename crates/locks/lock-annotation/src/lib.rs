@@ -56,10 +56,15 @@ pub enum Event {
     ReleaseForAny = 8,
     /// What lies there keeps nobody out, whatever is told of it until `Destroy`: a semaphore that is no lock.
     NoLock = 9,
+    /// A span of the run begins: where only spans are recorded, what happens outside them is not. Of no lock; the address is
+    /// any that the program may read.
+    SpanBegin = 10,
+    /// The span ends.
+    SpanEnd = 11,
 }
 
 impl Event {
-    const ALL: [Event; 9] = [
+    const ALL: [Event; 11] = [
         Event::Attempt,
         Event::Wait,
         Event::AcquireExclusive,
@@ -69,6 +74,8 @@ impl Event {
         Event::Destroy,
         Event::ReleaseForAny,
         Event::NoLock,
+        Event::SpanBegin,
+        Event::SpanEnd,
     ];
 
     /// The event of that number.
@@ -139,7 +146,7 @@ mod tests {
             let instruction = [&[0x8a, 0x80], &bytes[..]].concat();
             assert_eq!(event_of_instruction(&instruction), Some((event, 40)));
         }
-        assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 10, 0x4c]), None);
+        assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 12, 0x4c]), None);
         assert_eq!(event_of_instruction(&[0x8a, 0x80, 40, 0, 1, 0x4d]), None);
         assert_eq!(event_of_instruction(&[0x8a, 0x00]), None);
     }

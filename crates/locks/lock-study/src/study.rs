@@ -392,6 +392,19 @@ impl Study {
         lock.report.never_released += (before - lock.holders.len()) as u64;
     }
 
+    /// Nothing is told for a while: sections under way are taken back, and nobody knows what the threads did meanwhile.
+    pub fn suspend(&mut self) {
+        for lock in &mut self.locks {
+            for holder in lock.holders.drain(..) {
+                lock.report.acquires -= 1;
+                lock.report.shared_acquires -= u64::from(holder.exclusion == Exclusion::Shared);
+                lock.report.contended -= u64::from(holder.has_waited);
+            }
+            lock.waiters.clear();
+            lock.released_at.clear();
+        }
+    }
+
     /// Statistics of a lock; sections still under way are counted as never released.
     #[must_use]
     pub fn report(&self, id: LockId) -> LockReport {

@@ -8,5 +8,14 @@ from commutant.lock_view.recording.kernel import (
     KernelTarget,
     record_kernel,
 )
+from commutant.lock_view.recording.span import RecordedSpan
 
-__all__ = ["DEFAULT_TIMEOUT_SECONDS", "DEFAULT_WORKLOAD", "KernelRun", "KernelTarget", "read_workload", "record_kernel"]
+__all__ = [
+    "DEFAULT_TIMEOUT_SECONDS",
+    "DEFAULT_WORKLOAD",
+    "KernelRun",
+    "KernelTarget",
+    "RecordedSpan",
+    "read_workload",
+    "record_kernel",
+]

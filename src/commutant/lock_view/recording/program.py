@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from commutant.guest import find_user_emulator
 from commutant.lock_view.record import Recording, read_record
 from commutant.lock_view.recording.folder import recording_folder, require_room
+from commutant.lock_view.recording.span import RecordedSpan
 from commutant.support import RunError, UsageError, lock_preload_path, locks_plugin_path
 
 DEFAULT_WINDOW_SECTIONS = 128
@@ -53,13 +54,14 @@ def record_program(
     inlined: bool = True,
     timeout_seconds: float | None = None,
     output: int | None = None,
+    span: RecordedSpan | None = None,
 ) -> ProgramRun:
     """Runs a program to its end and reads what was recorded of it and of the processes that it forked.
 
     It has this process's standard streams; with `output`, that descriptor is its standard output. A program that is
     stopped after `timeout_seconds` or by an interrupt (which is not raised then), or dies, leaves what was recorded.
-    What it started and left running is stopped. Raises UsageError if it cannot be run here, RunError if nothing was
-    recorded.
+    What it started and left running is stopped. With `span` only what happens in it is recorded. Raises UsageError if
+    it cannot be run here, RunError if nothing was recorded.
     """
     executable = _executable(command[0])
     emulator = find_user_emulator().path
@@ -74,6 +76,8 @@ def record_program(
         preload = ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")]))
         switch = "on" if inlined else "off"
         plugin = f"{recorder},out={out},window={window_sections},inlined={switch}"
+        if span is not None:
+            plugin += f",{span.prepare(folder)}"
         # For the program, not for the emulator. Binding at the start keeps the linker out of critical sections.
         environment = ("-E", f"LD_PRELOAD={preload}", "-E", "LD_BIND_NOW=1")
         # `-0` is what the program sees as its own name; an absolute path is never taken for an option.
@@ -85,7 +89,8 @@ def record_program(
             started = ("setpriv", "--pdeathsig", "KILL", "--", "env", f"LD_PRELOAD={recorder}")
             with _started([*started, *arguments], output) as process:
                 try:
-                    exit_code = process.wait(timeout_seconds)
+                    with span.followed() if span is not None else nullcontext():
+                        exit_code = process.wait(timeout_seconds)
                 except subprocess.TimeoutExpired:
                     timed_out = True
                 except KeyboardInterrupt:
@@ -96,6 +101,8 @@ def record_program(
         finally:
             left_behind = _stop_left_behind(folder)
         run = ProgramRun(exit_code, timed_out, interrupted, left_behind, _records(out))
+        if run.records and span is not None and not any(record.instructions for record in run.records):
+            raise RunError(f"{command[0]}: it ended before a span began; {span.hint}")
         if run.records:
             return run
         require_room(out)

@@ -12,6 +12,7 @@ use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, 
 
 use super::instruction::{Kind, classify, reads_what_it_found};
 use super::recorder::{Lock, Recorder, Teller};
+use super::span::Switch;
 use super::thread::Thread;
 use super::thread_stacks::ThreadStacks;
 use super::words::{Change, Place};
@@ -46,11 +47,19 @@ static RECORDER: OnceLock<(Mutex<Recorder>, Settings)> = OnceLock::new();
 struct Settings {
     filters_stack: bool,
     inlined: bool,
+    switch: Option<&'static Switch>,
 }
 
 /// Registers the callbacks; only the first call has an effect.
-pub fn install(id: PluginId, arguments: Arguments) {
-    let settings = Settings { filters_stack: arguments.filters_stack, inlined: arguments.inlined };
+///
+/// # Errors
+/// One line if the switch of spans cannot be had.
+pub fn install(id: PluginId, arguments: Arguments) -> Result<(), String> {
+    let switch = match &arguments.span {
+        Some(path) => Some(&*Box::leak(Box::new(Switch::open(path, arguments.heeds_annotations)?))),
+        None => None,
+    };
+    let settings = Settings { filters_stack: arguments.filters_stack, inlined: arguments.inlined, switch };
     RECORDER.get_or_init(|| (Mutex::new(Recorder::new(&arguments)), settings));
     // SAFETY: QEMU's functions, called during installation as its interface demands.
     unsafe {
@@ -59,6 +68,7 @@ pub fn install(id: PluginId, arguments: Arguments) {
         abi::qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
         abi::qemu_plugin_register_atexit_cb(id, on_exit, std::ptr::null_mut());
     }
+    Ok(())
 }
 
 fn recorder() -> Option<MutexGuard<'static, Recorder>> {
@@ -169,11 +179,26 @@ pub fn report_now() {
 }
 
 fn write_report(recorder: &mut Recorder) {
+    recorder.write_report(instructions_of_all(), THREAD_COUNT.load(Ordering::Relaxed));
+}
+
+/// Acts on a switch that was thrown: what was recorded in a span is written at its end.
+#[cold]
+fn switch_to(on: bool) {
+    let Some(mut recorder) = recorder() else { return };
+    recorder.switch(on, instructions_of_all());
+    if !on {
+        write_report(&mut recorder);
+    }
+}
+
+/// What all threads executed so far.
+fn instructions_of_all() -> u64 {
     let count = |slot: &AtomicPtr<Cell>| {
         // SAFETY: as in `cell`.
         unsafe { slot.load(Ordering::Acquire).as_ref() }.map_or(0, |cell| cell.instructions.load(Ordering::Relaxed))
     };
-    recorder.write_report(CELLS.iter().map(count).sum(), THREAD_COUNT.load(Ordering::Relaxed));
+    CELLS.iter().map(count).sum()
 }
 
 extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
@@ -247,6 +272,10 @@ extern "C" fn on_block(vcpu: c_uint, instruction_count: *mut c_void) {
         let before = cell.instructions.load(Ordering::Relaxed);
         cell.instructions.store(before + instruction_count as u64, Ordering::Relaxed);
     }
+    let switch = RECORDER.get().and_then(|(_, settings)| settings.switch);
+    if let Some(on) = switch.and_then(Switch::news) {
+        switch_to(on);
+    }
 }
 
 /// Size in bytes and direction of an access.
@@ -304,9 +333,17 @@ fn on_atomic(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void, ki
 }
 
 extern "C" fn on_event(vcpu: c_uint, _info: MemoryInfo, address: u64, data: *mut c_void) {
-    let (Some(cell), Some(mut recorder)) = (cell(vcpu), recorder()) else { return };
     let data = data as u64;
     let Some(event) = Event::from_number((data >> 16) as u8) else { return };
+    if matches!(event, Event::SpanBegin | Event::SpanEnd) {
+        let switch = RECORDER.get().and_then(|(_, settings)| settings.switch);
+        if let Some(switch) = switch.filter(|switch| switch.heeds_annotations) {
+            switch.set(event == Event::SpanBegin);
+            switch.news().into_iter().for_each(switch_to);
+        }
+        return;
+    }
+    let (Some(cell), Some(mut recorder)) = (cell(vcpu), recorder()) else { return };
     let teller = if data >> 24 == Teller::Preloaded as u64 { Teller::Preloaded } else { Teller::Annotation };
     let (size_bytes, instructions) = (data as u16, cell.instructions.load(Ordering::Relaxed));
     let lock = Lock { address, size_bytes, teller };

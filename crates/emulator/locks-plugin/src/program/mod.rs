@@ -9,6 +9,7 @@ mod instruction;
 mod names;
 mod recorder;
 mod signals;
+mod span;
 mod thread;
 mod thread_stacks;
 mod words;

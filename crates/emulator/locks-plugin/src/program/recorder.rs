@@ -56,6 +56,40 @@ fn is_in(ranges: &[Range<u64>], address: u64) -> bool {
     ranges.iter().any(|range| range.contains(&address))
 }
 
+/// How much of the run was recorded.
+#[derive(Debug, Clone, Copy)]
+struct SpanClock {
+    /// The present span's number; 0 before the first.
+    number: u32,
+    /// Since when, by the clock and by all threads' instructions; None outside of spans.
+    since: Option<(Instant, u64)>,
+    /// Of earlier spans.
+    before: (Duration, u64),
+}
+
+impl SpanClock {
+    fn new(is_on: bool) -> Self {
+        Self { number: 0, since: is_on.then(|| (Instant::now(), 0)), before: (Duration::ZERO, 0) }
+    }
+
+    fn is_on(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// How long the spans took until now, when all threads have executed so many instructions.
+    fn total(&self, instructions: u64) -> (Duration, u64) {
+        let (time, count) = self.before;
+        self.since
+            .map_or((time, count), |(began, base)| (time + began.elapsed(), count + instructions.saturating_sub(base)))
+    }
+
+    fn switch(&mut self, on: bool, instructions: u64) {
+        self.before = self.total(instructions);
+        self.since = on.then(|| (Instant::now(), instructions));
+        self.number += 1;
+    }
+}
+
 /// The state behind the lock.
 pub struct Recorder {
     options: Options,
@@ -77,6 +111,7 @@ pub struct Recorder {
     void: HashMap<u32, Vec<LockId>>,
     mappings: Vec<Mapping>,
     started: Instant,
+    span: SpanClock,
     reported: Instant,
     every: Duration,
     /// How long the last report took.
@@ -102,6 +137,7 @@ impl Recorder {
             void: HashMap::new(),
             mappings: Vec::new(),
             started: Instant::now(),
+            span: SpanClock::new(arguments.span.is_none()),
             reported: Instant::now(),
             every: Duration::from_secs(arguments.every_seconds),
             took: Duration::ZERO,
@@ -124,6 +160,7 @@ impl Recorder {
                 return false;
             }
             Event::Attempt | Event::NoLock => {}
+            _ if !self.span.is_on() => {}
             _ if keeps_out => self.tell_of_use(thread, event, lock, now),
             _ => {}
         }
@@ -135,7 +172,7 @@ impl Recorder {
         let stack = thread.stack_number(self.names.stacks_mut());
         let id = self.lock(stack, address, size_bytes, Source::Annotated);
         match event {
-            Event::Attempt | Event::Destroy | Event::NoLock => {}
+            Event::Attempt | Event::Destroy | Event::NoLock | Event::SpanBegin | Event::SpanEnd => {}
             Event::Wait => self.study.wait(id, thread.number, now),
             // A recursive mutex that is taken again begins no section.
             Event::AcquireExclusive if self.study.nest(id, thread.number) => {}
@@ -176,6 +213,12 @@ impl Recorder {
             return false;
         }
         let now = self.catch_up(thread, instructions);
+        if !self.span.is_on() {
+            if steps.iter().any(|step| matches!(step, Step::Renew)) {
+                self.study.renew(address);
+            }
+            return true;
+        }
         let stack = thread.stack_number(self.names.stacks_mut());
         let stack = self.names.stacks_mut().child(stack, site);
         for step in steps {
@@ -215,6 +258,10 @@ impl Recorder {
         if std::process::id() != self.process_id {
             self.begin_anew(thread);
         }
+        if thread.span != self.span.number {
+            thread.span = self.span.number;
+            thread.abandon();
+        }
         for id in self.void.remove(&thread.number).unwrap_or_default() {
             thread.forget(id.0);
         }
@@ -237,6 +284,13 @@ impl Recorder {
         let mut out = std::mem::take(&mut self.out).into_os_string();
         out.push(format!(".{}", self.process_id));
         self.out = out.into();
+    }
+
+    /// A span begins or ends, when all threads have executed so many instructions.
+    pub fn switch(&mut self, on: bool, instructions: u64) {
+        self.span.switch(on, instructions);
+        self.void.clear();
+        self.study.suspend();
     }
 
     /// Looks at the program's mappings anew: libraries may have been loaded.
@@ -364,11 +418,12 @@ impl Recorder {
             fields: report.fields.ranked().into_iter().map(|field| self.field_record(field)).collect(),
             report,
         });
+        let (time, instructions) = self.span.total(instructions);
         Record {
             process_id: self.process_id,
             thread_count,
             instructions,
-            nanoseconds: self.started.elapsed().as_nanos() as u64,
+            nanoseconds: time.as_nanos() as u64,
             mappings: &self.mappings,
             locks: locks.collect(),
             kernel: serde_json::Value::Null,

@@ -17,6 +17,8 @@ const STACK_BYTES: u64 = 8 << 20;
 pub struct Thread {
     /// Counts up; a virtual CPU's number is used again.
     pub number: u32,
+    /// The span of the run that its open sections belong to.
+    pub span: u32,
     /// Accesses of open sections.
     log: ThreadLog,
     stack: ShadowStack,
@@ -30,6 +32,7 @@ impl Thread {
     pub fn new(number: u32, filters_stack: bool) -> Self {
         Self {
             number,
+            span: 0,
             log: ThreadLog::default(),
             stack: ShadowStack::new(STACK_BYTES),
             tree: CallTree::new(CALL_TREE_NODES),
