@@ -43,7 +43,7 @@ class _Interval(click.ParamType[tuple[float, float]]):
         return numbers[0], numbers[-1]
 
 
-class _Span(click.ParamType["RecordedSpan"]):
+class _SpanType(click.ParamType["RecordedSpan"]):
     """`annotations`, `signal`, or two numbers of seconds: from when, and for how long."""
 
     name = "span"
@@ -150,7 +150,7 @@ def _print_annotations(ctx: click.Context, param: click.Parameter, value: bool) 
 )
 @click.option(
     "--span",
-    type=_Span(),
+    type=_SpanType(),
     metavar="SPAN",
     help="Record only a part of the run: annotations, signal, or seconds FROM,FOR.",
 )

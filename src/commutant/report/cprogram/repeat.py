@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from commutant.corpus import PlacedCall, Value
 from commutant.report.cprogram.literal import file_name, string_literal
-from commutant.report.cprogram.state import State
+from commutant.report.cprogram.state import StateAfter
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Repeated:
     undone_by: int
 
 
-def repeated(call: PlacedCall, result: Value, state: State, number: int) -> Repeated | None:
+def repeated(call: PlacedCall, result: Value, state: StateAfter, number: int) -> Repeated | None:
     """The `number`-th call of a test, which returns `result` in this state; None if it cannot be repeated."""
     make = _CALLS.get(call.call)
     if make is None:
@@ -58,7 +58,7 @@ class _Call:
     args: Mapping[str, Value]
     process: int
     result: Value
-    state: State
+    state: StateAfter
     number: int
     succeeds: bool
 

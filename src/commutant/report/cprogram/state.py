@@ -12,7 +12,7 @@ _SHARED_DIRECTORY = ""
 
 
 @dataclass(slots=True)
-class State:
+class StateAfter:
     """Names with their files, each process's directory, pages that hold data, descriptors of pipes, and mapped pages.
 
     `mapped` has, for a process and a page, whether one may write there, and the step's arguments if it is anonymous
@@ -34,9 +34,9 @@ class State:
         return self.names.get(self.place(process, name))
 
 
-def state_after(setup: Iterable[Step]) -> State:
+def state_after(setup: Iterable[Step]) -> StateAfter:
     """The state that set-up steps build; steps that change nothing of it are passed over."""
-    state = State()
+    state = StateAfter()
     for number, step in enumerate(setup):
         args, process = step.args, step.process
         match step.call:
