@@ -202,6 +202,26 @@ def test_bit_fields_are_not_told_apart(commutant, folder):
     assert "lies in the same bytes as other fields (cred.first..last), as bit fields do" in one_line(answer)
 
 
+def test_a_union_moves_as_a_whole(commutant, folder):
+    line = structs.replace(
+        picture(USER_NS, NON_RCU).lines[0], fields=(*FIELDS[:1], LineField(8, 4, "struct cred.u.alias"), FIELDS[2])
+    )
+    shown = structs.replace(picture(USER_NS, NON_RCU), lines=(line,))
+    make_run(Path("union"), [found("u.alias | user_ns", shown)] * 6)
+    assert "frees 6 of 6 tests" in commutant("remedy", "union", "--move", "cred.u").stdout
+    answer = commutant("remedy", "union", "--move", "cred.u.rcu")
+    assert answer.returncode == 2
+    assert "no shared line of the run has this place; did you mean cred.u, " in one_line(answer)
+
+
+def test_the_text_says_beside_each_hint_what_changes_are_worth(commutant, runs):
+    text = commutant("report", "base", "--first").stdout
+    assert text.index("Separate the fields") < text.index("move cred.non_rcu to a line of its own: frees 3")
+    assert "move cred.non_rcu to a line of its own: frees 3" in commutant("report", "base").stdout.partition("Worth")[0]
+    without = commutant("report", "old")
+    assert (without.returncode, "frees" in without.stdout) == (0, False)
+
+
 def test_a_check_of_what_shared_a_variable_runs_those_tests_alone(commutant, runs):
     fake = ("--target", "fake:outcome=clean", "--format", "json")
     some = commutant("check", "--of", "base", "--sharing", "cred.non_rcu", *fake, "-o", "some")

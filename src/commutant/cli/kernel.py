@@ -124,7 +124,7 @@ def build(
         )
         if not no_boot:
             bar.say("starting it")
-            _boot(built)
+            start_once(built.name)
     if format_ == "json":
         console.write_document(_document(built))
         return 0
@@ -133,17 +133,20 @@ def build(
     return 0
 
 
-def _boot(built: BuiltKernel) -> None:
-    """Starts a kernel once, which makes the snapshot that a check begins with; one that does not start is forgotten."""
+def start_once(name: str) -> None:
+    """Starts a kernel once, which makes the snapshot that a check begins with; one that does not start is forgotten.
+
+    Raises RunError then.
+    """
     from commutant.guest import forget
     from commutant.targets import load_target
 
-    target = load_target(f"linux:kernel={built.name}")
+    target = load_target(f"linux:kernel={name}")
     try:
         target.start(lambda _text: None, 2)
     except CommutantError as error:
-        forget([built.name])
-        raise RunError(f"{built.name} was built and does not start: {error}; it is not kept") from None
+        forget([name])
+        raise RunError(f"{name} was built and does not start: {error}; it is not kept") from None
     finally:
         target.close()
 

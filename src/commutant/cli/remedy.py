@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,9 @@ from commutant.support import UsageError, paused_collector
 
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
+    from commutant.mtrace import Finding
     from commutant.remedy import Change, Scene, Sense
+    from commutant.runs import Run
 
 _MOST = 20
 
@@ -98,3 +101,15 @@ def sense_of(scene: Scene, tests: dict[str, TestCase]) -> Sense:
 
     fails = IdentityCache(has_failing_call)
     return Sense(scene, {test for test in scene.tests if fails(tests[test].orders)})
+
+
+def worth_in(run: Run) -> Callable[[Finding], list[str]] | None:
+    """What changes of a finding's fields would free in a run; None if the run does not tell."""
+    from commutant.remedy import scene_of, worth_of
+
+    try:
+        scene = scene_of(run.verdicts())
+    except UsageError:  # a run without the bytes that were touched
+        return None
+    sense = sense_of(scene, run.tests)
+    return lambda finding: worth_of(scene, sense, finding)

@@ -64,6 +64,7 @@ def command(
     directory again, or wherever `-o` says, and print the path. The other formats go to standard output.
     """
     from commutant import report
+    from commutant.cli.remedy import worth_in
     from commutant.compare import findings_of
     from commutant.runs import load_run, report_of
 
@@ -93,7 +94,8 @@ def command(
         return 0
     if first:
         every = len(content.tests)
-        results.draw(lambda screen: report.print_first(content.tests, screen, _SHARED_LISTED, every), output)
+        worth = worth_in(loaded)
+        results.draw(lambda screen: report.print_first(content.tests, screen, _SHARED_LISTED, every, worth), output)
         return 0
     groups = findings_of(content, [report_of(load_run(path)) for path in baseline], suppressions)
     results.say_unused(suppress, suppressions)
@@ -116,21 +118,18 @@ def _write_file(run: Run, content: RunReport, format_: str, output: Path | None)
 
 def _worth(run: Run, content: RunReport) -> dict[str, list[str]]:
     """What changes of the variables that are shared most would free; empty if the run does not tell."""
-    from commutant.cli.remedy import sense_of
-    from commutant.remedy import scene_of, worth_of
+    from commutant.cli.remedy import worth_in
     from commutant.report import rank_shared
 
-    try:
-        scene = scene_of(run.verdicts())
-    except UsageError:
+    worth = worth_in(run)
+    if worth is None:
         return {}
-    sense = sense_of(scene, run.tests)
     wanted = [variable.name for variable in rank_shared(content.tests)[:_WORTH_SHOWN]]
     found: dict[str, Finding] = {}
     for judged in content.tests:
         for finding in judged.findings:
             found.setdefault(finding.name, finding)
-    return {name: worth_of(scene, sense, found[name]) for name in wanted}
+    return {name: worth(found[name]) for name in wanted}
 
 
 def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str, output: Path | None) -> None:
@@ -166,14 +165,16 @@ def _print_text(run: Run, content: RunReport, screen: Console) -> None:
 
     from commutant import report
     from commutant.cli.remedy import sense_of
-    from commutant.remedy import rank, scene_of
+    from commutant.remedy import rank, scene_of, worth_of
 
-    report.print_run(content, screen)
     try:
         scene = scene_of(run.verdicts())
     except UsageError:  # a run without the bytes that were touched
+        report.print_run(content, screen)
         return
-    best = rank(scene, sense_of(scene, run.tests), _BEST_CHANGES).changes if scene.tests else ()
+    sense = sense_of(scene, run.tests)
+    report.print_run(content, screen, lambda finding: worth_of(scene, sense, finding))
+    best = rank(scene, sense, _BEST_CHANGES).changes if scene.tests else ()
     if best:
         screen.print()
         screen.print(Text(f"Worth most (`commutant remedy {run.path}` lists more)"), soft_wrap=True)

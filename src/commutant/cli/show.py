@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from commutant.support import UsageError
 
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
-    from commutant.mtrace import Finding
     from commutant.report import JudgedTest
     from commutant.runs import Run
 
@@ -48,6 +47,7 @@ def command(test: str, source: Path | None, as_: str) -> int:
     A set of calls, such as `open,open`, lists its tests: id, verdict, and the calls with their arguments.
     """
     from commutant import report
+    from commutant.cli.remedy import worth_in
 
     if "," in test:
         if as_ != "text":
@@ -60,21 +60,8 @@ def command(test: str, source: Path | None, as_: str) -> int:
     elif as_ == "json":
         console.write(report.test_json(found, judged).rstrip("\n") + "\n")
     else:
-        report.print_test(found, console.results(), judged, _worth(run) if run is not None else None)
+        report.print_test(found, console.results(), judged, worth_in(run) if run is not None else None)
     return 0
-
-
-def _worth(run: Run) -> Callable[[Finding], list[str]] | None:
-    """What changes of a finding's fields would free in a run; None if the run does not tell."""
-    from commutant.cli.remedy import sense_of
-    from commutant.remedy import scene_of, worth_of
-
-    try:
-        scene = scene_of(run.verdicts())
-    except UsageError:
-        return None
-    sense = sense_of(scene, run.tests)
-    return lambda finding: worth_of(scene, sense, finding)
 
 
 def _list(wanted: str, source: Path | None) -> None:

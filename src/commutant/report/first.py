@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from commutant.mtrace import Finding
 from commutant.report.causes import RunCause, rank_causes
 from commutant.report.data import JudgedTest
 from commutant.report.parallel import ParallelCall, parallel_calls
@@ -26,16 +27,20 @@ CALLS_NAMED = 8
 
 
 def print_first(
-    tests: Sequence[JudgedTest], console: Console, causes: int = FIRST_CAUSES, calls: int = CALLS_NAMED
+    tests: Sequence[JudgedTest],
+    console: Console,
+    causes: int = FIRST_CAUSES,
+    calls: int = CALLS_NAMED,
+    worth: Callable[[Finding], list[str]] | None = None,
 ) -> None:
-    """Says what to fix first: the causes that come first in most tests, where, and what to look at; then the same of
-    each call beside itself. Nothing where no cause can be told."""
+    """Says what to fix first: the causes that come first in most tests, where, and what to look at, with `worth` also
+    what changes of it would free; then the same of each call beside itself. Nothing where no cause can be told."""
     ranking = rank_causes(tests)
     if ranking and ranking[0].first:
         console.print(Text("What to fix first", style="bold"))
         for number, cause in enumerate(ranking[:causes], 1):
             if cause.first:
-                _print_cause(number, cause, console)
+                _print_cause(number, cause, console, worth)
         console.print()
     together = parallel_calls(tests)
     if together:
@@ -45,7 +50,7 @@ def print_first(
         console.print()
 
 
-def _print_cause(number: int, cause: RunCause, console: Console) -> None:
+def _print_cause(number: int, cause: RunCause, console: Console, worth: Callable[[Finding], list[str]] | None) -> None:
     example = cause.example
     sets = ", ".join(" beside ".join(map(safe_text, calls)) for calls, _ in cause.sets.most_common(SETS_NAMED))
     more = f" and {len(cause.sets) - SETS_NAMED} more" if len(cause.sets) > SETS_NAMED else ""
@@ -56,6 +61,8 @@ def _print_cause(number: int, cause: RunCause, console: Console) -> None:
     )
     console.print(text)
     console.print(Padding(Text(example.hint.sentence, style="italic"), (0, 0, 0, 3)))
+    for change in worth(example.lines[0]) if worth is not None else ():
+        console.print(Padding(Text(change), (0, 0, 0, 3)))
 
 
 def _print_parallel(together: Sequence[ParallelCall], console: Console) -> None:

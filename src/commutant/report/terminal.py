@@ -6,7 +6,7 @@ text is built as `rich.text.Text`, never as markup, so that a name cannot turn i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich import box
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commutant.campaign import Outcome
+from commutant.mtrace import Finding
 from commutant.report.data import RunReport, SetCounts, beside_only, read_sets, total_counts
 from commutant.report.first import print_first
 from commutant.report.heat import HeatMap, heat_map, level, sorted_sets
@@ -36,13 +37,14 @@ _FRACTION_CELL = 9
 _LONGEST_LABEL = 12
 
 
-def print_run(run: RunReport, console: Console) -> None:
-    """The whole report of a run: what to fix first, heat map, most shared variables, tests not judged and why."""
+def print_run(run: RunReport, console: Console, worth: Callable[[Finding], list[str]] | None = None) -> None:
+    """The whole report of a run: what to fix first, and with `worth` what changes of it would free; heat map, most
+    shared variables, tests not judged and why."""
     sets = read_sets(run.summary)
     if sets:
         _line(console, _title(run.summary, sets, beside_only(run.tests)))
         console.print()
-        print_first(run.tests, console)
+        print_first(run.tests, console, worth=worth)
     _print_map(sets, console)
     console.print()
     print_by_sharing(rank_shared(run.tests), console)
