@@ -196,7 +196,7 @@ def command(
 
     With any other format than text what PROGRAM prints goes to standard error. `html` (a page with a picture of all
     locks) and `parquet` (a row per class of locks) are written to a file, locks.html or locks.parquet unless `-o` says
-    otherwise; `folded` is the time held by lock and caller, for flame graphs.
+    otherwise. `folded` is the time held by lock and caller, for flame graphs.
 
     With `--target linux` a Linux guest boots, runs a workload, and the locks of its kernel are recorded: spin locks,
     reader-writer locks, mutexes and reader-writer semaphores. A workload is a shell script; comments at its start name

@@ -38,6 +38,10 @@ use crate::plain::PlainProgram;
 use crate::target::FileSystemTarget;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "planted-causes")]
+    if let Some(planted) = std::env::var("COMMUTANT_PLANTED_CAUSES").ok().and_then(|text| text.parse().ok()) {
+        scalefs::planted_causes::PLANTED.store(planted, std::sync::atomic::Ordering::Relaxed);
+    }
     match options::parse(std::env::args().skip(1)).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {

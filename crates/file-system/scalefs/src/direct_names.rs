@@ -180,6 +180,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         let names = self.names(directory);
         self.working_on(&[directory]);
         names.prefetch_lock(&self.guard, key);
+        #[cfg(feature = "planted-causes")]
+        crate::planted_causes::make_name(self.core().index().get());
         let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns(), Named::AtOnce);
         // In a removed directory nobody finds a place for a name, with memory or without.
         let node = made.map_err(|_| if self.was_removed(directory) { Refusal::Dead } else { Refusal::NoSpace })?;

@@ -81,6 +81,8 @@ mod noted;
 mod owned;
 pub mod parts;
 mod pipe;
+#[cfg(feature = "planted-causes")]
+pub mod planted_causes;
 mod process;
 
 pub use calls::ProcessCalls;
