@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commutant.cli.kernel import start_once
+from commutant.cli.kernel import try_start
 from commutant.guest import keep_built, kept_kernels
 from commutant.guest.kernel import KernelBuild
 from commutant.support import RunError
@@ -39,7 +39,7 @@ def test_a_kernel_that_does_not_start_is_not_kept(tmp_path: Path, monkeypatch: p
     )
     keep_built(vmlinux, "broken", facts, None)
     with pytest.raises(RunError) as caught:
-        start_once("broken")
+        try_start("broken")
     assert str(caught.value).startswith("broken was built and does not start: ")
     assert str(caught.value).endswith("; it is not kept")
     assert "\n" not in str(caught.value)

@@ -124,7 +124,7 @@ def build(
         )
         if not no_boot:
             bar.say("starting it")
-            start_once(built.name)
+            try_start(built.name)
     if format_ == "json":
         console.write_document(_document(built))
         return 0
@@ -133,7 +133,7 @@ def build(
     return 0
 
 
-def start_once(name: str) -> None:
+def try_start(name: str) -> None:
     """Starts a kernel once, which makes the snapshot that a check begins with; one that does not start is forgotten.
 
     Raises RunError then.
