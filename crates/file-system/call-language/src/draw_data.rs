@@ -21,7 +21,7 @@ impl DataOperation {
                 page @ 0..=23 => page as i64 % 6 * 4096 + near,
                 24 => 1 << 20,
                 25 => (1 << 40) + near,
-                26 => i64::MAX - near,
+                26 => i64::MAX - near.max(0),
                 27 => i64::MAX - 4096 - near,
                 28 => -4096 + near,
                 _ => i64::MIN + near.max(0),

@@ -1,10 +1,11 @@
 /* ScaleFS for C: a POSIX file system in memory that shares no cache line where POSIX commutes.
  *
- * Made from crates/file-system/scalefs-c/src/lib.rs; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.
+ * Made from crates/file-system/scalefs-c/src; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.
  *
  * A thread handle is used by one thread at a time. Paths end with NUL. A call returns what it returns in POSIX,
  * or a negative error number of Linux: -EINVAL where a path, a buffer or an answer is NULL, or a size is above
- * SSIZE_MAX. Instances, threads and processes are never NULL. */
+ * SSIZE_MAX, where a handle is NULL, was given up, or is of another instance, and in a child of fork,
+ * which makes an instance of its own. scalefs_reason says which. An instance that was destroyed must not be used. */
 #ifndef SCALEFS_H
 #define SCALEFS_H
 
@@ -19,6 +20,8 @@ typedef struct scalefs_instance scalefs_instance;
 typedef struct scalefs_thread scalefs_thread;
 typedef struct scalefs_process scalefs_process;
 
+/* The version of this interface; it grows when something is added, and nothing is taken away. */
+#define SCALEFS_VERSION 1u
 /* Open for reading. */
 #define SCALEFS_READ 1u
 /* Open for writing. */
@@ -52,8 +55,9 @@ typedef struct scalefs_process scalefs_process;
 
 /* What scalefs_stat tells. Fields that were not asked for are zero; number and kind always come. */
 typedef struct scalefs_status {
-    uint64_t number; /* Number of the inode, never used again. */
+    uint32_t struct_size; /* Its version: set by the caller to sizeof(scalefs_status). */
     uint32_t mode; /* Kind and permission bits, as st_mode. */
+    uint64_t number; /* Number of the inode, never used again. */
     uint32_t user; /* Owner. */
     uint32_t group; /* Group. */
     uint32_t link_count; /* Number of names; 1 for a directory. */
@@ -68,10 +72,11 @@ typedef struct scalefs_status {
 typedef int (*scalefs_each)(const char *, size_t, uint64_t, void *);
 
 /* Makes an empty file system for threads on core_count cores (1 to 256): so many bytes of memory for names and inodes, and
- * page_count pages of 4096 bytes for data. Returns NULL if that is not to be had. hash_seed moves hash collisions. */
+ * page_count pages of 4096 bytes for data. hash_seed moves hash collisions. Returns NULL if that cannot be had:
+ * scalefs_reason says why. */
 scalefs_instance *scalefs_create(size_t metadata_bytes, uint32_t page_count, uint32_t core_count, uint64_t hash_seed);
 
-/* Frees a file system that no thread is attached to; -EBUSY otherwise. Its processes must not be used afterwards. */
+/* Frees a file system that no thread is attached to; -EBUSY otherwise. Its threads and processes must not be used afterwards. */
 int scalefs_destroy(scalefs_instance *instance);
 
 /* Attaches the calling thread as a core, from 0; NULL if there is no such core or another thread is it. */
@@ -86,8 +91,15 @@ void scalefs_maintain(scalefs_thread *thread);
 /* A process of a user and a group, working in the root directory, without descriptors. */
 scalefs_process *scalefs_process_new(scalefs_thread *thread, uint32_t user, uint32_t group);
 
-/* Ends a process: closes its descriptors, and frees it. */
-void scalefs_process_exit(scalefs_thread *thread, scalefs_process *process);
+/* Ends a process: closes its descriptors, and frees it. What is called on its behalf afterwards is -EINVAL. */
+int scalefs_process_exit(scalefs_thread *thread, scalefs_process *process);
+
+/* Why the library refused what this thread asked for last, in words: after NULL, or after -EINVAL for a handle, a
+ * pointer, a size or a flag. The text stays until it refuses the next. */
+const char *scalefs_reason(void);
+
+/* The SCALEFS_VERSION that the library was built with. */
+uint32_t scalefs_version(void);
 
 /* Opens a file and returns its descriptor, the lowest that is free. */
 int scalefs_open(scalefs_thread *thread, scalefs_process *process, const char *path, uint32_t flags, uint32_t mode);
@@ -152,6 +164,112 @@ int scalefs_rename(scalefs_thread *thread, scalefs_process *process, const char 
 /* Tells each the names of a directory from *cookie on (0: from the start), "." and ".." included, and sets *cookie to
  * where to go on; returns 1 if there may be more, 0 at the end. */
 int scalefs_list(scalefs_thread *thread, scalefs_process *process, const char *path, uint64_t *cookie, scalefs_each each, void *argument);
+/* A flag of scalefs_fcntl and scalefs_pipe: each write goes to the end (O_APPEND). */
+#define SCALEFS_APPEND 128u
+/* Calls on pipes fail with -EAGAIN instead of waiting (O_NONBLOCK). */
+#define SCALEFS_NONBLOCK 256u
+/* scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL). */
+#define SCALEFS_GET_FLAGS 0u
+/* It sets SCALEFS_APPEND and SCALEFS_NONBLOCK as in its argument (F_SETFL). */
+#define SCALEFS_SET_FLAGS 1u
+/* It returns another descriptor, the lowest from its argument on (F_DUPFD). */
+#define SCALEFS_DUPLICATE 2u
+/* It lets the descriptor be closed by exec if its argument is not 0 (F_SETFD). */
+#define SCALEFS_SET_ON_EXEC 3u
+
+/* One of several buffers; its layout is that of struct iovec. */
+typedef struct scalefs_buffer {
+    void *start; /* Its bytes. */
+    size_t size; /* How many. */
+} scalefs_buffer;
+
+/* Returns another descriptor for what one leads to, the lowest that is free. */
+int scalefs_dup(scalefs_thread *thread, scalefs_process *process, int fd);
+
+/* Lets target lead to what fd leads to, instead of to what it did (dup2); returns it. */
+int scalefs_dup2(scalefs_thread *thread, scalefs_process *process, int fd, int target);
+
+/* Makes a pipe: ends[0] is to be read, ends[1] to be written. flags is 0 or SCALEFS_NONBLOCK; without it a call that
+ * finds nothing to do is -EAGAIN all the same, since no thread of the library waits. */
+int scalefs_pipe(scalefs_thread *thread, scalefs_process *process, int *ends, uint32_t flags);
+
+/* Does with a descriptor what command says: SCALEFS_GET_FLAGS, SCALEFS_SET_FLAGS, SCALEFS_DUPLICATE, SCALEFS_SET_ON_EXEC. */
+int scalefs_fcntl(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t command, uint32_t argument);
+
+/* Reads into several buffers, one after the other, in one step; returns how many bytes. */
+int64_t scalefs_readv(scalefs_thread *thread, scalefs_process *process, int fd, const scalefs_buffer *into, int count);
+
+/* Writes several buffers, one after the other, in one step; returns how many bytes. */
+int64_t scalefs_writev(scalefs_thread *thread, scalefs_process *process, int fd, const scalefs_buffer *from, int count);
+
+/* Reads into several buffers from an offset on. */
+int64_t scalefs_preadv(scalefs_thread *thread, scalefs_process *process, int fd, const scalefs_buffer *into, int count, int64_t offset);
+
+/* Writes several buffers at an offset. */
+int64_t scalefs_pwritev(scalefs_thread *thread, scalefs_process *process, int fd, const scalefs_buffer *from, int count, int64_t offset);
+/* In place of a directory's descriptor: paths start at the working directory (AT_FDCWD). */
+#define SCALEFS_AT_CWD (-100)
+/* scalefs_unlinkat removes a directory (AT_REMOVEDIR). */
+#define SCALEFS_REMOVE_DIRECTORY 1u
+/* scalefs_utimensat sets the time of access to what is given. */
+#define SCALEFS_SET_ACCESSED 1u
+/* It sets the time of modification to what is given. */
+#define SCALEFS_SET_MODIFIED 2u
+/* It sets the time of access to the present (UTIME_NOW). */
+#define SCALEFS_ACCESSED_NOW 4u
+/* It sets the time of modification to the present. */
+#define SCALEFS_MODIFIED_NOW 8u
+/* scalefs_chownat leaves this user or group as it is. */
+#define SCALEFS_SAME_ID 4294967295u
+
+/* What scalefs_statvfs tells. */
+typedef struct scalefs_space {
+    uint32_t struct_size; /* Its version: set by the caller to sizeof(scalefs_space). */
+    uint32_t block_bytes; /* Bytes of a block. */
+    uint64_t blocks; /* Blocks for data. */
+    uint64_t free_blocks; /* Those that are free. */
+    uint64_t inodes; /* Most inodes that there can be. */
+    uint64_t free_inodes; /* Those that can still be made. */
+} scalefs_space;
+
+/* Opens a file, as scalefs_open. */
+int scalefs_openat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, uint32_t flags, uint32_t mode);
+
+/* Tells about what a path leads to, as scalefs_stat. */
+int scalefs_statat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, uint32_t fields, scalefs_status *status);
+
+/* Whether what a path leads to may be used so, as scalefs_access. */
+int scalefs_accessat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, uint32_t wanted);
+
+/* Makes a directory. */
+int scalefs_mkdirat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, uint32_t mode);
+
+/* Removes a name; with SCALEFS_REMOVE_DIRECTORY that of an empty directory. */
+int scalefs_unlinkat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, uint32_t flags);
+
+/* Makes another name of a file, of a symbolic link itself unless follow_link is not 0. */
+int scalefs_linkat(scalefs_thread *thread, scalefs_process *process, int old_directory, const char *old_path, int new_directory, const char *new_path, int follow_link);
+
+/* Makes a symbolic link to target, which need not exist. */
+int scalefs_symlinkat(scalefs_thread *thread, scalefs_process *process, const char *target, int directory, const char *path);
+
+/* Writes what a symbolic link leads to into a buffer, as scalefs_readlink. */
+int64_t scalefs_readlinkat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, char *into, size_t size);
+
+/* Gives what the old path leads to the new one, as scalefs_rename. */
+int scalefs_renameat(scalefs_thread *thread, scalefs_process *process, int old_directory, const char *old_path, int new_directory, const char *new_path, uint32_t mode);
+
+/* Sets permission bits of what a path leads to. */
+int scalefs_chmodat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, uint32_t mode);
+
+/* Sets user and group of what a path leads to; SCALEFS_SAME_ID leaves one as it is. */
+int scalefs_chownat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, uint32_t user, uint32_t group);
+
+/* Sets the times that which names (SCALEFS_SET_ACCESSED and so on), in nanoseconds since 1970. */
+int scalefs_utimensat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, int64_t accessed_ns, int64_t modified_ns, uint32_t which);
+
+/* Tells how much room there is. */
+int scalefs_statvfs(scalefs_thread *thread, scalefs_process *process, scalefs_space *space);
 
 #ifdef __cplusplus
 }

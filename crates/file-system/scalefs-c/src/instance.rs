@@ -1,13 +1,17 @@
 //! What C holds pointers to: instances with their memory, threads with their cores, processes.
 
-use core::cell::Cell;
+use core::cell::{Cell, UnsafeCell};
 use core::ptr;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use percpu::{Core, OwnerId};
 use scalefs::{Credentials, Errno, Host, InProcess, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
 use sync::{Wait, WaitReason};
+
+use crate::{forks, reason};
 
 /// Calls between two maintenances of a core.
 const CALLS_PER_MAINTENANCE: u32 = 64;
@@ -32,33 +36,90 @@ impl Host for Outside {
 pub struct scalefs_instance {
     owned: OwnedScaleFs,
     attached: AtomicU32,
+    /// Handles that were given out. What is left of one that was given up stays until the instance goes, so that its use
+    /// is refused rather than undefined.
+    threads: Mutex<Vec<*mut scalefs_thread>>,
+    processes: Mutex<Vec<*mut scalefs_process>>,
+    generation: u32,
 }
 
 /// A thread that is a core.
 pub struct scalefs_thread {
     instance: *const scalefs_instance,
-    core: Core<'static>,
+    /// Nothing once it is detached.
+    core: UnsafeCell<Option<Core<'static>>>,
     calls: Cell<u32>,
 }
 
 /// A process.
-pub struct scalefs_process(Process);
+pub struct scalefs_process {
+    instance: *const scalefs_instance,
+    /// Nothing once it has exited.
+    process: UnsafeCell<Option<Process>>,
+}
+
+/// Adds a handle to those of an instance; where it stays.
+fn give_out<T>(handles: &Mutex<Vec<*mut T>>, handle: T) -> *mut T {
+    let handle = Box::into_raw(Box::new(handle));
+    handles.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
+    handle
+}
+
+/// Frees what is left of handles.
+///
+/// # Safety
+/// They were given out, and nobody uses them any more.
+unsafe fn take_back<T>(handles: &Mutex<Vec<*mut T>>) {
+    for handle in handles.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // SAFETY: made by `give_out`, and the caller's promise.
+        drop(unsafe { Box::from_raw(handle) });
+    }
+}
 
 impl scalefs_instance {
     pub(crate) fn create(metadata_bytes: usize, page_count: u32, core_count: u32, hash_seed: u64) -> *mut Self {
         let config = OwnedConfig { metadata_bytes, page_count, core_count: core_count as usize, hash_seed };
-        let made = OwnedScaleFs::create(config).map(|owned| scalefs_instance { owned, attached: AtomicU32::new(0) });
-        made.map_or(ptr::null_mut(), |instance| Box::into_raw(Box::new(instance)))
+        match OwnedScaleFs::create(config) {
+            Ok(owned) => Box::into_raw(Box::new(scalefs_instance {
+                owned,
+                attached: AtomicU32::new(0),
+                threads: Mutex::default(),
+                processes: Mutex::default(),
+                generation: forks::generation(),
+            })),
+            Err(error) => {
+                reason::keep(error.to_string());
+                ptr::null_mut()
+            }
+        }
+    }
+
+    /// Whether it was made in this process.
+    fn check(&self) -> Result<(), Errno> {
+        if self.generation == forks::current() {
+            Ok(())
+        } else {
+            reason::invalid("the instance is of the process that forked: a child makes one of its own")
+        }
     }
 
     /// # Safety
     /// As `scalefs_destroy` says.
     pub(crate) unsafe fn destroy(instance: *mut Self) -> i32 {
+        if instance.is_null() {
+            reason::keep("the instance is NULL");
+            return -Errno::EINVAL.number();
+        }
         // SAFETY: the caller's promise.
         unsafe {
-            if (*instance).attached.load(Ordering::Acquire) != 0 {
+            let attached = (*instance).attached.load(Ordering::Acquire);
+            if attached != 0 {
+                reason::keep(format!("threads that are still attached: {attached}"));
                 return -Errno::EBUSY.number();
             }
+            // Processes go with the instance, whose objects are theirs.
+            take_back(&(*instance).processes);
+            take_back(&(*instance).threads);
             drop(Box::from_raw(instance));
         }
         0
@@ -69,62 +130,130 @@ impl scalefs_thread {
     /// # Safety
     /// As `scalefs_attach` says.
     pub(crate) unsafe fn attach(instance: *mut scalefs_instance, core: u32) -> *mut Self {
+        if instance.is_null() {
+            reason::keep("the instance is NULL");
+            return ptr::null_mut();
+        }
         // SAFETY: the caller's promise; an instance with threads is not destroyed.
         let instance: &'static scalefs_instance = unsafe { &*instance };
-        let claimed = OwnerId::new(u64::from(std::process::id()).max(1))
-            .and_then(|owner| instance.owned.claim(core as usize, owner).ok());
-        let Some(core) = claimed else { return ptr::null_mut() };
-        instance.attached.fetch_add(1, Ordering::AcqRel);
-        Box::into_raw(Box::new(scalefs_thread { instance, core, calls: Cell::new(0) }))
+        if instance.check().is_err() {
+            return ptr::null_mut();
+        }
+        let Some(owner) = OwnerId::new(u64::from(std::process::id()).max(1)) else { return ptr::null_mut() };
+        match instance.owned.claim(core as usize, owner) {
+            Ok(claimed) => {
+                instance.attached.fetch_add(1, Ordering::AcqRel);
+                let core = UnsafeCell::new(Some(claimed));
+                give_out(&instance.threads, scalefs_thread { instance, core, calls: Cell::new(0) })
+            }
+            Err(error) => {
+                reason::keep(format!("core {core}: {error}"));
+                ptr::null_mut()
+            }
+        }
     }
 
     /// # Safety
     /// As `scalefs_detach` says.
     pub(crate) unsafe fn detach(thread: *mut Self) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let instance = (*thread).instance;
-            drop(Box::from_raw(thread));
-            (*instance).attached.fetch_sub(1, Ordering::AcqRel);
+        if thread.is_null() {
+            return;
+        }
+        // SAFETY: the caller's promise: nobody else uses the handle, which stays as long as the instance.
+        let (instance, core) = unsafe { ((*thread).instance, &mut *(*thread).core.get()) };
+        // SAFETY: an instance is there as long as its handles are in use.
+        let is_ours = unsafe { (*instance).check() }.is_ok();
+        if is_ours && core.take().is_some() {
+            // SAFETY: until now a thread was attached, so that the instance is there.
+            unsafe { (*instance).attached.fetch_sub(1, Ordering::AcqRel) };
         }
     }
 
-    fn file_system(&self) -> &'static ScaleFs {
-        // SAFETY: an instance with threads is not destroyed.
-        unsafe { (*self.instance).owned.file_system() }
+    /// What the handle stands for, unless it stands for nothing.
+    ///
+    /// # Safety
+    /// The thread is of `scalefs_attach` or NULL, its instance was not destroyed, and one thread uses it at a time.
+    pub(crate) unsafe fn attached<'t>(thread: *mut Self) -> Result<Attached<'t>, Errno> {
+        if thread.is_null() {
+            return reason::invalid("the thread is NULL");
+        }
+        // SAFETY: the caller's promise.
+        let (thread, instance) = unsafe { (&*thread, &*(*thread).instance) };
+        instance.check()?;
+        // SAFETY: as above.
+        match unsafe { &*thread.core.get() } {
+            Some(core) => Ok(Attached { thread, instance, core }),
+            None => reason::invalid("the thread was detached"),
+        }
+    }
+}
+
+/// A thread that may call.
+pub(crate) struct Attached<'t> {
+    thread: &'t scalefs_thread,
+    instance: &'t scalefs_instance,
+    core: &'t Core<'static>,
+}
+
+impl<'t> Attached<'t> {
+    fn file_system(&self) -> &'t ScaleFs {
+        self.instance.owned.file_system()
     }
 
     pub(crate) fn maintain_all(&self) {
-        self.file_system().maintain_with_idle_cores(&self.core, &Outside);
+        self.file_system().maintain_with_idle_cores(self.core, &Outside);
     }
 
     pub(crate) fn call<T>(&self, process: &Process, body: impl FnOnce(&InProcess<'_, Outside>) -> T) -> T {
-        let result = body(&self.file_system().enter(&self.core, process, &Outside));
-        self.calls.set(self.calls.get() + 1);
-        if self.calls.get() == CALLS_PER_MAINTENANCE {
-            self.calls.set(0);
-            self.file_system().maintain(&self.core, &Outside);
+        let result = body(&self.file_system().enter(self.core, process, &Outside));
+        let calls = &self.thread.calls;
+        calls.set(calls.get() + 1);
+        if calls.get() == CALLS_PER_MAINTENANCE {
+            calls.set(0);
+            self.file_system().maintain(self.core, &Outside);
         }
         result
     }
 }
 
 impl scalefs_process {
-    pub(crate) fn new(thread: &scalefs_thread, user: u32, group: u32) -> *mut Self {
+    pub(crate) fn new(thread: &Attached<'_>, user: u32, group: u32) -> *mut Self {
         let Some(credentials) = Credentials::new(user, group, &[]) else { return ptr::null_mut() };
-        let process = Process::new(thread.file_system(), &thread.core, credentials);
-        Box::into_raw(Box::new(scalefs_process(process)))
+        let process = Process::new(thread.file_system(), thread.core, credentials);
+        let process = UnsafeCell::new(Some(process));
+        give_out(&thread.instance.processes, scalefs_process { instance: thread.instance, process })
     }
 
-    pub(crate) fn process(&self) -> &Process {
-        &self.0
+    /// What the handle stands for, unless it stands for nothing.
+    ///
+    /// # Safety
+    /// The process is of `scalefs_process_new` or NULL, its instance was not destroyed, and it does not exit meanwhile.
+    pub(crate) unsafe fn of<'p>(process: *mut Self, thread: &Attached<'_>) -> Result<&'p Process, Errno> {
+        if process.is_null() {
+            return reason::invalid("the process is NULL");
+        }
+        // SAFETY: the caller's promise.
+        let process = unsafe { &*process };
+        if !ptr::eq(process.instance, thread.instance) {
+            return reason::invalid("the process and the thread are of two instances");
+        }
+        // SAFETY: as above.
+        match unsafe { &*process.process.get() } {
+            Some(process) => Ok(process),
+            None => reason::invalid("the process has exited"),
+        }
     }
 
     /// # Safety
     /// As `scalefs_process_exit` says.
-    pub(crate) unsafe fn exit(process: *mut Self, thread: &scalefs_thread) {
+    pub(crate) unsafe fn exit(process: *mut Self, thread: &Attached<'_>) -> Result<(), Errno> {
         // SAFETY: the caller's promise.
-        let process = unsafe { Box::from_raw(process) };
-        process.0.exit(thread.file_system(), &thread.core, &Outside);
+        unsafe {
+            scalefs_process::of(process, thread)?;
+            if let Some(process) = (*(*process).process.get()).take() {
+                process.exit(thread.file_system(), thread.core, &Outside);
+            }
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `include/scalefs.h` says what `src/lib.rs` says: it is made from it here. `SCALEFS_WRITE_HEADER=1` writes it anew.
+//! `include/scalefs.h` says what the calls in `src` say: it is made from it here. `SCALEFS_WRITE_HEADER=1` writes it anew.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -59,10 +59,11 @@ fn function(head: &str) -> String {
 fn header(source: &str) -> String {
     let mut made = String::from(
         "/* ScaleFS for C: a POSIX file system in memory that shares no cache line where POSIX commutes.\n *\n * Made from \
-         crates/file-system/scalefs-c/src/lib.rs; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.\n *\n * A thread handle is \
+         crates/file-system/scalefs-c/src; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.\n *\n * A thread handle is \
          used by one thread at a time. Paths end with NUL. A call returns what it returns in POSIX,\n * or a negative error \
-         number of Linux: -EINVAL where a path, a buffer or an answer is NULL, or a size is above\n * SSIZE_MAX. Instances, \
-         threads and processes are never NULL. */\n#ifndef SCALEFS_H\n#define SCALEFS_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef \
+         number of Linux: -EINVAL where a path, a buffer or an answer is NULL, or a size is above\n * SSIZE_MAX, where a \
+         handle is NULL, was given up, or is of another instance, and in a child of fork,\n * which makes an instance of its own. \
+         scalefs_reason says which. An instance that was destroyed must not be used. */\n#ifndef SCALEFS_H\n#define SCALEFS_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef \
          __cplusplus\nextern \"C\" {\n#endif\n\ntypedef struct scalefs_instance scalefs_instance;\ntypedef struct \
          scalefs_thread scalefs_thread;\ntypedef struct scalefs_process scalefs_process;\n\n",
     );
@@ -77,8 +78,13 @@ fn header(source: &str) -> String {
             continue;
         }
         if let Some(constant) = line.strip_prefix("pub const ") {
-            let (name, value) = constant.split_once(": u32 = ").expect("a number");
-            writeln!(made, "{}#define {name} {}u", comment(&docs), value.trim_end_matches(';')).unwrap();
+            let (name, value) = constant.split_once(" = ").expect("a value");
+            let value = value.trim_end_matches(';');
+            match name.split_once(": ").expect("a type") {
+                (name, "u32") => writeln!(made, "{}#define {name} {value}u", comment(&docs)).unwrap(),
+                (name, "i32") => writeln!(made, "{}#define {name} ({value})", comment(&docs)).unwrap(),
+                (name, other) => panic!("{name}: type {other:?}"),
+            }
         } else if line.starts_with("pub struct ") {
             let name = line.trim_start_matches("pub struct ").trim_end_matches(" {");
             write!(made, "\n{}typedef struct {name} {{\n", comment(&docs)).unwrap();
@@ -116,8 +122,9 @@ fn header(source: &str) -> String {
 #[test]
 fn the_header_is_made_from_the_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (source, path) = (folder.join("src/lib.rs"), folder.join("include/scalefs.h"));
-    let made = header(&std::fs::read_to_string(source).unwrap());
+    let path = folder.join("include/scalefs.h");
+    let source = |name: &str| std::fs::read_to_string(folder.join("src").join(name)).unwrap();
+    let made = header(&["calls.rs", "descriptors.rs", "at.rs"].map(source).concat());
     if std::env::var_os("SCALEFS_WRITE_HEADER").is_some() {
         std::fs::write(&path, &made).unwrap();
     }

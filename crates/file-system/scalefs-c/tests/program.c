@@ -40,7 +40,7 @@ int main(void) {
     CHECK(scalefs_read(thread, process, fd, bytes, sizeof bytes) == 5 && memcmp(bytes, "world", 5) == 0);
     CHECK(scalefs_pwrite(thread, process, fd, "H", 1, 0) == 1 && scalefs_pread(thread, process, fd, bytes, 1, 0) == 1);
     CHECK(bytes[0] == 'H' && scalefs_truncate(thread, process, fd, 4096) == 0);
-    scalefs_status status;
+    scalefs_status status = {.struct_size = sizeof status};
     CHECK(scalefs_link(thread, process, "file", "link") == 0);
     CHECK(scalefs_fstatx(thread, process, fd, SCALEFS_ALL, &status) == 0);
     CHECK(status.link_count == 2 && status.size_bytes == 4096 && status.mode == 0100644 && status.modified_ns > 0);

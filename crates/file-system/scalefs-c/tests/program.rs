@@ -43,6 +43,16 @@ fn a_program_in_c_works_on_the_library() {
 }
 
 #[test]
+fn calls_on_directories_and_descriptors_work_in_c() {
+    assert_eq!(run("calls", &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls.c")), "");
+}
+
+#[test]
+fn misuse_is_refused_with_a_reason_in_c() {
+    assert_eq!(run("misuse", &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/misuse.c")), "");
+}
+
+#[test]
 fn the_guides_program_in_c_runs() {
     let guide = include_str!("../../../../docs/guides/files.md");
     let program = guide.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program in C");
