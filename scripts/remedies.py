@@ -21,14 +21,18 @@ BASE_KERNEL = "remedies-base"
 
 CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "address-space-host": ("address_space.*", ("--move", "address_space.host")),
+    "close-no-file": ("files_struct.*", ("--drop-write", "files_struct.file_lock")),
     "cred-non-rcu": ("cred.*", ("--drop-write", "cred.non_rcu")),
     "cred-usage": ("cred.*", ("--move", "cred.usage")),
+    "dentry-subdirs": ("dentry.d_child*", ("--move", "dentry.d_subdirs")),
     "fd-array-own-line": ("files_struct.*", ("--move", "files_struct.fd_array")),
     "fd-array-spread": ("files_struct.*", ("--spread", "files_struct.fd_array")),
     "inode-nlink": ("inode.*", ("--move", "inode.i_nlink")),
+    "inode-rdev": ("inode.i_rdev*", ("--drop-read", "inode.i_rdev")),
     "inode-mtime": ("inode.*", ("--move", "inode.i_mtime")),
     "sb-remove-count": ("super_block.*", ("--move", "super_block.s_remove_count")),
     "shmem-huge": ("shmem_sb_info.*", ("--move", "shmem_sb_info.huge")),
+    "shmem-nosec": ("inode.i_flags*", ("--drop-write", "inode.i_flags")),
     "signal-own-fault": ("init_ucounts*", ("--drop", "init_ucounts")),
     "vma-shared-last": ("vm_area_struct.*", ("--move", "vm_area_struct.shared")),
 }
@@ -38,6 +42,11 @@ NOT_TOGETHER = "fd-array-own-line"
 """The first part of another one."""
 
 SAMPLE = 20
+
+
+def say(what: str) -> None:
+    """What is done next, beside the table."""
+    print(f"remedies: {what}", file=sys.stderr, flush=True)
 
 
 def commutant(*arguments: str, fails: bool = False) -> str:
@@ -52,6 +61,7 @@ def run_of(name: str, *what: str) -> Path:
     """A finished run; checked if it is not there."""
     path = RUNS / name
     if not (path / "summary.json").is_file():
+        say(f"{'going on with' if path.is_dir() else 'checking'} {path.relative_to(ROOT)}")
         commutant("resume", str(path)) if path.is_dir() else commutant("check", *what, "-o", str(path))
     return path
 
@@ -60,6 +70,7 @@ def kernel(name: str, *patches: str) -> str:
     """A target with the kernel of these patches; built if it is not there."""
     kept = json.loads(commutant("kernel", "list", "--format", "json"))["kernels"]
     if not any(name in one["names"] for one in kept):
+        say(f"building {name}")
         options = [word for patch in patches for word in ("--patch", str(PATCHES / f"{patch}.patch"))]
         commutant("kernel", "build", "--source", "debian", "--name", name, *options)
     return f"linux:kernel={name}"

@@ -214,6 +214,15 @@ def test_a_union_moves_as_a_whole(commutant, folder):
     assert "no shared line of the run has this place; did you mean cred.u, " in one_line(answer)
 
 
+def test_a_lock_in_a_line_that_only_one_core_touched_is_no_change_to_rank(commutant, folder):
+    own = PictureLine(128, (LineField(0, 4, "struct cred.lock"),), (Touched(0, (), ((0, 4),)),))
+    shared = picture(NON_RCU, NON_RCU)
+    make_run(Path("own"), [found("non_rcu", structs.replace(shared, lines=(*shared.lines, own)))] * 6)
+    answer = commutant("remedy", "own")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "lock" not in answer.stdout
+
+
 def test_the_text_says_beside_each_hint_what_changes_are_worth(commutant, runs):
     text = commutant("report", "base", "--first").stdout
     assert text.index("Separate the fields") < text.index("move cred.non_rcu to a line of its own: frees 3")

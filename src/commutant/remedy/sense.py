@@ -22,7 +22,6 @@ class Sense:
     def __init__(self, scene: Scene, failing: Collection[str]) -> None:
         """`failing` are the tests in which one of the calls can only fail."""
         kinds: dict[str, set[HintKind | None]] = {}
-        tests: dict[str, set[str]] = {}
         lines = {id(line): line for case in scene.cases for line in case.lines}
         for line in lines.values():
             for name, mask in line.fields.named:
@@ -30,10 +29,11 @@ class Sense:
                     path = place_of(name).partition(".")[2] or name
                     kinds.setdefault(member_of(name)[0], set()).add(kind_by_name(path))
         locks = {member for member, found in kinds.items() if HintKind.LOCK in found}
+        tests: dict[str, set[str]] = {lock: set() for lock in locks}
         for case, ids in zip(scene.cases, scene.by_case, strict=True):
             for at in case.examined:
                 for member in locks.intersection(case.lines[at].fields.members):
-                    tests.setdefault(member, set()).update(ids)
+                    tests[member].update(ids)
         self._kinds = kinds
         self._locks = locks
         self._in_vain = {one for one in locks if 2 * len(tests[one].intersection(failing)) > len(tests[one])}
