@@ -41,6 +41,8 @@ SHIPPED = {
     "queue-unordered": "commutant.interfaces.libraries.queue:UnorderedQueue",
     "refcount": "commutant.interfaces.libraries.refcount:ReferenceCount",
     "refcount-exact": "commutant.interfaces.libraries.refcount:ExactReferenceCount",
+    "sockets": "commutant.interfaces.sockets:Sockets",
+    "sockets-unordered": "commutant.interfaces.sockets:UnorderedSockets",
     "stack": "commutant.interfaces.libraries.queue:Stack",
 }
 """The interfaces that ship, by the name that the command line knows them by."""

@@ -9,6 +9,7 @@ use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
 use runner::place::PROCESS_LIMIT;
 use scalefs::{Clocked, Credentials, InProcess, OpenNode, Process, ScaleFs, ScaleFsConfig};
+use sockets::{Sockets, SocketsConfig};
 use sync::Spin;
 
 use crate::subject::Subject;
@@ -62,6 +63,7 @@ pub struct Instance {
     /// Where the tables that `ScaleFs::create` makes begin and end; objects follow.
     tables: (usize, usize),
     file_system: &'static ScaleFs,
+    sockets: &'static Sockets,
     processes: &'static [Process],
 }
 
@@ -69,6 +71,8 @@ pub struct Instance {
 pub struct Actor {
     /// The instance's file system.
     pub file_system: &'static ScaleFs,
+    /// The instance's sockets.
+    pub sockets: &'static Sockets,
     /// The processes of tests, and that of the set-up.
     pub processes: &'static [Process],
     /// How it waits, and what time it is.
@@ -102,6 +106,9 @@ impl Instance {
         // SAFETY: the mapping is ours alone, and never unmapped.
         let pages = unsafe { PagePool::create(arena, pages_base, PAGE_COUNT) }.map_err(too_small)?;
         let file_system = ScaleFs::create_with_pages(core, pages, config).map_err(too_small)?;
+        let config = SocketsConfig { seed: hash_seed, bucket_count: 1024 };
+        // SAFETY: the pool lies in the same arena.
+        let sockets = unsafe { Sockets::create(core, pages, config) }.map_err(too_small)?;
         let processes: Vec<_> =
             (0..=SETUP_PROCESS).map(|_| Process::new(file_system, core, Credentials::SUPERUSER)).collect();
         // SAFETY: leaked just now, and `create` has returned: the core is given up, for its thread to claim it.
@@ -110,6 +117,7 @@ impl Instance {
             arena,
             tables: (tables_start, end_of_used()),
             file_system,
+            sockets,
             processes: Box::leak(processes.into()),
         })))
     }
@@ -145,6 +153,7 @@ impl Instance {
     pub fn enter(&'static self, number: usize) -> Result<(), String> {
         let actor = Actor {
             file_system: self.file_system,
+            sockets: self.sockets,
             processes: self.processes,
             clock: clock(),
             core: claim(self.arena, number)?,
@@ -189,11 +198,17 @@ impl Subject for Actor {
         mapped
     }
 
+    fn sockets(&self) -> Option<(&Sockets, &Core<'_>)> {
+        Some((self.sockets, &self.core))
+    }
+
     fn maintain(&self, idle_cores_too: bool) {
         if idle_cores_too {
             self.file_system.maintain_with_idle_cores(&self.core, &self.clock);
+            self.core.arena().for_each_idle_core(|idle| self.sockets.maintain(idle));
         } else {
             self.file_system.maintain(&self.core, &self.clock);
         }
+        self.sockets.maintain(&self.core);
     }
 }

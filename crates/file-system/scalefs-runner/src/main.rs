@@ -21,6 +21,7 @@ mod operation;
 mod options;
 mod outside;
 mod plain;
+mod socket_calls;
 mod subject;
 mod target;
 mod values;

@@ -8,6 +8,7 @@ use wire::value::Value;
 use crate::calls::{self, Map};
 use crate::memory;
 use crate::outside;
+use crate::socket_calls::{self, Came, SocketWork};
 use crate::subject::Subject;
 use crate::values::PAGE_BYTES;
 
@@ -95,6 +96,7 @@ pub enum Work {
     },
     Load(u64),
     Store(u64),
+    Socket(SocketWork),
     CountShared,
     CountPerCore,
     // Set-up and observation.
@@ -150,6 +152,7 @@ pub enum Work {
     /// What the call before has opened.
     CloseNode,
     CloseAll,
+    CloseSockets,
     UnmapAll,
     TouchAll,
     Maintain {
@@ -243,6 +246,12 @@ impl<H> Operation<H> {
                 Ok(()) => Outcome::Success,
                 Err(fault) => Outcome::Raised(memory::signal(fault)),
             }),
+            Work::Socket(work) => match socket_calls::perform(actor.sockets(), work, first) {
+                Ok(Came::Nothing) => Ok(Outcome::Success),
+                Ok(Came::Number(number)) => Ok(Outcome::Number(number)),
+                Ok(Came::Outside(value)) => Ok(Outcome::Outside(value)),
+                Err(number) => return -number,
+            },
             Work::CountShared => {
                 planted::count_shared();
                 Ok(Outcome::Success)
@@ -298,6 +307,10 @@ impl<H> Operation<H> {
                 Ok(Value::Null)
             }
             Work::CloseAll => outside::close_all(actor, process),
+            Work::CloseSockets => {
+                socket_calls::close_all(actor.sockets());
+                Ok(Value::Null)
+            }
             Work::Maintain { idle_cores_too } => {
                 actor.maintain(idle_cores_too);
                 Ok(Value::Null)

@@ -1,6 +1,8 @@
 //! What the calls under test are made on: an implementation of the border (crate `posix-calls`).
 
+use percpu::Core;
 use posix_calls::{Errno, MemoryOperations, ObjectOperations};
+use sockets::Sockets;
 
 /// What a thread acts through.
 pub trait Subject: 'static {
@@ -31,6 +33,11 @@ pub trait Subject: 'static {
 
     /// Pages of a process that are mapped.
     fn mapped_pages(&self, process: usize) -> Vec<u64>;
+
+    /// Its sockets and its core, if the implementation has sockets.
+    fn sockets(&self) -> Option<(&Sockets, &Core<'_>)> {
+        None
+    }
 
     /// What is done between windows.
     fn maintain(&self, idle_cores_too: bool);

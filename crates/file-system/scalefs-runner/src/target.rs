@@ -23,6 +23,7 @@ use crate::instance::SETUP_PROCESS;
 use crate::memory;
 use crate::operation::{Operation, Outcome, Work};
 use crate::outside::{self, CONSTRUCTION};
+use crate::socket_calls::{SocketTest, SocketWork};
 use crate::subject::Subject;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};
 
@@ -30,7 +31,7 @@ const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signat
     Signature { name, parameters }
 }
 
-/// All calls. The last two are those of the self-test.
+/// All calls. Those of the self-test come before those on sockets.
 pub const SIGNATURES: &[Signature] = &[
     call("open", &["name", "creat", "excl"]),
     call("open", &["name", "creat", "excl", "trunc", "readable", "writable"]),
@@ -72,6 +73,19 @@ pub const SIGNATURES: &[Signature] = &[
     call("probe_memory", &["first"]),
     planted::SIGNATURES[0],
     planted::SIGNATURES[1],
+    call("send", &["pair", "message"]),
+    call("receive", &["pair"]),
+    call("close", &["pair"]),
+    call("bind", &["name"]),
+    call("sendto", &["name", "message"]),
+    call("recvfrom", &["name"]),
+    call("use_sockets", &["ordered"]),
+    call("make_pair", &["pair", "receives"]),
+    call("make_named", &["name"]),
+    call("deliver", &["pair", "message", "sender"]),
+    call("deliver_to", &["name", "message", "sender"]),
+    call("drain", &["pair", "ordered"]),
+    call("drain_named", &["name", "ordered"]),
 ];
 
 /// So often, in windows, the coordinator maintains cores that no thread has.
@@ -97,6 +111,7 @@ pub struct FileSystemTarget<S> {
     chosen: [Vec<u64>; PROCESS_LIMIT],
     /// Processes that may have descriptors or memory.
     touched: [bool; PROCESS_LIMIT],
+    sockets: SocketTest,
 }
 
 impl<S: Subject> FileSystemTarget<S> {
@@ -113,6 +128,7 @@ impl<S: Subject> FileSystemTarget<S> {
             handles: Default::default(),
             chosen: Default::default(),
             touched: [false; PROCESS_LIMIT],
+            sockets: SocketTest::default(),
         }
     }
 
@@ -177,13 +193,25 @@ impl<S: Subject> FileSystemTarget<S> {
         let process = place.process();
         let operation = crew.operation(place);
         let work = operation.work;
+        if let Work::Socket(SocketWork::Deliver { to, byte, sender }) = work {
+            // Each message is sent by the next core, as messages are that many have sent.
+            let place = Place::Worker { process: 0, core: sender % self.workers };
+            let path = std::mem::take(&mut operation.paths[0]);
+            let delivery = crew.operation(place);
+            (delivery.work, delivery.paths[0]) = (Work::Socket(SocketWork::Send { to, byte }), path);
+            let sent = crew.run(place, Marks::None);
+            let maintenance = crew.operation(place);
+            maintenance.work = Work::Maintain { idle_cores_too: false };
+            crew.run(place, Marks::None);
+            return if sent == 0 { Ok(Value::Null) } else { Err(format!("delivering: error number {}", -sent)) };
+        }
         Ok(match std::mem::take(&mut operation.outcome) {
-            Outcome::Success if SIGNATURES[call].name == "name_file" => Value::Null,
+            Outcome::Success if matches!(SIGNATURES[call].name, "name_file" | "make_named") => Value::Null,
             Outcome::Success => Value::Int(0),
             Outcome::Raised(signal) => Value::Signal(signal),
             Outcome::Number(number) => match work {
                 Work::Map(map) => self.address(process, map, number),
-                Work::Load(_) => Value::Int(number.cast_signed()),
+                Work::Load(_) | Work::Socket(_) => Value::Int(number.cast_signed()),
                 Work::Open { options: ANY, .. } => self.handle(process, number as u32),
                 Work::Open { .. } => Value::Int(number.cast_signed()),
                 Work::Read { .. } | Work::Pread { .. } => {
@@ -371,6 +399,10 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         self.touched[process] = true;
         let Signature { name, parameters } = SIGNATURES[call];
         let mut paths: [Option<String>; 2] = [None, None];
+        if let Some((work, name)) = self.sockets.prepare(name, parameters, arguments)? {
+            operation.work = Work::Socket(work);
+            return operation.paths[0].set(&format!("{name}{}", self.suffix()));
+        }
         operation.work = match (name, parameters.len()) {
             ("open", 3) => {
                 paths[0] = Some(self.name(process, arguments.text(0)?)?);
@@ -548,6 +580,9 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 crew.operation(COORDINATOR).paths[0].set("/")?;
                 run(crew, process, Work::EnterDirectory);
             }
+        }
+        if self.sockets.end() {
+            run(crew, SETUP_PROCESS, Work::CloseSockets);
         }
         run(crew, SETUP_PROCESS, Work::CloseAll);
         for path in std::mem::take(&mut self.paths) {
