@@ -1,16 +1,19 @@
 """`make test`: linters, type checks and tests, in the order in which they fail fastest.
 
 The linters all run, whichever of them fails, so that one run shows all there is to mend; the tests run only if they
-pass. `--long` runs the tests of minutes, marked `long`, instead: all, or those below the given paths. Nothing here uses
-the network.
+pass, in two lanes side by side. `--long` runs the tests of minutes, marked `long`, instead: all, or those below the
+given paths. Nothing here uses the network.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 
 from rust import Toolchain
 from steps import ROOT, VENV, StepFailed, run, say, stream, timed
@@ -26,13 +29,22 @@ SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'targe
 SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
 LIMITED = ["--config", f"target.'cfg(all())'.runner = {[PYTHON, str(ROOT / 'scripts' / 'limited.py')]}"]
 """Ends a test program that hangs, with the stacks of all its threads."""
-HISTORIES = ["test", "--quiet", "--release", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
+HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths"]
+SANITIZERS = "tests/scalefs/test_sanitizers.py"
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"
 """What cargo prints of the many parts of crates that hold no tests."""
 LONG_TEST_LIMIT_SECONDS = 5400
 """After this a long test is stopped with all stacks; the quick ones' limit is in pyproject.toml."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests that one command runs: what they are called, and the command."""
+
+    name: str
+    command: list[str]
 
 
 @dataclass(frozen=True)
@@ -82,25 +94,60 @@ def lint(cargo: str, crates: Sequence[str] | None = None) -> list[str]:
     return failed
 
 
-def test(cargo: str) -> list[str]:
-    """Runs the Rust and the Python tests, showing what they print; returns the names of those that failed."""
-    failed = []
-    suites: list[tuple[str, Callable[[], None]]] = [
-        ("cargo test", lambda: stream([*RUST_SEED, cargo, "test", "--quiet", *LIMITED, *RUST], without=NO_TESTS)),
-        ("histories", lambda: stream([*SCHEDULED, cargo, *HISTORIES, *LIMITED, *RUST[1:]], without=NO_TESTS)),
-        ("pytest", lambda: stream([PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED])),
+def lanes(cargo: str) -> tuple[list[Suite], list[Suite]]:
+    """What runs side by side, each lane in order: what cargo builds and runs, and the Python tests.
+
+    A build keeps both cores busy only now and then and a Python test keeps one, so together they waste neither. The
+    sanitizers build crates, so they belong to cargo's lane although pytest runs them.
+    """
+    pytest = [PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED]
+    built = [
+        Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", *LIMITED, *RUST]),
+        Suite("histories", [*SCHEDULED, cargo, *HISTORIES, *LIMITED, *RUST[1:]]),
+        Suite("sanitizers", [*pytest, SANITIZERS]),
     ]
-    for name, suite in suites:
+    return built, [Suite("pytest", [*pytest, f"--ignore={SANITIZERS}"])]
+
+
+def run_lane(suites: Sequence[Suite], interrupted: Event) -> list[str]:
+    """Runs the suites one after the other, each with one line at its end; returns the names of those that failed.
+
+    What a suite prints is kept back, so that two lanes do not mix, and shown if the suite fails.
+    """
+    failed = []
+    for suite in suites:
+        if interrupted.is_set():
+            break
         started = time.monotonic()
-        say(name, "running")
         try:
-            suite()
+            printed = run(suite.command)
         except StepFailed as failure:
-            print(f"{failure}\n{name} failed", file=sys.stderr, flush=True)
-            failed.append(name)
+            shown = "\n".join(line for line in str(failure).splitlines() if not re.match(NO_TESTS, line))
+            print(f"{shown}\n{suite.name} failed", file=sys.stderr, flush=True)
+            failed.append(suite.name)
         else:
-            say(name, f"passed: {time.monotonic() - started:.1f} s")
+            say(suite.name, f"passed: {time.monotonic() - started:.1f} s, {counted(printed)}")
     return failed
+
+
+def counted(printed: str) -> str:
+    """How many tests passed and were skipped, by what cargo or pytest printed."""
+    passed = sum(map(int, re.findall(r"(?m)^(?:test result: ok\. )?(\d+) passed", printed)))
+    skipped = sum(map(int, re.findall(r"(?m)^\d+ passed, (\d+) skipped", printed)))
+    return f"{passed} tests" + (f", {skipped} skipped" if skipped else "")
+
+
+def test(cargo: str) -> list[str]:
+    """Runs the Rust and the Python tests, side by side; returns the names of those that failed."""
+    say("tests", "running: cargo's and Python's side by side")
+    interrupted = Event()
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(run_lane, lane, interrupted) for lane in lanes(cargo)]
+        try:
+            return [name for lane in running for name in lane.result()]
+        except KeyboardInterrupt:
+            interrupted.set()  # the terminal has sent the signal to the commands as well: they end by themselves
+            raise
 
 
 def test_long(paths: list[str]) -> list[str]:

@@ -75,12 +75,49 @@ def test_a_long_command_shows_its_lines_but_those_that_say_nothing(
 def test_both_suites_draw_the_same_random_cases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that had passed could fail by a case that nobody had drawn before."""
     commands: list[list[str]] = []
-    monkeypatch.setattr(verify, "stream", lambda argv, without=None: commands.append(argv))
+
+    def noted(argv: list[str]) -> str:
+        commands.append(argv)
+        return ""
+
+    monkeypatch.setattr(verify, "run", noted)
     assert verify.test("cargo") == []
-    rust, histories, python = commands
+    rust, histories, sanitizers, python = sorted(commands, key=lambda argv: _ORDER.index(verify_name(argv)))
     assert "RUSTFLAGS=--cfg shuttle" in histories, "rounds of chosen schedules are drawn by their number"
     assert rust[:4] == ["env", f"PROPTEST_RNG_SEED={verify.SEED}", "cargo", "test"]
-    assert f"--hypothesis-seed={verify.SEED}" in python
+    for pytest_command in (sanitizers, python):
+        assert f"--hypothesis-seed={verify.SEED}" in pytest_command
+
+
+_ORDER = ["cargo test", "histories", "sanitizers", "pytest"]
+
+
+def verify_name(command: list[str]) -> str:
+    """Which suite has the command."""
+    return next(suite.name for lane in verify.lanes("cargo") for suite in lane if suite.command == command)
+
+
+def test_the_lanes_leave_no_file_of_tests_out_and_run_none_twice() -> None:
+    cargo, python = verify.lanes("cargo")
+    assert [suite.name for suite in (*cargo, *python)] == _ORDER
+    assert (ROOT / verify.SANITIZERS).is_file()
+    assert verify.SANITIZERS in cargo[-1].command
+    assert f"--ignore={verify.SANITIZERS}" in python[-1].command
+
+
+def test_a_suite_that_fails_shows_what_it_printed_and_the_others_run(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "print('test result: ok. 3 passed; 0 failed'); print('4 passed, 1 skipped in 2 s'); "
+    broken = verify.Suite(
+        "broken", [sys.executable, "-c", "print('running 0 tests'); print('why'); raise SystemExit(1)"]
+    )
+    whole = verify.Suite("whole", [sys.executable, "-c", program])
+    monkeypatch.setattr(verify, "lanes", lambda cargo: ([broken, whole], [whole]))
+    assert verify.test("cargo") == ["broken"]
+    printed = capsys.readouterr()
+    assert printed.err.startswith("why\n") and printed.err.endswith("broken failed\n")
+    assert printed.out.count(" s, 7 tests, 1 skipped\n") == 2
 
 
 def test_a_program_that_hangs_is_ended_with_the_stacks_of_all_threads(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ THREAD = Sanitizer(
 ADDRESS = Sanitizer(
     "address",
     "asan",
-    "",
+    "--cfg asan",
     {"ASAN_OPTIONS": "detect_leaks=0"},  # an arena is one allocation; what is lost in it, the tests count themselves
     """
     fn main() {
@@ -98,7 +98,6 @@ def run_tests(sanitizer: Sanitizer, part: tuple[str, ...], environment: Mapping[
         "RUSTFLAGS": flags_of(sanitizer),
         "RUSTC_BOOTSTRAP": "1",
         "CARGO_TARGET_DIR": str(ROOT / "target" / "sanitizers" / sanitizer.name),
-        "CARGO_PROFILE_DEV_DEBUG": "line-tables-only",
         **sanitizer.options,
         **environment,
     }

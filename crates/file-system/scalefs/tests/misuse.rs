@@ -1,5 +1,5 @@
 //! What safe code cannot do to an instance: refused by the compiler, or by an assertion that stays in release builds.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(loom, shuttle, tsan, asan)))]
 
 use percpu::testing::World;
 use scalefs::{
