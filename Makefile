@@ -38,13 +38,13 @@ site: setup ## build the pages as a site with search, into dist/site
 remedies: setup ## build and prove each patch of patches/linux (hours; needs the tools that build a kernel)
 	@$(BIN)/python scripts/remedies.py
 
-gallery: setup ## build and check all libraries of docs/gallery, and write its pages anew (a quarter of an hour)
+gallery: setup ## build and check all libraries of docs/gallery, and rewrite its pages (a quarter of an hour)
 	@$(BIN)/python scripts/gallery_pages.py
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl
 
-lock: ## write the lock files anew from pyproject.toml and Cargo.toml (needs uv)
+lock: ## update the lock files from pyproject.toml and Cargo.toml (needs uv)
 	@$(PYTHON) scripts/lock.py
 
 clean: ## remove all that is built here; runs/ and the user's cache folder stay

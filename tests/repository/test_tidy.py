@@ -11,7 +11,7 @@ import pytest
 from tests.repository.tree import ROOT, python_files, texts, tracked
 
 MACHINE_PATH = re.compile(r"(?<![\w.\-])/(?:root|work|home/\w+)/")
-REGISTRY_HOST = re.compile(r"pypi\.or[g]|pythonhosted\.or[g]|index\.crates\.i[o]|proxy\.golang\.or[g]")
+REGISTRY_HOST = re.compile(r"pypi\.or[g]|pythonhosted\.or[g]|crates\.i[o]|proxy\.golang\.or[g]")
 LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b|\b(?:todo|unimplemented)!\(|NotImplementedErro[r]")
 GENERATED = {".lock", ".json"}
 

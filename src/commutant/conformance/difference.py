@@ -40,7 +40,7 @@ class StepShown(Part, frozen=True, kw_only=True):
 class MismatchShown(Part, frozen=True):
     """What differs: `step` counts through `steps` and then `observe`, `where` is the part of the result, such as nlink.
 
-    `acceptable` are values of docs/ARCHITECTURE.md; the id of one that is not known yet is "new".
+    `acceptable` are values of docs/reference/test-cases.md; the id of one that is not known yet is "new".
     """
 
     step: Count

@@ -131,7 +131,7 @@ def _level(value: Any) -> Level:
 
 
 def _value(value: Any, depth: int = 0) -> None:
-    """Checks a value of the table "Values" in docs/ARCHITECTURE.md."""
+    """Checks a value of "Values" in docs/reference/test-cases.md."""
     kind = type(value)
     if kind is int:
         if not _MIN_INTEGER <= value <= _MAX_INTEGER:

@@ -1,6 +1,6 @@
 """Corpus files: test cases on disk, written the same way every time and read with suspicion.
 
-A corpus is a gzip-compressed JSON-lines file, a header and one test per line (docs/ARCHITECTURE.md, "Test case";
+A corpus is a gzip-compressed JSON-lines file, a header and one test per line (docs/reference/test-cases.md;
 docs/schemas/corpus.schema.json). Corpora are passed around, so a file is taken as hostile: its size, packed and
 unpacked, line length and number of tests are bounded, every value is checked, and ids are computed again from the
 content. What is wrong is reported as one line with file and line number.

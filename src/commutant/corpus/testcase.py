@@ -1,6 +1,6 @@
 """Test cases as data: the border between test generation and everything that runs or shows tests.
 
-The JSON form is described in docs/ARCHITECTURE.md ("Test case") and docs/schemas/corpus.schema.json.
+The JSON form is described in docs/reference/test-cases.md and docs/schemas/corpus.schema.json.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
 """Coverage levels, from few classes to many (docs/reference/models.md)."""
 
 Value = object
-"""A JSON value of the table "Values" in docs/ARCHITECTURE.md."""
+"""A JSON value of "Values" in docs/reference/test-cases.md."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
 def value_text(value: Value) -> str:
-    """A value of the table "Values" in docs/ARCHITECTURE.md: `0`, `ENOENT`, `Inum#0`, `ino=Inum#0 nlink=1`."""
+    """A value of "Values" in docs/reference/test-cases.md: `0`, `ENOENT`, `Inum#0`, `ino=Inum#0 nlink=1`."""
     match value:
         case None:
             return "-"

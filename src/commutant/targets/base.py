@@ -52,7 +52,7 @@ class SequenceRecord:
     """What a sequence of calls gave.
 
     `came` is None if every step and the observation returned what was expected of them, else the JSON text of what they
-    returned, `{"results": [...], "observation": [...]}` (docs/ARCHITECTURE.md, "Values"), or `{"refused": "why"}` if
+    returned, `{"results": [...], "observation": [...]}` (docs/reference/test-cases.md), or `{"refused": "why"}` if
     the runner could not make a call. `crashed` as in a `WindowRecord`.
     """
 

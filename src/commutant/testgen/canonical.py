@@ -53,7 +53,7 @@ class Canonical:
         return not isinstance(value, OpaqueValue) or value in self._numbers
 
     def json(self, value: Any) -> Value:
-        """A result as the JSON value of docs/ARCHITECTURE.md ("Values")."""
+        """A result as the JSON value of docs/reference/test-cases.md."""
         if value.__class__ in _PLAIN:
             return value
         if isinstance(value, OpaqueValue):

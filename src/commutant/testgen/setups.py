@@ -347,7 +347,7 @@ _OPAQUE = object()
 
 
 def _json_argument(value: Any, canonical: Canonical | None) -> Value:
-    """An argument as the JSON value of docs/ARCHITECTURE.md ("Values"); `_OPAQUE` if a part of it has none."""
+    """An argument as the JSON value of docs/reference/test-cases.md; `_OPAQUE` if a part of it has none."""
     if isinstance(value, OpaqueValue):
         return canonical.json(value) if canonical is not None and canonical.knows(value) else _OPAQUE
     if isinstance(value, Struct):

@@ -1,4 +1,4 @@
-//! A test case as read from its JSON object (`docs/ARCHITECTURE.md`, "Test case"): what to run, and what may come.
+//! A test case as read from its JSON object (`docs/reference/test-cases.md`): what to run, and what may come.
 //!
 //! A *sequence* of calls, one after the other, is a test case without calls under test and so without orders: its calls
 //! are the steps of the set-up, each with the `core` that it is made on, and every step has a `result` that is expected.

@@ -1,4 +1,4 @@
-//! Compares what came with what is acceptable (`docs/ARCHITECTURE.md`, "Values").
+//! Compares what came with what is acceptable (`docs/reference/test-cases.md`).
 //!
 //! A window's values are read in one sequence: results of the set-up, of the calls in the order of the test, of the
 //! observation. Values that the implementation chooses are paired as they are met: one in the test is one in the result,

@@ -5,7 +5,7 @@
 //! per window, in the order of the batch. Both are self-describing: a call is named by text, once per batch, so that a
 //! call can be added to a runner without a change of the format; what a target does not know, it refuses by name.
 //!
-//! * [`value`]: the values of arguments and results, as in the table "Values" of `docs/ARCHITECTURE.md`;
+//! * [`value`]: the values of arguments and results, "Values" of `docs/reference/test-cases.md`;
 //! * [`batch`], [`results`]: the two documents and their binary form (little endian, length-prefixed, one version number
 //!   each); decoding is strict, bounded, and never panics;
 //! * [`plan`]: a batch as a runner reads it;

@@ -11,7 +11,7 @@ use crate::{errno, signal};
 /// Deepest nesting of structures and sequences that is accepted.
 const DEPTH_LIMIT: usize = 8;
 
-/// A value of a test case or of a result (the table "Values" in `docs/ARCHITECTURE.md`). Texts of one that was read from a
+/// A value of a test case or of a result ("Values" in `docs/reference/test-cases.md`). Texts of one that was read from a
 /// document stay in the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'a> {

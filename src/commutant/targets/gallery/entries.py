@@ -17,7 +17,7 @@ SOURCES = Path(__file__).resolve().parent
 class Entry:
     """An implementation. `adapter` is the name of its adapter's file without ending.
 
-    `crate` is what it is from crates.io, `package` what Debian calls it; without either it comes with the compiler.
+    `crate` is the published crate, `package` what Debian calls it; without either it comes with the compiler.
     `features` are those of our package that the adapter needs. `links` are libraries for the linker.
     """
 
