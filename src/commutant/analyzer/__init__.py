@@ -12,6 +12,7 @@ from commutant.analyzer.analysis import (
 )
 from commutant.analyzer.commute import CallSet, PathOutcome
 from commutant.analyzer.condition import Conjunction, facts_of
+from commutant.analyzer.document import AnalysisDocument, KeptAnalysis, SetEntry
 from commutant.analyzer.facts import contradictory
 from commutant.analyzer.words.sentences import Phrase, phrase, sentence_of
 from commutant.analyzer.words.vocabulary import Vocabulary
@@ -19,11 +20,14 @@ from commutant.pool import executor_named
 
 __all__ = [
     "Analysis",
+    "AnalysisDocument",
     "CallSet",
     "Conjunction",
+    "KeptAnalysis",
     "PathOutcome",
     "Phrase",
     "SetAnalysis",
+    "SetEntry",
     "Vocabulary",
     "analyze",
     "conditions_fit_on_a_screen",

@@ -6,7 +6,6 @@ finding them.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,20 +14,23 @@ from itertools import combinations_with_replacement
 from math import prod
 from typing import Any, Literal
 
+from msgspec import UNSET, structs
+
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
-from commutant.analyzer.condition import Conjunction, Leaf, fact_json, facts_of
+from commutant.analyzer.condition import Conjunction, Leaf, fact_entry, facts_of
+from commutant.analyzer.document import AnalysisDocument, ConditionEntry, KeptAnalysis, KeptSet, SetEntry
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.words.sentences import cases, sentences
 from commutant.analyzer.words.smtlib import script
 from commutant.analyzer.words.vocabulary import Vocabulary
+from commutant.documents import DocumentError, encode
+from commutant.documents import read as read_document
 from commutant.guard import no_state, time_limit
 from commutant.lang import Interface, Type, model_hash
 from commutant.pool import FEW, MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
 from commutant.support import ResultCache, UsageError, engine_hash, plural
 from commutant.symbolic import explore
-
-SCHEMA_VERSION = 1
 
 Detail = Literal["counts", "conditions", "smt2", "data"]
 """What `analyze` works out at once: the counts alone, or also the conditions as sentences, as SMT-LIB scripts, or as
@@ -51,7 +53,7 @@ class SetAnalysis:
     unknown: int = 0
     known_conditions: list[str] | None = field(default=None, repr=False)
     known_smt2: str | None = field(default=None, repr=False)
-    known_data: list[dict[str, object]] | None = field(default=None, repr=False)
+    known_data: tuple[ConditionEntry, ...] | None = field(default=None, repr=False)
     _leaves: tuple[Leaf, ...] | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -131,17 +133,13 @@ class SetAnalysis:
             return self.known_smt2
         return script(self.interface.interface_name, self.calls, self.cubes, self.vocabulary)
 
-    def to_json(self) -> dict[str, object]:
-        """The set's entry in the JSON document of `analyze`, with the conditions if they were asked for as data."""
-        entry: dict[str, object] = {
-            "calls": list(self.calls),
-            "paths": self.paths,
-            "commutative_paths": self.commutative_paths,
-            "unknown": self.unknown,
-        }
-        if self.known_data is not None:
-            entry |= {"conditions": self.known_data, "smt2": self.known_smt2}
-        return entry
+    def entry(self) -> SetEntry:
+        """The set's entry in the document of `analyze`, with the conditions if they were asked for as data."""
+        counts = SetEntry(self.calls, self.paths, self.commutative_paths, self.unknown)
+        if self.known_data is None:
+            return counts
+        smt2 = UNSET if self.known_smt2 is None else self.known_smt2
+        return structs.replace(counts, conditions=self.known_data, smt2=smt2)
 
 
 def _set_analysis(reference: ModelReference, *found: Any) -> SetAnalysis:
@@ -157,15 +155,10 @@ class Analysis:
     seconds: float
     sets: tuple[SetAnalysis, ...]
 
-    def to_json(self) -> dict[str, object]:
-        """The JSON document of `analyze` (docs/schemas/analyze.schema.json)."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "interface": self.interface.interface_name,
-            "size": self.size,
-            "seconds": round(self.seconds, 3),
-            "sets": [one.to_json() for one in self.sets],
-        }
+    def document(self) -> AnalysisDocument:
+        """The document of `analyze`."""
+        sets = tuple(one.entry() for one in self.sets)
+        return AnalysisDocument(self.interface.interface_name, self.size, round(self.seconds, 3), sets)
 
 
 def conditions_fit_on_a_screen(calls: Sequence[str] | None, size: int) -> bool:
@@ -232,32 +225,30 @@ def estimated_costs(interface: type[Interface], chosen: Sequence[tuple[str, ...]
 def to_kept(analysis: Analysis) -> bytes:
     """The analysis as it is kept in the cache."""
     sets = [
-        {**one.to_json(), "conditions": one.known_conditions, "smt2": one.known_smt2, "data": one.known_data}
+        KeptSet(
+            one.calls,
+            one.paths,
+            one.commutative_paths,
+            one.unknown,
+            one.known_conditions,
+            one.known_smt2,
+            one.known_data,
+        )
         for one in analysis.sets
     ]
-    return json.dumps({"seconds": analysis.seconds, "sets": sets}, separators=(",", ":")).encode()
+    return encode(KeptAnalysis(analysis.seconds, tuple(sets)))
 
 
 def from_kept(interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], kept: bytes) -> Analysis | None:
     """The analysis that `to_kept` wrote; None for anything else."""
     try:
-        document = json.loads(kept)
-        sets = []
-        for calls, one in zip(chosen, document["sets"], strict=True):
-            paths, commutative, unknown = one["paths"], one["commutative_paths"], one["unknown"]
-            conditions, smt2, data = one["conditions"], one["smt2"], one["data"]
-            if one["calls"] != list(calls) or not all(type(n) is int for n in (paths, commutative, unknown)):
-                return None
-            if conditions is not None and not all(isinstance(text, str) for text in conditions):
-                return None
-            if smt2 is not None and not isinstance(smt2, str):
-                return None
-            if data is not None and not all(isinstance(condition, dict) for condition in data):
-                return None
-            sets.append(SetAnalysis(interface, calls, paths, commutative, unknown, conditions, smt2, data))
-        return Analysis(interface, size, float(document["seconds"]), tuple(sets))
-    except (ValueError, TypeError, KeyError):
+        read = read_document(KeptAnalysis, kept)
+    except DocumentError:
         return None
+    if [one.calls for one in read.sets] != list(chosen):
+        return None
+    sets = [SetAnalysis(interface, *structs.astuple(one)) for one in read.sets]
+    return Analysis(interface, size, read.seconds, tuple(sets))
 
 
 def sets_of_calls(
@@ -303,7 +294,7 @@ def _analyze_set(work: tuple[ModelReference, tuple[str, ...], Detail]) -> SetAna
     else:
         one.known_smt2 = one.to_smt2()
     if detail == "data":
-        one.known_data = [{"text": text, "facts": [fact_json(fact) for fact in cube]} for text, cube in one.cases]
+        one.known_data = tuple(ConditionEntry(text, tuple(map(fact_entry, cube))) for text, cube in one.cases)
     return replace(one, _leaves=None)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from commutant.analyzer.document import FactEntry, SummandEntry, TermEntry
 from commutant.lang import Type
 from commutant.symbolic import Context, Decision, Literal, Term
 
@@ -59,26 +60,29 @@ class Leaf:
         return self.feasible and self.difference is None
 
 
-def fact_json(fact: Fact) -> dict[str, object]:
-    """A fact as JSON (docs/schemas/analyze.schema.json)."""
+def fact_entry(fact: Fact) -> FactEntry:
+    """A fact as the document of an analysis has it."""
     if fact.kind == "bool":
-        return {"kind": "bool", "holds": fact.holds, "term": _term_json(fact.left)}
+        return FactEntry("bool", fact.holds, term=_term(fact.left))
     if fact.kind == "same":
-        return {"kind": "same", "holds": fact.holds, "left": _term_json(fact.left), "right": _term_json(fact.right)}
-    terms = [{"term": _term_json(term), "coefficient": coefficient} for term, coefficient in fact.left]
-    kind = "at_most_zero" if fact.kind == "<=" else "zero"
-    return {"kind": kind, "holds": fact.holds, "terms": terms, "constant": fact.right}
+        return FactEntry("same", fact.holds, left=_term(fact.left), right=_term(fact.right))
+    return FactEntry(
+        "at_most_zero" if fact.kind == "<=" else "zero", fact.holds, terms=_summands(fact.left), constant=fact.right
+    )
 
 
-def _term_json(term: Term) -> dict[str, object]:
+def _term(term: Term) -> TermEntry:
     if term[0] == "constant":
-        return {"constant": term[1]}
+        return TermEntry(constant=term[1])
     if term[0] == "apply":
-        return {"function": term[1], "arguments": [_term_json(argument) for argument in term[2]]}
+        return TermEntry(function=term[1], arguments=tuple(_term(argument) for argument in term[2]))
     if term[0] == "sum":
-        terms = [{"term": _term_json(inner), "coefficient": coefficient} for inner, coefficient in term[1]]
-        return {"terms": terms, "constant": term[2]}
-    return {"value": term[1]}
+        return TermEntry(terms=_summands(term[1]), constant=term[2])
+    return TermEntry(value=term[1])
+
+
+def _summands(terms: Sequence[tuple[Term, int]]) -> tuple[SummandEntry, ...]:
+    return tuple(SummandEntry(_term(term), coefficient) for term, coefficient in terms)
 
 
 def facts_of(context: Context, decisions: Sequence[Decision]) -> Conjunction:

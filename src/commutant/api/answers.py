@@ -81,7 +81,8 @@ class Conditions(Answer):
 
     def to_json(self) -> Mapping[str, object]:
         """The document of docs/schemas/analyze.schema.json."""
-        return self.analysis.to_json()
+        document: Mapping[str, object] = builtins(self.analysis.document())
+        return document
 
 
 @dataclass(frozen=True, repr=False)

@@ -82,7 +82,7 @@ def command(
     for warning in untestable_beforehand(model):
         console.message(warning)
     if format_ == "json":
-        console.write_document(analysis.to_json())
+        console.write_document(analysis.document())
         return 0
     for index, one in enumerate(analysis.sets):
         if format_ == "smt2":

@@ -5,8 +5,22 @@ from __future__ import annotations
 import click
 
 from commutant.cli import console, options
+from commutant.documents import Count, Document, Part
 
-SCHEMA_VERSION = 1
+
+class KindSize(Part, frozen=True):
+    """What is left of a kind."""
+
+    bytes: Count
+    entries: Count
+
+
+class CacheDocument(Document, frozen=True):
+    """What lies in the cache folder, by kind, after this call removed so many bytes."""
+
+    folder: str
+    removed_bytes: Count
+    kinds: dict[str, KindSize]
 
 
 @click.command(
@@ -35,10 +49,8 @@ def command(remove: tuple[str, ...], older_than: int | None, format_: str) -> in
         removed += folder.remove_older(older_than)
     kinds = folder.kinds()
     if format_ == "json":
-        document = {kind.name: {"bytes": kind.size_bytes, "entries": kind.entries} for kind in kinds}
-        console.write_document(
-            {"schema_version": SCHEMA_VERSION, "folder": str(folder.path), "removed_bytes": removed, "kinds": document}
-        )
+        sizes = {kind.name: KindSize(kind.size_bytes, kind.entries) for kind in kinds}
+        console.write_document(CacheDocument(str(folder.path), removed, sizes))
         return 0
     console.write(f"{console.one_line(str(folder.path))}\n")
     for kind in kinds:

@@ -14,6 +14,7 @@ from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
     from commutant.corpus import Corpus, Level
+    from commutant.testgen import GenerateDocument
 
 
 @click.command(
@@ -108,19 +109,22 @@ def make_corpus(
         )
 
 
-def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, path: Path) -> dict[str, object]:
-    """The analysis with the number of tests per set (docs/schemas/generate.schema.json)."""
+def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, path: Path) -> GenerateDocument:
+    """The analysis with the number of tests per set."""
+    from commutant.testgen import GenerateDocument, GeneratedSetEntry
+
     assert corpus.analysis is not None
-    analysis = corpus.analysis.to_json()
-    sets = analysis["sets"]
-    assert isinstance(sets, list)
-    return {
-        **analysis,
-        "seconds": round(seconds, 3),
-        "level": corpus.level,
-        "corpus": str(path),
-        "tests": len(corpus.tests),
-        "without_setup": corpus.without_setup,
-        "untested": {name: [one.to_json() for one in of_set] for name, of_set in corpus.untested.items()},
-        "sets": [{**one, "tests": tests.get(tuple(one["calls"]), 0)} for one in sets],
-    }
+    return GenerateDocument(
+        interface=corpus.interface,
+        size=corpus.analysis.size,
+        seconds=round(seconds, 3),
+        level=corpus.level,
+        corpus=str(path),
+        tests=len(corpus.tests),
+        without_setup=corpus.without_setup,
+        untested={name: tuple(of_set) for name, of_set in corpus.untested.items()},
+        sets=tuple(
+            GeneratedSetEntry(one.calls, one.paths, one.commutative_paths, one.unknown, tests.get(one.calls, 0))
+            for one in corpus.analysis.sets
+        ),
+    )

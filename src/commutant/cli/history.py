@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from commutant.cli import console, options, results
+from commutant.documents import text
 from commutant.support import UsageError, paused_collector
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None
     Only tests that all runs judged are counted. A variable came, went, or is shared by more or fewer tests; where the
     same two functions share memory under another name, it moved.
     """
-    from commutant.remedy import history, history_json, history_page, print_history
+    from commutant.remedy import history, history_document, history_page, print_history
     from commutant.runs import judged_tests, load_run
 
     results.refuse_existing(output)
@@ -53,8 +53,7 @@ def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None
     if not shown.tests:
         raise UsageError("no test was judged in all runs; expected runs of one corpus")
     if format_ == "json":
-        facts = [{"run": str(one.path), "system": _label(one)} for one in loaded]
-        results.put([json.dumps(history_json(shown, facts), indent=1, ensure_ascii=True), "\n"], output)
+        results.put([text(history_document(shown, [(str(one.path), _label(one)) for one in loaded]))], output)
     elif format_ == "html":
         results.put([history_page(shown, [_label(one) for one in loaded], limit)], output)
     else:

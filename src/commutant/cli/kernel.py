@@ -12,7 +12,7 @@ from commutant.support import CommutantError, RunError, UsageError, plural, safe
 
 if TYPE_CHECKING:
     from commutant.guest import Kept, Kernel
-    from commutant.kernels import BuiltKernel
+    from commutant.kernels import BuiltKernel, KernelDocument
 
 _DIFFERENCES_SHOWN = 8
 _MIB = 1 << 20
@@ -169,22 +169,20 @@ def _say(built: BuiltKernel) -> None:
         console.message(f"changed by the patch: {one}")
 
 
-def _document(built: BuiltKernel) -> dict[str, object]:
-    """The document (docs/schemas/kernel.schema.json)."""
-    from commutant.documents import builtins
+def _document(built: BuiltKernel) -> KernelDocument:
+    """The document."""
+    from commutant.kernels import BaseEntry, KernelDocument
 
-    kernel = built.kernel
-    return {
-        "schema_version": 1,
-        "name": built.name,
-        "kernel": kernel.release,
-        "kernel_sha256": kernel.sha256,
-        "path": str(kernel.vmlinux),
-        "build": builtins(kernel.built),
-        "base": {"compiled": built.base.compiled, "cpu_seconds": built.base.cpu_seconds},
-        "seconds": round(built.seconds, 1),
-        "changed_by_patch": [str(one) for one in built.changes],
-    }
+    return KernelDocument(
+        name=built.name,
+        kernel=built.kernel.release,
+        kernel_sha256=built.kernel.sha256,
+        path=str(built.kernel.vmlinux),
+        build=built.kernel.built,
+        base=BaseEntry(built.base.compiled, built.base.cpu_seconds),
+        seconds=round(built.seconds, 1),
+        changed_by_patch=tuple(str(one) for one in built.changes),
+    )
 
 
 def _types_in(path: Path) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from commutant.cli import console, options, results
 from commutant.cli.remedy import refuse_unknown
+from commutant.documents import text as text_of
 from commutant.support import RunError, UsageError, paused_collector
 
 if TYPE_CHECKING:
@@ -112,14 +112,13 @@ class _Base:
 
         from rich.console import Console
 
-        from commutant.remedy import commit_message, print_proof, proof_json
+        from commutant.remedy import commit_message, print_proof, proof_document
 
         run, proof = self._proof(path)
         calls = {judged.test.id: judged.calls for judged in self._tests}
         old, now = _side(self._run), _side(run)
         if format_ == "json":
-            document = proof_json(proof, old, now, self._changes, calls)
-            return json.dumps(document, indent=1, ensure_ascii=True) + "\n", proof.holds
+            return text_of(proof_document(proof, old, now, self._changes, calls)), proof.holds
         if format_ == "commit":
             by_id = {verdict.test_id: verdict for verdict in self._verdicts}
             return commit_message(proof, old, now, self._changes, calls, by_id), proof.holds

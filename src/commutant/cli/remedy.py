@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options, results
+from commutant.documents import text
 from commutant.support import UsageError, paused_collector
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def command(run: Path, changes: tuple[tuple[str, str], ...], limit: int, format_
     counters divided per core, writes and reads left out. With changes, foretells what these do together. It
     calculates with the bytes that the run's tests touched; nothing is built or run.
     """
-    from commutant.remedy import foretell, print_foretold, print_ranking, rank, remedy_json, scene_of
+    from commutant.remedy import foretell, print_foretold, print_ranking, rank, remedy_document, scene_of
     from commutant.runs import load_run
 
     results.refuse_existing(output)
@@ -66,8 +66,8 @@ def command(run: Path, changes: tuple[tuple[str, str], ...], limit: int, format_
             ranking = rank(scene, sense_of(scene, tests), limit)
             rows = [((one.change,), one.alone, one.together) for one in ranking.changes]
     if format_ == "json":
-        document = remedy_json(rows, calls, len(scene.tests), scene.judged, scene.has_pictures)
-        results.put([json.dumps(document, indent=1, ensure_ascii=True), "\n"], output)
+        document = remedy_document(rows, calls, len(scene.tests), scene.judged, scene.has_pictures)
+        results.put([text(document)], output)
     elif wanted:
         results.draw(lambda screen: print_foretold(foretold, calls, len(scene.tests), screen), output)
     else:

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from commutant.documents import Part
 
 MAX_REASONS = 8
 """So many reasons are told of one set of calls; what is beyond is counted with the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Untested:
+class Untested(Part, frozen=True):
     """Classes of one set without a test for the same reason; `example` is the state that was wanted for the first."""
 
     reason: str
-    classes: int
+    classes: Annotated[int, Meta(ge=1)]
     example: str
-
-    def to_json(self) -> dict[str, object]:
-        """The entry in the JSON document of `generate`."""
-        return {"reason": self.reason, "classes": self.classes, "example": self.example}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, object]) -> Untested:
-        """What `to_json` wrote; KeyError or TypeError for anything else."""
-        classes = raw["classes"]
-        if not isinstance(classes, int):
-            raise TypeError("classes is no number")
-        return cls(str(raw["reason"]), classes, str(raw["example"]))
 
     def __str__(self) -> str:
         """`2 classes without a test: setup() returned None (wanted: names {n0: i0})`."""

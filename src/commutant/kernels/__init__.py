@@ -6,6 +6,7 @@ compare and join types, `product` puts all that together.
 """
 
 from commutant.kernels.build import Base, builds_folder, read_base
+from commutant.kernels.document import BaseEntry, KernelDocument
 from commutant.kernels.patches import Patch, read_patch
 from commutant.kernels.product import SHARED_TYPES, BuiltKernel, build_kernel, forget_builds, refuse_other_version
 from commutant.kernels.recipe import config_of, read_config, trimmed
@@ -16,7 +17,9 @@ __all__ = [
     "DEBIAN",
     "SHARED_TYPES",
     "Base",
+    "BaseEntry",
     "BuiltKernel",
+    "KernelDocument",
     "Patch",
     "build_kernel",
     "builds_folder",

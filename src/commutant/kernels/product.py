@@ -23,13 +23,41 @@ from commutant.kernels.tools import toolchain
 from commutant.kernels.users import Scope, encode
 from commutant.support import RunError, UsageError
 
-SHARED_TYPES = tuple(
-    """
-    address_space anon_vma anon_vma_chain cred dentry fdtable file files_struct fs_struct inode kmem_cache
-    lruvec maple_node mem_cgroup_per_node mm_struct mount page pglist_data pipe_buffer pipe_inode_info rq
-    shmem_inode_info shmem_sb_info sighand_struct signal_struct slab super_block task_struct tlb_state
-    ucounts user_struct vm_area_struct xa_node zone
-    """.split()
+SHARED_TYPES = (
+    "address_space",
+    "anon_vma",
+    "anon_vma_chain",
+    "cred",
+    "dentry",
+    "fdtable",
+    "file",
+    "files_struct",
+    "fs_struct",
+    "inode",
+    "kmem_cache",
+    "lruvec",
+    "maple_node",
+    "mem_cgroup_per_node",
+    "mm_struct",
+    "mount",
+    "page",
+    "pglist_data",
+    "pipe_buffer",
+    "pipe_inode_info",
+    "rq",
+    "shmem_inode_info",
+    "shmem_sb_info",
+    "sighand_struct",
+    "signal_struct",
+    "slab",
+    "super_block",
+    "task_struct",
+    "tlb_state",
+    "ucounts",
+    "user_struct",
+    "vm_area_struct",
+    "xa_node",
+    "zone",
 )
 """Types that tests of files, pipes and memory share; compared with the reference kernel's where no run is given."""
 

@@ -12,10 +12,10 @@ from rich.text import Text
 from commutant.campaign import Verdict
 from commutant.mtrace import Access, Finding, PictureLine
 from commutant.remedy.change import Change
+from commutant.remedy.documents import ProofDocument, change_entries, moves, named_counts, set_counts
 from commutant.remedy.prove import Proof
 from commutant.support import plural, safe_text
 
-SCHEMA_VERSION = 1
 _SHOWN = 6
 _FRAMES = 6
 
@@ -65,31 +65,30 @@ def _lines(proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Chang
         yield f"wrong results or crashes: {len(proof.wrong):,}"
 
 
-def proof_json(
+def proof_document(
     proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Change], calls: Calls
-) -> dict[str, object]:
-    """The document (docs/schemas/prove.schema.json)."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "base": old.path,
-        "new": new.path,
-        "holds": proof.holds,
-        "tests": proof.tests,
-        "not_conflict_free": list(proof.shared),
-        "changes": [{"way": change.way.value, "place": change.place} for change in changes],
-        "freed": sorted(proof.freed),
-        "freed_as_foretold": len(proof.as_foretold),
-        "foretold": None if proof.foretold is None else len(proof.foretold),
-        "foretold_but_left": sorted(proof.not_freed),
-        "left": _counts(proof.left),
-        "worse": sorted(proof.worse),
-        "worse_of_base": proof.worse_floor,
-        "moved": [{"was": was, "is": now, "tests": count} for (was, now), count in proof.moved.most_common()],
-        "appeared": _counts(proof.new),
-        "noise": _counts(proof.noise),
-        "wrong": sorted(proof.wrong),
-        "sets": [{"calls": list(one), "tests": count} for one, count in _sets(proof.freed, calls)],
-    }
+) -> ProofDocument:
+    """The document."""
+    return ProofDocument(
+        base=old.path,
+        new=new.path,
+        holds=proof.holds,
+        tests=proof.tests,
+        not_conflict_free=proof.shared,
+        changes=change_entries(changes),
+        freed=tuple(sorted(proof.freed)),
+        freed_as_foretold=len(proof.as_foretold),
+        foretold=None if proof.foretold is None else len(proof.foretold),
+        foretold_but_left=tuple(sorted(proof.not_freed)),
+        left=named_counts(proof.left.most_common()),
+        worse=tuple(sorted(proof.worse)),
+        worse_of_base=proof.worse_floor,
+        moved=moves(proof.moved.most_common()),
+        appeared=named_counts(proof.new.most_common()),
+        noise=named_counts(proof.noise.most_common()),
+        wrong=tuple(sorted(proof.wrong)),
+        sets=set_counts(_sets(proof.freed, calls)),
+    )
 
 
 def commit_message(
@@ -160,10 +159,6 @@ def _stack(access: Access) -> str:
 
 def _ascii(text: str) -> str:
     return safe_text(text).encode("ascii", "replace").decode()
-
-
-def _counts(names: Counter[str]) -> list[dict[str, object]]:
-    return [{"name": name, "tests": count} for name, count in names.most_common()]
 
 
 def _names(names: Counter[str]) -> str:

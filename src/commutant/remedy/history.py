@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -17,11 +18,11 @@ from rich.text import Text
 
 from commutant.campaign import Outcome
 from commutant.mtrace import stable_variable
+from commutant.remedy.documents import HistoryCause, HistoryDocument, HistoryRun, moves
 from commutant.remedy.prove import moved_and_new
 from commutant.report import BADNESS, JudgedTest
 from commutant.support import plural, safe_text
 
-SCHEMA_VERSION = 1
 _FEW = 0.1
 """Of the most tests that shared a variable, so few are none: what came in one run may have been seen once before."""
 _MOVES_SHOWN = 5
@@ -37,7 +38,7 @@ class VariableHistory:
     tests: tuple[int, ...]
 
     @property
-    def fate(self) -> str:
+    def fate(self) -> Literal["came", "went", "more", "fewer", "same"]:
         """What became of it from the first run to the last: came, went, more, fewer, or same."""
         first, last = self.tests[0], self.tests[-1]
         few = _FEW * max(self.tests)
@@ -103,15 +104,11 @@ def print_history(shown: History, labels: Sequence[str], limit: int, console: Co
             console.print(Text(safe_text(text)), soft_wrap=True)
 
 
-def history_json(shown: History, runs: Sequence[Mapping[str, str]]) -> dict[str, object]:
-    """The document (docs/schemas/history.schema.json); `runs` say what each run is of."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "runs": [{**run, "not_conflict_free": count} for run, count in zip(runs, shown.shared, strict=True)],
-        "tests": shown.tests,
-        "causes": [{"name": one.name, "tests": list(one.tests), "fate": one.fate} for one in shown.causes],
-        "moved": [
-            [{"was": was, "is": now, "tests": count} for (was, now), count in moved.most_common()]
-            for moved in shown.moved
-        ],
-    }
+def history_document(shown: History, runs: Sequence[tuple[str, str]]) -> HistoryDocument:
+    """The document; `runs` are the folder of each run and what it is of."""
+    return HistoryDocument(
+        runs=tuple(HistoryRun(*run, count) for run, count in zip(runs, shown.shared, strict=True)),
+        tests=shown.tests,
+        causes=tuple(HistoryCause(one.name, one.tests, one.fate) for one in shown.causes),
+        moved=tuple(moves(moved.most_common()) for moved in shown.moved),
+    )

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from commutant.remedy.change import Change
+from commutant.remedy.documents import RemedyDocument, RemedyRow, change_entries, named_counts, set_counts
 from commutant.remedy.foretell import Foretold
 from commutant.remedy.rank import Ranking
 from commutant.support import percent, plural, safe_text
 
-SCHEMA_VERSION = 1
 _PAIRS_SHOWN = 3
 _LEFT_SHOWN = 5
 
@@ -68,30 +68,24 @@ _LIMIT = (
 )
 
 
-def remedy_json(
+def remedy_document(
     changes: Sequence[tuple[Sequence[Change], Foretold, int]], calls: Calls, tests: int, judged: int, exact: bool
-) -> dict[str, object]:
-    """The document (docs/schemas/remedy.schema.json): per row its changes, what they free, and the tests freed together
-    with all rows before it."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "judged": judged,
-        "not_conflict_free": tests,
-        "bytes_per_test": exact,
-        "changes": [
-            {
-                "changes": [{"way": change.way.value, "place": change.place} for change in made],
-                "text": "; ".join(map(str, made)),
-                "freed": len(foretold.freed),
-                "freed_together": together,
-                "fewer": len(foretold.fewer),
-                "tests": sorted(foretold.freed),
-                "sets": [{"calls": list(one), "tests": count} for one, count in _counted(foretold.freed, calls)],
-                "left": [{"name": name, "tests": count} for name, count in Counter(foretold.left).most_common()],
-            }
-            for made, foretold, together in changes
-        ],
-    }
+) -> RemedyDocument:
+    """The document: per row its changes, what they free, and the tests freed together with all rows before it."""
+    rows = tuple(
+        RemedyRow(
+            changes=change_entries(made),
+            text="; ".join(map(str, made)),
+            freed=len(foretold.freed),
+            freed_together=together,
+            fewer=len(foretold.fewer),
+            tests=tuple(sorted(foretold.freed)),
+            sets=set_counts(_counted(foretold.freed, calls)),
+            left=named_counts(Counter(foretold.left).most_common()),
+        )
+        for made, foretold, together in changes
+    )
+    return RemedyDocument(judged=judged, not_conflict_free=tests, bytes_per_test=exact, changes=rows)
 
 
 def _counted(tests: Collection[str], calls: Calls) -> list[tuple[tuple[str, ...], int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +22,14 @@ from commutant.analyzer import (
     to_kept,
 )
 from commutant.corpus import LEVELS, Corpus, Level, PackedTests, Untested, UntestedClasses, pack
+from commutant.documents import encode, read
 from commutant.guard import begin_path, no_state, time_limit
 from commutant.lang import Interface, model_hash
 from commutant.pool import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
 from commutant.support import ResultCache, UsageError, engine_hash, paused_collector, plural
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import classes
+from commutant.testgen.document import KeptCounts, KeptSetCount
 from commutant.testgen.materialize import Materializer
 from commutant.testgen.setups import Untestable
 
@@ -114,12 +115,12 @@ def _no_tests(interface: type[Interface], untested: Mapping[str, Sequence[Untest
 
 def _to_kept(corpus: Corpus, analysis: Analysis, tests: PackedTests) -> bytes:
     """The corpus as it is kept in the cache: a line of counts, a line of the analysis, and the packed tests."""
-    counts = {
-        "tests": [[*key, count] for key, count in tests.per_set.items()],
-        "untested": {name: [one.to_json() for one in of_set] for name, of_set in corpus.untested.items()},
-        "searched": corpus.has_searched,
-    }
-    return json.dumps(counts).encode() + b"\n" + to_kept(analysis) + b"\n" + tests.members
+    counts = KeptCounts(
+        tests=tuple(KeptSetCount(key, count) for key, count in tests.per_set.items()),
+        untested={name: tuple(of_set) for name, of_set in corpus.untested.items()},
+        searched=corpus.has_searched,
+    )
+    return encode(counts) + b"\n" + to_kept(analysis) + b"\n" + tests.members
 
 
 def _from_kept(
@@ -128,19 +129,14 @@ def _from_kept(
     """The corpus that `_to_kept` wrote; None for anything else."""
     try:
         first, second, members = kept.split(b"\n", 2)
-        counts = json.loads(first)
-        per_set = {tuple(map(str, key)): int(count) for *key, count in counts["tests"]}
-        untested = {
-            str(name): tuple([Untested.from_json(one) for one in of_set]) for name, of_set in counts["untested"].items()
-        }
-        searched = bool(counts["searched"])
-    except (ValueError, TypeError, KeyError, AttributeError):
+        counts = read(KeptCounts, first)
+    except ValueError:
         return None
     analysis = from_kept(interface, size, chosen, second)
     if analysis is None:
         return None
-    tests = PackedTests(members, per_set)
-    return Corpus(interface.interface_name, level, model, tests, untested, analysis, searched)
+    tests = PackedTests(members, {one.calls: one.tests for one in counts.tests})
+    return Corpus(interface.interface_name, level, model, tests, counts.untested, analysis, counts.searched)
 
 
 @dataclass(frozen=True, slots=True)

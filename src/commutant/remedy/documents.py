@@ -1,0 +1,143 @@
+"""The documents of `remedy`, `prove` and `history`, declared once: what they print with `--format json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from commutant.documents import Count, Document, Part
+from commutant.remedy.change import Change, Way
+
+Some = Annotated[int, Meta(ge=1)]
+"""A number of things of which there is at least one."""
+
+
+class ChangeEntry(Part, frozen=True):
+    """A change: its way, and its place, as TYPE.FIELD or a variable."""
+
+    way: Way
+    place: str
+
+
+class NamedCount(Part, frozen=True):
+    """A variable, and how many tests share it."""
+
+    name: str
+    tests: Some
+
+
+class SetCount(Part, frozen=True):
+    """A set of calls, and how many tests it has."""
+
+    calls: tuple[str, ...]
+    tests: Some
+
+
+class Move(Part, frozen=True, rename={"is_": "is"}):
+    """Tests in which the same two functions share memory under another name than before."""
+
+    was: str
+    is_: str
+    tests: Some
+
+
+class RemedyRow(Part, frozen=True):
+    """Changes that are made together, and what they free."""
+
+    changes: Annotated[tuple[ChangeEntry, ...], Meta(min_length=1)]
+    text: str
+    freed: Annotated[Count, Meta(description="Tests that share nothing any more with this row alone.")]
+    freed_together: Annotated[Count, Meta(description="Tests freed by this row and all before it.")]
+    fewer: Annotated[Count, Meta(description="Tests that share less than before, with this row alone.")]
+    tests: Annotated[tuple[str, ...], Meta(description="The freed tests.")]
+    sets: Annotated[tuple[SetCount, ...], Meta(description="The freed tests by set of calls.")]
+    left: Annotated[tuple[NamedCount, ...], Meta(description="What tests that share less still share.")]
+
+
+class RemedyDocument(Document, frozen=True):
+    """What changes are worth: the best, one per row, or one row with the changes that were asked for.
+
+    `judged` counts the tests of which it is known whether they share memory. `bytes_per_test` says whether the run has
+    the bytes that each test touched; runs of earlier versions have those of one test per finding.
+    """
+
+    judged: Count
+    not_conflict_free: Count
+    bytes_per_test: bool
+    changes: tuple[RemedyRow, ...]
+
+
+class ProofDocument(Document, frozen=True):
+    """What became of the tests of BASE in NEW; one document per NEW.
+
+    It `holds` if nothing appeared above the noise floor and no result is wrong. `not_conflict_free` counts in BASE and
+    in NEW. `foretold` is null without changes, `worse_of_base` without a second run of BASE. What the foretold tests
+    that are left share, `left` says; variables that tests share in NEW alone, `appeared`. `wrong` are tests with a
+    wrong result, or in which NEW died; `sets` are the freed tests by set of calls.
+    """
+
+    base: str
+    new: str
+    holds: bool
+    tests: Annotated[Count, Meta(description="Tests that all runs judged.")]
+    not_conflict_free: tuple[Count, Count]
+    changes: tuple[ChangeEntry, ...]
+    freed: tuple[str, ...]
+    freed_as_foretold: Count
+    foretold: Count | None
+    foretold_but_left: tuple[str, ...]
+    left: tuple[NamedCount, ...]
+    worse: tuple[str, ...]
+    worse_of_base: Count | None
+    moved: tuple[Move, ...]
+    appeared: tuple[NamedCount, ...]
+    noise: tuple[NamedCount, ...]
+    wrong: tuple[str, ...]
+    sets: tuple[SetCount, ...]
+
+
+class HistoryRun(Part, frozen=True):
+    """A run of a history: its folder, the kernel or target that it is of, and its tests that share memory."""
+
+    run: str
+    system: str
+    not_conflict_free: Count
+
+
+class HistoryCause(Part, frozen=True):
+    """A variable, the tests that share it in each run, and what became of it from the first run to the last."""
+
+    name: str
+    tests: tuple[Count, ...]
+    fate: Literal["came", "went", "more", "fewer", "same"]
+
+
+class HistoryDocument(Document, frozen=True):
+    """Several runs of one corpus; `moved` is for each run but the first."""
+
+    runs: Annotated[tuple[HistoryRun, ...], Meta(min_length=2)]
+    tests: Annotated[Count, Meta(description="Tests that all runs judged; all counts are over these.")]
+    causes: tuple[HistoryCause, ...]
+    moved: tuple[tuple[Move, ...], ...]
+
+
+def change_entries(changes: Iterable[Change]) -> tuple[ChangeEntry, ...]:
+    """The changes as documents have them."""
+    return tuple(ChangeEntry(change.way, change.place) for change in changes)
+
+
+def named_counts(counted: Iterable[tuple[str, int]]) -> tuple[NamedCount, ...]:
+    """Variables with their tests."""
+    return tuple(NamedCount(name, count) for name, count in counted)
+
+
+def set_counts(counted: Iterable[tuple[Sequence[str], int]]) -> tuple[SetCount, ...]:
+    """Sets of calls with their tests."""
+    return tuple(SetCount(tuple(calls), count) for calls, count in counted)
+
+
+def moves(counted: Iterable[tuple[tuple[str, str], int]]) -> tuple[Move, ...]:
+    """What is named otherwise now."""
+    return tuple(Move(was, now, count) for (was, now), count in counted)

@@ -1,0 +1,53 @@
+"""The document of `generate`, and what is kept of a corpus in the cache beside its tests: each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta
+
+from commutant.corpus import Level, Untested
+from commutant.documents import Count, Document, Measure, Part
+
+
+class GeneratedSetEntry(Part, frozen=True):
+    """A set of calls: what its analysis counted (see the document of `analyze`), and its tests."""
+
+    calls: Annotated[tuple[str, ...], Meta(min_length=1)]
+    paths: Count
+    commutative_paths: Count
+    unknown: Count
+    tests: Count
+
+
+class GenerateDocument(Document, frozen=True):
+    """An analysis with the number of tests per set; `corpus` is the file that was written.
+
+    Per set of calls, `without_setup` counts the classes that have no test, and `untested` says why.
+    """
+
+    interface: str
+    size: Annotated[int, Meta(ge=1)]
+    seconds: Measure
+    level: Level
+    corpus: str
+    tests: Count
+    without_setup: Mapping[str, Count]
+    untested: Mapping[str, tuple[Untested, ...]]
+    sets: tuple[GeneratedSetEntry, ...]
+
+
+class KeptSetCount(Part, frozen=True, array_like=True):
+    """A set of calls and its number of tests."""
+
+    calls: tuple[str, ...]
+    tests: Count
+
+
+class KeptCounts(Part, frozen=True):
+    """What the first line of a kept corpus says; `searched`: the calls of a set-up were found by search."""
+
+    tests: tuple[KeptSetCount, ...]
+    untested: dict[str, tuple[Untested, ...]]
+    searched: bool
