@@ -1,6 +1,6 @@
 """The target `gallery`: libraries that many use, each behind an adapter of ours (docs/gallery).
 
-`entries` lists them, `build` makes an adapter from a published crate or from Debian's packages, and the target is then one
+`entries` lists them, `build` makes an adapter from a published crate or a package of Debian, and the target is then one
 of `library`. None of their code is shipped: it is fetched when an entry is asked for.
 """
 

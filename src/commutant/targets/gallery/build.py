@@ -1,4 +1,4 @@
-"""Adapters of the gallery, built in the user's cache: by cargo against crates.io, or by g++ against Debian's packages.
+"""Adapters of the gallery, built in the user's cache: by cargo or by g++.
 
 A build that is there is used again: cargo knows itself what has changed, a C++ adapter is kept by what it is made of.
 """
