@@ -35,7 +35,7 @@ class Run:
         return json.loads(self.output)
 
 
-_MEASURE = """
+MEASURE = """
 import json, resource, subprocess, sys, time
 started = time.monotonic()
 result = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True, check=True)
@@ -48,7 +48,7 @@ json.dump([result.stdout, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 def commutant_run(*arguments: str) -> Run:
     """Runs `commutant ARGUMENTS`. Raises RuntimeError if it fails."""
-    return Run(*json.loads(_run([sys.executable, "-c", _MEASURE, str(COMMUTANT), *arguments])))
+    return Run(*json.loads(_run([sys.executable, "-c", MEASURE, str(COMMUTANT), *arguments])))
 
 
 def text_of(*argv: str) -> str:

@@ -35,7 +35,7 @@ class SetCount(Part, frozen=True):
     tests: Some
 
 
-class Move(Part, frozen=True, rename={"is_": "is"}):
+class MovedVariable(Part, frozen=True, rename={"is_": "is"}):
     """Tests in which the same two functions share memory under another name than before."""
 
     was: str
@@ -91,7 +91,7 @@ class ProofDocument(Document, frozen=True):
     left: tuple[NamedCount, ...]
     worse: tuple[str, ...]
     worse_of_base: Count | None
-    moved: tuple[Move, ...]
+    moved: tuple[MovedVariable, ...]
     appeared: tuple[NamedCount, ...]
     noise: tuple[NamedCount, ...]
     wrong: tuple[str, ...]
@@ -120,7 +120,7 @@ class HistoryDocument(Document, frozen=True):
     runs: Annotated[tuple[HistoryRun, ...], Meta(min_length=2)]
     tests: Annotated[Count, Meta(description="Tests that all runs judged; all counts are over these.")]
     causes: tuple[HistoryCause, ...]
-    moved: tuple[tuple[Move, ...], ...]
+    moved: tuple[tuple[MovedVariable, ...], ...]
 
 
 def change_entries(changes: Iterable[Change]) -> tuple[ChangeEntry, ...]:
@@ -138,6 +138,6 @@ def set_counts(counted: Iterable[tuple[Sequence[str], int]]) -> tuple[SetCount, 
     return tuple(SetCount(tuple(calls), count) for calls, count in counted)
 
 
-def moves(counted: Iterable[tuple[tuple[str, str], int]]) -> tuple[Move, ...]:
+def moves(counted: Iterable[tuple[tuple[str, str], int]]) -> tuple[MovedVariable, ...]:
     """What is named otherwise now."""
-    return tuple(Move(was, now, count) for (was, now), count in counted)
+    return tuple(MovedVariable(was, now, count) for (was, now), count in counted)

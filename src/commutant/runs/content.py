@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from commutant.documents import builtins
-from commutant.report import JudgedTest, RunReport
 from commutant.runs.directory import Run
 from commutant.support import plural
+
+if TYPE_CHECKING:  # who makes or reads a run need not load what shows one
+    from commutant.report import JudgedTest, RunReport
 
 
 def report_of(run: Run) -> RunReport:
     """The run as the report functions take it; raises UsageError if a file of it is damaged."""
+    from commutant.report import RunReport
+
     return RunReport(builtins(run.summary), list(judged_tests(run)), facts(run))
 
 
 def judged_tests(run: Run) -> Iterator[JudgedTest]:
     """The tests that were judged, in the order of their verdicts; raises UsageError if a file of the run is damaged."""
+    from commutant.report import JudgedTest
+
     for verdict in run.verdicts():
         yield JudgedTest(run.tests[verdict.test_id], verdict.outcome, verdict.findings, verdict.detail)
 
