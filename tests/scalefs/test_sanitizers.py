@@ -98,6 +98,7 @@ def run_tests(sanitizer: Sanitizer, part: tuple[str, ...], environment: Mapping[
         "RUSTFLAGS": flags_of(sanitizer),
         "RUSTC_BOOTSTRAP": "1",
         "CARGO_TARGET_DIR": str(ROOT / "target" / "sanitizers" / sanitizer.name),
+        "CARGO_PROFILE_DEV_DEBUG": "line-tables-only",
         **sanitizer.options,
         **environment,
     }
