@@ -21,6 +21,9 @@ use host::Host;
 use maps::Maps;
 use ours::Memory;
 use pages::PAGE_BYTES;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use scalefs::Credentials;
 use scalefs::names::RenameMode;
 use system::{System, Systems};
 
@@ -215,6 +218,33 @@ fn random_calls_on_names_and_data_give_the_same_on_plain() {
 #[test]
 fn random_calls_on_small_file_systems_give_the_same_on_plain() {
     compare_small(|| Maps);
+}
+
+/// The first call that gives something else on ScaleFS than on `plain`, of those that bytes stand for.
+fn difference_of_bytes(memory: &mut Memory, bytes: &[u8]) -> Option<String> {
+    let random = &mut Random::from_bytes(bytes);
+    let mut calls = scene(random, true);
+    while !random.is_exhausted() {
+        calls.push(Call::of_names_and_data(random, true, 0, false));
+    }
+    memory.with_empty(None, Credentials::SUPERUSER, |ours| {
+        Maps.with_empty(None, Credentials::SUPERUSER, |maps| {
+            let mut numbers = Bijection::default();
+            calls.iter().enumerate().find_map(|(index, call)| {
+                let (here, there) = (ours.call(index, call), maps.call(index, call));
+                (!numbers.same(&here, &there)).then(|| format!("{call:?} gives {} and {}", told(&here), told(&there)))
+            })
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn calls_that_bytes_stand_for_give_the_same_on_scalefs_and_plain(bytes in vec(any::<u8>(), 0..4000)) {
+        prop_assert_eq!(difference_of_bytes(&mut Memory::new(), &bytes), None);
+    }
 }
 
 /// Which error comes first in a directory that was removed, of users that may change it and of others.
