@@ -64,7 +64,10 @@ impl State for Reference {
     }
 }
 
-type Plan = (bool, Vec<Vec<Operation>>);
+/// Whether messages are ordered, what each thread does, and whether a message of the last one's core waits from the beginning.
+type Plan = (bool, Vec<Vec<Operation>>, bool);
+
+const WAITING: u8 = 200;
 
 fn plans(number: u64) -> impl Strategy<Value = Plan> {
     let threads = 2 + number as usize % 2;
@@ -72,8 +75,8 @@ fn plans(number: u64) -> impl Strategy<Value = Plan> {
         5 => any::<u8>().prop_map(Operation::Send),
         5 => Just(Operation::Receive),
     ];
-    let plan = (any::<bool>(), vec(vec(operation, 1..6), threads), 0..4_usize);
-    plan.prop_map(|(is_ordered, mut plan, closer)| {
+    let plan = (any::<bool>(), vec(vec(operation, 1..6), threads), 0..4_usize, any::<bool>());
+    plan.prop_map(|(is_ordered, mut plan, closer, one_waits)| {
         let messages = plan.iter_mut().flatten().filter_map(|operation| match operation {
             Operation::Send(message) => Some(message),
             _ => None,
@@ -88,11 +91,11 @@ fn plans(number: u64) -> impl Strategy<Value = Plan> {
                 }
             });
         }
-        (is_ordered, plan)
+        (is_ordered, plan, one_waits)
     })
 }
 
-fn check(_: u64, (is_ordered, plan): &Plan) {
+fn check(_: u64, (is_ordered, plan, one_waits): &Plan) {
     let instance = Instance::new(4, 64);
     let sockets = instance.sockets();
     let coordinator = instance.core(3);
@@ -101,6 +104,11 @@ fn check(_: u64, (is_ordered, plan): &Plan) {
     let order = if *is_ordered { Order::Ordered } else { Order::Unordered };
     let [one, other] = sockets.pair(&coordinator, order).unwrap();
     let handle = Mutex::new(Some(other));
+    let last = plan.len() - 1;
+    if *one_waits {
+        let message = [WAITING; 3];
+        sockets.send(&instance.core(last), &one, &message[..1 + WAITING as usize % 3], &Spin).unwrap();
+    }
     // The handle is closed by a plan of which nobody receives.
     let receiver = lock(&handle).as_ref().map(socket_of).unwrap();
     let made = play(plan, |thread| {
@@ -137,7 +145,9 @@ fn check(_: u64, (is_ordered, plan): &Plan) {
             made.iter().map(event).collect()
         })
         .collect();
-    let start = Reference { is_ordered: *is_ordered, is_open: true, queues: vec![VecDeque::new(); plan.len()] };
+    let mut start = Reference { is_ordered: *is_ordered, is_open: true, queues: vec![VecDeque::new(); plan.len()] };
+    let own = if *is_ordered { 0 } else { last };
+    start.queues[own].extend(one_waits.then_some(WAITING));
     assert!(is_linearisable(&history, &start), "no order explains\n{}", told(&made));
     sockets.close(&coordinator, one, &Spin);
     if let Some(other) = lock(&handle).take() {
@@ -181,5 +191,14 @@ mod planted {
     #[test]
     fn receivers_side_by_side() {
         caught("sockets: receivers do not wait for each other");
+    }
+
+    /// A message comes into a ring that the first thread has left, before another is taken from the one where it goes next.
+    #[test]
+    fn one_look_at_all_rings() {
+        let plan = vec![vec![Operation::Receive], vec![Operation::Send(1)], vec![Operation::Receive]];
+        sync::mutant::must_be_caught("sockets: rings are looked at once", || {
+            history::repeat(40_000, (false, plan, true), check);
+        });
     }
 }
