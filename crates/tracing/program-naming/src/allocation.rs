@@ -3,9 +3,11 @@
 //! Rules, in this order; a type must make up the block as a whole, or as many times over as an array:
 //! 1. a variable that receives the pointer, or a field that it is stored to;
 //! 2. the type parameter of a container's function that allocates (`Box::new<T>`), or of the class whose method does
-//!    (`__new_allocator<T>::allocate`, `Node<K, V>::alloc`);
+//!    (`__new_allocator<T>::allocate`, `Node<K, V>::alloc`), or what a pointer points to in what such a function gives back;
 //! 3. the type of the pointer that an access to the block goes through;
 //! 4. the only type of that size that the code's own sources define.
+//!
+//! Where all are silent, a container's bytes are bytes.
 
 use std::sync::Arc;
 
@@ -111,7 +113,8 @@ fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockA
     let place = place(loaded, sites);
     let found = by_frames(loaded, sites, size_bytes)
         .or_else(|| accesses.iter().find_map(|access| by_access(loaded, *access, size_bytes)))
-        .or_else(|| by_size(loaded, sites, size_bytes));
+        .or_else(|| by_size(loaded, sites, size_bytes))
+        .or_else(|| bytes(loaded, sites, size_bytes));
     match found {
         Some((label, rule, unit, entry)) => {
             let control = (rule == Rule::HashTable).then(|| control_bytes(&unit, entry, size_bytes)).flatten();
@@ -162,16 +165,34 @@ fn by_frames(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Type
         if let Some((label, entry)) = chain.iter().find_map(|function| by_container(&unit, function, size_bytes)) {
             return Some((label, Rule::Container, unit, entry));
         }
-        // A function that gives back something else than the pointer hides it from its callers.
+        // A function that gives back something else than the pointer hides it from its callers: the pointer is in that.
         let outermost = chain.last()?;
         let returns = unit.declarations(&outermost.declared).find_map(|declared| declared.returns);
-        if returns.is_some_and(|entry| !matches!(unit.plain(entry), Some(Type::Pointer(_))))
+        if let Some(entry) = returns
+            && !matches!(unit.plain(entry), Some(Type::Pointer(_)))
             && !is_container(&unit, outermost)
         {
-            return None;
+            return (!is_of_library(&unit, outermost))
+                .then(|| within(&unit, entry, size_bytes))
+                .flatten()
+                .map(|(label, entry)| (label, Rule::Container, unit, entry));
         }
     }
     None
+}
+
+/// By the pointers within what a function gives back. Of several types that fit the largest one: a small one fits by chance.
+fn within(unit: &Unit, entry: Entry, size_bytes: u64) -> Option<(String, Entry)> {
+    let is_record = |entry: &Entry| matches!(unit.plain(*entry), Some(Type::Record(_)));
+    let fitting = unit.pointees(entry).into_iter().filter(is_record).filter_map(|entry| fits(unit, entry, size_bytes));
+    // What it points to itself is one, not an array.
+    let direct = unit.pointee(entry);
+    let fitting = fitting.filter(|(label, entry)| Some(*entry) != direct || !label.ends_with("[]"));
+    fitting.max_by_key(|(_, entry)| unit.size(*entry))
+}
+
+fn is_of_library(unit: &Unit, function: &Function) -> bool {
+    names(unit, function).any(|declared| declared.is_of_library)
 }
 
 /// Whether a type says more than that there are bytes.
@@ -204,7 +225,8 @@ fn is_container(unit: &Unit, function: &Function) -> bool {
     names(unit, function).any(|declared| {
         let class = declared.class.and_then(|class| unit.types.get(&class));
         let class = class.map_or("", |class| if let Type::Record(record) = class { record.name.as_str() } else { "" });
-        MAKERS.iter().any(|maker| declared.name == *maker || declared.name.starts_with(&format!("{maker}<")))
+        let name = declared.name.split('<').next().unwrap_or_default();
+        (declared.is_of_library && MAKERS.contains(&name))
             || ["allocator", "Box<", "Vec<", "RawVec", "Arc<", "Rc<", "RawTable"]
                 .iter()
                 .any(|known| class.contains(known))
@@ -234,7 +256,7 @@ fn by_container(unit: &Unit, function: &Function, size_bytes: u64) -> Option<(St
             return Some(found);
         }
         let name = declared.name.split('<').next().unwrap_or_default();
-        if MAKERS.contains(&name) {
+        if MAKERS.contains(&name) && declared.is_of_library {
             let of_function = declared.parameters.iter().find_map(|(_, entry)| fits(unit, *entry, size_bytes));
             if let Some(found) = of_function.or_else(|| counted(unit, declared, size_bytes)) {
                 return Some(found);
@@ -322,6 +344,28 @@ fn by_size(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Typed>
         let unit = module.unit_of_code(site)?;
         let entry = unit.only_record_of(size_bytes)?;
         return Some((unit.name(entry)?, Rule::OnlySize, unit, entry));
+    }
+    None
+}
+
+/// Bytes of a container: what says so little only counts where nothing else is known.
+fn bytes(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Typed> {
+    for &site in sites.iter().take(MOST_WRAPPERS) {
+        let (module, site) = loaded.module_at(site)?;
+        let Some(unit) = module.unit_of_code(site) else { continue };
+        let is_byte = |entry: &Entry| unit.size(*entry) == Some(1);
+        let of_container = |declared: &Declared| {
+            let (_, entry) = declared.parameters.first().filter(|_| declared.is_of_library)?;
+            Some(*entry).filter(is_byte)
+        };
+        let chain = unit.functions_at(site);
+        let entry = chain.iter().find_map(|function| names(&unit, function).find_map(of_container));
+        if let Some((label, entry)) = entry.and_then(|entry| Some((unit.label(entry, size_bytes)?, entry))) {
+            return Some((label, Rule::Container, unit, entry));
+        }
+        if chain.last().is_some_and(|function| !is_of_library(&unit, function)) {
+            return None;
+        }
     }
     None
 }

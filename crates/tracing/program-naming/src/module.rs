@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use addr2line::Context;
-use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId, UnitSectionOffset};
+use gimli::{DebugInfoOffset, Dwarf, EndianArcSlice, LittleEndian, SectionId, UnitSectionOffset};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::debug::{Unit, read_unit};
@@ -13,6 +13,9 @@ use crate::file::{CodeName, readable};
 use crate::separate;
 
 type Section = EndianArcSlice<LittleEndian>;
+/// Most units that are read together: those of a program that was optimised as a whole refer to thousands.
+const MOST_UNITS: usize = 256;
+
 /// First address, first address behind, name.
 type Symbol = (u64, u64, String);
 
@@ -25,8 +28,9 @@ pub struct Module {
     text: Vec<(u64, Vec<u8>)>,
     context: Option<Context<Section>>,
     dwarf: Option<Arc<Dwarf<Section>>>,
-    /// Compilation units that were read, by where they stand.
+    /// Compilation units that were read, by where they begin. Those that refer to each other are one.
     units: HashMap<usize, Arc<Unit>>,
+    unit_starts: Vec<usize>,
     /// Global variables with the units that tell their types; read when first asked for.
     globals: Option<HashMap<u64, (Arc<Unit>, usize)>>,
 }
@@ -44,6 +48,7 @@ impl Module {
             context: None,
             dwarf: None,
             units: HashMap::new(),
+            unit_starts: Vec::new(),
             globals: None,
         };
         if let Ok(bytes) = std::fs::read(path)
@@ -130,12 +135,48 @@ impl Module {
         let context = self.context.as_ref()?;
         let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
         let UnitSectionOffset(place) = unit.header.offset();
+        self.unit_at(place)
+    }
+
+    /// The unit that begins at a place of the file, read together with those that it refers to.
+    fn unit_at(&mut self, place: usize) -> Option<Arc<Unit>> {
         if let Some(known) = self.units.get(&place) {
             return Some(Arc::clone(known));
         }
-        let read = Arc::new(read_unit(unit));
-        self.units.insert(place, Arc::clone(&read));
+        let dwarf = self.dwarf.clone()?;
+        let (mut read, mut places, mut asked) = (Unit::default(), Vec::new(), vec![place]);
+        while let Some(place) = asked.pop().filter(|_| places.len() < MOST_UNITS) {
+            let starts = self.starts(&dwarf);
+            let Some(&start) = starts.get(starts.partition_point(|start| *start <= place).wrapping_sub(1)) else {
+                continue;
+            };
+            if places.contains(&start) {
+                continue;
+            }
+            places.push(start);
+            let header = dwarf.debug_info.header_from_offset(DebugInfoOffset(start));
+            let Some(unit) = header.ok().and_then(|header| dwarf.unit(header).ok()) else { continue };
+            let (more, elsewhere) = read_unit(unit.unit_ref(&dwarf), read);
+            read = more;
+            asked.extend(elsewhere);
+        }
+        let read = Arc::new(read);
+        for place in places {
+            self.units.insert(place, Arc::clone(&read));
+        }
         Some(read)
+    }
+
+    /// Where units begin, in order.
+    fn starts(&mut self, dwarf: &Dwarf<Section>) -> &[usize] {
+        if self.unit_starts.is_empty() {
+            let mut headers = dwarf.units();
+            while let Ok(Some(header)) = headers.next() {
+                let UnitSectionOffset(place) = header.offset();
+                self.unit_starts.push(place);
+            }
+        }
+        &self.unit_starts
     }
 
     /// The unit and type of the global variable at exactly this address.
@@ -149,13 +190,10 @@ impl Module {
     fn read_globals(&mut self) -> HashMap<u64, (Arc<Unit>, usize)> {
         let mut globals = HashMap::new();
         let Some(dwarf) = self.dwarf.clone() else { return globals };
-        let mut headers = dwarf.units();
-        while let Ok(Some(header)) = headers.next() {
-            let UnitSectionOffset(place) = header.offset();
-            let Ok(unit) = dwarf.unit(header) else { continue };
-            let read = self.units.entry(place).or_insert_with(|| Arc::new(read_unit(unit.unit_ref(&dwarf))));
+        for place in self.starts(&dwarf).to_vec() {
+            let Some(read) = self.unit_at(place) else { continue };
             for global in &read.globals {
-                globals.entry(global.address).or_insert_with(|| (Arc::clone(read), global.of_type));
+                globals.entry(global.address).or_insert_with(|| (Arc::clone(&read), global.of_type));
             }
         }
         globals

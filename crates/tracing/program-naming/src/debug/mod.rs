@@ -1,7 +1,7 @@
 //! What debug information (DWARF) tells of a program's types, functions and variables, as plain data.
 //!
-//! A compilation unit is read as a whole when something in it is first asked for; units refer to each other only where a
-//! linker has optimised across them, which is not followed.
+//! A compilation unit is read as a whole when something in it is first asked for, together with those that it refers to, as
+//! it does where code was optimised across units.
 
 mod read;
 mod types;
@@ -11,10 +11,10 @@ use std::collections::HashMap;
 pub(crate) use read::{SourceFiles, read_unit};
 pub(crate) use types::{Field, Type};
 
-/// Where an entry stands in its unit: what entries refer to each other by.
+/// Where an entry stands in the file: what entries refer to each other by.
 pub(crate) type Entry = usize;
 
-/// One compilation unit.
+/// A compilation unit, with those that it refers to.
 #[derive(Debug, Default)]
 pub(crate) struct Unit {
     /// Whether its language writes `struct` in front of a type's name.
@@ -37,6 +37,8 @@ pub(crate) struct Declared {
     pub parameters: Vec<(String, Entry)>,
     /// What it returns.
     pub returns: Option<Entry>,
+    /// Whether it is in a namespace of a language's library.
+    pub is_of_library: bool,
     /// The declaration that tells the rest.
     pub origin: Option<Entry>,
 }

@@ -1,6 +1,11 @@
 //! Reads a compilation unit into plain data.
 
-use gimli::{AttributeValue, EndianArcSlice, EntriesTreeNode, Expression, LittleEndian, Operation, UnitRef, constants};
+use std::collections::BTreeSet;
+
+use gimli::{
+    AttributeValue, EndianArcSlice, EntriesTreeNode, Expression, LittleEndian, Operation, UnitRef, UnitSectionOffset,
+    constants,
+};
 
 use super::types::Record;
 use super::{Declared, Entry, Field, Function, Global, Local, Place, Type, Unit};
@@ -34,20 +39,23 @@ struct Reading<'a> {
     library_files: Vec<bool>,
     /// How many namespaces of a language's library the present entry is in.
     library_namespaces: usize,
+    /// Entries of other units that this one refers to.
+    elsewhere: BTreeSet<Entry>,
 }
 
 /// Namespaces of the libraries that come with compilers: rustc says of no type which file it is from.
 const LIBRARY_NAMESPACES: [&str; 6] = ["std", "core", "alloc", "hashbrown", "__gnu_cxx", "__detail"];
 
-/// Reads a whole unit. What cannot be read is left out.
-pub(crate) fn read_unit(unit: UnitRef<'_, Section>) -> Unit {
+/// Reads a whole unit into what was read of others. What cannot be read is left out. Returns the entries of further units that
+/// it refers to.
+pub(crate) fn read_unit(unit: UnitRef<'_, Section>, into: Unit) -> (Unit, BTreeSet<Entry>) {
     let library_files = library_files(&unit);
-    let mut reading = Reading { unit, into: Unit::default(), library_files, library_namespaces: 0 };
+    let mut reading = Reading { unit, into, library_files, library_namespaces: 0, elsewhere: BTreeSet::new() };
     if let Ok(mut tree) = unit.entries_tree(None)
         && let Ok(root) = tree.root()
     {
         let language = root.entry().attr_value(constants::DW_AT_language);
-        reading.into.is_c = matches!(
+        reading.into.is_c |= matches!(
             language,
             Some(AttributeValue::Language(
                 constants::DW_LANG_C | constants::DW_LANG_C89 | constants::DW_LANG_C99 | constants::DW_LANG_C11
@@ -55,7 +63,7 @@ pub(crate) fn read_unit(unit: UnitRef<'_, Section>) -> Unit {
         ) || matches!(language, Some(AttributeValue::Language(constants::DwLang(0x2c..=0x2d))));
         reading.children(root, None, 0);
     }
-    reading.into
+    (reading.into, reading.elsewhere)
 }
 
 fn library_files(unit: &UnitRef<'_, Section>) -> Vec<bool> {
@@ -85,9 +93,27 @@ impl Reading<'_> {
         Some(String::from_utf8_lossy(text.bytes()).into_owned())
     }
 
-    fn reference(die: &Die, attribute: gimli::DwAt) -> Option<Entry> {
+    fn entry_of(&self, die: &Die) -> Entry {
+        die.offset().0 + self.start()
+    }
+
+    /// Where the unit begins: entries are told apart within the whole file.
+    fn start(&self) -> usize {
+        let UnitSectionOffset(start) = self.unit.header.offset();
+        start
+    }
+
+    fn reference(&mut self, die: &Die, attribute: gimli::DwAt) -> Option<Entry> {
+        let start = self.start();
         match die.attr_value(attribute)? {
-            AttributeValue::UnitRef(offset) => Some(offset.0),
+            AttributeValue::UnitRef(offset) => Some(offset.0 + start),
+            AttributeValue::DebugInfoRef(offset) => {
+                let unit = start..start + self.unit.header.length_including_self();
+                if !unit.contains(&offset.0) {
+                    self.elsewhere.insert(offset.0);
+                }
+                Some(offset.0)
+            }
             _ => None,
         }
     }
@@ -101,7 +127,7 @@ impl Reading<'_> {
             return;
         }
         let die = node.entry();
-        let entry = die.offset().0;
+        let entry = self.entry_of(die);
         match die.tag() {
             constants::DW_TAG_subprogram => {
                 let function = self.function(node, class, depth);
@@ -119,7 +145,8 @@ impl Reading<'_> {
             constants::DW_TAG_pointer_type
             | constants::DW_TAG_reference_type
             | constants::DW_TAG_rvalue_reference_type => {
-                self.into.types.insert(entry, Type::Pointer(Self::reference(die, constants::DW_AT_type)));
+                let target = self.reference(die, constants::DW_AT_type);
+                self.into.types.insert(entry, Type::Pointer(target));
             }
             constants::DW_TAG_typedef
             | constants::DW_TAG_const_type
@@ -127,7 +154,8 @@ impl Reading<'_> {
             | constants::DW_TAG_restrict_type
             | constants::DW_TAG_atomic_type => {
                 let name = self.text(die, constants::DW_AT_name);
-                self.into.types.insert(entry, Type::Alias(name, Self::reference(die, constants::DW_AT_type)));
+                let target = self.reference(die, constants::DW_AT_type);
+                self.into.types.insert(entry, Type::Alias(name, target));
             }
             constants::DW_TAG_array_type => self.array(node),
             constants::DW_TAG_structure_type | constants::DW_TAG_class_type | constants::DW_TAG_union_type => {
@@ -146,8 +174,8 @@ impl Reading<'_> {
     }
 
     fn array(&mut self, node: Node<'_, '_>) {
-        let entry = node.entry().offset().0;
-        let Some(of) = Self::reference(node.entry(), constants::DW_AT_type) else { return };
+        let entry = self.entry_of(node.entry());
+        let Some(of) = self.reference(node.entry(), constants::DW_AT_type) else { return };
         let mut counts = Vec::new();
         let mut children = node.children();
         while let Ok(Some(child)) = children.next() {
@@ -167,7 +195,7 @@ impl Reading<'_> {
 
     fn record(&mut self, node: Node<'_, '_>, depth: usize) {
         let die = node.entry();
-        let entry = die.offset().0;
+        let entry = self.entry_of(die);
         let file = Self::number(die, constants::DW_AT_decl_file).and_then(|file| usize::try_from(file).ok());
         let mut record = Record {
             name: self.text(die, constants::DW_AT_name).unwrap_or_default(),
@@ -185,7 +213,7 @@ impl Reading<'_> {
         let mut children = node.children();
         while let Ok(Some(child)) = children.next() {
             let die = child.entry();
-            let of_type = Self::reference(die, constants::DW_AT_type);
+            let of_type = self.reference(die, constants::DW_AT_type);
             match (die.tag(), of_type) {
                 (constants::DW_TAG_member | constants::DW_TAG_inheritance, Some(of_type)) => {
                     let is_static =
@@ -202,23 +230,36 @@ impl Reading<'_> {
                     record.parameters.push((self.text(die, constants::DW_AT_name).unwrap_or_default(), of_type));
                 }
                 (constants::DW_TAG_member | constants::DW_TAG_inheritance, None) => {}
-                (constants::DW_TAG_variant_part, _) => {} // which fields there are depends on the value
+                // Which of these fields there are depends on the value.
+                (constants::DW_TAG_variant_part, _) => self.variants(child, &mut record.variants),
                 _ => self.entry(child, Some(entry), depth + 1),
             }
         }
         self.into.types.insert(entry, Type::Record(record));
     }
 
+    fn variants(&mut self, node: Node<'_, '_>, into: &mut Vec<Entry>) {
+        let mut variants = node.children();
+        while let Ok(Some(variant)) = variants.next() {
+            let mut members = variant.children();
+            while let Ok(Some(member)) = members.next() {
+                into.extend(self.reference(member.entry(), constants::DW_AT_type));
+                self.entry(member, None, DEEPEST);
+            }
+        }
+    }
+
     fn function(&mut self, node: Node<'_, '_>, class: Option<Entry>, depth: usize) -> Function {
         let die = node.entry();
-        let origin = Self::reference(die, constants::DW_AT_abstract_origin)
-            .or_else(|| Self::reference(die, constants::DW_AT_specification));
+        let origin = self.origin(die);
+        let returns = self.reference(die, constants::DW_AT_type);
         let mut function = Function {
             declared: Declared {
                 name: self.text(die, constants::DW_AT_name).unwrap_or_default(),
                 class,
                 parameters: Vec::new(),
-                returns: Self::reference(die, constants::DW_AT_type),
+                returns,
+                is_of_library: self.library_namespaces > 0,
                 origin,
             },
             ranges: self.ranges(die),
@@ -243,6 +284,10 @@ impl Reading<'_> {
             match die.tag() {
                 constants::DW_TAG_variable | constants::DW_TAG_formal_parameter => {
                     self.global(die);
+                    if let Some(of_type) = self.reference(die, constants::DW_AT_type) {
+                        let entry = self.entry_of(die);
+                        self.into.types.insert(entry, Type::Alias(None, Some(of_type)));
+                    }
                     if let Some(local) = self.local(die) {
                         function.variables.push(local);
                     }
@@ -253,7 +298,7 @@ impl Reading<'_> {
                     function.inlined.push(inlined);
                 }
                 constants::DW_TAG_template_type_parameter => {
-                    if let Some(of_type) = Self::reference(die, constants::DW_AT_type) {
+                    if let Some(of_type) = self.reference(die, constants::DW_AT_type) {
                         let name = self.text(die, constants::DW_AT_name).unwrap_or_default();
                         function.declared.parameters.push((name, of_type));
                     }
@@ -275,17 +320,26 @@ impl Reading<'_> {
         found
     }
 
-    /// An attribute of an entry, or of the one that it is a copy of.
-    fn inherited(&self, die: &Die, attribute: gimli::DwAt) -> Option<Entry> {
-        Self::reference(die, attribute).or_else(|| {
-            let origin = Self::reference(die, constants::DW_AT_abstract_origin)
-                .or_else(|| Self::reference(die, constants::DW_AT_specification))?;
-            Self::reference(&self.unit.entry(gimli::UnitOffset(origin)).ok()?, attribute)
-        })
+    fn origin(&mut self, die: &Die) -> Option<Entry> {
+        let copied = self.reference(die, constants::DW_AT_abstract_origin);
+        copied.or_else(|| self.reference(die, constants::DW_AT_specification))
     }
 
-    fn local(&self, die: &Die) -> Option<Local> {
-        let of_type = self.inherited(die, constants::DW_AT_type)?;
+    /// The type of a variable, or of the one that it is a copy of: that variable itself, where another unit has it.
+    fn type_of(&mut self, die: &Die) -> Option<Entry> {
+        if let Some(own) = self.reference(die, constants::DW_AT_type) {
+            return Some(own);
+        }
+        let origin = self.origin(die)?;
+        if self.elsewhere.contains(&origin) {
+            return Some(origin);
+        }
+        let origin = self.unit.entry(gimli::UnitOffset(origin.checked_sub(self.start())?)).ok()?;
+        self.reference(&origin, constants::DW_AT_type)
+    }
+
+    fn local(&mut self, die: &Die) -> Option<Local> {
+        let of_type = self.type_of(die)?;
         let mut places = Vec::new();
         match die.attr_value(constants::DW_AT_location)? {
             AttributeValue::Exprloc(expression) => places.extend(self.place(expression).map(|place| (None, place))),
@@ -322,9 +376,7 @@ impl Reading<'_> {
             Ok(Some(Operation::AddressIndex { index })) => self.unit.address(index).ok(),
             _ => None,
         };
-        if let (Some(address), Ok(None), Some(of_type)) =
-            (address, operations.next(), self.inherited(die, constants::DW_AT_type))
-        {
+        if let (Some(address), Ok(None), Some(of_type)) = (address, operations.next(), self.type_of(die)) {
             self.into.globals.push(Global { address, of_type });
         }
     }

@@ -4,6 +4,8 @@ use super::{Entry, Unit};
 
 /// Deepest nesting that is followed: what refers to itself comes from a damaged file.
 const DEEPEST: usize = 24;
+/// Deepest nesting of fields in which pointers are looked for.
+const MOST_NESTED: usize = 8;
 /// Longest name of a type with its arguments that is shown.
 const LONGEST_NAME: usize = 48;
 
@@ -31,6 +33,8 @@ pub(crate) struct Record {
     pub size_bytes: u64,
     pub is_declaration: bool,
     pub fields: Vec<Field>,
+    /// Types of what else it may hold, depending on its value (enumerations with contents).
+    pub variants: Vec<Entry>,
     /// Type parameters by name.
     pub parameters: Vec<(String, Entry)>,
     /// Whether it comes with a compiler or its library, as far as its source file tells.
@@ -154,9 +158,9 @@ impl Unit {
             }
             Some(Type::Record(record)) => {
                 let holds = |field: &&Field| {
-                    let size = match self.plain(field.of_type) {
-                        Some(Type::Array(_, None | Some(0))) => u64::MAX - field.offset, // flexible
-                        _ => self.size(field.of_type).unwrap_or(0),
+                    let size = match self.size(field.of_type).unwrap_or(0) {
+                        0 if self.is_flexible(field.of_type) => u64::MAX - field.offset,
+                        size => size,
                     };
                     (field.offset..field.offset.saturating_add(size)).contains(&offset)
                 };
@@ -216,9 +220,37 @@ impl Unit {
         (block_bytes > size && block_bytes.is_multiple_of(size)).then(|| format!("{name}[]"))
     }
 
+    /// Whether a type is, or ends in, an array of as many elements as there is room for.
     fn is_flexible(&self, entry: Entry) -> bool {
-        let Some(Type::Record(record)) = self.plain(entry) else { return false };
-        record.fields.iter().any(|field| matches!(self.plain(field.of_type), Some(Type::Array(_, None | Some(0)))))
+        self.is_flexible_within(entry, 0)
+    }
+
+    fn is_flexible_within(&self, entry: Entry, depth: usize) -> bool {
+        match self.plain(entry) {
+            Some(Type::Array(_, None | Some(0))) => true,
+            Some(Type::Record(record)) if depth <= DEEPEST => {
+                let last = record.fields.iter().max_by_key(|field| field.offset);
+                last.is_some_and(|field| self.is_flexible_within(field.of_type, depth + 1))
+            }
+            _ => false,
+        }
+    }
+
+    /// What the pointers within a type point to, those within what it is itself a pointer to as well.
+    pub fn pointees(&self, entry: Entry) -> Vec<Entry> {
+        let (mut found, mut asked) = (Vec::new(), vec![(entry, 0)]);
+        asked.extend(self.pointee(entry).map(|target| (target, 0)));
+        while let Some((entry, depth)) = asked.pop() {
+            match self.plain(entry) {
+                Some(Type::Pointer(target)) => found.extend(target),
+                Some(Type::Record(record)) if depth < MOST_NESTED => {
+                    let parts = record.fields.iter().map(|field| field.of_type).chain(record.variants.iter().copied());
+                    asked.extend(parts.map(|part| (part, depth + 1)));
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// The only record of that size that the unit's own sources define.
