@@ -38,8 +38,8 @@ site: setup ## build the pages as a site with search, into dist/site
 remedies: setup ## build and prove each patch of patches/linux (hours; needs the tools that build a kernel)
 	@$(BIN)/python scripts/remedies.py
 
-gallery: setup ## build and check all libraries of docs/gallery, and rewrite its pages (a quarter of an hour)
-	@$(BIN)/python scripts/gallery_pages.py
+gallery: setup ## build and check all libraries of docs/gallery, and rewrite its pages (half an hour; KEEP=1 goes on)
+	@$(BIN)/python scripts/gallery_pages.py $(if $(KEEP),--keep)
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl

@@ -1,8 +1,9 @@
 """Makes docs/gallery from nothing: `make gallery`, or `python scripts/gallery_pages.py [--keep] [--pages] [ENTRY...]`.
 
-Each entry is built, checked on each of its interfaces with the program's allocator and with one that is private to each
-core, and what was found goes into docs/gallery/gallery.json. Pages and pictures are made of that alone. `--keep` keeps
-runs that are complete, `--pages` only writes the pages anew.
+Debian's packages that are missing are installed. Each entry is built, checked on each of its interfaces with the
+program's allocator and with one that is private to each core, and what was found goes into docs/gallery/gallery.json.
+Pages and pictures are made of that alone. `--keep` keeps runs that are complete (`make gallery KEEP=1` goes on where it
+was ended), `--pages` only writes the pages anew.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import picture
+import system_packages
 from commutant.report import RunReport, rank_shared
 from commutant.runs import load_run, report_of
-from commutant.targets.gallery import ENTRIES, Entry, version_of
+from commutant.targets.gallery import ENTRIES, Entry, installed_version, version_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "runs" / "gallery"
@@ -38,6 +40,12 @@ def runs_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str, str, Path]]:
         for interface in entry.interfaces:
             for allocator in ALLOCATORS:
                 yield entry, interface, allocator, RUNS / f"{interface}-{entry.name}-{allocator}"
+
+
+def install(entries: Sequence[Entry]) -> None:
+    """Debian's packages of the entries, those that are missing. Raises StepFailed."""
+    packages = sorted({entry.package for entry in entries if entry.package})
+    system_packages.install([package for package in packages if not installed_version(package)])
 
 
 def check(entry: Entry, interface: str, allocator: str, run: Path) -> None:
@@ -201,6 +209,7 @@ def main(arguments: list[str]) -> int:
     entries = [ENTRIES[name] for name in names] or list(ENTRIES.values())
     PAGES.mkdir(parents=True, exist_ok=True)
     if "--pages" not in flags:
+        install(entries)
         for entry, interface, allocator, run in runs_of(entries):
             if not ("--keep" in flags and (run / "summary.json").exists()):
                 check(entry, interface, allocator, run)

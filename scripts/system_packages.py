@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from steps import StepFailed, run, say, timed
@@ -51,7 +52,16 @@ def install_missing() -> None:
 
     Raises StepFailed if that is impossible, with the command that an administrator has to run.
     """
-    packages = missing()
+    install(missing())
+    importlib.invalidate_caches()
+    if still := missing():
+        raise StepFailed(f"installed, yet what is needed of {', '.join(still)} is not found; is /usr/bin on the path?")
+    if _package_lists_missing():
+        raise StepFailed("apt knows no packages, even after `apt-get update`; are there sources in /etc/apt?")
+
+
+def install(packages: Sequence[str]) -> None:
+    """Installs packages, and fetches apt's lists first where it has none. Raises StepFailed as above."""
     lists_missing = _package_lists_missing()
     if not packages and not lists_missing:
         return
@@ -62,17 +72,12 @@ def install_missing() -> None:
             run([*apt, "update"])
     if packages:
         with timed("system packages", f"installed {', '.join(packages)}"):
-            install = [*apt, "install", "--no-install-recommends", *packages]
+            command = [*apt, "install", "--no-install-recommends", *packages]
             try:
-                run(install)
+                run(command)
             except StepFailed:  # lists that are older than the archive name versions that are gone
                 run([*apt, "update"])
-                run(install)
-    importlib.invalidate_caches()
-    if still := missing():
-        raise StepFailed(f"installed, yet what is needed of {', '.join(still)} is not found; is /usr/bin on the path?")
-    if _package_lists_missing():
-        raise StepFailed("apt knows no packages, even after `apt-get update`; are there sources in /etc/apt?")
+                run(command)
 
 
 def refresh_package_lists() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from commutant.documents import encode
 from commutant.lang.load import load_interface
+from commutant.runs import Check
 from commutant.support.errors import UsageError
 from commutant.targets.base import Job
 from commutant.targets.library.options import Options, parse_options
@@ -87,7 +88,7 @@ def adapter(folder: Path, calls: str, code: str = "", constant: str = "COMMUTANT
     source = folder / "adapter.c"
     source.write_text(
         f"#define _GNU_SOURCE\n#include <commutant.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
-        "#include <pthread.h>\n"
+        "#include <pthread.h>\n#include <sched.h>\n"
         "static int object;\nstatic void *make(void) { return &object; }\nstatic void drop(void *o) { (void)o; }\n"
         f"{code}\nstatic const commutant_call calls[] = {{{calls} {{0, 0}}}};\n"
         f"const commutant_adapter_type commutant_adapter = {constant};\n"
@@ -106,6 +107,10 @@ def test_what_is_no_adapter_is_refused_in_one_line(tmp_path: Path) -> None:
     plain = build(tmp_path, "plain", tmp_path / "plain.c")
     (tmp_path / "needy.c").write_text("int missing_function(void);\nint call(void) { return missing_function(); }\n")
     needy = build(tmp_path, "needy", tmp_path / "needy.c")
+    (tmp_path / "lost.c").write_text("int lost(void) { return 1; }\n")
+    build(tmp_path, "liblost", tmp_path / "lost.c")
+    (tmp_path / "loser.c").write_text("int lost(void);\nint call(void) { return lost(); }\n")
+    loser = build(tmp_path, "loser", tmp_path / "loser.c", extra=(f"-L{tmp_path}", "-llost"))
     old = adapter(tmp_path, "", constant="{99, sizeof(commutant_adapter_type), calls, make, drop, 0, 0, 0}")
     for path, message in (
         (tmp_path / "none.so", "expected an adapter, a shared object: No such file"),
@@ -114,6 +119,7 @@ def test_what_is_no_adapter_is_refused_in_one_line(tmp_path: Path) -> None:
         (arm, "expected a shared object for x86-64, got one for 64-bit Arm"),
         (plain, "expected a constant `commutant_adapter`, found none"),
         (needy, "undefined symbol: missing_function"),
+        (loser, "liblost.so: cannot open shared object file"),
         (old, "expected an adapter of version 1"),
     ):
         if path == program and program.read_bytes()[16] == 3:
@@ -210,6 +216,33 @@ def test_state_that_stays_between_tests_is_said_to_stay(tmp_path: Path) -> None:
     )
 
 
+def test_a_counter_that_is_not_new_in_each_test_is_wrong(tmp_path: Path) -> None:
+    """What stays and is no member of a sort shows in what is observed: each test expects an object that is empty."""
+    bodies = """static long sum;
+        static void add(void *o, const commutant_value *a, commutant_result *r) {
+            (void)o; (void)r; sum += a[0].number; }
+        static void read_(void *o, const commutant_value *a, commutant_result *r) {
+            (void)o; (void)a; commutant_number(r, sum); }"""
+    path = adapter(tmp_path, '{"add(amount)", add}, {"read()", read_},', bodies)
+    with session(path) as running:
+        records = list(running.run([Job(test, 0) for test in generate(load_interface("counter")).tests]))
+    assert any(record.wrong for record in records[1:])
+
+
+def test_a_panic_through_a_call_costs_its_test_and_says_so(tmp_path: Path) -> None:
+    source = tmp_path / "panics.rs"
+    source.write_text(
+        "use commutant_adapter::{Arguments, library};\n"
+        'fn panics(_: &(), _: Arguments) -> i64 { panic!("no room") }\n'
+        "fn good(_: &(), _: Arguments) -> i64 { 0 }\n"
+        'library! { (): || (); "panics()" => panics, "good()" => good }\n'
+    )
+    with session(build(tmp_path, "panics", source)) as running:
+        panicked, good = running.run([Job(pair("panics"), 0), Job(pair("good"), 0)])
+    assert "it panicked: no room" in (panicked.wrong or ""), panicked
+    assert (good.wrong, good.crashed) == (None, None)
+
+
 def test_what_a_thread_of_the_library_shares_counts_apart(tmp_path: Path) -> None:
     """One that a call has started: threads that loading starts take the places of cores, and the self-test says so."""
     code = """static volatile long ticks;
@@ -217,7 +250,7 @@ def test_what_a_thread_of_the_library_shares_counts_apart(tmp_path: Path) -> Non
         static void starts(void *o, const commutant_value *a, commutant_result *r) {
             (void)o; (void)a; pthread_t t; if (!ticks++) pthread_create(&t, 0, run, 0); commutant_number(r, 0); }
         static void looks(void *o, const commutant_value *a, commutant_result *r) {
-            (void)o; (void)a; for (int i = 0; i < 100000 && ticks >= 0; i++) ; commutant_number(r, 0); }"""
+            (void)o; (void)a; long seen = ticks; while (ticks < seen + 2) sched_yield(); commutant_number(r, 0); }"""
     path = adapter(tmp_path, '{"starts()", starts}, {"looks()", looks},', code)
     with session(path) as running:
         _, *records = running.run([Job(pair("starts"), 0), *both_orders(*[pair("looks")] * 5)])
@@ -251,11 +284,23 @@ def test_a_stripped_library_still_has_modules_for_names(tmp_path: Path) -> None:
     assert finding.name.startswith("adapter.so+0x")
 
 
-def test_a_call_that_the_adapter_lacks_is_known_as_lacking(table: Path) -> None:
+def test_a_call_that_the_adapter_lacks_is_known_as_lacking(table: Path, tmp_path: Path) -> None:
     target = load_target(f"library:path={table}")
     assert target.implements("put", ("value", "key"))
     assert not target.implements("put", ("key",))
     assert not target.implements("len", ())
+    with (
+        Check.new(
+            generate(load_interface("map-len"), calls=["len"]),
+            target,
+            jobs=1,
+            repeats=3,
+            seed=0,
+            directory=tmp_path / "run",
+        ) as check,
+        pytest.raises(UsageError, match=r"does not know the call .*; an adapter needs a call of just that signature"),
+    ):
+        check.start(lambda _: None)
 
 
 def test_the_command_names_the_planted_field(table: Path, tmp_path: Path) -> None:

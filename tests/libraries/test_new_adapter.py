@@ -37,7 +37,7 @@ def test_every_language_has_a_build() -> None:
 @pytest.mark.parametrize("language", BUILDS)
 def test_a_new_project_builds_runs_and_finds_its_planted_line(language: str, tmp_path: Path) -> None:
     model = load_interface("map")
-    built = new_project(model, "map", language, tmp_path / "project")
+    built = new_project(model, "map", language, tmp_path / "project").built
     source, commands = BUILDS[language]
     for command in commands:
         subprocess.run(command, cwd=tmp_path / "project", env=WITH_COMMANDS, check=True, stdout=subprocess.DEVNULL)
@@ -85,16 +85,78 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
     assert again.returncode == 2 and len(again.stderr.splitlines()) == 1
 
 
-def test_ctest_of_a_new_project_fails_on_sharing(tmp_path: Path) -> None:
-    new_project(load_interface("counter"), "counter", "c", tmp_path / "project")
-    for command in BUILDS["c"][1]:
-        subprocess.run(command, cwd=tmp_path / "project", env=WITH_COMMANDS, check=True, stdout=subprocess.DEVNULL)
-    command = ["ctest", "--test-dir", "build", "--output-on-failure"]
-    answer = subprocess.run(
-        command, cwd=tmp_path / "project", env=WITH_COMMANDS, capture_output=True, text=True, check=False
-    )
-    assert answer.returncode != 0
-    assert "struct object.calls" in answer.stdout
+def test_a_models_file_is_found_from_within_the_project(tmp_path: Path) -> None:
+    def command(*arguments: str, folder: Path) -> str:
+        line = [sys.executable, "-m", "commutant", *arguments]
+        return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+    command("new", "model", "store", folder=tmp_path)
+    said = command("new", "adapter", "store.py", "--lang", "c", "-o", "mine", folder=tmp_path)
+    (line,) = (line.strip() for line in said.splitlines() if "commutant check" in line)
+    assert line == "commutant check ../store.py --target library:path=build/adapter.so"
+    assert "commutant check ../store.py --target" in (tmp_path / "mine" / "adapter.c").read_text()
+    for build in BUILDS["c"][1]:
+        subprocess.run(build, cwd=tmp_path / "mine", check=True, stdout=subprocess.DEVNULL)
+    assert "struct object.calls" in command(*line.split()[1:], folder=tmp_path / "mine")
+
+
+GATES: dict[str, Sequence[str]] = {
+    "c": ("ctest", "--test-dir", "build", "--output-on-failure"),
+    "cpp": ("ctest", "--test-dir", "build", "--output-on-failure"),
+    "rust": ("cargo", "test", "--offline", "--quiet"),
+}
+COUNTING = {
+    "c": (
+        ("own->calls++;", "own->calls += arguments[0].number;", ""),
+        ("commutant_number(result, 0);", "commutant_number(result, own->calls);"),
+    ),
+    "cpp": (
+        ("object.calls++;", "object.calls += arguments[0].number;", ""),
+        ("commutant_number(result, 0);", "commutant_number(result, object.calls);"),
+    ),
+    "rust": (
+        ("object.calls.fetch_add(1, Relaxed);", "object.calls.fetch_add(_arguments.number(0), Relaxed);", ""),
+        ("    0\n", "    object.calls.load(Relaxed)\n"),
+    ),
+}
+"""What makes a new project of `counter` a counter: its planted line in `add` and in `read`, and what `read` answers."""
+MORE = {
+    "c": "static long more[32]; more[16]++;",
+    "cpp": "static long more[32]; more[16]++;",
+    "rust": "static MORE: AtomicI64 = AtomicI64::new(0); MORE.fetch_add(1, Relaxed);",
+}
+"""A second line that all calls share, as a change of the library might bring it."""
+
+
+@pytest.mark.parametrize("language", GATES)
+def test_the_gate_of_a_new_project_fails_on_sharing_that_its_baseline_does_not_know(
+    language: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    built = new_project(load_interface("counter"), "counter", language, folder).built
+    source, builds = BUILDS[language]
+
+    def command(*line: str) -> tuple[int, str]:
+        answer = subprocess.run(line, cwd=folder, env=WITH_COMMANDS, capture_output=True, text=True, check=False)
+        return answer.returncode, answer.stdout + answer.stderr
+
+    def gate() -> tuple[int, str]:
+        for line in builds:
+            assert command(*line)[0] == 0
+        return command(*GATES[language])
+
+    (planted, adds, reads), answer = COUNTING[language]
+    text = (folder / source).read_text().replace(planted, adds, 1).replace(planted, reads, 1).replace(*answer)
+    (folder / source).write_text(text)
+    code, told = gate()
+    assert code != 0 and "object.calls" in told.lower(), told
+    target = f"library:path={built.relative_to(folder)}"
+    assert command("commutant", "check", "counter", "--target", target, "-o", "baseline")[0] == 0
+    code, told = gate()
+    assert code == 0, told
+    (folder / source).write_text(text.replace(adds, adds + MORE[language]))
+    code, told = gate()
+    assert code != 0 and "more" in told.lower(), told
 
 
 def test_the_crate_for_adapters_passes_its_own_tests(tmp_path: Path) -> None:

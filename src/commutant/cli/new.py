@@ -64,9 +64,9 @@ def adapter(interface: str, language: str, output: Path | None) -> int:
 
     model = load_interface(interface)
     folder = output if output is not None else Path(f"{model.interface_name}-adapter")
-    built = new_project(model, interface, language, folder)
+    project = new_project(model, interface, language, folder)
     build = "cargo build --release" if language == "rust" else "cmake -B build && cmake --build build"
     console.write(f"{folder}: an adapter for {interface}; next:\n\n")
     console.write(f"  cd {folder} && {build}\n")
-    console.write(f"  commutant check {interface} --target library:path={built.relative_to(folder)}\n")
+    console.write(f"  commutant check {project.argument} --target library:path={project.built.relative_to(folder)}\n")
     return 0

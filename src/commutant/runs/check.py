@@ -282,8 +282,9 @@ class Check:
         if all(self._unknown_call(test) for test in tests):
             raise UsageError(
                 f"{self.target.argument} can run none of the {plural(len(tests), 'test')} of {self.corpus.interface}: "
-                f"it does not know the call {self._unknown_call(tests[0])}; a corpus of another version of the "
-                "interface must be generated again (`commutant generate`)"
+                f"it does not know the call {self._unknown_call(tests[0])}; an adapter needs a call of just that "
+                "signature, and a corpus of another version of the interface must be generated again "
+                "(`commutant generate`)"
             )
 
     def _unknown_call(self, test: TestCase) -> str | None:

@@ -144,7 +144,10 @@ NOINLINE static struct parcels *make_freed_by_other_thread_twin(void) {
   for (int core = 0; core < 2; core++) parcels->of_core[core] = aligned_alloc(2 * LINE, 3 * LINE);
   return parcels;
 }
-NOINLINE static void freed_by_other_thread(struct parcels *parcels, int core) { free(parcels->of_core[core]); }
+NOINLINE static void freed_by_other_thread(struct parcels *parcels, int core) {
+  free(parcels->of_core[core]); /* at freed_by_other_thread */
+  __asm__ volatile(""); /* no tail call: the stack tells this function */
+}
 NOINLINE static void freed_by_other_thread_twin(struct parcels *parcels, int core) { free(parcels->of_core[core]); }
 
 /* FAULT lazy_global: lazy.ready */

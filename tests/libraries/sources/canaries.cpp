@@ -115,9 +115,9 @@ CANARY(fields_side_by_side_twin) {
 }
 CANARY(shared_pointer_copied) {
   BEGIN;
-  auto own = all.document;
+  auto own = all.document;  // at shared_pointer_copied
   asm volatile("" ::"r"(own->words[3]));
-}
+}  // at shared_pointer_copied
 CANARY(shared_pointer_copied_twin) {
   BEGIN;
   const auto &own = all.document;
@@ -133,8 +133,8 @@ CANARY(vector_of_counters_twin) {
 }
 CANARY(mutexes_side_by_side) {
   BEGIN;
-  std::lock_guard guard(all.locks[core]);
-}
+  std::lock_guard guard(all.locks[core]);  // at mutexes_side_by_side
+}  // at mutexes_side_by_side
 CANARY(mutexes_side_by_side_twin) {
   BEGIN;
   std::lock_guard guard(all.locks_apart[core].lock);
@@ -149,9 +149,9 @@ CANARY(statistics_counted_twin) {
 }
 CANARY(shared_lock_of_readers) {
   BEGIN;
-  std::shared_lock guard(all.guarded->lock);
+  std::shared_lock guard(all.guarded->lock);  // at shared_lock_of_readers
   all.guarded->value.load();
-}
+}  // at shared_lock_of_readers
 CANARY(shared_lock_of_readers_twin) {
   BEGIN;
   all.guarded->value.load();

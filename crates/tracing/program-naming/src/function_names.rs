@@ -1,7 +1,15 @@
 //! Names of functions as people write them.
 
-/// A function's name without its parameters and the folders of its module: `Table::grow` of `ns::Table<int>::grow(int)`.
+/// A function's name without its parameters and the folders of its module: `Table::grow` of `ns::Table<int>::grow(int)`. Of a
+/// variable in a function, both: `grow::count` of `ns::grow(int)::count`.
 pub(crate) fn plain_name(name: &str) -> String {
+    let name = match name.rsplit_once(")::") {
+        // What stands behind the parameters of a function is in it.
+        Some((function, variable)) if !name.starts_with('<') && !variable.contains(['(', '{']) => {
+            &format!("{}::{variable}", plain_name(function).rsplit("::").next().unwrap_or_default())
+        }
+        _ => name,
+    };
     let mut plain = String::new();
     let mut depth = 0usize;
     let mut previous = ' ';
@@ -35,6 +43,8 @@ mod tests {
                 "<dashmap::DashMap<K,V,S> as core::ops::Index>::index",
             ),
             ("store::open::{{closure}}", "store::open"),
+            ("call_add(Object&, value const*)::more", "call_add::more"),
+            ("ns::grow(int)::count", "grow::count"),
         ] {
             let got = plain_name(name);
             assert!(got == plain || name.starts_with('<'), "{name}: {got}");

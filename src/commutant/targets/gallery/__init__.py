@@ -5,7 +5,7 @@ of `library`. None of their code is shipped: it is fetched when an entry is aske
 """
 
 from commutant.targets.gallery.build import built
-from commutant.targets.gallery.entries import ENTRIES, Entry, version_of
+from commutant.targets.gallery.entries import ENTRIES, Entry, installed_version, version_of
 from commutant.targets.gallery.target import create
 
-__all__ = ["ENTRIES", "Entry", "built", "create", "version_of"]
+__all__ = ["ENTRIES", "Entry", "built", "create", "installed_version", "version_of"]

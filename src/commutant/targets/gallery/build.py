@@ -1,6 +1,6 @@
-"""Adapters of the gallery, built in the user's cache: by cargo or by g++.
+"""Adapters of the gallery, built in the user's cache: by cargo or by gcc.
 
-A build that is there is used again: cargo knows itself what has changed, a C++ adapter is kept by what it is made of.
+A build that is there is used again: cargo knows itself what has changed, one of gcc's is kept by what it is made of.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import platformdirs
 
 from commutant.support import RunError, UsageError
 from commutant.targets.base import Progress
-from commutant.targets.gallery.entries import SOURCES, Entry
+from commutant.targets.gallery.entries import SOURCES, Entry, installed_version
 from commutant.targets.library import INCLUDE
 
-_CPP = ("g++", "-std=c++17", "-O2", "-g", "-shared", "-fPIC")
+_COMPILERS = {"c": ("gcc", "-std=gnu11"), "cpp": ("g++", "-std=c++17")}
+_FLAGS = ("-O2", "-g", "-shared", "-fPIC")
 
 
 def built(entry: Entry, progress: Progress = lambda text: None) -> Path:
@@ -39,20 +40,20 @@ def _with_cargo(entry: Entry, folder: Path) -> Path:
 
 def _with_compiler(entry: Entry, folder: Path) -> Path:
     if entry.package:
-        query = ["dpkg-query", "--show", "--showformat=${Version}", entry.package]
-        version = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+        version = installed_version(entry.package)
         if not version:
             raise UsageError(f"gallery:{entry.name}: needs Debian's {entry.package}; `apt-get install {entry.package}`")
     else:
         version = ""
-    made_of = hashlib.sha256("\0".join([version, *_CPP, *entry.links]).encode())
+    compiler = [*_COMPILERS[entry.language], *_FLAGS]
+    made_of = hashlib.sha256("\0".join([version, *compiler, *entry.links]).encode())
     for file in (entry.source, INCLUDE / "commutant.h", INCLUDE / "commutant.hpp"):
         made_of.update(file.read_bytes())
     path = folder / f"{entry.name}-{made_of.hexdigest()[:16]}.so"
     if not path.exists():
         new = path.with_suffix(f".{os.getpid()}")
         links = [f"-l{name}" for name in entry.links]
-        _run([*_CPP, f"-I{INCLUDE}", str(entry.source), "-o", str(new), *links], entry, "g++")
+        _run([*compiler, f"-I{INCLUDE}", str(entry.source), "-o", str(new), *links], entry, compiler[0])
         new.rename(path)
     return path
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
-"""The folder of the adapters: `rust` is a package of cargo's, `cpp` holds a file each."""
+"""The folder of the adapters: `rust` is a package of cargo's, `c` and `cpp` hold a file each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,12 @@ class Entry:
         """The adapter's file."""
         if self.language == "rust":
             return SOURCES / "rust" / "adapters" / f"{self.name}.rs"
-        return SOURCES / "cpp" / f"{self.name}.cpp"
+        return SOURCES / self.language / f"{self.name}.{self.language}"
 
 
 _MAPS = ("map", "map-len")
+_ROUGH_MAPS = (*_MAPS, "map-len-relaxed")
+"""Of those whose authors say that their length is one of some moment."""
 _REFERENCES = ("refcount", "refcount-exact")
 
 
@@ -51,14 +53,19 @@ def _cpp(name: str, shown: str, interfaces: tuple[str, ...], package: str = "", 
     return Entry(name, shown, interfaces, "cpp", package=package, links=links)
 
 
+def _c(name: str, shown: str, interfaces: tuple[str, ...], package: str, *links: str) -> Entry:
+    return Entry(name, shown, interfaces, "c", package=package, links=links)
+
+
 _ALL = (
     _rust("mutex-hashmap", "Mutex<HashMap>", _MAPS),
     _rust("rwlock-hashmap", "RwLock<HashMap>", _MAPS),
     _cpp("shared-mutex-map", "shared_mutex and unordered_map", _MAPS),
     _cpp("tbb-hash-map", "tbb::concurrent_hash_map", _MAPS, "libtbb-dev", "tbb"),
-    _rust("dashmap", "DashMap", _MAPS, "dashmap"),
-    _rust("scc", "scc::HashMap", _MAPS, "scc"),
-    _rust("papaya", "papaya::HashMap", _MAPS, "papaya"),
+    _rust("dashmap", "DashMap", _ROUGH_MAPS, "dashmap"),
+    _rust("scc", "scc::HashMap", _ROUGH_MAPS, "scc"),
+    _rust("papaya", "papaya::HashMap", _ROUGH_MAPS, "papaya"),
+    _c("urcu-lfht", "liburcu cds_lfht", _ROUGH_MAPS, "liburcu-dev", "urcu-bp", "urcu-cds"),
     _rust("rwlock-btreemap", "RwLock<BTreeMap>", ("ordered-map",)),
     _rust("crossbeam-skiplist", "crossbeam SkipMap", ("ordered-map",), "crossbeam-skiplist"),
     _rust("mutex-vecdeque", "Mutex<VecDeque>", ("queue",)),
@@ -67,14 +74,18 @@ _ALL = (
     _rust("concurrent-queue", "ConcurrentQueue", ("queue",), "concurrent-queue"),
     _rust("tokio-mpsc", "tokio mpsc, unbounded", ("queue",), "tokio"),
     _cpp("boost-queue", "boost::lockfree::queue", ("queue",), "libboost-dev"),
+    _c("ck-ring", "ck_ring", ("queue",), "libck-dev"),
+    _c("urcu-wfcqueue", "liburcu cds_wfcq", ("queue",), "liburcu-dev", "urcu-common"),
     _cpp("moodycamel", "moodycamel::ConcurrentQueue", ("queue-unordered",), "libconcurrentqueue-dev"),
     _cpp("mutex-vector", "mutex and vector", ("stack",)),
     _cpp("boost-stack", "boost::lockfree::stack", ("stack",), "libboost-dev"),
+    _c("ck-stack", "ck_stack", ("stack",), "libck-dev"),
     _rust("atomic-counter", "AtomicI64", ("counter",)),
     _rust("mutex-metrics", "Mutex<HashMap<String, i64>>", ("metrics",)),
     _rust("prometheus", "prometheus IntCounterVec", ("metrics",), "prometheus"),
     _rust("metrics-util", "metrics_util Registry", ("metrics",), "metrics-util", "metrics-util", "metrics"),
     _rust("rwlock-btreemap-kv", "RwLock<BTreeMap>", ("kv",)),
+    _c("lmdb", "LMDB", ("kv",), "liblmdb-dev", "lmdb"),
     _rust("arc", "Arc", _REFERENCES),
     _cpp("shared-ptr", "std::shared_ptr", _REFERENCES),
     _rust("arc-swap", "ArcSwap::load", ("refcount",), "arc-swap"),
@@ -96,14 +107,19 @@ def _crates() -> dict[str, str]:
     return {package["name"]: package["version"] for package in packages}
 
 
+def installed_version(package: str) -> str:
+    """The version of one of Debian's packages; empty if it is not installed."""
+    return _first_line(["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}${Version}", package]).removeprefix(
+        "ii "
+    )
+
+
 def version_of(entry: Entry) -> str:
     """What of which version is checked, as far as it is known here: `dashmap 6.2.1`."""
     if entry.crate:
         return f"{entry.crate} {_crates()[entry.crate].split('+')[0]}"
     if entry.package:
-        query = ["dpkg-query", "--show", "--showformat=${Version}", entry.package]
-        answer = subprocess.run(query, capture_output=True, text=True, check=False)
-        return f"{entry.package} {answer.stdout}".strip()
+        return f"{entry.package} {installed_version(entry.package)}".strip()
     if entry.name == "glibc":
         return " ".join(platform.libc_ver())
     if entry.language == "rust":

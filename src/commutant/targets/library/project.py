@@ -7,6 +7,7 @@ a line of it is written, and finds its planted line; then calls are written one 
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,10 +43,20 @@ class ProjectCall:
         return f"{self.name}({', '.join(self.parameters)})"
 
 
-def new_project(interface: type[Interface], argument: str, language: str, folder: Path) -> Path:
-    """Writes a project for an adapter into a new folder; returns the path at which its build leaves the adapter.
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project that was written: what to say of it from within its folder."""
 
-    `argument` is the interface as `commutant check` takes it. Raises UsageError if the folder exists.
+    built: Path
+    """Where its build leaves the adapter."""
+    argument: str
+    """The interface as `commutant check` takes it there."""
+
+
+def new_project(interface: type[Interface], argument: str, language: str, folder: Path) -> Project:
+    """Writes a project for an adapter into a new folder.
+
+    `argument` is the interface as `commutant check` takes it here. Raises UsageError if the folder exists.
     """
     if folder.exists():
         raise UsageError(f"{folder} exists already; -o takes a new directory")
@@ -58,6 +69,7 @@ def new_project(interface: type[Interface], argument: str, language: str, folder
         for signature in interface.signatures()
     ]
     name = "".join(letter if letter.isalnum() else "_" for letter in interface.interface_name)
+    argument = _from_within(argument, folder)
     facts = {"interface": argument, "name": name, "calls": calls}
     for path, text in _rendered(language, facts):
         file = folder / path
@@ -65,9 +77,15 @@ def new_project(interface: type[Interface], argument: str, language: str, folder
         file.write_text(text, encoding="utf-8")
     if language == "rust":
         shutil.copytree(RUST_CRATE, folder / "commutant-adapter", ignore=shutil.ignore_patterns("target", "Cargo.lock"))
-        return folder / "target" / "release" / f"lib{name}_adapter.so"
+        return Project(folder / "target" / "release" / f"lib{name}_adapter.so", argument)
     shutil.copytree(INCLUDE, folder / "commutant")
-    return folder / "build" / "adapter.so"
+    return Project(folder / "build" / "adapter.so", argument)
+
+
+def _from_within(argument: str, folder: Path) -> str:
+    """An interface's argument as it is written in a folder: a model's file is then at another path."""
+    path, colon, name = argument.partition(":")
+    return os.path.relpath(path, folder) + colon + name if path.endswith(".py") else argument
 
 
 def _rendered(language: str, facts: dict[str, Any]) -> Iterator[tuple[Path, str]]:

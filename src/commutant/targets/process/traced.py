@@ -52,7 +52,9 @@ class TracedProgram(RunningProgram):
                 # A comma separates arguments for QEMU; doubled it stands for itself.
                 paths = f"{str(plugin).replace(',', ',,')},out=/proc/self/fd/{far_trace},mode=user"
                 tracer = ",".join([paths, *tracer_arguments(program.counted)])
-                command = [emulator, "-plugin", tracer, *program.command(listing, progress)]
+                # A stack that Rust reads from debug information takes an emulated panic longer than a window may last.
+                quiet = ("-E", "RUST_BACKTRACE=0")
+                command = [emulator, *quiet, "-plugin", tracer, *program.command(listing, progress)]
                 super().__init__(command, (far_trace, listing, progress))
             stack.callback(super().close)
             if program.counts_windows:
