@@ -55,7 +55,7 @@ def measure() -> list[Figure]:
 
 
 def _windows_per_second(tests: Sequence[TestCase], sessions: Sequence[Session], seed: int) -> float:
-    counter = _Counter()
+    counter = WindowCounter()
     cycles = 1 + LEAST_WINDOWS // sum(len(test.orders) for test in tests)
     seconds = Campaign(list(tests) * cycles, counter.judged, seed=seed).run(sessions, counter.progress)
     assert counter.windows >= LEAST_WINDOWS, counter.windows
@@ -79,7 +79,7 @@ def _without_recording(tests: Sequence[TestCase]) -> tuple[float, ...]:
         files.close()
 
 
-class _Counter:
+class WindowCounter:
     """Counts windows, and refuses to count a campaign in which something went wrong."""
 
     def __init__(self) -> None:

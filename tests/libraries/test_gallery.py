@@ -85,13 +85,18 @@ def test_pages_are_made_of_the_data_alone() -> None:
 
 
 def test_types_of_blocks_are_those_that_were_judged_by_hand() -> None:
-    """Each distinct block that findings lie in was looked up in the library's source: has it the type that is told?"""
-    judged: dict[str, bool] = json.loads((KEPT.parent / "judged_blocks.json").read_text())
+    """Each distinct block that findings lie in was looked up in the library's source: has it the type that is told?
+
+    `null` marks a block that code without debug information asked for: nothing can tell its type.
+    """
+    judged: dict[str, bool | None] = json.loads((KEPT.parent / "judged_blocks.json").read_text())
     found = {block for run in json.loads(gallery.DATA.read_text())["runs"] for block in run["blocks"]}
     assert found == set(judged)
-    right = sum(judged.values())
-    print(f"{right} of {len(judged)} distinct blocks have the right type")
-    assert right >= 0.7 * len(judged)
+    right = sum(judgement is True for judgement in judged.values())
+    told = sum(judgement is not None for judgement in judged.values())
+    print(f"{right} of {told} distinct blocks have the right type, and {len(judged) - told} have no debug information")
+    assert right >= 0.95 * told
+    assert right >= 0.89 * len(judged)
 
 
 def test_a_small_entry_keeps_its_verdicts(tmp_path: Path) -> None:
