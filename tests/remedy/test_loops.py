@@ -48,6 +48,7 @@ BY_HAND = (
     case(FILE, ("pwrite", {"fd": 0, "page": 2, "data": 1}, 1), ("access", {"name": "n5"}, {"errno": "ENOENT"})),
     case([MAPPED], ("munmap", PAGE, 0), ("memread", {"address": 3}, {"signal": "SIGSEGV"})),
     case([MAPPED], ("mprotect", {**PAGE, "writable": False}, 0), ("mmap", {**MAPPED.args, "fixed": False}, 2)),
+    case([], ("munmap", PAGE, 0), ("mmap", {**MAPPED.args, "address": 2}, 2)),
     case([MAPPED], ("memwrite", {**PAGE, "data": 1}, 0), ("mmap", {**MAPPED.args, "address": 2}, 2)),
 )
 """One test for each call that a loop can make."""

@@ -1,7 +1,7 @@
 
 /* ---- Copies of the test, each with processes and a directory of its own, and a thread for each call. ---- */
 
-enum { MOST_COPIES = 512, PATIENCE_SECONDS = 10 };
+enum { MOST_COPIES = 512, FINISH = -1, PATIENCE_SECONDS = 10 };
 
 struct counter {
     _Atomic unsigned long long made, failed;
@@ -84,7 +84,7 @@ static void run_process(int process)
     for (;;) {
         while (sem_wait(&shared->turn[copy * PROCESS_COUNT + process]) < 0)
             ;
-        if (shared->step == STEP_COUNT)
+        if (shared->step == FINISH)
             break;
         steps[shared->step].run(&shared->result);
         sem_post(&shared->done);
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     sem_init(&shared->done, 1, 0);
     for (copy = 0; copy < copies; copy++)
         start_copy();
-    shared->step = STEP_COUNT;
+    shared->step = FINISH;
     for (int agent = 0; agent < copies * PROCESS_COUNT; agent++)
         sem_post(&shared->turn[agent]);
     while (atomic_load(&shared->ready) < tasks)
