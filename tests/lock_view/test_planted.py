@@ -23,6 +23,24 @@ COMPILERS = {
     "planted.rs": ["rustc", "-O", "-g", "--edition", "2024"],
 }
 
+KINDS = [
+    ("planted.c", "mutex", "planted_mutex"),
+    ("planted.c", "recursive", "planted_recursive"),
+    ("planted.c", "try", "planted_try"),
+    ("planted.c", "rwlock", "planted_rwlock"),
+    ("planted.c", "spin", "planted_spin"),
+    ("planted.c", "semaphore", "planted_semaphore"),
+    ("planted.c", "timed_semaphore", "planted_timed_semaphore"),
+    ("planted.c", "inlined", "planted_inlined"),
+    ("planted.c", "ticket", "planted_ticket"),
+    ("planted.cpp", "mutex", "planted_mutex"),
+    ("planted.cpp", "shared", "planted_shared"),
+    ("planted.rs", None, "planted::PLANTED_MUTEX"),
+]
+"""Programs with a lock: the source, what its first argument says, and the lock."""
+
+RUNS = 20
+
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -44,23 +62,7 @@ def own_locks(result: LockStudy) -> list[str]:
     return [one.name for one in result.classes if not one.name.startswith(RUNTIME)]
 
 
-@pytest.mark.parametrize(
-    ("source", "kind", "name"),
-    [
-        ("planted.c", "mutex", "planted_mutex"),
-        ("planted.c", "recursive", "planted_recursive"),
-        ("planted.c", "try", "planted_try"),
-        ("planted.c", "rwlock", "planted_rwlock"),
-        ("planted.c", "spin", "planted_spin"),
-        ("planted.c", "semaphore", "planted_semaphore"),
-        ("planted.c", "timed_semaphore", "planted_timed_semaphore"),
-        ("planted.c", "inlined", "planted_inlined"),
-        ("planted.c", "ticket", "planted_ticket"),
-        ("planted.cpp", "mutex", "planted_mutex"),
-        ("planted.cpp", "shared", "planted_shared"),
-        ("planted.rs", None, "planted::PLANTED_MUTEX"),
-    ],
-)
+@pytest.mark.parametrize(("source", "kind", "name"), KINDS)
 def test_a_planted_lock_is_found_with_what_it_guards(
     planted: dict[str, str], source: str, kind: str | None, name: str
 ) -> None:
@@ -72,6 +74,17 @@ def test_a_planted_lock_is_found_with_what_it_guards(
         assert lock.total(lambda one: one.never_released + one.releases_without_acquire) == 0
         measured = lock.independence_percent()
         assert measured is not None and abs(measured - 100 * (1 - (1 - percent / 100) ** 2)) < 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("source", "kind", "name"), KINDS)
+def test_every_run_has_the_same_acquires(planted: dict[str, str], source: str, kind: str | None, name: str) -> None:
+    for _ in range(RUNS):
+        result = recorded(planted[source], *([kind] if kind else []), "50")
+        lock = next(one for one in result.classes if one.name == name)
+        assert (own_locks(result)[:1], lock.acquired) == ([name], THREADS * ROUNDS)
+        measured = lock.independence_percent()
+        assert measured is not None and abs(measured - 75) < 2
 
 
 @pytest.mark.parametrize(
