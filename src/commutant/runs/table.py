@@ -11,12 +11,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commutant.campaign import Outcome
 from commutant.mtrace import Access, Finding, fingerprint
-from commutant.report import JudgedTest, has_failing_call, hint
 from commutant.support import IdentityCache, RunError, require_parquet, whole_file
+
+if TYPE_CHECKING:
+    from commutant.report import JudgedTest
 
 _ROWS_PER_GROUP = 10_000
 
@@ -52,6 +54,8 @@ def _schema() -> Any:
 
 def _details(calls: tuple[str, ...], finding: Finding, failing: bool) -> dict[str, object]:
     """A row without the test's id: the same for all tests of these calls that have the finding."""
+    from commutant.report import hint
+
     advice = hint(finding, failing)
     row: dict[str, object] = {
         "fingerprint": fingerprint(calls, finding).digest,
@@ -90,6 +94,8 @@ class _Rows:
         self.details: list[dict[str, object]] = []
         known: dict[tuple[tuple[str, ...], int, bool], int] = {}
         kept: list[Finding] = []  # so that the identity of each stays its own
+        from commutant.report import has_failing_call
+
         fails = IdentityCache(has_failing_call)
         for judged in tests:
             if judged.outcome is not Outcome.CONFLICTING:
