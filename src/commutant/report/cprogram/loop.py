@@ -46,10 +46,16 @@ def loop_of(test: TestCase) -> Loop | None:
     state = state_after(test.setup)
     results = test.orders[0].outcomes[0].results
     calls = [
-        repeated(call, result, state, number)
+        repeated(call, result, state, number, _names_of(test, number))
         for number, (call, result) in enumerate(zip(test.calls, results, strict=True))
     ]
     return None if None in calls else Loop(test, tuple(call for call in calls if call is not None))
+
+
+def _names_of(test: TestCase, number: int) -> frozenset[str]:
+    """The names in the arguments of all calls but one."""
+    others = (call for at, call in enumerate(test.calls) if at != number)
+    return frozenset(value for call in others for value in call.args.values() if isinstance(value, str))
 
 
 def loop_program(loop: Loop, evidence: Iterable[str] = ()) -> str:

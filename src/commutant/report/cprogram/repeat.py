@@ -25,13 +25,16 @@ class Repeated:
     undone_by: int
 
 
-def repeated(call: PlacedCall, result: Value, state: StateAfter, number: int) -> Repeated | None:
-    """The `number`-th call of a test, which returns `result` in this state; None if it cannot be repeated."""
+def repeated(call: PlacedCall, result: Value, state: StateAfter, number: int, taken: frozenset[str]) -> Repeated | None:
+    """The `number`-th call of a test, which returns `result` in this state; None if it cannot be repeated.
+
+    `taken` are names that other calls of the test use meanwhile.
+    """
     make = _CALLS.get(call.call)
     if make is None:
         return None
     succeeds = not (isinstance(result, dict) and ("errno" in result or "signal" in result))
-    form = make(_Call(call.args, call.process, result, state, number, succeeds))
+    form = make(_Call(call.args, call.process, result, state, number, succeeds, taken))
     if form is None:
         return None
     body = [*form.declared, f"int status = {form.made};"]
@@ -61,6 +64,7 @@ class _Call:
     state: StateAfter
     number: int
     succeeds: bool
+    taken: frozenset[str]
 
     def name(self, argument: str) -> str:
         """A file's name as C text."""
@@ -114,10 +118,11 @@ def _unlink(call: _Call) -> _Form:
     file = call.state.file(call.process, call.args["name"])
     own = call.state.place(call.process, call.args["name"])
     others = [place for place, one in call.state.names.items() if one == file and place != own and place[0] == own[0]]
+    others = [place for place in others if place[1] not in call.taken]
     if others:
         again: tuple[str, ...] = (f"must(link({string_literal(file_name(others[0][1]))}, {name}));",)
     else:
-        again = (f"must(close(open({name}, O_CREAT | O_RDWR, 0666)));",)
+        again = (f"must(mknod({name}, S_IFREG | 0666, 0));",)
     return _Form(f"unlink({name})", again)
 
 
@@ -128,7 +133,7 @@ def _rename(call: _Call) -> _Form:
     if old == new:
         return _Form(made)
     back = f"must(rename({target}, {source}));"
-    undo = (back,) if new is None else (back, f"must(close(open({target}, O_CREAT | O_RDWR, 0666)));")
+    undo = (back,) if new is None else (back, f"must(mknod({target}, S_IFREG | 0666, 0));")
     return _Form(made, undo)
 
 
