@@ -15,7 +15,20 @@ from commutant.lang.nondeterminism import choose, now, unused
 from commutant.lang.nondeterminism import finite_values as finite_values
 from commutant.lang.places import call_places as call_places
 from commutant.lang.types import BoolType as BoolType
-from commutant.lang.types import Capacity, Constant, Map, Process, Range, Seq, Set, Sort, Struct, Time, Usually
+from commutant.lang.types import (
+    Capacity,
+    Constant,
+    Map,
+    Process,
+    Range,
+    Seq,
+    Set,
+    Sort,
+    Struct,
+    Time,
+    Usually,
+    Word,
+)
 from commutant.lang.types import EnumType as EnumType
 from commutant.lang.types import IntType as IntType
 from commutant.lang.types import MapType as MapType
@@ -51,6 +64,7 @@ __all__ = [
     "Struct",
     "Time",
     "Usually",
+    "Word",
     "call",
     "call_places",
     "choose",

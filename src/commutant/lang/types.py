@@ -13,7 +13,7 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -38,7 +38,8 @@ class Sort:
     space). With `content=True` they say what is stored, not where: which of them are equal does not change what is
     accessed, and tests ask for it at the level `full` only. With `ordered=True` they can also be compared by `<`: the
     test picks integers, of which nothing but their order counts. `word` is what a value stands for in conditions: with
-    `class Inum(Sort, opaque=True, word="file")` two names that lead to one value are "two names of one file".
+    `class Inum(Sort, opaque=True, word="file")` two names that lead to one value are "two names of one file", and with
+    `class Key(Sort, word="key")` two arguments are "the same key".
     """
 
     opaque: ClassVar[bool] = False
@@ -131,6 +132,14 @@ class Capacity:
     """The largest length of a sequence: `Annotated[Seq[Item], Capacity(3)]`."""
 
     items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a sequence, set or map is called where conditions speak of how full it is, so that a queue is empty:
+    `items: Annotated[Seq[Item], Word("queue")]`."""
+
+    text: str
 
 
 class Map(dict[K, V], Generic[K, V]):
@@ -332,6 +341,7 @@ class MapType(Type):
     key: Type
     value: Type
     is_set: bool = False
+    word: str = field(default="", compare=False)
 
     def zero(self) -> Map[Any, Any]:
         """The empty map or set."""
@@ -344,6 +354,7 @@ class SeqType(Type):
 
     item: Type
     capacity: int
+    word: str = field(default="", compare=False)
 
     def zero(self) -> Seq[Any]:
         """The empty sequence."""
@@ -400,6 +411,7 @@ def describe_type(annotation: Any, where: str) -> Type:
         annotation, *rest = typing.get_args(annotation)
         bounds = tuple(rest)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    word = next((b.text for b in bounds if isinstance(b, Word)), "")
     if annotation is bool:
         return BoolType(next((b.value for b in bounds if isinstance(b, Usually)), False))
     if annotation is int:
@@ -423,7 +435,7 @@ def describe_type(annotation: Any, where: str) -> Type:
             raise UsageError(
                 f"{where}: a set holds values of a sort, ints, bools or tuples of these, not {arguments[0]!r}"
             )
-        return MapType(key, TupleType(()), is_set=True)
+        return MapType(key, TupleType(()), is_set=True, word=word)
     if isinstance(annotation, type) and issubclass(annotation, Sort):
         return SortType(annotation, next((b.value for b in bounds if isinstance(b, Constant)), None))
     if origin is Map and len(arguments) == 2:
@@ -432,12 +444,12 @@ def describe_type(annotation: Any, where: str) -> Type:
             raise UsageError(
                 f"{where}: a map's key is a sort, an int, a bool or a tuple of these, not {arguments[0]!r}"
             )
-        return MapType(key, describe_type(arguments[1], f"the value of {where}"))
+        return MapType(key, describe_type(arguments[1], f"the value of {where}"), word=word)
     if origin is Seq and len(arguments) == 1:
         capacity = next((b.items for b in bounds if isinstance(b, Capacity)), DEFAULT_CAPACITY)
         if not _is_number(capacity) or not 0 <= capacity <= MAX_CAPACITY:
             raise UsageError(f"{where}: expected a capacity from 0 to {MAX_CAPACITY}, got {capacity!r}")
-        return SeqType(describe_type(arguments[0], f"an item of {where}"), capacity)
+        return SeqType(describe_type(arguments[0], f"an item of {where}"), capacity, word)
     if origin is tuple and arguments and Ellipsis not in arguments:
         return TupleType(tuple(describe_type(item, f"an item of {where}") for item in arguments))
     raise UsageError(

@@ -78,10 +78,13 @@ def phrase(fact: Fact, vocabulary: Vocabulary) -> Phrase:
 
 
 def _in_words(fact: Fact, vocabulary: Vocabulary) -> str:
-    """`name.0 and name.1 are two names of one file`; empty where the model has no words for it."""
+    """`name.0 and name.1 are two names of one file`, `key.0 and key.1 are the same key`; empty where the model has no
+    words for it."""
     left, right = vocabulary.leads_to(fact.left), vocabulary.leads_to(fact.right)
     if left is None or right is None or left.word != right.word:
-        return ""
+        word = vocabulary.word_of(fact.left) or vocabulary.word_of(fact.right)
+        both = f"{vocabulary.sentence_term(fact.left)} and {vocabulary.sentence_term(fact.right)} are"
+        return "" if not word else f"{both} the same {word}" if fact.holds else f"{both} different {word}s"
     of = f"one {left.word}" if fact.holds else f"different {left.word}s"
     if left.map == right.map and left.map.endswith("s"):
         return f"{left.key} and {right.key} are {'two ' if fact.holds else ''}{left.map} of {of}"
@@ -147,7 +150,9 @@ def _largest_group(terms: Sequence[str], pairs: set[frozenset[str]]) -> list[str
 
 
 def _comparison(fact: Fact, vocabulary: Vocabulary) -> str:
-    """`a - b + 1 <= 0` as `a < b`."""
+    """`a - b + 1 <= 0` as `a < b`, and of a length of which the model has a word `the queue is empty`."""
+    if filled := _how_full(fact, vocabulary):
+        return filled
     positive = tuple((term, c) for term, c in fact.left if c > 0)
     negative = tuple((term, -c) for term, c in fact.left if c < 0)
     constant = fact.right
@@ -161,6 +166,27 @@ def _comparison(fact: Fact, vocabulary: Vocabulary) -> str:
             sign, constant = "≥", 0
     left = vocabulary.sentence_sum(positive, constant if constant > 0 else 0)
     return f"{left} {sign} {vocabulary.sentence_sum(negative, -constant if constant < 0 else 0)}"
+
+
+def _how_full(fact: Fact, vocabulary: Vocabulary) -> str:
+    """How full something is, in the model's own words; empty where it has none, or the fact says something else."""
+    if len(fact.left) != 1 or abs(fact.left[0][1]) != 1:
+        return ""
+    term, sign = fact.left[0]
+    container = vocabulary.container(term)
+    if not container:
+        return ""
+    number = -sign * fact.right  # the length is at most, or at least, or equal to this
+    if fact.kind == "==":
+        if number:
+            return f"{container} {'holds' if fact.holds else 'does not hold'} {number}"
+        return f"{container} is {'' if fact.holds else 'not '}empty"
+    is_at_most = (sign > 0) == fact.holds
+    if sign < 0:
+        number -= 1  # at least one more
+    if not number:
+        return f"{container} is {'' if is_at_most else 'not '}empty"
+    return f"{container} holds {'at most' if is_at_most else 'more than'} {number}"
 
 
 def _and(items: Sequence[str]) -> str:

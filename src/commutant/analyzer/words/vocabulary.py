@@ -9,7 +9,7 @@ is the constant `<call>.<index>.<parameter>`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from commutant.analyzer.condition import Conjunction, constants_of
@@ -46,7 +46,7 @@ class Function:
     is_rare: bool = False
     """Whether scripts declare it only where they speak of it."""
     word: str = ""
-    """What a value stands for, if the model says so: a file."""
+    """What a length is the length of, if the model says so: a queue."""
 
 
 class Lead(NamedTuple):
@@ -55,6 +55,13 @@ class Lead(NamedTuple):
     key: str
     map: str
     word: str
+
+
+class Content(NamedTuple):
+    """What the model calls the values of a sort, and whether the implementation picks them."""
+
+    word: str
+    is_picked: bool
 
 
 class Vocabulary:
@@ -70,6 +77,8 @@ class Vocabulary:
         self.functions: dict[str, Function] = {}
         self.bounds: dict[str, tuple[int | None, int | None]] = {}
         """The bounds of functions and constants that are numbers, by name."""
+        self._contents: dict[str, Content] = {}
+        """Of functions and arguments whose values are of a sort with a word."""
         self._whole = {QUOTIENT: "{0} // {1}", REMAINDER: "{0} % {1}"}
         for attribute, type_ in interface.state_types().items():
             self._declare(attribute, attribute, type_, ())
@@ -90,15 +99,18 @@ class Vocabulary:
                     name = f"{signature.name}.{index}.{parameter}{suffix}"
                     self.parameters[name] = smt_sort(scalar)
                     self.bounds[name] = bounds_of(scalar)
+                    self._note_word(name, scalar)
                     self.short[name] = f"{parameter}{suffix}.{index}"
 
-    def _add(self, name: str, arguments: tuple[str, ...], result: str, pattern: str, presence_of: str = "") -> None:
+    def _add(
+        self, name: str, arguments: tuple[str, ...], result: str, pattern: str, presence_of: str = "", word: str = ""
+    ) -> None:
         if name in self.functions and not self.functions[name].is_rare:
             raise UsageError(
                 f"{self._model}: two parts of the state are called {name} in conditions: expected an attribute or "
                 "field of another name"
             )
-        self.functions[name] = Function(name, arguments, result, pattern, presence_of)
+        self.functions[name] = Function(name, arguments, result, pattern, presence_of, word=word)
 
     def _declare(self, name: str, pattern: str, type_: Type, keys: tuple[str, ...]) -> None:
         if isinstance(type_, MapType):
@@ -108,7 +120,7 @@ class Vocabulary:
             self._add(f"{name}_has", inner, "Bool", f"{places} in {pattern}", pattern)
             count = f"{name}_count"
             if count not in self.functions:
-                self.functions[count] = Function(count, keys, "Int", f"len({pattern})", is_rare=True)
+                self.functions[count] = Function(count, keys, "Int", f"len({pattern})", is_rare=True, word=type_.word)
                 self.bounds[count] = 0, None
             if key_sorts[-1] == "Int":
                 free = f"{name}_free"
@@ -126,15 +138,18 @@ class Vocabulary:
             for position, item in enumerate(type_.items):
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", item, keys)
         elif isinstance(type_, SeqType):
-            self._add(f"{name}_length", keys, "Int", f"len({pattern})")
+            self._add(f"{name}_length", keys, "Int", f"len({pattern})", word=type_.word)
             self.bounds[f"{name}_length"] = 0, type_.capacity
             for position in range(type_.capacity):
                 self._declare(f"{name}_{position}", f"{pattern}[{position}]", type_.item, keys)
         else:
             self._add(name, keys, smt_sort(type_), pattern)
             self.bounds[name] = bounds_of(type_)
-            if keys and isinstance(type_, SortType) and type_.sort.word:
-                self.functions[name] = replace(self.functions[name], word=type_.sort.word)
+            self._note_word(name, type_)
+
+    def _note_word(self, name: str, type_: Type) -> None:
+        if isinstance(type_, SortType) and type_.sort.word:
+            self._contents[name] = Content(type_.sort.word, type_.sort.opaque)
 
     @property
     def presence(self) -> frozenset[str]:
@@ -177,12 +192,28 @@ class Vocabulary:
         return ("-" if first_sign == "-" else "") + first + "".join(f" {sign} {text}" for sign, text in parts[1:])
 
     def leads_to(self, term: Term) -> Lead | None:
-        """What a term leads to in the model's own words, and from where; None where it has none."""
-        function = self.functions.get(term[1]) if term[0] == "apply" else None
-        if function is None or not function.word:
+        """What the implementation picked that a key leads to, in the model's own words, and from where; None where the
+        model has no word for it."""
+        content = self._contents.get(term[1]) if term[0] == "apply" else None
+        if content is None or not content.is_picked:
             return None
         keys = ", ".join([self.sentence_term(argument) for argument in term[2]])
-        return Lead(f"({keys})" if len(term[2]) > 1 else keys, function.pattern.partition("[")[0], function.word)
+        pattern = self.functions[term[1]].pattern
+        return Lead(f"({keys})" if len(term[2]) > 1 else keys, pattern.partition("[")[0], content.word)
+
+    def word_of(self, term: Term) -> str:
+        """What the model calls a value of a term's sort; empty where it has no word."""
+        content = self._contents.get(term[1]) if term[0] in ("constant", "apply") else None
+        return content.word if content else ""
+
+    def container(self, term: Term) -> str:
+        """What a term is the length of, in the model's own words; empty where it has none, or the term is no length."""
+        function = self.functions.get(term[1]) if term[0] in ("constant", "apply") else None
+        if function is None or not function.word:
+            return ""
+        if term[0] == "constant":
+            return f"the {function.word}"
+        return f"the {function.word} {self.sentence_term(term).removeprefix('len(').removesuffix(')')}"
 
     def smt_term(self, term: Term) -> str:
         """A term in SMT-LIB."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from commutant.lang import Errno, Interface, Invocation, Map, Range, Sort, call, invoke, unused
 
 
-class Block(Sort, opaque=True):
+class Block(Sort, opaque=True, word="block"):
     """A block of memory: the allocator picks which."""
 
 

@@ -35,7 +35,7 @@ class Counter(Interface):
         yield invoke("read")
 
 
-class Name(Sort):
+class Name(Sort, word="counter"):
     """What a counter is called."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from commutant.lang import Errno, Interface, Invocation, Map, Sort, call, invoke, unused, well_formed
 
 
-class Name(Sort):
+class Name(Sort, word="text"):
     """A text."""
 
 

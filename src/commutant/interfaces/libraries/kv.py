@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commutant.interfaces.libraries.ordered_map import Key, OrderedEntries, Value
-from commutant.lang import Capacity, Seq, call
+from commutant.lang import Capacity, Seq, Word, call
 
 
 class KeyValueStore(OrderedEntries):
@@ -14,7 +14,7 @@ class KeyValueStore(OrderedEntries):
 
     interface_name = "kv"
 
-    keys: Annotated[Seq[Key], Capacity(1)]
+    keys: Annotated[Seq[Key], Capacity(1), Word("store")]
     values: Annotated[Seq[Value], Capacity(1)]
 
     @call

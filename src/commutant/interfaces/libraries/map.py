@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from commutant.lang import Errno, Interface, Invocation, Map, Range, Sort, call, choose, invoke
+from commutant.lang import Errno, Interface, Invocation, Map, Range, Sort, Word, call, choose, invoke
 
 _MOST_KEYS = 8
 """More than any test has."""
@@ -17,11 +17,11 @@ _MOST_KEYS = 8
 Told = Annotated[int, Range(0, _MOST_KEYS)]
 
 
-class Key(Sort):
+class Key(Sort, word="key"):
     """A key."""
 
 
-class Value(Sort):
+class Value(Sort, word="value"):
     """A value."""
 
 
@@ -30,7 +30,7 @@ class MapOfValues(Interface):
 
     interface_name = "map"
 
-    entries: Map[Key, Value]
+    entries: Annotated[Map[Key, Value], Word("map")]
 
     @call
     def get(self, key: Key) -> Errno | Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from commutant.lang import Capacity, Errno, Interface, Invocation, Seq, Sort, call, invoke, well_formed
+from commutant.lang import Capacity, Errno, Interface, Invocation, Seq, Sort, Word, call, invoke, well_formed
 
 _MOST_ENTRIES = 2
 _KEYS = range(-5, 6)
@@ -20,14 +20,14 @@ class Key(Sort, ordered=True):
     """A key: walks go by its order."""
 
 
-class Value(Sort, content=True):
+class Value(Sort, content=True, word="value"):
     """A value."""
 
 
 class OrderedEntries(Interface):
     """Keys in ascending order, each with the value at its place, and what every interface over them has."""
 
-    keys: Annotated[Seq[Key], Capacity(_MOST_ENTRIES)]
+    keys: Annotated[Seq[Key], Capacity(_MOST_ENTRIES), Word("map")]
     values: Annotated[Seq[Value], Capacity(_MOST_ENTRIES)]
 
     @well_formed

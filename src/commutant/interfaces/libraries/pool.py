@@ -8,11 +8,11 @@ from typing import Any
 from commutant.lang import Errno, Interface, Invocation, Map, Sort, call, invoke, unused
 
 
-class Place(Sort, opaque=True):
+class Place(Sort, opaque=True, word="place"):
     """Where a value is: the pool picks it."""
 
 
-class Value(Sort):
+class Value(Sort, word="value"):
     """What is put in."""
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from commutant.lang import Capacity, Errno, Interface, Invocation, Seq, Sort, call, choose, invoke
+from commutant.lang import Capacity, Errno, Interface, Invocation, Seq, Sort, Word, call, choose, invoke
 
 _MOST_ITEMS = 2
 _MOST_CALLS = 4
 
 
-class Item(Sort):
+class Item(Sort, word="item"):
     """What is put in."""
 
 
 class Queue(Interface):
     """Items in the order in which they came."""
 
-    items: Annotated[Seq[Item], Capacity(_MOST_ITEMS)]
+    items: Annotated[Seq[Item], Capacity(_MOST_ITEMS), Word("queue")]
 
     @call
     def push(self, item: Item) -> None:
@@ -46,6 +46,8 @@ class Queue(Interface):
 
 class Stack(Queue):
     """Items of which the newest comes first."""
+
+    items: Annotated[Seq[Item], Capacity(_MOST_ITEMS), Word("stack")]
 
     @call
     def pop(self) -> Errno | Item:

@@ -12,7 +12,7 @@ from typing import Any
 from commutant.lang import Errno, Interface, Invocation, Set, Sort, call, invoke, unused
 
 
-class Reference(Sort, opaque=True):
+class Reference(Sort, opaque=True, word="reference"):
     """A reference, picked by the library."""
 
 
