@@ -63,7 +63,9 @@ def values(type_: Type) -> list[Any]:
     kind = type(type_.zero())
     keys, items = values(type_.key)[:3], values(type_.value)
     choices = itertools.product([None, *((item,) for item in items)], repeat=len(keys))
-    return [kind({k: one[0] for k, one in zip(keys, held, strict=True) if one is not None}) for held in choices]
+    # Each entry has a value of its own: a call may change it in its place.
+    own = copy.deepcopy
+    return [kind({k: own(one[0]) for k, one in zip(keys, held, strict=True) if one is not None}) for held in choices]
 
 
 class Domain:
