@@ -158,6 +158,19 @@ def test_sizes_that_make_no_file_system_are_refused_in_one_line(sizes: dict[str,
     assert "\n" not in str(raised.value)
 
 
+def test_a_child_of_fork_is_refused() -> None:
+    files = FileSystem()
+    child = os.fork()
+    if child == 0:
+        try:
+            files.list()
+        except RuntimeError as error:
+            os._exit(0 if "fork" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert files.list() == []
+
+
 def test_threads_may_share_an_instance() -> None:
     files = FileSystem()
 

@@ -9,8 +9,8 @@ use ::scalefs::{
     Attributes, Clocked, Credentials, DataOperations, Errno, Fields, Follow, InProcess, ObjectOperations, OpenFlags,
     OwnedConfig, OwnedScaleFs, Process, Start, StatusFlags, attributes, directories,
 };
-use percpu::OwnerId;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use percpu::{ClaimError, OwnerId};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sync::Spin;
@@ -50,6 +50,10 @@ impl ScaleFs {
     ) -> PyResult<T> {
         if paths.iter().any(|path| path.contains(&0)) {
             return Err(PyValueError::new_err("embedded null byte"));
+        }
+        // Before the mutex, which another thread may have held at the fork.
+        if !self.owned.is_of_this_process() {
+            return Err(PyRuntimeError::new_err(ClaimError::OtherProcess.to_string()));
         }
         let process: MutexGuard<'_, Process> = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = OwnerId::new(1).ok_or_else(|| PyValueError::new_err("no owner"))?;

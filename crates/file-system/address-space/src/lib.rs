@@ -54,8 +54,8 @@ mod space;
 
 pub use access::Fault;
 pub use files::{FileId, Files};
-pub use mapping::{KIND_MAPPING, MAPPING, MAPPING_CLASS, Mapping};
+pub use mapping::{KIND_MAPPING, MAPPING, Mapping};
 pub use mmu::{Access, Mmu, Revoked, Translation};
 pub use posix_calls::{Place, Protection, SPACE_PAGES, Sharing};
-pub use software::{SoftwareMmu, TABLE};
+pub use software::{SoftwareMmu, TABLE, TABLE_LAYOUT};
 pub use space::{AddressSpace, Backing, MapError, Mapped, Memory, ProtectError};

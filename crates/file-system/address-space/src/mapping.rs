@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
-use percpu::{CacheLine, ObjectKind, SizeClass, object_kind};
+use percpu::{ArenaObject, CacheLine, ObjectKind, object_kind};
 use posix_calls::Sharing;
 use refcache::{Counted, CountedKind};
 
@@ -11,8 +11,6 @@ use crate::files::FileId;
 
 /// Kind of a mapping's count, for the callback of `RefCache::maintain`.
 pub const KIND_MAPPING: CountedKind = CountedKind(8);
-/// The size class of mappings, which calls allocate.
-pub const MAPPING_CLASS: SizeClass = SizeClass::of_type::<Mapping>().of_kind(&MAPPING);
 /// What tools call a mapping's parts.
 pub const MAPPING: ObjectKind = object_kind!(9, Mapping as "mapping" { "file" = file, "pages" = pages });
 
@@ -26,6 +24,11 @@ pub struct Mapping {
     pub(crate) sharing: Sharing,
     /// Pages of address spaces that lead here.
     pub(crate) pages: CacheLine<Counted>,
+}
+
+// SAFETY: a kind of its own; it has no destructor.
+unsafe impl ArenaObject for Mapping {
+    const KIND: ObjectKind = MAPPING;
 }
 
 impl Mapping {

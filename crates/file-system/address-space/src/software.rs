@@ -14,7 +14,7 @@ use core::ptr::NonNull;
 
 use epoch::Guard;
 use pages::PageNumber;
-use percpu::{CacheLine, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{ArenaObject, CacheLine, Layout, ObjectKind, OutOfMemory, object_kind};
 use radix::RadixArray;
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::mutant::planted;
@@ -38,7 +38,14 @@ pub const TABLE: ObjectKind = object_kind!(10, Table as "translation table" {
     "root of the stores" = stores,
     "page that it stores to" = storing,
 });
-const TABLE_CLASS: SizeClass = SizeClass::of_type::<Table>().of_kind(&TABLE);
+
+// SAFETY: a kind of its own; `destroy` does what a destructor would.
+unsafe impl ArenaObject for Table {
+    const KIND: ObjectKind = TABLE;
+}
+
+/// Where everything is in a table.
+pub const TABLE_LAYOUT: Layout = Table::LAYOUT;
 
 /// Tables in memory; see the module's head.
 pub struct SoftwareMmu {
@@ -110,7 +117,7 @@ impl SoftwareMmu {
         // SAFETY: made as the arrays of the space are, for the same instance.
         let array = || CacheLine(unsafe { RadixArray::new() });
         let table = Table { loads: array(), stores: array(), storing: CacheLine(AtomicU64::new(0)) };
-        let table = core.allocate_in(TABLE_CLASS, table)?;
+        let table = core.allocate_object(table)?;
         slot.change(|| Some(table.as_ptr() as usize as u64));
         // SAFETY: as in `table`.
         Ok(unsafe { table.as_ref() })
@@ -208,7 +215,7 @@ impl Mmu for SoftwareMmu {
             unsafe {
                 table.as_ref().loads.destroy(core);
                 table.as_ref().stores.destroy(core);
-                core.free(table.cast(), TABLE_CLASS);
+                core.free_object(table);
             }
         });
         // SAFETY: the caller's promise.

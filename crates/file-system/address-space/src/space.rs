@@ -12,7 +12,7 @@ use sync::Wait;
 
 use crate::content::Content;
 use crate::files::{FileId, Files};
-use crate::mapping::{KIND_MAPPING, MAPPING_CLASS, Mapping, MappingRef};
+use crate::mapping::{KIND_MAPPING, Mapping, MappingRef};
 use crate::marks::{Mark, Marks, Wanted};
 use crate::mmu::{Mmu, Revoked};
 use crate::software::SoftwareMmu;
@@ -174,14 +174,14 @@ impl<M: Mmu> AddressSpace<M> {
             Backing::File { file, page, sharing, .. } => {
                 let count = CacheLine(Counted::new(pages as i64, KIND_MAPPING));
                 let mapping = Mapping { file, first: range.start, file_page: page, sharing, pages: count };
-                let mapping = guard.core().allocate_in(MAPPING_CLASS, mapping)?;
+                let mapping = guard.core().allocate_object(mapping)?;
                 (Content::File(MappingRef::new(mapping)), Some(mapping))
             }
         };
         let marks = self.marks.lock(guard, &range, wanted, wait).inspect_err(|_| {
             if let Some(mapping) = mapping {
                 // SAFETY: made just now; nobody has seen it.
-                unsafe { guard.core().free(mapping.cast(), MAPPING_CLASS) };
+                unsafe { guard.core().free_object(mapping) };
             }
         })?;
         let mut replaces = false;

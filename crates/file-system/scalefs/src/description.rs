@@ -11,7 +11,7 @@
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
-use percpu::{CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::{AccessMode, Kind, Offset, PipeEnd, StatusFlags};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
@@ -24,7 +24,6 @@ use crate::instance::ScaleFs;
 /// Kind of the count of descriptors, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_DESCRIPTION: CountedKind = CountedKind(3);
 const RANK_OFFSET: LockRank = LockRank(190);
-pub(crate) const DESCRIPTION_CLASS: SizeClass = SizeClass::of_type::<Description>().of_kind(&DESCRIPTION);
 pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open file description" {
     "node" = opened.0.node,
     "mode" = opened.0.mode,
@@ -42,6 +41,11 @@ pub(crate) struct Description {
     /// Descriptors that lead here.
     references: CacheLine<Counted>,
     position: CacheLine<Position>,
+}
+
+// SAFETY: a kind of its own; it has no destructor.
+unsafe impl ArenaObject for Description {
+    const KIND: ObjectKind = DESCRIPTION;
 }
 
 pub(crate) struct OpenedFile {
@@ -111,14 +115,11 @@ impl DescriptionPtr {
     ) -> Result<DescriptionPtr, OutOfMemory> {
         let opened = OpenedFile { node, mode, status: AtomicU32::new(status.bits()) };
         let position = Position { offset: AtomicU64::new(0), moves: AtomicU64::new(0), lock: CoreLock::new() };
-        core.allocate_in(
-            DESCRIPTION_CLASS,
-            Description {
-                opened: CacheLine(opened),
-                references: CacheLine(Counted::new(1, KIND_DESCRIPTION)),
-                position: CacheLine(position),
-            },
-        )
+        core.allocate_object(Description {
+            opened: CacheLine(opened),
+            references: CacheLine(Counted::new(1, KIND_DESCRIPTION)),
+            position: CacheLine(position),
+        })
         .map(DescriptionPtr)
     }
 
@@ -167,7 +168,7 @@ impl DescriptionPtr {
     /// Nobody uses the description any more.
     pub(crate) unsafe fn free(self, core: &Core<'_>) {
         // SAFETY: the caller's promise.
-        unsafe { core.free(self.0.cast(), DESCRIPTION_CLASS) };
+        unsafe { core.free_object(self.0) };
     }
 }
 

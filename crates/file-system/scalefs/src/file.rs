@@ -40,7 +40,7 @@ mod mapped;
 use epoch::Guard;
 use maxima::Maximum;
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::data::MAX_FILE_BYTES;
 use radix::RadixArray;
 use sync::atomic::{Ordering, fence};
@@ -78,6 +78,11 @@ pub(crate) const FILE: ObjectKind = object_kind!(6, File as "file" {
     "lock of appends" = appending,
     "cuts" = cuts,
 });
+
+// SAFETY: a kind of its own; what a file has is given back before its memory is.
+unsafe impl ArenaObject for File {
+    const KIND: ObjectKind = FILE;
+}
 
 /// What a slot of the array holds.
 #[derive(Clone, Copy, PartialEq, Eq)]

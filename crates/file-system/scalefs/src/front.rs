@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::vec::Vec;
 
-use percpu::{CacheLine, Core, OwnerId};
+use percpu::{CacheLine, ClaimError, Core, OwnerId};
 use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::names::RenameMode;
 use posix_calls::{
@@ -69,19 +69,23 @@ std::thread_local! {
 }
 
 impl Shared {
-    /// Becomes a core that is free: the one of last time, if it is.
-    fn core(&self) -> (usize, Core<'_>) {
+    /// Becomes a core that is free: the one of last time, if it is. `None` in a child of the process that made the instance.
+    fn core(&self) -> Option<(usize, Core<'_>)> {
         let count = self.owned.core_count();
         // A thread that ends has no preference any more.
         let preferred = PREFERRED_CORE.try_with(Cell::get).ok().flatten();
         let first = preferred.unwrap_or_else(|| NEXT_CORE.fetch_add(1, Ordering::Relaxed));
         for round in 0.. {
             for number in (first..first + count).map(|number| number % count) {
-                if let Ok(core) = self.owned.claim(number, self.owner) {
-                    if preferred != Some(number) {
-                        let _ = PREFERRED_CORE.try_with(|place| place.set(Some(number)));
+                match self.owned.claim(number, self.owner) {
+                    Ok(core) => {
+                        if preferred != Some(number) {
+                            let _ = PREFERRED_CORE.try_with(|place| place.set(Some(number)));
+                        }
+                        return Some((number, core));
                     }
-                    return (number, core);
+                    Err(ClaimError::OtherProcess) => return None,
+                    Err(_) => {}
                 }
             }
             Outside.wait(WaitReason::Operation, round);
@@ -92,7 +96,7 @@ impl Shared {
     /// Makes a call. Space that was given up is free once all cores have maintained: a call that finds none is made again
     /// after that.
     fn call<T>(&self, mut call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
-        let (number, core) = self.core();
+        let (number, core) = self.core().ok_or_else(|| io::Error::other(ClaimError::OtherProcess))?;
         let fs = self.owned.file_system();
         let mut result = call(&fs.enter(&core, &self.process, &Outside));
         for round in 0..ROUNDS_FOR_SPACE + PATIENT_ROUNDS_FOR_SPACE {
@@ -118,10 +122,14 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        // A child of `fork` cannot end what its parent has.
+        if !self.owned.is_of_this_process() {
+            return;
+        }
         // SAFETY: nobody uses the value afterwards, and this is the only time.
         #[allow(unsafe_code)]
         let process = unsafe { ManuallyDrop::take(&mut self.process) };
-        let (_, core) = self.core();
+        let Some((_, core)) = self.core() else { return };
         process.exit(self.owned.file_system(), &core, &Outside);
     }
 }

@@ -16,7 +16,7 @@ use core::ptr::NonNull;
 
 use hashdir::HashDir;
 use maxima::Maximum;
-use percpu::{CacheLine, Core, ObjectKind, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, ObjectKind, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
@@ -248,6 +248,11 @@ pub(crate) const DIRECTORY: ObjectKind = object_kind!(8, Directory as "directory
     "parent" = place.0.parent,
     "mark of a move" = place.0.moving,
 });
+
+// SAFETY: a kind of its own; what a directory has is given back before its memory is.
+unsafe impl ArenaObject for Directory {
+    const KIND: ObjectKind = DIRECTORY;
+}
 
 /// A symbolic link: an inode with a target, whose bytes follow.
 #[repr(C)]

@@ -4,13 +4,13 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use address_space::{KIND_MAPPING, MAPPING_CLASS, Mapping};
+use address_space::{KIND_MAPPING, Mapping};
 use commit::{Decisions, Tag};
 use epoch::Epochs;
 use hashdir::{ENTRY_CLASS, HashDir};
 use maxima::{Maxima, MaximaConfig};
 use pages::{PAGE_BYTES, PagePool};
-use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore, SizeClass};
+use percpu::{Arena, ArenaObject, CacheLine, Core, OutOfMemory, PerCore, SizeClass};
 use posix_calls::{InodeNumber, Kind, NewObject, Permissions, Space};
 use refcache::{Counted, RefCache, RefCacheConfig};
 use sync::atomic::{AtomicU64, Ordering, fence};
@@ -18,19 +18,16 @@ use sync::{OwnWord, Wait};
 
 use crate::budget::Budget;
 use crate::context::Context;
-use crate::description::{DESCRIPTION_CLASS, DescriptionPtr, KIND_DESCRIPTION};
+use crate::description::{Description, DescriptionPtr, KIND_DESCRIPTION};
 use crate::direct::Direct;
-use crate::file::{Access, FILE, File};
+use crate::file::{Access, File};
 use crate::host::Host;
-use crate::inode::{DIRECTORY, Directory, Inode, KIND_LINKS, KIND_REFERENCES, Named, Symlink, stamp_of};
+use crate::inode::{Directory, Inode, KIND_LINKS, KIND_REFERENCES, Named, Symlink, stamp_of};
 use crate::inode_ref::InodeRef;
 use crate::moves::Place;
 use crate::noted::Noted;
-use crate::pipe::{PIPE, Pipe};
+use crate::pipe::Pipe;
 
-const FILE_CLASS: SizeClass = SizeClass::of_type::<File>().of_kind(&FILE);
-const PIPE_CLASS: SizeClass = SizeClass::of_type::<Pipe>().of_kind(&PIPE);
-const DIRECTORY_CLASS: SizeClass = SizeClass::of_type::<Directory>().of_kind(&DIRECTORY);
 /// The root has this number; inodes made later have a core in the low eight bits and a count from 1 above them.
 const ROOT_NUMBER: InodeNumber = InodeNumber(1);
 const CORE_BITS: u32 = 8;
@@ -162,7 +159,7 @@ impl ScaleFs {
         let root = NonNull::from(root);
         let node = InodeRef::new(root.cast(), Kind::Directory);
         node.directory().place.parent.store(node.to_bits(), Ordering::Release);
-        arena.place(ScaleFs {
+        let instance = arena.place(ScaleFs {
             identity: Identity::new(arena),
             decisions: NonNull::from(decisions),
             epochs: NonNull::from(Epochs::create(arena)?),
@@ -186,7 +183,9 @@ impl ScaleFs {
                     moving_offset: AtomicU64::new(0),
                 })
             }?,
-        })
+        })?;
+        arena.set_root(instance);
+        Ok(instance)
     }
 
     pub(crate) fn epochs(&self) -> &Epochs {
@@ -249,7 +248,7 @@ impl ScaleFs {
         let credentials = context.credentials();
         let permissions = Permissions { mode: 0o600, user: credentials.user, group: credentials.group };
         let inode = Inode::new(self.next_number(core), Kind::Pipe, permissions, now_ns, Named::AtOnce);
-        Ok(InodeRef::new(core.allocate_in(PIPE_CLASS, Pipe::new(inode))?.cast(), Kind::Pipe))
+        Ok(InodeRef::new(core.allocate_object(Pipe::new(inode))?.cast(), Kind::Pipe))
     }
 
     pub(crate) fn root_node(&self) -> InodeRef {
@@ -303,14 +302,14 @@ impl ScaleFs {
         };
         let inode = Inode::new(self.next_number(core), kind, permissions, now_ns, named);
         let address = match object {
-            NewObject::File => core.allocate_in(FILE_CLASS, File::new(inode))?.cast(),
+            NewObject::File => core.allocate_object(File::new(inode))?.cast(),
             NewObject::Directory => {
-                let address = core.allocate(DIRECTORY_CLASS)?.cast::<Directory>();
+                let address = core.allocate_place::<Directory>()?;
                 // SAFETY: the directory is used with this arena and this instance's epochs only.
                 let names = unsafe { HashDir::new(core, self.decisions(), self.directory_bucket_count) };
                 let names = names.inspect_err(|_| {
                     // SAFETY: allocated just now.
-                    unsafe { core.free(address.cast(), DIRECTORY_CLASS) };
+                    unsafe { core.free_object::<Directory>(address.cast()) };
                 })?;
                 let place = CacheLine(Place::under(parent.to_bits()));
                 // SAFETY: fresh memory of the right class; the caller has found the parent in this call.
@@ -348,11 +347,11 @@ impl ScaleFs {
             match node.kind() {
                 Kind::Regular => {
                     node.file().destroy(self, core);
-                    core.free(address.cast(), FILE_CLASS);
+                    core.free_object::<File>(address.cast());
                 }
                 Kind::Pipe => {
                     node.pipe().destroy(self, core);
-                    core.free(address.cast(), PIPE_CLASS);
+                    core.free_object::<Pipe>(address.cast());
                 }
                 Kind::Symlink => {
                     let target_bytes = address.cast::<Symlink>().as_ref().target_bytes;
@@ -363,7 +362,7 @@ impl ScaleFs {
                     let parent = InodeRef::from_bits(directory.place.parent.load(Ordering::Acquire));
                     directory.names.destroy(core, |_| debug_assert!(false, "removed directories are empty"));
                     self.counts().change(core, &parent.inode().references, -1);
-                    core.free(address.cast(), DIRECTORY_CLASS);
+                    core.free_object::<Directory>(address.cast());
                 }
             }
         }
@@ -437,7 +436,7 @@ impl ScaleFs {
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
     /// counts, and moves some buckets of directories that grow.
     pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
-        for class in [FILE_CLASS, ENTRY_CLASS, DESCRIPTION_CLASS, MAPPING_CLASS, radix::LEAF_CLASS] {
+        for class in [File::CLASS, ENTRY_CLASS, Description::CLASS, Mapping::CLASS, radix::LEAF_CLASS] {
             core.will_allocate(class);
         }
         core.arena().maintain(core);
@@ -477,7 +476,7 @@ impl ScaleFs {
                         let mapping = Mapping::of_count(counted);
                         let node = InodeRef::from_bits(mapping.as_ref().file().0);
                         self.counts().change(core, &node.inode().references, -1);
-                        core.free(mapping.cast(), MAPPING_CLASS);
+                        core.free_object(mapping);
                     }
                     other => debug_assert!(false, "{other:?} is no kind of ours"),
                 }

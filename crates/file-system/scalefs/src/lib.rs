@@ -70,6 +70,7 @@ mod direct_data;
 mod direct_memory;
 mod direct_names;
 mod file;
+mod fork;
 #[cfg(feature = "std")]
 mod front;
 mod host;

@@ -3,11 +3,12 @@
 #![allow(unsafe_code)]
 
 use core::fmt;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, ClaimError, Core, CreateError, HeapRegion, OutOfMemory, OwnerId};
 
+use crate::fork::Maker;
 use crate::instance::{ScaleFs, ScaleFsConfig};
 
 /// How large an [`OwnedScaleFs`] is.
@@ -58,9 +59,10 @@ impl core::error::Error for OwnedError {}
 
 /// A file system with its memory, which is freed with it.
 pub struct OwnedScaleFs {
-    arena: &'static Arena,
-    file_system: &'static ScaleFs,
-    // The references above lead into them: nothing of theirs is given out for longer than this value is borrowed.
+    // They lie in the memory below: nothing of theirs is given out for longer than this value is borrowed.
+    arena: NonNull<Arena>,
+    file_system: NonNull<ScaleFs>,
+    maker: Maker,
     _metadata: HeapRegion,
     _pages: HeapRegion,
 }
@@ -76,7 +78,7 @@ impl OwnedScaleFs {
         let address = |region: &mut HeapRegion| NonNull::new(region.as_mut_ptr()).ok_or(OwnedError::System);
         // SAFETY: both blocks belong to the new value alone, which outlives all borrows of it.
         let (arena, pool) = unsafe {
-            let arena: &'static Arena =
+            let arena: &Arena =
                 Arena::create_at(address(&mut metadata)?, size_bytes, ArenaConfig::new(config.core_count))
                     .map_err(OwnedError::Arena)?;
             (arena, PagePool::create(arena, address(&mut pages)?, config.page_count).map_err(full)?)
@@ -84,32 +86,55 @@ impl OwnedScaleFs {
         let owner = OwnerId::new(1).expect("1 is a valid owner");
         let core = arena.claim(0, owner).expect("nobody else knows the arena");
         let fs_config = ScaleFsConfig { hash_seed: config.hash_seed, ..ScaleFsConfig::default() };
-        let file_system = ptr::from_ref(ScaleFs::create_with_pages(&core, pool, fs_config).map_err(full)?);
+        let file_system = NonNull::from(ScaleFs::create_with_pages(&core, pool, fs_config).map_err(full)?);
         drop(core);
-        // SAFETY: the file system lies in the arena, not in the handle of the core.
-        let file_system: &'static ScaleFs = unsafe { &*file_system };
-        Ok(OwnedScaleFs { arena, file_system, _metadata: metadata, _pages: pages })
+        let arena = NonNull::from(arena);
+        Ok(OwnedScaleFs { arena, file_system, maker: Maker::this(), _metadata: metadata, _pages: pages })
     }
 
     /// The file system.
     #[inline]
     pub fn file_system(&self) -> &ScaleFs {
-        self.file_system
+        // SAFETY: it lies in memory that this value keeps.
+        unsafe { self.file_system.as_ref() }
+    }
+
+    fn arena(&self) -> &Arena {
+        // SAFETY: as above.
+        unsafe { self.arena.as_ref() }
+    }
+
+    /// Whether this is the process that made the file system, and no child of it. A child has a copy in which what other
+    /// threads were doing at the `fork` stays half done, so it must not use it.
+    #[inline]
+    pub fn is_of_this_process(&self) -> bool {
+        self.maker.is_here()
     }
 
     /// How many cores there are.
     pub fn core_count(&self) -> usize {
-        self.arena.core_count()
+        self.arena().core_count()
     }
 
     /// Becomes the core with this number; see [`Arena::claim`].
+    ///
+    /// # Errors
+    /// As there; [`ClaimError::OtherProcess`] in a child of the process that made the file system.
     pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
-        self.arena.claim(number, owner)
+        if !self.is_of_this_process() {
+            return Err(ClaimError::OtherProcess);
+        }
+        self.arena().claim(number, owner)
     }
 }
 
+// SAFETY: what the pointers lead to may be used by several threads, and lies in memory of the value's own.
+unsafe impl Send for OwnedScaleFs {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedScaleFs {}
+
 impl fmt::Debug for OwnedScaleFs {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("OwnedScaleFs").field("cores", &self.arena.core_count()).finish_non_exhaustive()
+        formatter.debug_struct("OwnedScaleFs").field("cores", &self.core_count()).finish_non_exhaustive()
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Objects lie in chunks of their kind (`percpu::ObjectKind`), of which the arena keeps a map; the tables that are made
 //! with an instance are told of by their owners.
+#![allow(unsafe_code)]
 
 use core::ops::Range;
 
-use percpu::{Arena, ObjectKind};
+use address_space::Mapping;
+use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::ScaleFs;
 use crate::{description, file, inode, pipe};
@@ -24,6 +26,30 @@ pub const OBJECT_KINDS: [&ObjectKind; 10] = [
     &address_space::TABLE,
 ];
 
+/// Where everything is in an instance, in this build.
+pub const LAYOUT: Layout = Layout::BUILD
+    .and_type::<ScaleFs>()
+    .and_layout(hashdir::LAYOUT)
+    .and_layout(radix::LAYOUT)
+    .and_layout(description::Description::LAYOUT)
+    .and_layout(file::File::LAYOUT)
+    .and_layout(pipe::Pipe::LAYOUT)
+    .and_layout(inode::Directory::LAYOUT)
+    .and_type::<inode::Symlink>()
+    .and_layout(Mapping::LAYOUT)
+    .and_layout(address_space::TABLE_LAYOUT)
+    .and_layout(refcache::SLOT.layout())
+    .and_type::<refcache::Counted>()
+    .and_layout(maxima::SLOT.layout())
+    .and_type::<maxima::Maximum<2>>()
+    .and_type::<pages::PagePool>()
+    .and_type::<epoch::Retired>();
+
+// SAFETY: an instance is made for cores of several processes; the layout is of all that is reached from it.
+unsafe impl ArenaRoot for ScaleFs {
+    const LAYOUT: Layout = LAYOUT;
+}
+
 /// Memory that holds objects of one kind, one after the other.
 #[derive(Clone, Debug)]
 pub struct Part {
@@ -34,6 +60,15 @@ pub struct Part {
 }
 
 impl ScaleFs {
+    /// The first instance that was made in an arena, by whichever process.
+    ///
+    /// # Errors
+    /// [`AttachError::Empty`] if there is none, [`AttachError::OtherBuild`] if the process that made it runs a program that
+    /// lays out an instance in another way.
+    pub fn attach(arena: &Arena) -> Result<&ScaleFs, AttachError> {
+        arena.root()
+    }
+
     /// The tables that were made with the instance and hold slots of counts, times and sizes.
     pub fn tables(&self) -> impl Iterator<Item = Part> {
         let part = |kind| move |memory| Part { memory, kind };

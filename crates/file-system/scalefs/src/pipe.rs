@@ -24,7 +24,7 @@
 #![allow(unsafe_code)]
 
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
 use posix_calls::{Errno, PipeEnd};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
@@ -65,6 +65,11 @@ pub(crate) const PIPE: ObjectKind = object_kind!(7, Pipe as "pipe" {
     "sides" = sides,
     "slots" = slots,
 });
+
+// SAFETY: a kind of its own; it has no destructor.
+unsafe impl ArenaObject for Pipe {
+    const KIND: ObjectKind = PIPE;
+}
 
 /// What readers have among them, or writers.
 struct Side {

@@ -91,6 +91,43 @@ fn more_threads_than_cores_call_and_leave_nothing() {
     assert!(files.root().unwrap().entries().unwrap().is_empty());
 }
 
+/// A child of `fork` has a copy in which another thread stopped somewhere in its calls.
+#[cfg(unix)]
+#[test]
+fn a_child_of_fork_is_refused_and_waits_for_nobody() {
+    let files = FileSystem::create(OwnedConfig { core_count: 1, ..SMALL }).unwrap();
+    let root = files.root().unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let restless = scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                root.create("a").unwrap();
+                root.rename("a", "b").unwrap();
+            }
+        });
+        for _ in 0..16 {
+            // SAFETY: the child makes calls that allocate nothing but an error, and ends without running anything else.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let reasons = [root.metadata("b").map(drop), files.space().map(drop), root.create("c").map(drop)];
+                let is_right = |reason: &std::io::Result<()>| {
+                    let inside = reason.as_ref().err().and_then(std::io::Error::get_ref);
+                    inside.is_some_and(|inside| inside.is::<percpu::ClaimError>())
+                };
+                // SAFETY: as above.
+                unsafe { libc::_exit(i32::from(!reasons.iter().all(is_right))) };
+            }
+            let mut status = 0;
+            // SAFETY: waits for our own child.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0, "the child was not refused");
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        restless.join().unwrap();
+    });
+    assert!(root.metadata("b").is_ok() || root.metadata("a").is_ok(), "the parent goes on");
+}
+
 #[test]
 fn handles_keep_the_file_system() {
     let file = FileSystem::create(SMALL).unwrap().root().unwrap().create("f").unwrap();

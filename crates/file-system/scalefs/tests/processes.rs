@@ -3,7 +3,7 @@
 
 use std::ptr::NonNull;
 
-use percpu::{Arena, ArenaConfig, Core, CreateError, OwnerId};
+use percpu::{Arena, ArenaConfig, AttachError, Core, OwnerId};
 use scalefs::attributes::{self, Access};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
@@ -44,9 +44,10 @@ fn shared_memory() -> NonNull<u8> {
 }
 
 /// What a child does: no allocation from its own heap, no panic machinery, only calls and an exit code.
-fn child(base: NonNull<u8>, fs: &ScaleFs, number: u64) -> i32 {
+fn child(base: NonNull<u8>, number: u64) -> i32 {
     // SAFETY: the parent created an arena there before it made us.
     let Ok(arena) = (unsafe { Arena::attach_at(base) }) else { return 1 };
+    let Ok(fs) = ScaleFs::attach(arena) else { return 5 };
     let owner = OwnerId::new(100 + number).unwrap();
     let Ok(core) = arena.claim(number as usize, owner) else { return 2 };
     let context = Context::new(fs, &core, Credentials::SUPERUSER);
@@ -77,7 +78,7 @@ fn link_count(fs: &ScaleFs, core: &Core, context: &Context) -> u32 {
 fn processes_share_an_instance_and_outlive_each_other() {
     let base = shared_memory();
     // SAFETY: the mapping is this test's own; nothing is there yet.
-    assert_eq!(unsafe { Arena::attach_at(base) }.err(), Some(CreateError::NotAnArena));
+    assert_eq!(unsafe { Arena::attach_at(base) }.err(), Some(AttachError::NotAnArena));
     let config = ArenaConfig { core_count: 5, chunk_bytes: 4096 };
     // SAFETY: the mapping is valid to the end of the process.
     let arena = unsafe { Arena::create_at(base, SIZE_BYTES, config) }.unwrap();
@@ -90,7 +91,7 @@ fn processes_share_an_instance_and_outlive_each_other() {
             // SAFETY: the child makes calls on the arena, and ends without running anything of its parent's.
             unsafe {
                 match libc::fork() {
-                    0 => libc::_exit(child(base, fs, number)),
+                    0 => libc::_exit(child(base, number)),
                     process => process,
                 }
             }

@@ -4,13 +4,13 @@ use core::ptr::{self, NonNull};
 
 use commit::Decisions;
 use epoch::Guard;
-use percpu::{CacheLine, Core, CoreLock, OutOfMemory};
+use percpu::{CacheLine, Core, CoreLock, Layout, OutOfMemory};
 use sync::OwnWord;
 use sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::entry::Entry;
 use crate::key::Key;
-use crate::table::{Bucket, MAX_BUCKETS, Table};
+use crate::table::{self, Bucket, MAX_BUCKETS, Table};
 
 pub(crate) const ALIVE: u32 = 0;
 pub(crate) const KILLING: u32 = 1;
@@ -76,6 +76,9 @@ impl Present<'_> {
         self.entry.exists(self.decisions)
     }
 }
+
+/// Where everything is in a directory.
+pub const LAYOUT: Layout = table::LAYOUT.and_type::<HashDir>();
 
 impl HashDir {
     /// An empty directory with at least `bucket_count` buckets (rounded up to a power of two).

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 
 use commit::{Decisions, Observed, Tag};
 use epoch::Retired;
-use percpu::{Core, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{ArenaObject, Core, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::key::{Key, MAX_NAME_BYTES, position};
@@ -70,7 +70,7 @@ pub(crate) struct Entry {
 const _: () = assert!(size_of::<Entry>() == 128 && offset_of!(Entry, second) == 64);
 
 /// Size class of entries, for `Core::will_allocate`.
-pub const ENTRY_CLASS: SizeClass = SizeClass::of_type::<Entry>().of_kind(&ENTRY);
+pub const ENTRY_CLASS: SizeClass = Entry::CLASS;
 /// What tools call an entry's parts.
 pub const ENTRY: ObjectKind = object_kind!(1, Entry as "directory entry" {
     "next" = first.next,
@@ -84,6 +84,12 @@ pub const ENTRY: ObjectKind = object_kind!(1, Entry as "directory entry" {
     "version" = second.version,
     "retired" = second.retired,
 });
+
+// SAFETY: a kind of its own; a name that lies apart is given back before its entry is.
+unsafe impl ArenaObject for Entry {
+    const KIND: ObjectKind = ENTRY;
+}
+
 const LONG_NAME_CLASS: SizeClass = match SizeClass::of(Layout::new::<[u8; MAX_NAME_BYTES]>()) {
     Some(class) => class,
     None => unreachable!(),
@@ -126,13 +132,12 @@ impl Entry {
                 retired: Retired::new(),
             },
         };
-        let place = core.allocate(ENTRY_CLASS).inspect_err(|_| {
+        let place = core.allocate_place::<Entry>().inspect_err(|_| {
             if key.name.len() > INLINE_BYTES {
                 // SAFETY: allocated above, for nobody but the entry that cannot be had; the length says it is `long`.
                 unsafe { core.free(entry.first.name.long, LONG_NAME_CLASS) };
             }
         })?;
-        let place = place.cast::<Entry>();
         // SAFETY: fresh memory of the entry's class.
         unsafe { place.write(entry) };
         Ok(place)
@@ -149,7 +154,7 @@ impl Entry {
             if usize::from(first.name_bytes) > INLINE_BYTES {
                 core.free(first.name.long, LONG_NAME_CLASS);
             }
-            core.free(entry.cast(), ENTRY_CLASS);
+            core.free_object(entry);
         }
     }
 

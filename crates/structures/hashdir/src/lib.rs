@@ -68,7 +68,7 @@ mod table;
 mod together;
 
 pub use change::{InsertError, Locked, LockedEntry, LockedPair, Prepared, lock_two};
-pub use dir::{Found, HashDir, Present};
+pub use dir::{Found, HashDir, LAYOUT, Present};
 pub use entry::{ENTRY, ENTRY_CLASS, MARK};
 pub use grow::Growth;
 pub use key::{Key, MAX_NAME_BYTES};

@@ -7,7 +7,10 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr as Segment;
 
 use epoch::{Retired, RetiredKind};
-use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{
+    ArenaObject, CacheLine, Core, CoreLock, Layout as Fingerprint, LockRank, ObjectKind, OutOfMemory, SizeClass,
+    object_kind,
+};
 use sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::entry::Entry;
@@ -50,6 +53,24 @@ const _: () = assert!(size_of::<Bucket>() == 128);
 /// What tools call the parts of a bucket.
 pub const BUCKET: ObjectKind =
     object_kind!(2, Bucket as "directory bucket" { "first" = head.0.first, "filter" = head.0.filter, "lock" = lock });
+
+/// The buckets of a whole segment.
+#[repr(C)]
+struct WholeSegment([Bucket; SEGMENT_BUCKETS]);
+
+// SAFETY: a kind of its own; buckets have no destructor.
+unsafe impl ArenaObject for WholeSegment {
+    const KIND: ObjectKind = BUCKET;
+}
+
+/// Where everything is in tables and entries.
+pub(crate) const LAYOUT: Fingerprint = WholeSegment::LAYOUT
+    .and_layout(Entry::LAYOUT)
+    .and_type::<Table>()
+    .and(offset_of!(Table, retired) as u64)
+    .and(offset_of!(Table, bucket_count) as u64)
+    .and(offset_of!(Table, parity) as u64)
+    .and(offset_of!(Table, next) as u64);
 
 /// A hash's bit in the filter: of bits that choose no bucket, and that are part of the hash's position in listings.
 #[inline]
@@ -131,9 +152,11 @@ impl Table {
 
     fn segment_layout(bucket_count: usize) -> SizeClass {
         let buckets = bucket_count.min(SEGMENT_BUCKETS);
-        let class = Layout::array::<Bucket>(buckets).ok().and_then(SizeClass::of).expect("a segment fits in 64 KiB");
+        if buckets == SEGMENT_BUCKETS {
+            return WholeSegment::CLASS;
+        }
         // Objects of a kind have one size: small directories' buckets are of none.
-        if buckets == SEGMENT_BUCKETS { class.of_kind(&BUCKET) } else { class }
+        Layout::array::<Bucket>(buckets).ok().and_then(SizeClass::of).expect("a segment fits in 64 KiB")
     }
 
     /// Atomic: where each segment's buckets are, null until they are made.

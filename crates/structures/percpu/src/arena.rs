@@ -2,21 +2,31 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::mem::offset_of;
 use core::ops::Range;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 // Told once when a chunk is taken; no part of the protocol, so that models need not interleave it.
 use core::sync::atomic::AtomicU8;
 
-use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::core_handle::CoreIndex;
+use crate::object::{ArenaRoot, Layout as Fingerprint};
 use crate::region::HeapRegion;
 use crate::slab::CoreSlabs;
 use crate::{LINE_BYTES, MAX_CORES, OutOfMemory};
 
 const MAGIC: u64 = 0x0061_6e65_7261_5f31;
-/// Raised whenever the layout of anything in an arena changes.
-const LAYOUT_VERSION: u64 = 2;
+/// Where everything is in the arena's own parts; what users keep there has an [`ArenaRoot::LAYOUT`].
+const LAYOUT: Fingerprint = Fingerprint::BUILD
+    .and_type::<Arena>()
+    .and(offset_of!(Arena, records) as u64)
+    .and(offset_of!(Arena, kinds) as u64)
+    .and(offset_of!(Arena, root) as u64)
+    .and(offset_of!(Arena, next_offset) as u64)
+    .and(offset_of!(Arena, core_limit) as u64)
+    .and_type::<CoreRecord>()
+    .and_layout(CoreSlabs::LAYOUT);
 /// The map of kinds has a byte for so many bytes of the arena.
 pub(crate) const KIND_MAP_BYTES: usize = 4096;
 
@@ -36,7 +46,7 @@ impl ArenaConfig {
     }
 }
 
-/// Why an arena could not be created or attached to.
+/// Why an arena could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateError {
     /// The number of cores is not between 1 and 256.
@@ -50,9 +60,53 @@ pub enum CreateError {
         /// Bytes that were given.
         size_bytes: usize,
     },
-    /// There is no arena of this layout version at the base, or it was created at another address.
-    NotAnArena,
 }
+
+/// Why an arena of another process, or what lies in it, cannot be used.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// The base is not aligned to 4 KiB.
+    Misaligned,
+    /// There is no arena at the base.
+    NotAnArena,
+    /// The arena was created at another address, where its pointers lead to.
+    OtherAddress {
+        /// That address.
+        created_at: usize,
+    },
+    /// Another build of the program created the arena, or what was asked for in it: it lies there in another way.
+    OtherBuild {
+        /// The fingerprint of this build's layout.
+        expected: u64,
+        /// That of what is there.
+        found: u64,
+    },
+    /// Nothing was put into the arena yet.
+    Empty,
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttachError::Misaligned => formatter.write_str("expected memory aligned to 4096 bytes"),
+            AttachError::NotAnArena => formatter.write_str("expected an arena at this address, found none"),
+            AttachError::OtherAddress { created_at } => {
+                write!(
+                    formatter,
+                    "the arena was created at {created_at:#x}; map it there, since its pointers lead there"
+                )
+            }
+            AttachError::OtherBuild { expected, found } => write!(
+                formatter,
+                "expected layout {expected:016x}, found {found:016x}: another build made this; run the same one in all processes"
+            ),
+            AttachError::Empty => formatter.write_str("nothing was put into the arena yet"),
+        }
+    }
+}
+
+impl core::error::Error for AttachError {}
 
 impl fmt::Display for CreateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,8 +119,6 @@ impl fmt::Display for CreateError {
             CreateError::TooSmall { size_bytes } => {
                 write!(formatter, "{size_bytes} bytes do not hold the records of the cores; give the arena more")
             }
-            CreateError::NotAnArena => formatter
-                .write_str("expected an arena of this version at the address at which it was created, found none"),
         }
     }
 }
@@ -78,7 +130,7 @@ impl core::error::Error for CreateError {}
 pub struct Arena {
     // Immutable after creation.
     magic: u64,
-    layout_version: u64,
+    layout: u64,
     base: *mut u8,
     size_bytes: usize,
     chunk_bytes: usize,
@@ -86,6 +138,9 @@ pub struct Arena {
     records: *mut CoreRecord,
     /// Atomic bytes, zero where no chunk of a kind lies; see `slab`.
     kinds: *const AtomicU8,
+    // Atomic, set once, and read by who attaches: what users find first, and how that is laid out.
+    root: AtomicPtr<u8>,
+    root_layout: AtomicU64,
     // Atomic, on lines of their own.
     next_offset: OwnLine<AtomicUsize>,
     core_limit: OwnLine<AtomicU32>,
@@ -159,13 +214,15 @@ impl Arena {
             let header = base.as_ptr().cast::<Arena>();
             header.write(Arena {
                 magic: MAGIC,
-                layout_version: LAYOUT_VERSION,
+                layout: LAYOUT.to_bits(),
                 base: base.as_ptr(),
                 size_bytes,
                 chunk_bytes,
                 core_count,
                 records,
                 kinds,
+                root: AtomicPtr::new(ptr::null_mut()),
+                root_layout: AtomicU64::new(0),
                 next_offset: OwnLine(AtomicUsize::new(first_free)),
                 core_limit: OwnLine(AtomicU32::new(0)),
             });
@@ -178,14 +235,53 @@ impl Arena {
     /// # Safety
     /// `base` is valid for reads and writes of the arena's whole size for all of `'a`, and a creation there, if any,
     /// has finished.
-    pub unsafe fn attach_at<'a>(base: NonNull<u8>) -> Result<&'a Arena, CreateError> {
+    pub unsafe fn attach_at<'a>(base: NonNull<u8>) -> Result<&'a Arena, AttachError> {
         if !(base.as_ptr() as usize).is_multiple_of(4096) {
-            return Err(CreateError::Misaligned);
+            return Err(AttachError::Misaligned);
         }
-        // SAFETY: readable and aligned by the caller's promise; all fields before the check are plain integers.
-        let arena = unsafe { base.cast::<Arena>().as_ref() };
-        let matches = arena.magic == MAGIC && arena.layout_version == LAYOUT_VERSION && arena.base == base.as_ptr();
-        if matches { Ok(arena) } else { Err(CreateError::NotAnArena) }
+        let header = base.cast::<Arena>().as_ptr();
+        // SAFETY: readable and aligned by the caller's promise; the first fields are plain words in every build.
+        let (magic, layout, created_at) = unsafe { ((*header).magic, (*header).layout, (*header).base) };
+        if magic != MAGIC {
+            return Err(AttachError::NotAnArena);
+        }
+        if layout != LAYOUT.to_bits() {
+            return Err(AttachError::OtherBuild { expected: LAYOUT.to_bits(), found: layout });
+        }
+        if created_at != base.as_ptr() {
+            return Err(AttachError::OtherAddress { created_at: created_at as usize });
+        }
+        // SAFETY: an arena of this build, created here.
+        Ok(unsafe { &*header })
+    }
+
+    /// Makes a value what other processes find first in the arena, unless there is one.
+    ///
+    /// # Panics
+    /// If the value does not lie in the arena.
+    pub fn set_root<R: ArenaRoot>(&self, root: &R) {
+        let address = ptr::from_ref(root).cast::<u8>().cast_mut();
+        let offset = (address as usize).wrapping_sub(self.base as usize);
+        assert!(offset < self.size_bytes, "what others find lies in the arena");
+        let layout = R::LAYOUT.to_bits();
+        if self.root_layout.compare_exchange(0, layout, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            // Release pairs with the acquire in `root`.
+            self.root.store(address, Ordering::Release);
+        }
+    }
+
+    /// What [`Arena::set_root`] was told of, by whichever process.
+    ///
+    /// # Errors
+    /// [`AttachError::Empty`], or [`AttachError::OtherBuild`] if it is something else, or laid out in another way.
+    pub fn root<R: ArenaRoot>(&self) -> Result<&R, AttachError> {
+        let root = NonNull::new(self.root.load(Ordering::Acquire)).ok_or(AttachError::Empty)?;
+        let (expected, found) = (R::LAYOUT.to_bits(), self.root_layout.load(Ordering::Relaxed));
+        if expected != found {
+            return Err(AttachError::OtherBuild { expected, found });
+        }
+        // SAFETY: a value of this type was put there, as the layouts say, and may be shared.
+        Ok(unsafe { root.cast::<R>().as_ref() })
     }
 
     /// Number of cores that the arena was created for.

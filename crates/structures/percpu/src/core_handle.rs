@@ -49,6 +49,8 @@ pub enum ClaimError {
     },
     /// Somebody else is this core, or every core is taken.
     Busy,
+    /// The arena is private memory of another process, of which this one has a copy since `fork`.
+    OtherProcess,
 }
 
 impl fmt::Display for ClaimError {
@@ -58,6 +60,9 @@ impl fmt::Display for ClaimError {
                 write!(formatter, "expected a core below {core_count}, the number that the arena was created for")
             }
             ClaimError::Busy => formatter.write_str("the core is claimed already; release it or use another one"),
+            ClaimError::OtherProcess => formatter.write_str(
+                "this process came by fork from the one that made the file system; make one of its own here",
+            ),
         }
     }
 }

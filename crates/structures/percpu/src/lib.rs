@@ -29,6 +29,7 @@ mod fixed;
 mod lock;
 #[cfg(loom)]
 pub mod model;
+mod object;
 mod per_core;
 mod prefetch;
 mod region;
@@ -36,13 +37,14 @@ mod slab;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use arena::{Arena, ArenaConfig, CreateError};
+pub use arena::{Arena, ArenaConfig, AttachError, CreateError};
 pub use core_handle::{ClaimError, Core, CoreIndex, OwnerId};
 pub use lock::{CoreLock, CoreLockGuard, LockRank};
+pub use object::{ArenaObject, ArenaRoot, Layout, MAX_KIND, ObjectKind};
 pub use per_core::{CacheLine, PerCore};
 pub use prefetch::prefetch_for_writing;
 pub use region::HeapRegion;
-pub use slab::{MAX_KIND, ObjectKind, SizeClass};
+pub use slab::SizeClass;
 
 /// Bytes of a cache line: the unit in which conflicts are counted.
 pub const LINE_BYTES: usize = 64;

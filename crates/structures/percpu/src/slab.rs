@@ -28,6 +28,7 @@
 //! Cost: 2 to 3 ns per allocation or release from a magazine; one exchange on the core's own line per batch.
 
 use core::alloc::Layout;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 // Statistics are no part of the protocol, so that models need not interleave them.
 use core::sync::atomic::{AtomicI64, AtomicU16};
@@ -37,6 +38,7 @@ use sync::atomic::{AtomicPtr, Ordering};
 
 use crate::arena::{Arena, KIND_MAP_BYTES};
 use crate::core_handle::{Core, CoreIndex};
+use crate::object::{ArenaObject, Layout as Fingerprint, MAX_KIND, ObjectKind};
 use crate::per_core::CacheLine;
 use crate::prefetch::{prefetch_for_writing, prefetch_unshared};
 use crate::{LINE_BYTES, OutOfMemory};
@@ -50,35 +52,7 @@ const BATCH_OBJECTS: usize = 32;
 /// So much of the next object is asked for when one is taken (from the list to write it, fresh memory to be near); processors see by themselves how larger ones go on.
 const PREFETCHED_BYTES: usize = 512;
 
-/// Kinds have numbers from 1 to this.
-pub const MAX_KIND: u8 = 15;
 const MAGAZINE_COUNT: usize = CLASS_COUNT + MAX_KIND as usize;
-
-/// A type whose objects lie in chunks of their own, and what tools call its fields. Made by [`object_kind!`].
-#[derive(Debug)]
-pub struct ObjectKind {
-    /// From 1 to [`MAX_KIND`], another for each kind in an arena; 0 for what lies in tables alone.
-    pub number: u8,
-    /// What such an object is called.
-    pub name: &'static str,
-    /// After so many bytes the next one begins, in a slab as in a table: a power of two, to which they are aligned.
-    pub stride_bytes: usize,
-    /// Where each field starts, in bytes, and its name; in the order of their places.
-    pub fields: &'static [(usize, &'static str)],
-}
-
-/// Describes a type as an [`ObjectKind`]: `object_kind!(1, Entry as "directory entry" { "state" = first.state, ... })`.
-#[macro_export]
-macro_rules! object_kind {
-    ($number:literal, $type:ty as $name:literal { $($field:literal = $($path:tt).+),* $(,)? }) => {
-        $crate::ObjectKind {
-            number: $number,
-            name: $name,
-            stride_bytes: ::core::mem::size_of::<$type>().next_power_of_two(),
-            fields: &[$((::core::mem::offset_of!($type, $($path).+), $field)),*],
-        }
-    };
-}
 
 /// A class of objects: their size, a power of two from 64 bytes to 64 KiB, and perhaps their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +73,8 @@ impl SizeClass {
         Some(SizeClass { size: bits.saturating_sub(SMALLEST_BITS) as u8, kind: 0 })
     }
 
-    /// The class of the same size for objects of a kind.
-    ///
-    /// # Panics
-    /// At compile time if used in a constant: kinds have numbers from 1 to [`MAX_KIND`].
-    pub const fn of_kind(self, kind: &ObjectKind) -> SizeClass {
+    /// The class of the same size for objects of a kind, whose number is from 1 to [`MAX_KIND`].
+    pub(crate) const fn of_kind(self, kind: &ObjectKind) -> SizeClass {
         assert!(kind.number > 0 && kind.number <= MAX_KIND);
         SizeClass { size: self.size, kind: kind.number }
     }
@@ -192,6 +163,19 @@ pub(crate) struct CoreSlabs {
 }
 
 impl CoreSlabs {
+    pub(crate) const LAYOUT: Fingerprint = Fingerprint::BUILD
+        .and_type::<CoreSlabs>()
+        .and(offset_of!(CoreSlabs, depots) as u64)
+        .and_type::<Magazine>()
+        .and(offset_of!(Magazine, active) as u64)
+        .and(offset_of!(Magazine, active_count) as u64)
+        .and(offset_of!(Magazine, spare) as u64)
+        .and(offset_of!(Magazine, fresh) as u64)
+        .and(offset_of!(Magazine, fresh_objects) as u64)
+        .and(offset_of!(Magazine, class) as u64)
+        .and(offset_of!(Magazine, live) as u64)
+        .and(offset_of!(FreeObject, next) as u64);
+
     pub(crate) fn new() -> CoreSlabs {
         CoreSlabs {
             magazines: CacheLine(core::array::from_fn(|_| Magazine {
@@ -365,21 +349,36 @@ impl Core<'_> {
     /// When compiled, if the type is aligned to more than 4 KiB.
     #[inline]
     pub fn allocate_value<T>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {
-        self.allocate_in(const { SizeClass::of_type::<T>() }, value)
-    }
-
-    /// Allocates an object of a class and initialises it.
-    ///
-    /// # Panics
-    /// If the class is too small for the type, or less aligned.
-    #[inline]
-    pub fn allocate_in<T>(&self, class: SizeClass, value: T) -> Result<NonNull<T>, OutOfMemory> {
-        // Known when it is compiled wherever the class is.
-        assert!(class.holds(Layout::new::<T>()), "the class is the type's");
-        let place = self.allocate(class)?.cast::<T>();
+        const { assert!(SizeClass::of_type::<T>().holds(Layout::new::<T>()), "aligned to more than 4 KiB") };
+        let place = self.allocate(const { SizeClass::of_type::<T>() })?.cast::<T>();
         // SAFETY: fresh memory of a class that holds a `T`.
         unsafe { place.write(value) };
         Ok(place)
+    }
+
+    /// Allocates an object of the arena and initialises it.
+    #[inline]
+    pub fn allocate_object<T: ArenaObject>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {
+        let place = self.allocate_place::<T>()?;
+        // SAFETY: fresh memory of the type's class.
+        unsafe { place.write(value) };
+        Ok(place)
+    }
+
+    /// Allocates uninitialised memory for an object of the arena.
+    #[inline]
+    pub fn allocate_place<T: ArenaObject>(&self) -> Result<NonNull<T>, OutOfMemory> {
+        Ok(self.allocate(T::CLASS)?.cast())
+    }
+
+    /// Gives the memory of an object of the arena back, without dropping it.
+    ///
+    /// # Safety
+    /// It came from [`Core::allocate_object`] or [`Core::allocate_place`] in the same arena, and nobody uses it any more.
+    #[inline]
+    pub unsafe fn free_object<T: ArenaObject>(&self, object: NonNull<T>) {
+        // SAFETY: the caller's promise; the class is the type's, there as here.
+        unsafe { self.free(object.cast(), T::CLASS) };
     }
 
     fn allocate_from_fresh(&self, class: SizeClass, magazine: &Magazine) -> Result<NonNull<u8>, OutOfMemory> {

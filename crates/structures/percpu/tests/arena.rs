@@ -3,11 +3,12 @@
 
 use std::alloc::Layout;
 use std::collections::BTreeMap;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use percpu::{
-    Arena, ArenaConfig, ClaimError, Core, CoreLock, CreateError, HeapRegion, LockRank, OutOfMemory, OwnerId, PerCore,
-    SizeClass,
+    Arena, ArenaConfig, ArenaObject, ArenaRoot, AttachError, ClaimError, Core, CoreLock, CreateError, HeapRegion,
+    Layout as Fingerprint, LockRank, ObjectKind, OutOfMemory, OwnerId, PerCore, SizeClass, object_kind,
 };
 use proptest::prelude::*;
 
@@ -28,6 +29,71 @@ fn creation_refuses_what_cannot_work() {
     assert_eq!(Arena::create(&mut region, config).err(), Some(CreateError::ChunkBytes(5000)));
     let mut tiny = HeapRegion::new(1).unwrap();
     assert_eq!(Arena::create(&mut tiny, small(256)).err(), Some(CreateError::TooSmall { size_bytes: 4096 }));
+}
+
+/// Two types that lie in one place in other ways.
+#[repr(C)]
+struct Old(AtomicU64, u32);
+#[repr(C)]
+struct New(u32, AtomicU64);
+
+// SAFETY: each test has one of them in an arena, and neither has a destructor.
+unsafe impl ArenaObject for Old {
+    const KIND: ObjectKind = object_kind!(1, Old as "object" { "word" = 0, "number" = 1 });
+}
+// SAFETY: as above.
+unsafe impl ArenaObject for New {
+    const KIND: ObjectKind = object_kind!(1, New as "object" { "number" = 0, "word" = 1 });
+}
+// SAFETY: atomics and immutable numbers.
+unsafe impl ArenaRoot for Old {
+    const LAYOUT: Fingerprint = <Old as ArenaObject>::LAYOUT;
+}
+// SAFETY: as above.
+unsafe impl ArenaRoot for New {
+    const LAYOUT: Fingerprint = <New as ArenaObject>::LAYOUT;
+}
+
+#[test]
+fn what_another_build_made_is_refused_with_a_reason() {
+    let mut region = HeapRegion::new(1 << 20).unwrap();
+    let base = NonNull::new(region.as_mut_ptr()).unwrap();
+    // SAFETY: the region is this test's own, and as long as it says.
+    let attach = |offset| unsafe { Arena::attach_at(base.byte_add(offset)) };
+    let why = |offset: usize| attach(offset).map(drop).unwrap_err();
+    assert_eq!(why(8), AttachError::Misaligned);
+    assert_eq!(why(0), AttachError::NotAnArena);
+    // SAFETY: as above.
+    let arena = unsafe { Arena::create_at(base, 1 << 20, small(1)) }.unwrap();
+    assert_eq!(attach(0).map(std::ptr::from_ref), Ok(std::ptr::from_ref(arena)));
+    assert_eq!(arena.root::<Old>().map(drop), Err(AttachError::Empty));
+    let root = arena.place(Old(AtomicU64::new(3), 4)).unwrap();
+    arena.set_root(root);
+    assert_eq!(attach(0).unwrap().root::<Old>().unwrap().0.load(Ordering::Relaxed), 3);
+    let error = arena.root::<New>().map(drop).unwrap_err();
+    assert!(matches!(error, AttachError::OtherBuild { .. }) && error.to_string().contains("another build"), "{error}");
+    arena.set_root(arena.place(New(1, AtomicU64::new(2))).unwrap());
+    assert_eq!(arena.root::<Old>().unwrap().1, 4, "the first stays");
+    // The same arena at another address, and as another build leaves it.
+    // SAFETY: within the region, whose arena is not used any more.
+    unsafe {
+        base.byte_add(1 << 19).copy_from_nonoverlapping(base, 256);
+        assert_eq!(why(1 << 19), AttachError::OtherAddress { created_at: base.as_ptr().addr() });
+        *base.cast::<u64>().add(1).as_mut() ^= 1;
+    }
+    assert!(matches!(why(0), AttachError::OtherBuild { .. }));
+}
+
+#[test]
+fn objects_lie_in_chunks_of_their_kind() {
+    let mut region = HeapRegion::new(1 << 20).unwrap();
+    let arena = Arena::create(&mut region, small(1)).unwrap();
+    let core = arena.claim(0, owner()).unwrap();
+    let object = core.allocate_object(Old(AtomicU64::new(1), 2)).unwrap();
+    assert!(arena.kinds().any(|(part, kind)| part.contains(&object.addr().get()) && kind == 1));
+    // SAFETY: allocated just now.
+    unsafe { core.free_object(object) };
+    assert_eq!(core.allocate_place::<Old>(), Ok(object));
 }
 
 #[test]

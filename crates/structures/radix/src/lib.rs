@@ -40,6 +40,6 @@ mod range;
 mod slot;
 
 pub use array::RadixArray;
-pub use node::{INDEX_BITS, INNER, KIND_INNER, KIND_LEAF, LEAF_CLASS, MAX_VALUE, SLOT, free_retired};
+pub use node::{INDEX_BITS, INNER, KIND_INNER, KIND_LEAF, LAYOUT, LEAF_CLASS, MAX_VALUE, SLOT, free_retired};
 pub use range::LockedRange;
 pub use slot::LockedSlot;

@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use epoch::{Retired, RetiredKind};
-use percpu::{Core, CoreIndex, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{ArenaObject, Core, CoreIndex, Layout, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use seqlock::Sequence;
 use sync::atomic::AtomicU64;
 
@@ -140,14 +140,26 @@ struct Inner {
     retired: Retired,
 }
 
-/// The size class of the nodes that calls on small arrays allocate.
-pub const LEAF_CLASS: SizeClass = SizeClass::of_type::<Leaf>().of_kind(&SLOT);
-const INNER_CLASS: SizeClass = SizeClass::of_type::<Inner>().of_kind(&INNER);
 /// What tools call the parts of a leaf's slots.
 pub const SLOT: ObjectKind =
     object_kind!(3, LeafSlot as "radix slot" { "word" = word, "sequence" = sequence, "retired" = retired });
 /// What tools call the parts of an inner node.
 pub const INNER: ObjectKind = object_kind!(4, Inner as "radix node" { "words" = words, "retired" = retired });
+// SAFETY: kinds of their own; neither has a destructor.
+unsafe impl ArenaObject for Leaf {
+    const KIND: ObjectKind = SLOT;
+}
+
+// SAFETY: as above.
+unsafe impl ArenaObject for Inner {
+    const KIND: ObjectKind = INNER;
+}
+
+/// The size class of the nodes that calls on small arrays allocate.
+pub const LEAF_CLASS: SizeClass = Leaf::CLASS;
+/// Where everything is in an array.
+pub const LAYOUT: Layout = Leaf::LAYOUT.and_layout(Inner::LAYOUT);
+
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Leaf>() == 1024);
 
@@ -183,10 +195,10 @@ impl Node {
                 sequence: Sequence::new(),
                 retired: Retired::new(),
             });
-            core.allocate_in(LEAF_CLASS, Leaf { slots })?.cast()
+            core.allocate_object(Leaf { slots })?.cast()
         } else {
             let words = core::array::from_fn(|index| AtomicU64::new(word(index).0));
-            core.allocate_in(INNER_CLASS, Inner { words, retired: Retired::new() })?.cast()
+            core.allocate_object(Inner { words, retired: Retired::new() })?.cast()
         };
         Ok(Node { address, slot_bits })
     }
@@ -194,8 +206,14 @@ impl Node {
     /// # Safety
     /// Nobody uses the node any more.
     pub(crate) unsafe fn free(self, core: &Core<'_>) {
-        // SAFETY: the caller's promise; the class is that of the allocation.
-        unsafe { core.free(self.address, if self.is_leaf() { LEAF_CLASS } else { INNER_CLASS }) }
+        // SAFETY: the caller's promise; the type is that of the allocation.
+        unsafe {
+            if self.is_leaf() {
+                core.free_object::<Leaf>(self.address.cast());
+            } else {
+                core.free_object::<Inner>(self.address.cast());
+            }
+        }
     }
 
     #[inline]
@@ -261,8 +279,8 @@ pub unsafe fn free_retired(core: &Core<'_>, kind: RetiredKind, object: NonNull<R
     // SAFETY: objects of our kinds are retired with these links.
     unsafe {
         match kind {
-            KIND_LEAF => core.free(object.byte_sub(offset_of!(LeafSlot, retired)).cast(), LEAF_CLASS),
-            KIND_INNER => core.free(object.byte_sub(offset_of!(Inner, retired)).cast(), INNER_CLASS),
+            KIND_LEAF => core.free_object::<Leaf>(object.byte_sub(offset_of!(LeafSlot, retired)).cast()),
+            KIND_INNER => core.free_object::<Inner>(object.byte_sub(offset_of!(Inner, retired)).cast()),
             _ => return false,
         }
     }

@@ -306,6 +306,9 @@ impl RefCache {
         }
         if object.claimed_by() == Some(tag) {
             let own = self.own.get(core);
+            if sync::mutant::planted("refcache: a claim is given up before its delta ends") {
+                object.give_up_claim();
+            }
             slot.beside(|| {
                 if object.end_pending(happened) == Verdict::BecameZero {
                     self.queue(own, NonNull::from(object), object);
@@ -387,7 +390,7 @@ impl RefCache {
         }
         let (applied, is_pending) = object.applied_and_pending();
         seen.total += applied;
-        if is_pending {
+        if is_pending && !sync::mutant::planted("refcache: a delta in an object is not read") {
             self.collect_pending(object, &mut seen);
         }
         seen
@@ -399,6 +402,9 @@ impl RefCache {
         let delta = object.pending_delta();
         match object.claimed_by().map(|tag| self.decisions().observe(tag)) {
             Some(Observed::Committed) => seen.total += delta,
+            Some(Observed::NotCommitted) if sync::mutant::planted("refcache: what is prepared counts at once") => {
+                seen.total += delta;
+            }
             Some(Observed::NotCommitted) => {}
             Some(Observed::Over) | None => seen.changing = true,
         }

@@ -109,6 +109,10 @@ impl Counted {
 
     /// Takes the place for a pending delta, or says whose it is.
     pub(crate) fn claim(&self, tag: Tag) -> Result<(), Tag> {
+        if sync::mutant::planted("refcache: a count is claimed in two steps") && self.claimed_by().is_none() {
+            self.pending_tag.store(tag.to_bits(), Ordering::Release);
+            return Ok(());
+        }
         // Acquire pairs with the release in `give_up_claim`.
         let claimed = self.pending_tag.compare_exchange(0, tag.to_bits(), Ordering::Acquire, Ordering::Relaxed);
         claimed.map(drop).map_err(|holder| Tag::from_bits(holder).expect("not zero"))

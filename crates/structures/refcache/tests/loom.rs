@@ -11,10 +11,11 @@ use percpu::Core;
 use percpu::model::ModelArena;
 use refcache::{Counted, CountedKind, RefCache, RefCacheConfig, WeakRef};
 use sync::Spin;
-use sync::atomic::{AtomicPtr, Ordering};
+use sync::atomic::{AtomicPtr, AtomicUsize as AtomicUsizeOfModel, Ordering};
 
 struct World {
     model: ModelArena,
+    decisions: &'static Decisions,
     cache: &'static RefCache,
     freed: Arc<AtomicUsize>,
 }
@@ -25,7 +26,7 @@ impl World {
         let decisions = Decisions::create(model.arena()).unwrap();
         let config = RefCacheConfig { slots_per_core: 1, seed: 1 };
         let cache = RefCache::create(model.arena(), decisions, config).unwrap();
-        World { model, cache, freed: Arc::new(AtomicUsize::new(0)) }
+        World { model, decisions, cache, freed: Arc::new(AtomicUsize::new(0)) }
     }
 
     fn object(&self, count: i64) -> &'static Counted {
@@ -206,6 +207,125 @@ fn weak_against_review(upgrader_first: bool) {
         }
     };
     spawn_both(upgrader_first, upgrader, reviewer);
+}
+
+/// Prepares deltas of several counts under one operation, decides, and ends them. On the way to a count that another
+/// operation has claimed it gives up. Returns whether it happened. `at_decision` is told of the moments before and after.
+fn change_many(
+    world: &World,
+    core: &Core,
+    changes: &[(&Counted, i64)],
+    commits: bool,
+    at_decision: impl Fn(bool),
+) -> bool {
+    let operation = world.decisions.begin_firm(core);
+    let tag = operation.tag();
+    // SAFETY: never freed in these models.
+    let prepare =
+        |(object, delta): &(&Counted, i64)| unsafe { world.cache.prepare_one_of_many(core, object, *delta, tag) };
+    let happens = changes.iter().all(|change| prepare(change).is_ok()) && commits;
+    at_decision(true);
+    if !happens || operation.commit().is_err() {
+        operation.abort();
+    }
+    at_decision(false);
+    for (object, _) in changes {
+        // SAFETY: as above.
+        unsafe { world.cache.settle_one_of_many(core, object, tag, happens) };
+    }
+    happens
+}
+
+/// A count that waits in its object, since the other has the slot, is seen from the decision on, not before.
+fn many_at_one_moment(changer_first: bool) {
+    let world = Arc::new(World::new());
+    let objects = [world.object(1), world.object(1)];
+    let (decided, begun) = (Arc::new(AtomicUsizeOfModel::new(0)), Arc::new(AtomicUsizeOfModel::new(0)));
+    let changer = {
+        let (world, core) = (Arc::clone(&world), world.model.core(0));
+        let (decided, begun) = (Arc::clone(&decided), Arc::clone(&begun));
+        move || {
+            let mark = |is_before| if is_before { &begun } else { &decided }.store(1, Ordering::Release);
+            assert!(change_many(&world, &core, &objects.map(|object| (object, 1)), true, mark));
+        }
+    };
+    let cache = world.cache;
+    let reader = move || {
+        let is_decided = decided.load(Ordering::Acquire) == 1;
+        // SAFETY: never freed in this model.
+        let seen = unsafe { cache.exact(objects[1], &Spin) };
+        let is_begun = begun.load(Ordering::Acquire) == 1;
+        assert!(seen == 2 || !is_decided, "{seen} after the decision");
+        assert!(seen == 1 || is_begun, "{seen} before the decision");
+    };
+    spawn_both(changer_first, changer, reader);
+    // SAFETY: as above.
+    assert_eq!(objects.map(|object| unsafe { world.cache.exact(object, &Spin) }), [2, 2]);
+}
+
+/// Two operations want the place in one object at the same time.
+fn one_place_for_two(first: bool) {
+    let world = Arc::new(World::new());
+    let shared = world.object(1);
+    let happened = Arc::new(AtomicUsize::new(0));
+    let role = |number: usize| {
+        let (world, core, own) = (Arc::clone(&world), world.model.core(number), world.object(1));
+        let happened = Arc::clone(&happened);
+        move || {
+            if change_many(&world, &core, &[(own, 1), (shared, 1)], true, |_| ()) {
+                happened.fetch_add(1, Plain::Relaxed);
+            }
+        }
+    };
+    let (a, b) = (role(0), role(1));
+    spawn_both(first, a, b);
+    let happened = happened.load(Plain::Relaxed) as i64;
+    assert!(happened >= 1, "each gave way to the other");
+    assert_eq!(shared.applied(), 1 + happened, "a delta was lost or counted twice");
+}
+
+/// An operation that does not happen leaves nothing, to whoever reads meanwhile.
+fn aborted_many(first: bool) {
+    let world = Arc::new(World::new());
+    let objects = [world.object(1), world.object(1)];
+    let changer = {
+        let (world, core) = (Arc::clone(&world), world.model.core(0));
+        move || assert!(!change_many(&world, &core, &objects.map(|object| (object, 1)), false, |_| ()))
+    };
+    let cache = world.cache;
+    let reader = move || {
+        // SAFETY: never freed in this model.
+        let seen = unsafe { cache.exact(objects[1], &Spin) };
+        assert_eq!(seen, 1, "what was prepared is seen although it never happened");
+    };
+    spawn_both(first, changer, reader);
+}
+
+#[test]
+fn many_counts_change_at_one_moment() {
+    for first in [false, true] {
+        let executions = sync::model::explore(1, move || many_at_one_moment(first));
+        assert!(executions > 20, "{executions}");
+        let fault = "refcache: a delta in an object is not read";
+        sync::model::must_catch(fault, 1, move || many_at_one_moment(first));
+        let executions = sync::model::explore(1, move || aborted_many(first));
+        assert!(executions > 20, "{executions}");
+        let fault = "refcache: what is prepared counts at once";
+        sync::model::must_catch(fault, 1, move || aborted_many(first));
+    }
+}
+
+#[test]
+fn an_object_has_room_for_one_operation() {
+    for first in [false, true] {
+        let executions = sync::model::explore(3, move || one_place_for_two(first));
+        assert!(executions > 100, "{executions}");
+        for fault in
+            ["refcache: a count is claimed in two steps", "refcache: a claim is given up before its delta ends"]
+        {
+            sync::model::must_catch(fault, 3, move || one_place_for_two(first));
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use std::sync::Mutex;
 
-use address_space::{AddressSpace, FileId, Files, KIND_MAPPING, MAPPING_CLASS, Mapping, Memory};
+use address_space::{AddressSpace, FileId, Files, KIND_MAPPING, Mapping, Memory};
 use commit::Decisions;
 use epoch::{Epochs, Guard};
 use pages::{PAGE_BYTES, PagePool};
@@ -71,7 +71,7 @@ impl Instance<'_> {
                 assert_eq!(count.as_ref().kind(), KIND_MAPPING);
                 let mapping = Mapping::of_count(count);
                 self.files.change_references(mapping.as_ref().file(), -1);
-                core.free(mapping.cast(), MAPPING_CLASS);
+                core.free_object(mapping);
             }
         };
         // SAFETY: a test's core holds no pointers between its calls.
