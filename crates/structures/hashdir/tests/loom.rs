@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering as Plain};
 
 use commit::Decisions;
 use epoch::{Epochs, Guard};
-use hashdir::{Growth, HashDir, InsertError, Key, MARK, free_retired, lock_two};
+use hashdir::{Growth, HashDir, InsertError, Key, LockedName, MARK, free_retired, lock_all, lock_two};
 use percpu::Core;
 use percpu::model::ModelArena;
 use sync::Spin;
@@ -76,6 +76,27 @@ impl World {
         there.finish(true);
         gone.finish(true);
         true
+    }
+
+    /// Changes names at one moment: each to lead to what the next one leads to, or to nothing, or, where it does not exist, to 2.
+    fn change_all<const N: usize>(&self, guard: &Guard, keys: [&Key; N], is_turn: bool) {
+        let mut room: [LockedName<'_, usize>; N] = std::array::from_fn(|_| LockedName::default());
+        room.iter_mut().enumerate().for_each(|(index, place)| place.beside = index);
+        let mut names = lock_all(guard, &mut room, |index| (self.dir, keys[*index]), &Spin);
+        let mut values = [None; N];
+        names.iter().for_each(|name| values[name.beside] = name.value());
+        let operation = self.decisions.begin_firm(guard.core());
+        for name in names.iter_mut() {
+            let index = name.beside;
+            match (values[index], values[(index + 1) % N]) {
+                (Some(_), Some(next)) if is_turn => name.prepare_replace(next, operation.tag()),
+                (Some(_), _) => name.prepare_remove(operation.tag()),
+                (None, _) => name.prepare_insert(keys[index], 2, operation.tag()).unwrap(),
+            }
+        }
+        operation.commit().unwrap();
+        names.finish(true);
+        names.unlock();
     }
 
     /// link(from, to) as the call layer does it.
@@ -275,6 +296,41 @@ fn growth_hides_nothing(first: bool) {
     assert_eq!(world.value(&guard, &comes), Some(2));
 }
 
+/// Two names exchange what they lead to, as many names change: nobody sees one changed and the other not.
+fn many_are_seen_whole(first: bool) {
+    let (a, b) = (key("a", 0), key("b", 1));
+    let world = World::new(2, &[(a, 1), (b, 2)]);
+    world.run(
+        first,
+        move |world, guard| world.change_all(guard, [&a, &b], true),
+        move |world, guard| {
+            // The one that is locked and marked last is looked at first.
+            let seen = (world.value(guard, &b), world.value(guard, &a));
+            assert!(seen.0 == Some(2) || seen == (Some(1), Some(2)), "one name changed before the other: {seen:?}");
+        },
+    );
+}
+
+/// Many names change while their chains move to a larger table.
+fn many_change_beside_growth(first: bool) {
+    let names = ["p", "q", "r", "s", "t"].map(|name| key(name, u64::from(name.as_bytes()[0] - b'p')));
+    let mut values: Vec<_> = names.iter().map(|name| (*name, 1)).collect();
+    values.push((key("z", 5), 1)); // the sixth makes the chain crowded
+    let world = World::new(1, &values);
+    let core = world.model.core(0);
+    world.maintain(&core);
+    drop(core);
+    let comes = key("comes", 1);
+    world.run(
+        first,
+        |world, guard| assert_eq!(world.dir.grow(world.epochs, guard, &Spin, 10), Growth::Done),
+        move |world, guard| world.change_all(guard, [&names[1], &comes], false),
+    );
+    let core = world.model.core(0);
+    let guard = world.epochs.pin(&core);
+    assert_eq!((world.value(&guard, &names[1]), world.value(&guard, &comes)), (None, Some(2)), "a change was lost");
+}
+
 /// The value of a name that is replaced twice, under two tags of one core: never one whose operation is undecided.
 fn replaced_values_are_decided(first: bool) {
     let name = key("name", 0);
@@ -339,6 +395,13 @@ fn rename() {
     check("rename", 100, &["hashdir: removal ignores the tag"], 2, |first| rename_is_seen_whole(first, false));
     check("rename over", 100, &["hashdir: removal ignores the tag"], 2, |first| rename_is_seen_whole(first, true));
     check("crossing renames", 10, &["percpu: lock in two steps"], 2, crossing_renames);
+}
+
+#[test]
+fn many_names() {
+    check("many names", 100, &["hashdir: many names change one by one"], 2, many_are_seen_whole);
+    let fault = "hashdir: chains of many names are not found again";
+    check("many names beside growth", 10, &[fault], 2, many_change_beside_growth);
 }
 
 #[test]

@@ -15,6 +15,10 @@ const FEW_WORDS: usize = 32;
 #[cfg(shuttle)]
 const PIECE_BYTES: usize = 256;
 
+/// Which side of a copy is shared; the other is the caller's own.
+const FROM_SHARED: bool = true;
+const TO_SHARED: bool = false;
+
 /// Copies from shared memory.
 ///
 /// # Safety
@@ -22,7 +26,7 @@ const PIECE_BYTES: usize = 256;
 #[inline]
 pub unsafe fn load(target: &mut [u8], source: *const u8) {
     // SAFETY: both are valid, and they do not overlap, since `target` is borrowed alone.
-    unsafe { copy(target.as_mut_ptr(), source, target.len()) };
+    unsafe { copy::<FROM_SHARED>(target.as_mut_ptr(), source, target.len()) };
 }
 
 /// Copies to shared memory.
@@ -32,7 +36,7 @@ pub unsafe fn load(target: &mut [u8], source: *const u8) {
 #[inline]
 pub unsafe fn store(target: *mut u8, source: &[u8]) {
     // SAFETY: both are valid, and they do not overlap, since `source` is borrowed.
-    unsafe { copy(target, source.as_ptr(), source.len()) };
+    unsafe { copy::<TO_SHARED>(target, source.as_ptr(), source.len()) };
 }
 
 /// Whether shared memory holds these bytes; looks no further than the first that differs.
@@ -104,23 +108,23 @@ pub unsafe fn clear(target: *mut u8, length: usize) {
 }
 
 #[inline]
-unsafe fn copy(target: *mut u8, source: *const u8, length: usize) {
+unsafe fn copy<const DIRECTION: bool>(target: *mut u8, source: *const u8, length: usize) {
     #[cfg(not(shuttle))]
     // SAFETY: the callers' promise.
     unsafe {
-        copy_piece(target, source, length);
+        copy_piece::<DIRECTION>(target, source, length);
     }
     #[cfg(shuttle)]
     for start in (0..length).step_by(PIECE_BYTES) {
         // Other threads may run between the pieces.
         sync::atomic::fence(sync::atomic::Ordering::Relaxed);
         // SAFETY: the callers' promise.
-        unsafe { copy_piece(target.add(start), source.add(start), PIECE_BYTES.min(length - start)) };
+        unsafe { copy_piece::<DIRECTION>(target.add(start), source.add(start), PIECE_BYTES.min(length - start)) };
     }
 }
 
 #[inline]
-unsafe fn copy_piece(target: *mut u8, source: *const u8, length: usize) {
+unsafe fn copy_piece<const DIRECTION: bool>(target: *mut u8, source: *const u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the callers' promise; the direction flag is clear by the calling convention.
     unsafe {
@@ -154,8 +158,12 @@ unsafe fn copy_piece(target: *mut u8, source: *const u8, length: usize) {
     for index in 0..length {
         // SAFETY: the callers' promise; one side is borrowed by them, the other accessed atomically by all.
         unsafe {
-            let byte = AtomicU8::from_ptr(source.add(index).cast_mut()).load(Ordering::Relaxed);
-            AtomicU8::from_ptr(target.add(index)).store(byte, Ordering::Relaxed);
+            let (target, source) = (target.add(index), source.add(index));
+            if DIRECTION == FROM_SHARED {
+                target.write(AtomicU8::from_ptr(source.cast_mut()).load(Ordering::Relaxed));
+            } else {
+                AtomicU8::from_ptr(target).store(source.read(), Ordering::Relaxed);
+            }
         }
     }
 }
