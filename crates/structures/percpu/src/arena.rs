@@ -10,6 +10,7 @@ use core::sync::atomic::AtomicU8;
 
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::class::KIND_MAP_BYTES;
 use crate::core_handle::CoreIndex;
 use crate::object::{ArenaRoot, Layout as Fingerprint};
 use crate::region::HeapRegion;
@@ -27,8 +28,6 @@ const LAYOUT: Fingerprint = Fingerprint::BUILD
     .and(offset_of!(Arena, core_limit) as u64)
     .and_type::<CoreRecord>()
     .and_layout(CoreSlabs::LAYOUT);
-/// The map of kinds has a byte for so many bytes of the arena.
-pub(crate) const KIND_MAP_BYTES: usize = 4096;
 
 /// How an arena is laid out.
 #[derive(Clone, Copy, Debug)]

@@ -23,6 +23,7 @@
 extern crate alloc;
 
 mod arena;
+mod class;
 mod core_handle;
 #[cfg(any(loom, shuttle))]
 mod fixed;
@@ -38,13 +39,13 @@ mod slab;
 pub mod testing;
 
 pub use arena::{Arena, ArenaConfig, AttachError, CreateError};
+pub use class::{MAX_KIND, SizeClass};
 pub use core_handle::{ClaimError, Core, CoreIndex, OwnerId};
 pub use lock::{CoreLock, CoreLockGuard, LockRank};
-pub use object::{ArenaObject, ArenaRoot, Layout, MAX_KIND, ObjectKind};
+pub use object::{ArenaObject, ArenaRoot, Layout, ObjectKind};
 pub use per_core::{CacheLine, PerCore};
 pub use prefetch::prefetch_for_writing;
 pub use region::HeapRegion;
-pub use slab::SizeClass;
 
 /// Bytes of a cache line: the unit in which conflicts are counted.
 pub const LINE_BYTES: usize = 64;

@@ -5,15 +5,12 @@
 
 use core::alloc;
 
-use crate::slab::SizeClass;
-
-/// Kinds have numbers from 1 to this.
-pub const MAX_KIND: u8 = 15;
+use crate::class::SizeClass;
 
 /// A type whose objects lie in chunks of their own, and what tools call its fields. Made by [`object_kind!`].
 #[derive(Debug)]
 pub struct ObjectKind {
-    /// From 1 to [`MAX_KIND`], another for each kind in an arena; 0 for what lies in tables alone.
+    /// From 1 to [`MAX_KIND`](crate::MAX_KIND), another for each kind in an arena; 0 for what lies in tables alone.
     pub number: u8,
     /// What such an object is called.
     pub name: &'static str,
@@ -48,7 +45,7 @@ pub unsafe trait ArenaObject: Sized {
     /// Where such objects are allocated: checked when it is compiled.
     const CLASS: SizeClass = {
         let (layout, kind) = (alloc::Layout::new::<Self>(), &Self::KIND);
-        let class = SizeClass::of_type::<Self>().of_kind(kind);
+        let class = SizeClass::of_type::<Self>().of_kind(kind.number);
         assert!(layout.size() > 0 && class.holds(layout), "an object is as large as its class, and as aligned");
         assert!(
             kind.stride_bytes.is_power_of_two() && kind.stride_bytes <= class.object_bytes(),
