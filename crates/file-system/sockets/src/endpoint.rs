@@ -9,7 +9,9 @@ use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use pages::{PagePool, shared_bytes};
-use percpu::{CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{
+    ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind,
+};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -67,15 +69,22 @@ struct OwnName {
     bytes: core::cell::UnsafeCell<[u8; MAX_NAME_BYTES]>,
 }
 
+// SAFETY: a kind of its own, where it has one lane; it has no destructor.
+unsafe impl ArenaObject for Endpoint {
+    const KIND: ObjectKind = ENDPOINT;
+}
+
 // SAFETY: pointers lead to objects of the arena; the name's bytes are written once, before their length.
 unsafe impl Sync for Endpoint {}
 
 impl Endpoint {
     fn class(lane_count: usize) -> Result<SizeClass, OutOfMemory> {
+        if lane_count == 1 {
+            return Ok(Endpoint::CLASS);
+        }
         let lanes = Layout::array::<CacheLine<AtomicPtr<Ring>>>(lane_count - 1).map_err(|_| OutOfMemory)?;
         let (layout, _) = Layout::new::<Endpoint>().extend(lanes).map_err(|_| OutOfMemory)?;
-        let class = SizeClass::of(layout).ok_or(OutOfMemory)?;
-        Ok(if lane_count == 1 { class.of_kind(&ENDPOINT) } else { class })
+        SizeClass::of(layout).ok_or(OutOfMemory)
     }
 
     /// A socket with so many references, and one ring if it is ordered.

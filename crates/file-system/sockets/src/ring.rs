@@ -10,7 +10,7 @@
 use core::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PageNumber, PagePool, shared_bytes};
-use percpu::{CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::mutant::planted;
@@ -25,7 +25,6 @@ const NAME_SPACE_BYTES: usize = 128;
 pub const MAX_MESSAGE_BYTES: usize = PAGE_BYTES - NAME_SPACE_BYTES;
 
 const RANK_SIDE: LockRank = LockRank(210);
-const RING_CLASS: SizeClass = SizeClass::of_type::<Ring>().of_kind(&RING);
 /// What tools call a ring's parts.
 pub const RING: ObjectKind = object_kind!(12, Ring as "ring of messages" {
     "receivers" = receivers,
@@ -53,6 +52,11 @@ pub struct Ring {
     receivers: CacheLine<Side>,
     senders: CacheLine<Side>,
     slots: [CacheLine<Slot>; SLOT_COUNT],
+}
+
+// SAFETY: a kind of its own; it has no destructor.
+unsafe impl ArenaObject for Ring {
+    const KIND: ObjectKind = RING;
 }
 
 /// What receivers have among them, or senders.
@@ -95,12 +99,12 @@ impl Ring {
             })
         };
         let ring = Ring { receivers: side(), senders: side(), slots: core::array::from_fn(slot) };
-        core.allocate_in(RING_CLASS, ring)
+        core.allocate_object(ring)
     }
 
     /// Lets maintenance fill the magazine.
     pub(crate) fn will_make(core: &Core<'_>) {
-        core.will_allocate(RING_CLASS);
+        core.will_allocate(Ring::CLASS);
     }
 
     /// Gives the memory back, with pages and messages.
@@ -115,7 +119,7 @@ impl Ring {
                     pool.free(core, PageNumber::new(page));
                 }
             }
-            core.free(ring.cast(), RING_CLASS);
+            core.free_object(ring);
         }
     }
 
