@@ -125,7 +125,7 @@ impl PagePool {
                 descriptors.add(number).write(Descriptor {
                     next: AtomicU32::new(END),
                     retired: Retired::new(),
-                    notes: [const { AtomicU64::new(0) }; 2],
+                    notes: [AtomicU64::new(0), AtomicU64::new(0)],
                 });
             }
         }

@@ -26,7 +26,7 @@ pub(super) struct Cuts {
 
 impl Cuts {
     pub(super) fn new() -> Cuts {
-        Cuts { sequence: AtomicU64::new(0), kept: [const { AtomicU64::new(0) }; KEPT] }
+        Cuts { sequence: AtomicU64::new(0), kept: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
     /// How many there were; one that is being noted does not count yet.
