@@ -330,6 +330,36 @@ def test_a_model_without_a_set_up_has_no_tests() -> None:
     assert untested.example.startswith("names {")
 
 
+class Extent(Struct):
+    size: int
+    zeroed: bool
+
+
+def test_a_wanted_state_says_which_of_its_numbers_are_zero() -> None:
+    """`{b0: zeroed}` looked like a state that alloc builds; what no call builds is the size 0."""
+
+    class Extents(Interface):
+        extents: Map[Key, Extent]
+
+        @call
+        def alloc(self, key: Key, size: Annotated[int, Range(1, 9)], zeroed: bool) -> bool:
+            if key in self.extents:
+                return False
+            self.extents[key] = Extent(size=size, zeroed=zeroed)
+            return True
+
+        @call
+        def resize(self, key: Key, size: Annotated[int, Range(1, 9)]) -> bool:
+            if key not in self.extents or self.extents[key].size == size:
+                return False
+            self.extents[key].size = size
+            return True
+
+    untested = [one for some in generate(Extents).untested.values() for one in some]
+    assert untested
+    assert all("size 0" in one.example for one in untested)
+
+
 def test_a_model_of_which_no_class_can_be_tested_says_what_to_write() -> None:
     class Unreachable(Interface):
         cells: Map[Key, bool]

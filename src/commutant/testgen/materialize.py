@@ -94,7 +94,7 @@ class Materializer:
         except Endless:
             raise
         except ModelFault as fault:
-            raise Untestable(str(fault), state_text(built.start.state)) from None
+            raise Untestable(str(fault), state_text(built.start.state, zeros=True)) from None
         rest = f'"setup":{built.text},"observe":{observe.text},"orders":[{orders}]}}'
         lines = []
         for processes in placements:

@@ -141,7 +141,7 @@ class Setups:
             except Endless:
                 raise
             except ModelFault as fault:
-                known = Untestable(str(fault), state_text(thaw(wanted)))
+                known = Untestable(str(fault), state_text(thaw(wanted), zeros=True))
             except Untestable as untestable:
                 known = untestable
             self._found[key] = known
@@ -159,7 +159,7 @@ class Setups:
             found = self._search.of(wanted, gone)
             if found is None:
                 why = f"{interface.__name__} has no setup(), and no calls were found that build the state"
-                raise Untestable(why + _with_gone(gone), state_text(wanted))
+                raise Untestable(why + _with_gone(gone), state_text(wanted, zeros=True))
             built = self._replay(found, is_found=True)
         else:
             with faults_of(interface, "setup"):
@@ -167,12 +167,14 @@ class Setups:
                 invocations = None if given is None else [_with_plain_integers(i) for i in invocations_of(given)]
             if invocations is None:
                 where = at_method(interface, "setup")
-                raise Untestable(f"{where} returned None: no calls build the state", state_text(wanted))
+                raise Untestable(f"{where} returned None: no calls build the state", state_text(wanted, zeros=True))
             built = self._replay(invocations, is_found=False)
             if gone:
                 found = self._search.of(wanted, gone, built.start.invocations)
                 if found is None:
-                    raise Untestable(f"no calls were found that build the state{_with_gone(gone)}", state_text(wanted))
+                    raise Untestable(
+                        f"no calls were found that build the state{_with_gone(gone)}", state_text(wanted, zeros=True)
+                    )
                 built = self._replay(found, is_found=False)
         with faults_of(interface, "equivalent"):
             names = agree(wanted, built.start.state, with_handles=self.takes_handles)
