@@ -148,7 +148,7 @@ def test_an_analysis_is_taken_from_the_cache_until_a_source_changes(
     assert first.sets[0].conditions
     monkeypatch.setattr("commutant.analyzer.analysis.map_in_processes", None)  # no other way to an answer
     second = analyze(model, detail="conditions", cache=kept.cache)
-    assert second.to_json() == first.to_json()
+    assert second.document() == first.document()
     assert second.sets[0].conditions == first.sets[0].conditions
     with pytest.raises(TypeError):
         analyze(model, detail="counts", cache=kept.cache)
@@ -174,6 +174,6 @@ def test_a_corpus_from_the_cache_is_the_one_that_was_made(
     assert list(second.tests) == list(corpora.read_corpus(tmp_path / "first.jsonl.gz").tests)
     assert second.analysis is not None
     assert first.analysis is not None
-    assert second.analysis.to_json() == first.analysis.to_json()
+    assert second.analysis.document() == first.analysis.document()
     with pytest.raises(TypeError):
         generate(model, ["link", "stat"], level="path", cache=kept.cache)
