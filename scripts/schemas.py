@@ -14,11 +14,14 @@ from commutant import documents
 from commutant.analyzer import AnalysisDocument
 from commutant.campaign import Summary
 from commutant.cli.cache import CacheDocument
+from commutant.compare import CorpusComparisonDocument, RunComparisonDocument
 from commutant.conformance import ConformDocument
 from commutant.doctor import DoctorReport
 from commutant.kernels import KernelDocument
 from commutant.lock_view import Recording
+from commutant.lock_view.shown import LocksDocument
 from commutant.remedy import HistoryDocument, ProofDocument, RemedyDocument
+from commutant.report import ReportDocument
 from commutant.runs import VERDICT_LINES, RunInfo
 from commutant.testgen import GenerateDocument
 
@@ -28,13 +31,16 @@ SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "analyze": ("Output of commutant analyze --format json", (AnalysisDocument,)),
     "cache": ("Output of commutant cache --format json", (CacheDocument,)),
     "conform": ("Output of commutant conform --format json, and conform.json of its directory", (ConformDocument,)),
+    "diff": ("Output of commutant diff --format json", (RunComparisonDocument, CorpusComparisonDocument)),
     "doctor": ("Output of commutant doctor --format json", (DoctorReport,)),
     "generate": ("Output of commutant generate --format json", (GenerateDocument,)),
     "history": ("Output of commutant history --format json", (HistoryDocument,)),
     "kernel": ("Output of commutant kernel build --format json", (KernelDocument,)),
     "lock-record": ("The lock record that the recorder writes of a process", (Recording,)),
+    "locks": ("Output of commutant locks --format json", (LocksDocument,)),
     "prove": ("Output of commutant prove --format json, per NEW", (ProofDocument,)),
     "remedy": ("Output of commutant remedy --format json", (RemedyDocument,)),
+    "report": ("Output of commutant report --format json", (ReportDocument,)),
     "run": ("run.json of a run directory", (RunInfo,)),
     "summary": ("summary.json of a run directory, and output of commutant check --format json", (Summary,)),
     "verdict": ("One line of verdicts.jsonl in a run directory", VERDICT_LINES),

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppressions, compare_corpora, compare_runs
-from commutant.compare.documents import run_comparison_json
+from commutant.compare.documents import run_comparison_document
 from commutant.compare.markdown import corpus_comparison_markdown, run_comparison_markdown
 from commutant.compare.sides import side_of_corpus, side_of_run
 from commutant.compare.terminal import print_corpus_comparison, print_run_comparison
@@ -79,5 +79,5 @@ def test_markdown_has_no_html_but_the_folds():
 
 
 def test_the_document_is_ascii_after_encoding_and_complete():
-    document = run_comparison_json(compare_runs(BASE, NEW), *SIDES, Suppressions())
-    assert len(document["worse"]) == len(document["appeared"]) == len(HOSTILE_NAMES)
+    document = run_comparison_document(compare_runs(BASE, NEW), *SIDES, Suppressions())
+    assert len(document.worse) == len(document.appeared) == len(HOSTILE_NAMES)

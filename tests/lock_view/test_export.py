@@ -6,6 +6,7 @@ from pathlib import Path
 
 import html5lib
 import pyarrow.parquet as pq
+from msgspec import structs
 
 from commutant.lock_view import LockStudy, predictions, read_record, study
 from commutant.lock_view.shown.export import folded_stacks, write_parquet
@@ -20,8 +21,7 @@ def studied(folder: Path, name: str | None = None) -> LockStudy:
     if name is not None:
         for one in made.classes:
             one.name = name
-            for caller in one.callers:
-                object.__setattr__(caller, "name", name)
+            one.callers = [structs.replace(caller, name=name) for caller in one.callers]
     return made
 
 

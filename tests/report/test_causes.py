@@ -111,7 +111,7 @@ def test_a_call_beside_itself_has_a_first_cause_of_its_own() -> None:
     assert (create.call, create.tests, create.conflicting, create.lines) == ("open(creat)", 2, 2, 10)
     assert create.first is not None and create.first.title == f"the lock {LOCK} (the directory)"
     assert (create.explained, len(create.first.lines)) == (5, 3)
-    assert (stat.call, stat.explained, stat.to_json()["role"]) == ("stat", 1, "the file named n0")
+    assert (stat.call, stat.explained, stat.first and stat.first.role) == ("stat", 1, "the file named n0")
 
 
 STAT = case(("stat", {"name": "n0"}), ("stat", {"name": "n0"}))

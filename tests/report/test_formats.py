@@ -11,21 +11,22 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import jsonschema
+import msgspec
 import pyarrow.compute
 import pyarrow.parquet
 import pytest
 from markdown_it import MarkdownIt
 from msgspec import structs
 
+from commutant.campaign import Summary
 from commutant.campaign.verdict import Outcome
 from commutant.compare import Suppression, Suppressions, findings_of
-from commutant.report import group_json, junit, rank_shared, ranking_json, run_markdown, sarif
-from commutant.report.causes import rank_causes, run_cause_json
+from commutant.documents import text
+from commutant.report import junit, rank_shared, report_document, run_markdown, sarif
 from commutant.report.data import JudgedTest, RunReport
 from commutant.report.groups import FindingGroup, group_findings
 from commutant.report.hints import Technique
 from commutant.report.markdown import cell, code, table
-from commutant.report.parallel import parallel_calls
 from commutant.runs.table import write_findings
 from tests.report.invented import HOSTILE_NAMES, hostile_run, invented_run, pair_test, shared_line, summary_of
 from tests.report.sarif_part import SCHEMA as SARIF_SCHEMA
@@ -257,16 +258,12 @@ class TestMarkdown:
 
 class TestJson:
     def test_it_fits_the_published_schema(self, run, groups):
-        document = {
-            **run.summary,
-            "complete": True,
-            "first": [run_cause_json(cause) for cause in rank_causes(run.tests)],
-            "parallel": [one.to_json() for one in parallel_calls(run.tests)],
-            "most_shared": ranking_json(rank_shared(run.tests), 10),
-            "findings": [group_json(group) for group in groups],
-        }
+        summary = msgspec.convert(run.summary, Summary)
+        document = report_document(summary, run.tests, groups, complete=True, limit=10)
         schema = json.loads((SCHEMAS / "report.schema.json").read_text())
-        jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(document, ensure_ascii=True)))
+        jsonschema.Draft202012Validator(schema).validate(json.loads(text(document)))
+        names = [variable.name for variable in rank_shared(run.tests)]
+        assert [variable.name for variable in document.most_shared] == names[:10]
 
 
 class TestParquet:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from commutant.campaign.verdict import Outcome
 from commutant.mtrace.finding import Access, Finding
 from commutant.report.data import JudgedTest
-from commutant.report.ranking import rank_shared, ranking_json
-from tests.report.invented import invented_run, pair_test
+from commutant.report.ranking import rank_shared
+from tests.report.invented import pair_test
 
 
 def _finding(name: str, field: str, sharing: str, functions: tuple[str, str]) -> Finding:
@@ -34,13 +34,6 @@ def test_ties_are_sorted_by_name_so_that_two_runs_agree() -> None:
         for variable in rank_shared([_judged("open", *(_finding(n, "", "true", ("f", "f")) for n in "cab"))])
     ]
     assert names == ["a", "b", "c"]
-
-
-def test_json_is_the_beginning_of_the_ranking() -> None:
-    ranking = rank_shared(invented_run().tests)
-    entries = ranking_json(ranking, 3)
-    assert [entry["name"] for entry in entries] == [variable.name for variable in ranking[:3]]
-    assert set(entries[0]) == {"name", "tests", "only", "sets", "sharing", "functions"}
 
 
 def test_nothing_shared_ranks_nothing() -> None:

@@ -34,7 +34,7 @@ def test_schema_is_valid_and_described(file: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-BY_HAND = {"corpus", "diff", "locks", "report"}
+BY_HAND = {"corpus"}
 """Schemas that are not yet written from a declaration."""
 
 
@@ -44,7 +44,7 @@ def test_schemas_by_hand_become_fewer() -> None:
     lines = {name: file.read_text().count("\n") for name, file in by_hand.items() if name not in schemas.SCHEMAS}
     print(f"schemas by hand: {sum(lines.values())} lines, {lines}")
     assert set(lines) == BY_HAND
-    assert sum(lines.values()) <= 2500
+    assert sum(lines.values()) <= 503
 
 
 @pytest.mark.parametrize("verb", ["analyze", "generate"])

@@ -192,6 +192,7 @@ class LocksSeen(Answer):
 
     def to_json(self) -> Mapping[str, object]:
         """The document of docs/schemas/locks.schema.json."""
-        from commutant.lock_view.shown import study_json
+        from commutant.lock_view.shown import locks_document
 
-        return study_json(self.study, self.classes)
+        document: Mapping[str, object] = builtins(locks_document(self.study, self.classes))
+        return document

@@ -2,12 +2,13 @@
 
 from commutant.campaign.campaign import Campaign, Progress
 from commutant.campaign.collisions import ask_other_seeds
-from commutant.campaign.summary import Summary, Tally
+from commutant.campaign.summary import Counts, Summary, Tally
 from commutant.campaign.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
 
 __all__ = [
     "DEFAULT_REPEATS",
     "Campaign",
+    "Counts",
     "Outcome",
     "Progress",
     "Summary",

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Annotated
-
-from msgspec import Meta
 
 from commutant.campaign.verdict import Outcome, Verdict
-from commutant.corpus import Level, TestCase
+from commutant.corpus import Level, SetOfCalls, TestCase
 from commutant.documents import Count, Measure, Part
-from commutant.support import MAX_CALLS_PER_SET
 
 
 class Counts(Part, frozen=True, kw_only=True):
@@ -39,7 +35,7 @@ class Counts(Part, frozen=True, kw_only=True):
 class SetSummary(Counts, frozen=True, kw_only=True):
     """The outcomes of the tests of one set of calls: a cell of the heat map."""
 
-    calls: Annotated[tuple[str, ...], Meta(min_length=1, max_length=MAX_CALLS_PER_SET)]
+    calls: SetOfCalls
 
 
 class Summary(Counts, frozen=True, kw_only=True, tag_field="schema_version", tag=1):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from commutant.cli import console, options, results
+from commutant.documents import text
 from commutant.support import UsageError
 
 
@@ -75,7 +75,7 @@ def _diff_runs(
         compare_runs,
         failing,
         print_run_comparison,
-        run_comparison_json,
+        run_comparison_document,
         run_comparison_markdown,
         side_of_run,
     )
@@ -95,8 +95,8 @@ def _diff_runs(
     results.say_unused(suppress, suppressions)
     old, now = (side_of_run(str(run.path), content, run.complete) for run, content in zip(runs, contents, strict=True))
     if format_ == "json":
-        document = run_comparison_json(comparison, old, now, suppressions)
-        results.put([json.dumps(document, indent=1, ensure_ascii=True), "\n"], output)
+        document = run_comparison_document(comparison, old, now, suppressions)
+        results.put([text(document)], output)
     elif format_ == "markdown":
         results.put([run_comparison_markdown(comparison, old, now)], output)
     elif format_ == "html":
@@ -113,7 +113,7 @@ def _diff_runs(
 def _diff_corpora(base: Path, new: Path, format_: str, output: Path | None) -> None:
     from commutant.compare import (
         compare_corpora,
-        corpus_comparison_json,
+        corpus_comparison_document,
         corpus_comparison_markdown,
         print_corpus_comparison,
         side_of_corpus,
@@ -126,8 +126,8 @@ def _diff_corpora(base: Path, new: Path, format_: str, output: Path | None) -> N
     old, now = (side_of_corpus(str(path), corpus) for path, corpus in zip((base, new), corpora, strict=True))
     comparison = compare_corpora(*corpora)
     if format_ == "json":
-        document = corpus_comparison_json(comparison, old, now)
-        results.put([json.dumps(document, indent=1, ensure_ascii=True), "\n"], output)
+        document = corpus_comparison_document(comparison, old, now)
+        results.put([text(document)], output)
     elif format_ == "markdown":
         results.put([corpus_comparison_markdown(comparison, old, now)], output)
     else:

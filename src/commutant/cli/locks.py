@@ -295,7 +295,7 @@ def _show(
     title: str,
     kernel: KernelRun | None = None,
 ) -> None:
-    from commutant.lock_view.shown import export, kernel_json, page, print_kernel_study, print_study, study_json
+    from commutant.lock_view.shown import export, locks_document, page, print_kernel_study, print_study
 
     if format_ == "parquet":
         assert path is not None
@@ -306,8 +306,7 @@ def _show(
     elif format_ == "folded":
         results.put(export.folded_stacks(classes), path)
     elif format_ == "json":
-        seen = kernel_json(kernel, studied) if kernel else None
-        results.put([text(study_json(studied, classes, seen))], path)
+        results.put([text(locks_document(studied, classes, kernel))], path)
     elif kernel:
         results.draw(lambda terminal: print_kernel_study(kernel, studied, classes, terminal, fields=fields), path)
     else:

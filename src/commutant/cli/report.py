@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options, results
+from commutant.documents import text
 from commutant.support import UsageError
 
 if TYPE_CHECKING:
@@ -138,15 +138,10 @@ def _show(run: Run, content: RunReport, groups: list[FindingGroup], format_: str
     if format_ == "text":
         results.draw(lambda screen: _print_text(run, content, screen), output)
     elif format_ == "json":
-        document = {
-            **content.summary,
-            "complete": run.complete,
-            "first": [report.run_cause_json(cause) for cause in report.rank_causes(content.tests)[:_SHARED_LISTED]],
-            "parallel": [one.to_json() for one in report.parallel_calls(content.tests)],
-            "most_shared": report.ranking_json(report.rank_shared(content.tests), _SHARED_LISTED),
-            "findings": [report.group_json(group) for group in groups],
-        }
-        results.put([json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False), "\n"], output)
+        document = report.report_document(
+            run.summary, content.tests, groups, complete=run.complete, limit=_SHARED_LISTED
+        )
+        results.put([text(document)], output)
     elif format_ == "markdown":
         results.put([report.run_markdown(content, groups)], output)
     elif format_ == "sarif":

@@ -6,7 +6,12 @@ file.
 """
 
 from commutant.compare.corpora import CorpusComparison, compare_corpora
-from commutant.compare.documents import corpus_comparison_json, run_comparison_json
+from commutant.compare.documents import (
+    CorpusComparisonDocument,
+    RunComparisonDocument,
+    corpus_comparison_document,
+    run_comparison_document,
+)
 from commutant.compare.gate import confirmed, examples_of, failing, findings_of
 from commutant.compare.markdown import corpus_comparison_markdown, run_comparison_markdown
 from commutant.compare.runs import RunComparison, compare_runs
@@ -16,13 +21,15 @@ from commutant.compare.terminal import print_corpus_comparison, print_run_compar
 
 __all__ = [
     "CorpusComparison",
+    "CorpusComparisonDocument",
     "RunComparison",
+    "RunComparisonDocument",
     "Suppression",
     "Suppressions",
     "compare_corpora",
     "compare_runs",
     "confirmed",
-    "corpus_comparison_json",
+    "corpus_comparison_document",
     "corpus_comparison_markdown",
     "examples_of",
     "failing",
@@ -30,7 +37,7 @@ __all__ = [
     "print_corpus_comparison",
     "print_run_comparison",
     "read_suppressions",
-    "run_comparison_json",
+    "run_comparison_document",
     "run_comparison_markdown",
     "side_of_corpus",
     "side_of_run",

@@ -7,19 +7,21 @@ be compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from commutant.corpus import Corpus
+import msgspec
+
+from commutant.corpus import Corpus, SetOfCalls
+from commutant.documents import Count
 
 
-@dataclass(slots=True)
-class SetOfTests:
+class SetOfTests(msgspec.Struct):
     """The tests of one set of calls: how many are in both corpora, the ids of those in one alone."""
 
-    calls: tuple[str, ...]
-    common: int = 0
-    added: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
+    calls: SetOfCalls
+    common: Count = 0
+    added: list[str] = []
+    removed: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)

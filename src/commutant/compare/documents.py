@@ -1,89 +1,144 @@
-"""A comparison as a JSON document (docs/schemas/diff.schema.json)."""
+"""The document of `diff --format json`: two runs or two corpora compared, each declared once."""
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
-from commutant.compare.corpora import CorpusComparison
+from msgspec import Meta
+
+from commutant.compare.corpora import CorpusComparison, SetOfTests
 from commutant.compare.runs import ChangedSet, ChangedTest, RunComparison
-from commutant.compare.sides import Side
+from commutant.compare.sides import ComparedCorpus, ComparedRun
 from commutant.compare.suppressions import Suppression, Suppressions
-from commutant.report import by_weight, group_json
+from commutant.corpus import SetOfCalls
+from commutant.documents import Count, Document, Part
+from commutant.report import GroupEntry, NamedCount, by_weight, group_entries
 
-SCHEMA_VERSION = 1
+
+class ChangedSetEntry(Part, frozen=True, kw_only=True):
+    """The tests of one set of calls that both runs judged; `before` and `after` are not conflict-free in BASE and NEW.
+
+    Of variables, `causes` are behind the tests that became worse, `reliefs` behind those that became better; `gained`
+    are those that tests share in NEW alone, `lost` in BASE alone. `shared_before` and `shared_after` sum up the
+    variables that each test shares.
+    """
+
+    calls: SetOfCalls
+    tests: Count
+    before: Count
+    after: Count
+    worse: Count
+    better: Count
+    causes: tuple[NamedCount, ...]
+    reliefs: tuple[NamedCount, ...]
+    shared_before: Count
+    shared_after: Count
+    gained: tuple[NamedCount, ...]
+    lost: tuple[NamedCount, ...]
 
 
-def run_comparison_json(
-    comparison: RunComparison, base: Side, new: Side, suppressions: Suppressions
-) -> dict[str, object]:
+class SuppressionEntry(Part, frozen=True):
+    """An entry of the suppression file; `expires` is the last day on which it counts."""
+
+    about: str
+    reason: str
+    expires: datetime.date
+
+
+class SuppressionEntries(Part, frozen=True):
+    """Entries of the suppression file that can go: those that are over, and those that mean no finding."""
+
+    expired: tuple[SuppressionEntry, ...]
+    unused: tuple[SuppressionEntry, ...]
+
+
+class RunComparisonDocument(Document, frozen=True, kw_only=True):
+    """Two runs, compared over the tests that both judged."""
+
+    kind: Literal["runs"] = "runs"
+    base: ComparedRun
+    new: ComparedRun
+    common: Annotated[Count, Meta(description="Tests that both runs judged.")]
+    only_base: Count
+    only_new: Count
+    worse: tuple[ChangedTest, ...]
+    better: tuple[ChangedTest, ...]
+    sets: tuple[ChangedSetEntry, ...]
+    appeared: tuple[GroupEntry, ...]
+    went: tuple[GroupEntry, ...]
+    stayed: tuple[GroupEntry, ...]
+    suppressions: SuppressionEntries
+
+
+class CorpusComparisonDocument(Document, frozen=True, kw_only=True):
+    """Two corpora, compared by the ids of their tests."""
+
+    kind: Literal["corpora"] = "corpora"
+    base: ComparedCorpus
+    new: ComparedCorpus
+    common: Count
+    added: Count
+    removed: Count
+    sets: tuple[SetOfTests, ...]
+
+
+def run_comparison_document(
+    comparison: RunComparison, base: ComparedRun, new: ComparedRun, suppressions: Suppressions
+) -> RunComparisonDocument:
     """Everything that the comparison of two runs found."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "runs",
-        "base": dict(base.document),
-        "new": dict(new.document),
-        "common": comparison.common,
-        "only_base": comparison.only_base,
-        "only_new": comparison.only_new,
-        "worse": [_test(test) for test in comparison.worse],
-        "better": [_test(test) for test in comparison.better],
-        "sets": [_set(one) for one in comparison.sets],
-        "appeared": [group_json(group) for group in by_weight(comparison.appeared)],
-        "went": [group_json(group) for group in by_weight(comparison.went)],
-        "stayed": [group_json(group) for group in by_weight(comparison.stayed)],
-        "suppressions": {
-            "expired": [_suppression(entry) for entry in suppressions.expired],
-            "unused": [_suppression(entry) for entry in suppressions.unused],
-        },
-    }
+    return RunComparisonDocument(
+        base=base,
+        new=new,
+        common=comparison.common,
+        only_base=comparison.only_base,
+        only_new=comparison.only_new,
+        worse=tuple(comparison.worse),
+        better=tuple(comparison.better),
+        sets=tuple(map(_set, comparison.sets)),
+        appeared=group_entries(by_weight(comparison.appeared)),
+        went=group_entries(by_weight(comparison.went)),
+        stayed=group_entries(by_weight(comparison.stayed)),
+        suppressions=SuppressionEntries(_suppressions(suppressions.expired), _suppressions(suppressions.unused)),
+    )
 
 
-def corpus_comparison_json(comparison: CorpusComparison, base: Side, new: Side) -> dict[str, object]:
+def corpus_comparison_document(
+    comparison: CorpusComparison, base: ComparedCorpus, new: ComparedCorpus
+) -> CorpusComparisonDocument:
     """Everything that the comparison of two corpora found."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "corpora",
-        "base": dict(base.document),
-        "new": dict(new.document),
-        "common": comparison.common,
-        "added": comparison.added,
-        "removed": comparison.removed,
-        "sets": [
-            {"calls": list(one.calls), "common": one.common, "added": one.added, "removed": one.removed}
-            for one in comparison.sets
-        ],
-    }
+    return CorpusComparisonDocument(
+        base=base,
+        new=new,
+        common=comparison.common,
+        added=comparison.added,
+        removed=comparison.removed,
+        sets=tuple(comparison.sets),
+    )
 
 
-def _test(test: ChangedTest) -> dict[str, object]:
-    return {
-        "test": test.test_id,
-        "calls": list(test.calls),
-        "before": test.before.value,
-        "after": test.after.value,
-        "variables": list(test.variables),
-    }
+def _set(one: ChangedSet) -> ChangedSetEntry:
+    return ChangedSetEntry(
+        calls=one.calls,
+        tests=one.tests,
+        before=one.before,
+        after=one.after,
+        worse=one.worse,
+        better=one.better,
+        causes=_counted(one.causes),
+        reliefs=_counted(one.reliefs),
+        shared_before=one.shared_before,
+        shared_after=one.shared_after,
+        gained=_counted(one.gained),
+        lost=_counted(one.lost),
+    )
 
 
-def _set(one: ChangedSet) -> dict[str, object]:
-    def counted(names: Counter[str]) -> list[dict[str, object]]:
-        return [{"name": name, "tests": tests} for name, tests in names.most_common()]
-
-    return {
-        "calls": list(one.calls),
-        "tests": one.tests,
-        "before": one.before,
-        "after": one.after,
-        "worse": one.worse,
-        "better": one.better,
-        "causes": counted(one.causes),
-        "reliefs": counted(one.reliefs),
-        "shared_before": one.shared_before,
-        "shared_after": one.shared_after,
-        "gained": counted(one.gained),
-        "lost": counted(one.lost),
-    }
+def _counted(names: Counter[str]) -> tuple[NamedCount, ...]:
+    return tuple(NamedCount(name, tests) for name, tests in names.most_common())
 
 
-def _suppression(entry: Suppression) -> dict[str, object]:
-    return {"about": entry.title, "reason": entry.reason, "expires": entry.expires.isoformat()}
+def _suppressions(entries: Iterable[Suppression]) -> tuple[SuppressionEntry, ...]:
+    return tuple(SuppressionEntry(entry.title, entry.reason, entry.expires) for entry in entries)

@@ -11,18 +11,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from commutant.campaign import Outcome
 from commutant.compare.known import Known
+from commutant.corpus import SetOfCalls
+from commutant.documents import Part
 from commutant.report import BADNESS, FindingGroup, FingerprintTable, JudgedTest, RunReport, group_findings
 from commutant.support import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedTest:
+class ChangedTest(Part, frozen=True):
     """A test whose outcome is another one; `variables` are those of its findings that only the worse side has."""
 
-    test_id: str
-    calls: tuple[str, ...]
+    test_id: str = msgspec.field(name="test")
+    calls: SetOfCalls
     before: Outcome
     after: Outcome
     variables: tuple[str, ...]

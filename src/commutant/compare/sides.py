@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import msgspec
 
-from commutant.corpus import Corpus
-from commutant.report import RunReport, read_sets, total_counts
-from commutant.support import percent, plural, safe_text
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """BASE or NEW: `title` and `counts` for people, `document` for JSON."""
-
-    title: str
-    counts: str
-    document: Mapping[str, object]
+from commutant.campaign import Counts
+from commutant.corpus import Corpus, Level
+from commutant.documents import Count, Part
+from commutant.report import RunReport
+from commutant.support import UsageError, percent, plural, safe_text
 
 
-def side_of_run(path: str, run: RunReport, complete: bool) -> Side:
+class ComparedRun(Counts, frozen=True, kw_only=True):
+    """BASE or NEW, a run."""
+
+    path: str
+    complete: bool
+    interface: str
+    target: str
+    level: Level
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return safe_text(f"{self.path}, {self.interface} on {self.target}")
+
+    @property
+    def counts(self) -> str:
+        """How many tests are not conflict-free."""
+        shared = self.conflicting + self.unstable
+        judged = self.conflict_free + shared
+        share = percent(shared / judged if judged else 0.0)
+        return f"{shared:,} of {plural(judged, 'test')} not conflict-free ({share})" + (
+            "" if self.complete else ", interrupted"
+        )
+
+
+class ComparedCorpus(Part, frozen=True):
+    """BASE or NEW, a corpus."""
+
+    path: str
+    interface: str
+    level: Level
+    model: str
+    tests: Count
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return safe_text(f"{self.path}, {self.interface} at level {self.level}")
+
+    @property
+    def counts(self) -> str:
+        """How many tests it has, and of which version of the model."""
+        return f"{plural(self.tests, 'test')} of model {self.model}"
+
+
+Side = ComparedRun | ComparedCorpus
+
+
+def side_of_run(path: str, run: RunReport, complete: bool) -> ComparedRun:
     """A run; raises UsageError if its summary is none."""
-    total = total_counts(read_sets(run.summary))
-    keys = ("interface", "target", "level", "tests", "conflict_free", "conflicting", "unstable", "wrong_result")
-    return Side(
-        title=safe_text(f"{path}, {run.summary.get('interface')} on {run.summary.get('target')}"),
-        counts=f"{total.not_conflict_free:,} of {plural(total.judged, 'test')} not conflict-free "
-        f"({percent(total.fraction)})" + ("" if complete else ", interrupted"),
-        document={
-            "path": path,
-            "complete": complete,
-            **{key: run.summary.get(key) for key in (*keys, "skipped", "crashed")},
-        },
-    )
+    try:
+        return msgspec.convert({**run.summary, "path": path, "complete": complete}, ComparedRun)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"expected a summary.json: {error}") from None
 
 
-def side_of_corpus(path: str, corpus: Corpus) -> Side:
+def side_of_corpus(path: str, corpus: Corpus) -> ComparedCorpus:
     """A corpus."""
-    return Side(
-        title=safe_text(f"{path}, {corpus.interface} at level {corpus.level}"),
-        counts=f"{plural(len(corpus.tests), 'test')} of model {corpus.model_hash}",
-        document={
-            "path": path,
-            "interface": corpus.interface,
-            "level": corpus.level,
-            "model": corpus.model_hash,
-            "tests": len(corpus.tests),
-        },
-    )
+    return ComparedCorpus(path, corpus.interface, corpus.level, corpus.model_hash, len(corpus.tests))

@@ -9,11 +9,18 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from commutant.support import MAX_CALLS_PER_SET
 
 Level = Literal["path", "conflict", "full"]
 LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
 """Coverage levels, from few classes to many (docs/reference/models.md)."""
+
+SetOfCalls = Annotated[tuple[str, ...], Meta(min_length=1, max_length=MAX_CALLS_PER_SET)]
+"""The names of calls that meet in a test, as documents have them."""
 
 Value = object
 """A JSON value of "Values" in docs/reference/test-cases.md."""

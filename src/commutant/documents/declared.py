@@ -35,6 +35,10 @@ Measure = Annotated[float, Meta(ge=0)]
 """A finite number from 0."""
 
 
+Percent = Annotated[float, Meta(ge=0, le=100)]
+"""A share in per cent."""
+
+
 class Part(msgspec.Struct, frozen=True, gc=False):
     """An object within documents; values compare by content and cannot be changed."""
 

@@ -116,13 +116,17 @@ class Gaps(Part, frozen=True):
     squares: Measure
 
 
+LockFamily = Literal["lock", "spinlock", "rwlock", "mutex", "rw_semaphore"]
+"""Kinds of locks: a kernel's, and "lock" for those of programs."""
+
+
 class ClassRecord(Part, frozen=True):
     """What a kernel's lock is a part of: a type's field or a variable (`known`), else the code that used it first; and
-    the kind of lock ("spinlock", "mutex", ...)."""
+    the kind of lock."""
 
     name: str
     known: bool
-    family: str
+    family: LockFamily
 
 
 class KernelCounts(Part, frozen=True):

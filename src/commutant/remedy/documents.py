@@ -9,9 +9,7 @@ from msgspec import Meta
 
 from commutant.documents import Count, Document, Part
 from commutant.remedy.change import Change, Way
-
-Some = Annotated[int, Meta(ge=1)]
-"""A number of things of which there is at least one."""
+from commutant.report import NamedCount, Some
 
 
 class ChangeEntry(Part, frozen=True):
@@ -19,13 +17,6 @@ class ChangeEntry(Part, frozen=True):
 
     way: Way
     place: str
-
-
-class NamedCount(Part, frozen=True):
-    """A variable, and how many tests share it."""
-
-    name: str
-    tests: Some
 
 
 class SetCount(Part, frozen=True):

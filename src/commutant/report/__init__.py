@@ -3,16 +3,16 @@
 Everything here takes plain data (`commutant.report.data`) and reads no run directory itself.
 """
 
-from commutant.report.causes import Cause, RunCause, causes, rank_causes, run_cause_json
+from commutant.report.causes import Cause, RunCause, causes, rank_causes
 from commutant.report.cprogram import Loop, c_program, loop_of, loop_program
 from commutant.report.data import BADNESS, JudgedTest, RunReport, read_sets, total_counts
+from commutant.report.documents import GroupEntry, NamedCount, ReportDocument, Some, group_entries, report_document
 from commutant.report.first import print_first
 from commutant.report.groups import (
     FindingGroup,
     FingerprintTable,
     by_weight,
     group_findings,
-    group_json,
     has_failing_call,
 )
 from commutant.report.hints import HintKind, hint, kind_by_name
@@ -22,7 +22,7 @@ from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
 from commutant.report.parallel import ParallelCall, parallel_calls
-from commutant.report.ranking import SharedVariable, rank_shared, ranking_json
+from commutant.report.ranking import SharedVariable, rank_shared
 from commutant.report.sarif import sarif
 from commutant.report.show import print_test, test_json
 from commutant.report.terminal import print_by_sharing, print_heat_map, print_run
@@ -33,13 +33,17 @@ __all__ = [
     "Cause",
     "FindingGroup",
     "FingerprintTable",
+    "GroupEntry",
     "HintKind",
     "JudgedTest",
     "Loop",
+    "NamedCount",
     "ParallelCall",
+    "ReportDocument",
     "RunCause",
     "RunReport",
     "SharedVariable",
+    "Some",
     "by_variable",
     "by_weight",
     "c_program",
@@ -48,8 +52,8 @@ __all__ = [
     "chosen_tests",
     "code",
     "folded",
+    "group_entries",
     "group_findings",
-    "group_json",
     "has_failing_call",
     "hint",
     "junit",
@@ -64,9 +68,8 @@ __all__ = [
     "print_test",
     "rank_causes",
     "rank_shared",
-    "ranking_json",
     "read_sets",
-    "run_cause_json",
+    "report_document",
     "run_markdown",
     "sarif",
     "table",

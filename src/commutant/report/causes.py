@@ -187,18 +187,3 @@ def cause_json(cause: Cause) -> dict[str, object]:
         "technique": cause.hint.technique.anchor,
         "names": sorted({finding.name for finding in cause.lines}),
     }
-
-
-def run_cause_json(cause: RunCause) -> dict[str, object]:
-    """A run's cause as a JSON object (docs/schemas/report.schema.json)."""
-    return {
-        "kind": cause.example.kind.value,
-        "name": cause.example.name,
-        "role": cause.example.role,
-        "first": cause.first,
-        "tests": cause.tests,
-        "lines": cause.lines,
-        "technique": cause.example.hint.technique.anchor,
-        "sets": [list(calls) for calls, _ in cause.sets.most_common()],
-        "example": cause.example_id,
-    }

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from commutant.campaign import Outcome
 from commutant.corpus import Order, Value
-from commutant.documents import builtins
 from commutant.mtrace import Finding, Fingerprint, fingerprint
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
@@ -108,22 +107,3 @@ def _is_error(result: Value) -> bool:
 def by_weight(groups: Iterable[FindingGroup]) -> list[FindingGroup]:
     """The groups for a list: most tests first, then by calls and variable."""
     return sorted(groups, key=lambda group: (-group.tests, group.fingerprint))
-
-
-def group_json(group: FindingGroup) -> dict[str, object]:
-    """A group as a JSON object (docs/schemas/report.schema.json)."""
-    mark, example, advice = group.fingerprint, group.example, group.hint
-    document: dict[str, object] = {
-        "fingerprint": mark.digest,
-        "calls": list(mark.calls),
-        "functions": list(mark.functions),
-        "kind": advice.kind.value,
-        "technique": advice.technique.anchor,
-        "tests": group.tests,
-        "examples": list(group.examples),
-        "accepted": group.accepted or None,
-        **builtins(example),
-    }
-    if group.is_new is not None:
-        document["new"] = group.is_new
-    return document

@@ -49,20 +49,6 @@ class ParallelCall:
             self.explained = self._by_cause[key]
             self.first, self.example_id = self._examples[key]
 
-    def to_json(self) -> dict[str, object]:
-        """As a JSON object (docs/schemas/report.schema.json)."""
-        return {
-            "call": self.call,
-            "tests": self.tests,
-            "conflicting": self.conflicting,
-            "lines": self.lines,
-            "explained": self.explained,
-            "name": self.first.name if self.first else None,
-            "role": self.first.role if self.first else None,
-            "technique": self.first.hint.technique.anchor if self.first else None,
-            "example": self.example_id or None,
-        }
-
 
 def call_label(call: PlacedCall) -> str:
     """The call with the flags that it sets: `open(creat, excl)`."""

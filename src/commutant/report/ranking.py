@@ -6,7 +6,7 @@ The paper finds its causes the same way (section 6.2: "a common source of access
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,19 +68,4 @@ def rank_shared(tests: Iterable[JudgedTest]) -> list[SharedVariable]:
             functions=tuple(sorted(functions[name], key=lambda function: (-functions[name][function], function))),
         )
         for name in ranked
-    ]
-
-
-def ranking_json(ranking: Sequence[SharedVariable], limit: int) -> list[dict[str, object]]:
-    """The first `limit` variables as JSON objects, as they stand under `most_shared` in a report."""
-    return [
-        {
-            "name": variable.name,
-            "tests": variable.tests,
-            "only": variable.only,
-            "sets": variable.sets,
-            "sharing": variable.sharing,
-            "functions": list(variable.functions[:FUNCTIONS_SHOWN]),
-        }
-        for variable in ranking[:limit]
     ]

@@ -1,16 +1,17 @@
 """The study in the terminal, as JSON, as a page and as a table."""
 
 from commutant.lock_view.shown import export, page
-from commutant.lock_view.shown.kernel_table import kernel_json, print_kernel_study
-from commutant.lock_view.shown.table import check_sort_key, print_study, sorted_classes, study_json
+from commutant.lock_view.shown.documents import LocksDocument, locks_document
+from commutant.lock_view.shown.kernel_table import print_kernel_study
+from commutant.lock_view.shown.table import check_sort_key, print_study, sorted_classes
 
 __all__ = [
+    "LocksDocument",
     "check_sort_key",
     "export",
-    "kernel_json",
+    "locks_document",
     "page",
     "print_kernel_study",
     "print_study",
     "sorted_classes",
-    "study_json",
 ]

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from commutant.lock_view.shown.table import study_json
+from commutant.documents import builtins
+from commutant.lock_view.shown.documents import LockEntry, lock_entries
 from commutant.lock_view.study.classes import LockClass, LockStudy
 from commutant.support import RunError, require_parquet, safe_text
 
 
 def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) -> None:
-    """Writes what `study_json` says of each class, a row each. Raises RunError if the file cannot be written, and
+    """Writes what documents say of each class, a row each. Raises RunError if the file cannot be written, and
     UsageError without the package that writes Parquet."""
     require_parquet()
     import pyarrow as pa
@@ -50,9 +51,7 @@ def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) ->
             ("what_if", predictions),
         ]
     )
-    document = study_json(study, classes)["locks"]
-    assert isinstance(document, list)
-    rows = [_row(one) for one in document]
+    rows = [_row(one) for one in lock_entries(study, classes)]
     partial = path.with_name(path.name + ".partial")
     try:
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial, compression="zstd")
@@ -62,17 +61,14 @@ def write_parquet(study: LockStudy, classes: Sequence[LockClass], path: Path) ->
         raise RunError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _row(one: dict[str, object]) -> dict[str, object]:
-    def items(value: object) -> list[tuple[object, object]]:
-        assert isinstance(value, dict)
-        return list(value.items())
-
-    what_if = one["what_if"]
-    assert isinstance(what_if, list)
-    return one | {
-        "independence_percent": items(one["independence_percent"]),
-        "speed_up": items(one["speed_up"]),
-        "what_if": [prediction | {"gains": items(prediction["gains"])} for prediction in what_if],
+def _row(one: LockEntry) -> dict[str, object]:
+    """The columns; what is by a number is pairs there."""
+    plain = builtins(one)
+    return {
+        **plain,
+        "independence_percent": list(plain["independence_percent"].items()),
+        "speed_up": list(plain["speed_up"].items()),
+        "what_if": [{**change, "gains": list(change["gains"].items())} for change in plain["what_if"]],
     }
 
 

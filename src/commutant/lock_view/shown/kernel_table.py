@@ -158,28 +158,6 @@ def _print_further(classes: Sequence[LockClass], console: Console) -> None:
     )
 
 
-def kernel_json(run: KernelRun, study: LockStudy) -> dict[str, object]:
-    """What was seen of a kernel, as `docs/schemas/locks.schema.json` describes it."""
-    counts = study.record.kernel
-    families = {family: study.of_family(family) for family in FAMILIES}
-    return {
-        "release": run.release,
-        "cpu_count": run.cpu_count,
-        "workload": run.workload,
-        "workload_seconds": run.workload_seconds,
-        "timed_out": run.timed_out,
-        "named_percent": study.named_percent,
-        "independence_without_per_cpu_percent": study.independence_without_per_cpu_percent,
-        "independence_percent": {family: part.independence_percent for family, part in families.items()},
-        "calls": counts.calls if counts else 0,
-        "failed": counts.failed if counts else 0,
-        "handed_over": counts.handed_over if counts else 0,
-        "read_copy_update_sections": counts.read_copy_update_sections if counts else 0,
-        "missing_functions": list(counts.missing_functions) if counts else [],
-        "not_seen": list(NOT_SEEN),
-    }
-
-
 def _print_notes(study: LockStudy, console: Console) -> None:
     record = study.record
     if record.kernel is not None:

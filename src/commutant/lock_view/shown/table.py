@@ -1,4 +1,4 @@
-"""The study in the terminal and as a JSON document."""
+"""The study in the terminal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from commutant.lock_view.record import GRANULARITIES_BYTES, WINDOWS_SECTIONS
 from commutant.lock_view.shown.advice import print_predictions, print_warnings
 from commutant.lock_view.shown.lines import line, name_cell, number_cell, share_cell, table
-from commutant.lock_view.study.classes import ConflictField, LockClass, LockStudy
+from commutant.lock_view.study.classes import LockClass, LockStudy
 from commutant.lock_view.study.verdict import verdict
-from commutant.lock_view.study.warning import warnings
-from commutant.lock_view.study.what_if import predictions
 from commutant.support import UsageError, plural
-
-SCHEMA_VERSION = 4
 
 SORT_KEYS: dict[str, Callable[[LockClass], float]] = {
     "acquired": lambda one: one.acquired,
@@ -172,111 +167,3 @@ def _print_fields(one: LockClass, console: Console) -> None:
         for write, frames in found.sides:
             path = " < ".join(str(frame) for frame in frames[:_STACK_FRAMES])
             line(console, f"    {'writes' if write else 'reads '} {path}")
-
-
-def _verdict_json(study: LockStudy) -> dict[str, object]:
-    judged = verdict(study)
-    return {
-        "text": judged.text,
-        "lock": judged.lock.name if judged.lock else None,
-        "change": judged.change.change if judged.change else None,
-    }
-
-
-def study_json(
-    study: LockStudy, classes: Sequence[LockClass], kernel: dict[str, object] | None = None
-) -> dict[str, object]:
-    """The study as `docs/schemas/locks.schema.json` describes it; with what was seen of a kernel, if it is one."""
-    record = study.record
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kernel": kernel,
-        "threads": record.threads,
-        "instructions": record.instructions,
-        "waiting_instructions": study.waiting_instructions,
-        "held_percent": study.held_percent,
-        "verdict": _verdict_json(study),
-        "hand_over_instructions": list(study.hand_overs),
-        "classes": len(study.classes),
-        "hold_total_instructions": sum(one.hold_instructions for one in study.classes),
-        "independence_percent": study.independence_percent,
-        "speed_up": {str(crowd): study.speed_up(index) for index, crowd in enumerate(record.crowds)},
-        "locks": [_class_json(one, study) for one in classes],
-        "warnings": [
-            {
-                "name": warning.lock.name,
-                "held_percent": warning.held_percent,
-                "full_at_threads": warning.full_at_threads,
-                "independence_percent": warning.independence_percent,
-                "contended_percent": warning.contended_percent,
-            }
-            for warning in warnings(study)
-        ],
-    }
-
-
-def _class_json(one: LockClass, study: LockStudy) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "family": one.family,
-        "instances": one.instances,
-        "generations": one.total(lambda lock: lock.generations),
-        "acquired": one.acquired,
-        "contended": one.contended,
-        "contended_conflicts_percent": one.contended_conflicts_percent,
-        "wait_total_nanoseconds": one.wait_nanoseconds,
-        "hold_total_instructions": one.hold_instructions,
-        "hold_total_nanoseconds": one.hold_nanoseconds,
-        "independence_percent": {
-            str(size): one.independence_percent(index) for index, size in enumerate(GRANULARITIES_BYTES)
-        },
-        "independence_without_per_cpu_percent": {
-            str(size): one.independence_without_per_cpu_percent(index) for index, size in enumerate(GRANULARITIES_BYTES)
-        },
-        "window_independence_percent": {str(size): one.window_independence_percent(size) for size in WINDOWS_SECTIONS},
-        "conflicting_acquires_percent": one.conflicting_acquires_percent,
-        "mean_set_bytes": one.mean_set_bytes,
-        "mean_conflicting_bytes": one.mean_conflicting_bytes,
-        "conflicting_bytes_percent": one.conflicting_bytes_percent,
-        "speed_up": {str(crowd): one.speed_up(index) for index, crowd in enumerate(study.record.crowds)},
-        "device_sections": one.total(lambda lock: lock.device_sections),
-        "handed_over": one.total(lambda lock: lock.handed_over),
-        "outside_reads": one.total(lambda lock: lock.outside_reads),
-        "outside_writes": one.total(lambda lock: lock.outside_writes),
-        "never_released": one.total(lambda lock: lock.never_released),
-        "releases_without_acquire": one.total(lambda lock: lock.releases_without_acquire),
-        "field_pairs": one.total(lambda lock: lock.field_pairs),
-        "fields": [_field_json(found) for found in one.fields],
-        "callers": [
-            {
-                "name": caller.name,
-                "sections": caller.sections,
-                "hold_instructions": caller.hold_instructions,
-                "independence_percent": caller.independence_percent,
-            }
-            for caller in one.callers
-        ],
-        "what_if": [
-            {
-                "change": prediction.change,
-                "assumes": prediction.assumes,
-                "advised": prediction.is_advised,
-                "gains": {
-                    str(threads): {"least": gain.least, "most": gain.most} for threads, gain in prediction.gains.items()
-                },
-            }
-            for prediction in predictions(one, study.record, hand_overs=study.hand_overs)
-        ],
-    }
-
-
-def _field_json(found: ConflictField) -> dict[str, object]:
-    return {
-        "name": found.name,
-        "pairs": found.pairs,
-        "pairs_on_it_alone": found.pairs_on_it_alone,
-        "sides": [
-            {"write": write, "stack": [{"function": f.function, "file": f.source, "line": f.line} for f in frames]}
-            for write, frames in found.sides
-        ],
-    }

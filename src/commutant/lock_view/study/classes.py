@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from commutant.lock_view.record import FieldRecord, LockRecord, Recording
+from commutant.documents import Count, Part, Percent
+from commutant.lock_view.record import FieldRecord, LockFamily, LockRecord, Recording
 from commutant.lock_view.study.kernel_names import KernelAddressNames
 from commutant.lock_view.study.names import PLUMBING, AddressNames, Frame
 from commutant.lock_view.study.simulation import HAND_OVERS
@@ -24,15 +25,14 @@ class ConflictField:
     sides: tuple[tuple[bool, list[Frame]], tuple[bool, list[Frame]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Part, frozen=True):
     """A function that holds the lock; of the pairs with one of its sections, `independence_percent` touch disjoint
     data."""
 
     name: str
-    sections: int
-    hold_instructions: int
-    independence_percent: float | None
+    sections: Count
+    hold_instructions: Count
+    independence_percent: Percent | None
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class LockClass:
     """Locks of one kind. Every share is in percent and None where there is nothing to take it of."""
 
     name: str
-    family: str
+    family: LockFamily
     locks: list[LockRecord] = field(default_factory=list)
     fields: list[ConflictField] = field(default_factory=list)
     callers: list[Caller] = field(default_factory=list)
@@ -216,9 +216,9 @@ def study(
     for its record; a program's are found in the files that it had mapped.
     """
     names = names or AddressNames(record)
-    classes: dict[tuple[str, str], LockClass] = {}
+    classes: dict[tuple[str, LockFamily], LockClass] = {}
     for lock in record.locks:
-        name, family = _class_name(lock, names), lock.klass.family if lock.klass else "lock"
+        name, family = _class_name(lock, names), _family(lock)
         if by == "instance":
             name = f"{name} ({lock.address:#x})" if lock.instances == 1 else f"{name} (others)"
         classes.setdefault((name, family), LockClass(name, family)).locks.append(lock)
@@ -227,6 +227,10 @@ def study(
         one.callers = _callers(one.locks, names)
     ordered = sorted(classes.values(), key=lambda one: (-one.ranked_hold, one.name))
     return LockStudy(record, tuple(ordered), names.unreadable, hand_overs)
+
+
+def _family(lock: LockRecord) -> LockFamily:
+    return lock.klass.family if lock.klass else "lock"
 
 
 def _is_named(lock: LockRecord) -> bool:

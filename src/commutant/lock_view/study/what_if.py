@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from commutant.documents import Measure, Part
 from commutant.lock_view.record import Recording
 from commutant.lock_view.study.classes import ConflictField, LockClass
 from commutant.lock_view.study.simulation import HAND_OVERS, Policy, Shares, throughput
@@ -38,12 +39,11 @@ _NEGLIGIBLE_LOAD = 0.01
 """Threads that spend less than this in sections, all together, hardly ever meet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(Part, frozen=True):
     """How many times the work gets done: at least and at most, by what a hand-over costs."""
 
-    least: float
-    most: float
+    least: Measure
+    most: Measure
 
     def __str__(self) -> str:
         """As `1.3 to 1.9`, or `1.3` where both are the same."""
