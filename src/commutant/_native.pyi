@@ -114,7 +114,7 @@ class TraceReader:
         TraceError if the trace is damaged or ends too early.
         """
 
-    def finding(self, number: int) -> tuple[str, str, str, tuple[str, str], _Access, _Access, _Line]:
+    def finding(self, number: int) -> tuple[str, str, str, tuple[str, str, str, int], _Access, _Access, _Line]:
         """A finding by its number: (object, field, "true", "false" or "neighbour", (lock, file or directory), first
         access, second access, line).
 

@@ -30,6 +30,8 @@ def finding(
     name: str,
     *stacks: str,
     under: str = "",
+    under_owner: str = "",
+    lock_number: int = 0,
     owner: str = "",
     sharing: str = "true",
     second: tuple[str, ...] | None = None,
@@ -41,7 +43,8 @@ def finding(
         for core, side in enumerate(sides)
     ]
     object_, _, field = name.partition(".")
-    return Finding(0x1000, object_, field, sharing, *accesses, under=under, owner=owner)  # type: ignore[arg-type]
+    locks = {"under": under, "under_owner": under_owner, "lock_number": lock_number}
+    return Finding(0x1000, object_, field, sharing, *accesses, **locks, owner=owner)  # type: ignore[arg-type]
 
 
 LOCK = "struct inode.i_rwsem"
@@ -94,9 +97,61 @@ def test_a_test_whose_cause_cannot_be_told_counts_for_none() -> None:
     assert not any(one.first for one in ranking[1:])
 
 
+def test_locks_of_two_inodes_are_two_causes() -> None:
+    own = [
+        finding(LOCK, "down_write", "path_openat", owner="d"),
+        finding(LOCK, "up_write", "vfs_truncate", owner="f n0"),
+    ]
+    under_file = [
+        finding(f"struct inode.{field}", "do_truncate", under=LOCK, under_owner="f n0")
+        for field in ("i_size", "i_blocks")
+    ]
+    under_directory = finding("struct inode.i_ctime", "ext4_add_entry", under=LOCK, under_owner="d")
+    of_file, of_directory = causes(judged(CREATE, *own, under_directory, *under_file))
+    assert (of_file.role, of_file.lines) == ("the file named n0", (own[1], *under_file))
+    assert (of_directory.role, of_directory.lines) == ("the directory", (own[0], under_directory))
+    # Of findings that are the same one but for the object, one is kept: here the file's lock.
+    (first, second) = causes(judged(CREATE, own[1], under_directory, *under_file))
+    assert (first.role, len(first.lines), second.role, second.lines) == (
+        "the file named n0",
+        3,
+        "the directory",
+        (under_directory,),
+    )
+    # A run of the version before does not say whose lock covers a line: of one whose own line is shared it is that one.
+    (old,) = causes(judged(CREATE, own[0], finding("struct inode.i_ctime", "ext4_add_entry", under=LOCK)))
+    assert (old.role, len(old.lines)) == ("the directory", 2)
+    # A lock of which no line is kept is named by what it is about.
+    (alone,) = causes(judged(CREATE, under_directory))
+    assert alone.title == f"the lock {LOCK} (the directory)"
+
+
+@pytest.mark.parametrize(
+    ("owner", "roles"),
+    [
+        ("d", ["the directory, the first taken", "the directory, the second taken"]),
+        ("", ["the first taken", "the second taken"]),
+    ],
+)
+def test_locks_that_are_about_the_same_are_told_by_the_order_of_taking(owner: str, roles: list[str]) -> None:
+    lines = [
+        line
+        for number in (0, 1)
+        for line in (
+            finding(LOCK, f"take_{number}", owner=owner, lock_number=number),
+            finding(f"struct inode.field_{number}", "touch", under=LOCK, under_owner=owner, lock_number=number),
+        )
+    ]
+    found = causes(judged(CREATE, *lines))
+    assert [cause.role for cause in found] == roles
+    assert [cause.lines for cause in found] == [tuple(lines[:2]), tuple(lines[2:])]
+    titles = {cause.title for cause in rank_causes([judged(CREATE, *lines)])}
+    assert titles == {f"the lock {LOCK} ({role})" for role in roles}
+
+
 def test_a_run_of_the_version_before_has_no_locks_over_lines() -> None:
     raw = builtins(LINES[1])
-    del raw["under"], raw["owner"]
+    del raw["under"], raw["under_owner"], raw["lock_number"], raw["owner"]
     old = read(Finding, encode(raw))
     assert (old.under, old.owner) == ("", "")
     assert not any(role(CREATE, one) for one in (old, finding("struct dentry.d_flags", "dput")))

@@ -142,7 +142,9 @@ class Judge:
             self._with_findings += 1
             if self._seen is None or self._first_seen is None:
                 self._seen, self._first_seen = Counter(), {}
-            here = {finding.identity: finding for finding in record.findings}
+            # Of lines that nothing else tells apart, one that lies under no lock is the cause of more: it comes last.
+            outer_last = sorted(record.findings, key=lambda finding: not finding.under)
+            here = {finding.identity: finding for finding in outer_last}
             for identity, finding in here.items():
                 self._seen[order_index, identity] += 1
                 self._first_seen.setdefault(identity, finding)

@@ -95,10 +95,12 @@ class Finding(Part, frozen=True):
     empty where the tracer knows nothing of the kind.
 
     `under` is the outermost lock that both cores held whenever they touched what they share, so that it follows from
-    that lock; empty where there is none, or where the run is older than this. `owner` says which file or directory the
-    object is about, as the kernel itself does: a letter and its name (`d` a directory, `f n0` a file, `- n0` a name
-    without a file, `p` a pipe, `b` a block device, `c` a character device); empty where it is about none, or the run is
-    older.
+    that lock; empty where there is none, or where the run is older than this. Of several locks of one name,
+    `under_owner` says which (as `owner`, of the lock), and where that says nothing, `lock_number`: from 0 on, in the
+    order in which the lower core took them. A lock's own line has that number, too. `owner` says which file or
+    directory the object is about, as the kernel itself does: a letter and its name (`d` a directory, `f n0` a file,
+    `- n0` a name without a file, `p` a pipe, `b` a block device, `c` a character device); empty where it is about none,
+    or the run is older.
     """
 
     line_address: Count = field(name="line")
@@ -110,6 +112,8 @@ class Finding(Part, frozen=True):
     fields: tuple[LineField, ...] = ()
     touched: tuple[Touched, ...] = ()
     under: str = ""
+    under_owner: str = ""
+    lock_number: Count = 0
     owner: str = ""
 
     @property

@@ -105,8 +105,9 @@ class TraceReader:
     def _finding(self, number: int) -> Finding:
         finding = self._findings.get(number)
         if finding is None:
-            object_name, field, sharing, (under, owner), first, second, line = self._reader.finding(number)
+            object_name, field, sharing, locks, first, second, line = self._reader.finding(number)
             address, fields, touched = line
+            under, under_owner, owner, lock_number = locks
             finding = Finding(
                 line_address=address,
                 object=object_name,
@@ -117,6 +118,8 @@ class TraceReader:
                 fields=tuple(LineField(*one) for one in fields),
                 touched=_touched(touched),
                 under=under,
+                under_owner=under_owner,
+                lock_number=lock_number,
                 owner=owner,
             )
             if self._expanded is not None:

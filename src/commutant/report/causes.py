@@ -1,25 +1,27 @@
 """Causes before symptoms: the shared lines of a test by what they follow from, the one that explains most first.
 
 Lines that both calls touch only while they hold one lock follow from that lock; lines of an object that one call makes
-and the other uses follow from that the object is made there; the rest are causes of their own, a variable each. Without
-the first cause the fewest lines remain. Lines that are shared by their place alone stand apart: to separate the fields
-is enough there.
+and the other uses follow from that the object is made there; the rest are causes of their own, a variable each. Two
+locks of one type and field are two causes: what they are about tells them apart, or the order in which they are taken.
+Without the first cause the fewest lines remain. Lines that are shared by their place alone stand apart: to separate the
+fields is enough there.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from commutant.campaign import Outcome
 from commutant.mtrace import Access, Finding
 from commutant.report.data import JudgedTest
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import Hint, HintKind, hint, kind_of
-from commutant.report.roles import role
+from commutant.report.roles import role, role_by_name
 from commutant.support import plural
 
 
@@ -67,7 +69,7 @@ class Cause:
         """What follows from it and what would remain."""
         count, total = len(self.lines), len(self.lines) + self.remaining
         if not self.remaining:
-            return f"{plural(count, 'shared line')}, and no other"
+            return "it is the one shared line" if count == 1 else f"all {count} shared lines follow from it"
         if count == 1:
             follow = "is this one"
         else:
@@ -101,36 +103,77 @@ _MAKERS = frozenset(
 
 def causes(judged: JudgedTest) -> list[Cause]:
     """The causes of a test's shared lines: the one first without which the fewest remain."""
-    grouped: dict[tuple[CauseKind, str], list[Finding]] = defaultdict(list)
-    locks = {finding.under for finding in judged.findings if finding.under}
+    grouped: dict[_Key, list[Finding]] = defaultdict(list)
+    known = _known_locks(judged.findings)
     for finding in judged.findings:
-        grouped[_key(finding, locks)].append(finding)
+        grouped[_key(finding, known)].append(finding)
+    taken = Counter((key.name, key.lock.owner) for key in grouped if key.lock)
     failing = has_failing_call(judged.test.orders)
     total = len(judged.findings)
 
-    def cause(kind: CauseKind, name: str, lines: Sequence[Finding]) -> Cause:
-        own = sorted(lines, key=lambda finding: finding.name != name)
-        part = role(judged.test, own[0]) if own[0].name == name or kind is CauseKind.MADE else ""
-        return Cause(kind, name, part, tuple(own), total - len(own), hint(own[0], failing))
+    def cause(key: _Key, lines: Sequence[Finding]) -> Cause:
+        own = sorted(lines, key=lambda finding: finding.name != key.name)
+        if key.lock:
+            part = role_by_name(judged.test, key.name, key.lock.owner)
+            if taken[key.name, key.lock.owner] > 1:
+                part = f"{part}, {_taken(key.lock.number)}".removeprefix(", ")
+        elif own[0].name == key.name or key.kind is CauseKind.MADE:
+            part = role(judged.test, own[0])
+        else:
+            part = ""
+        return Cause(key.kind, key.name, part, tuple(own), total - len(own), hint(own[0], failing))
 
-    found = [cause(*key, lines) for key, lines in grouped.items()]
-    return sorted(found, key=lambda one: (-len(one.lines), one.kind is not CauseKind.LOCK, one.name))
+    found = [cause(key, lines) for key, lines in grouped.items()]
+    return sorted(found, key=lambda one: (-len(one.lines), one.kind is not CauseKind.LOCK, one.name, one.role))
 
 
-def _key(finding: Finding, locks: set[str]) -> tuple[CauseKind, str]:
+class _Lock(NamedTuple):
+    """Which of several locks of one name: what it is about, and of those that are about the same its place in order."""
+
+    owner: str
+    number: int
+
+
+class _Key(NamedTuple):
+    """What lines of one cause have in common."""
+
+    kind: CauseKind
+    name: str
+    lock: _Lock | None = None
+
+
+def _known_locks(findings: Iterable[Finding]) -> dict[str, set[_Lock]]:
+    """The locks that cover lines, each with those of its name of which a line is shared itself."""
+    locks: dict[str, set[_Lock]] = {finding.under: set() for finding in findings if finding.under}
+    for finding in findings:
+        if not finding.under and finding.name in locks:
+            locks[finding.name].add(_Lock(finding.owner, finding.lock_number))
+    return locks
+
+
+def _key(finding: Finding, locks: Mapping[str, set[_Lock]]) -> _Key:
     if finding.under:
-        return CauseKind.LOCK, finding.under
+        lock = _Lock(finding.under_owner, finding.lock_number)
+        shared = locks[finding.under]
+        # Runs of earlier versions do not say whose lock it is; where only one of the name is shared, it is that one.
+        return _Key(CauseKind.LOCK, finding.under, next(iter(shared)) if not lock.owner and len(shared) == 1 else lock)
     if finding.sharing == "false":
-        return CauseKind.PLACE, finding.name
+        return _Key(CauseKind.PLACE, finding.name)
     if finding.sharing == "neighbour":
-        return CauseKind.NEIGHBOURS, finding.name
+        return _Key(CauseKind.NEIGHBOURS, finding.name)
+    lock = _Lock(finding.owner, finding.lock_number)
     if finding.name in locks:
-        return CauseKind.LOCK, finding.name
+        return _Key(CauseKind.LOCK, finding.name, lock)
     if _makes(finding.first) != _makes(finding.second):
-        return CauseKind.MADE, _A_FILE if _OF_A_FILE.match(finding.object) else finding.object
+        return _Key(CauseKind.MADE, _A_FILE if _OF_A_FILE.match(finding.object) else finding.object)
     if kind_of(finding) is HintKind.LOCK:
-        return CauseKind.LOCK, finding.name
-    return CauseKind.VARIABLE, finding.name
+        return _Key(CauseKind.LOCK, finding.name, lock)
+    return _Key(CauseKind.VARIABLE, finding.name)
+
+
+def _taken(number: int) -> str:
+    words = ("first", "second", "third", "fourth")
+    return f"the {words[number]} taken" if number < len(words) else f"taken as number {number + 1}"
 
 
 def _makes(access: Access) -> bool:

@@ -36,6 +36,7 @@ _OF_FILE_SYSTEM = re.compile(
 )
 _OF_PROCESSOR = re.compile(r"per-CPU ")
 _PAGES = ("page cache page", "anonymous page", "user page", "struct page")
+_PAGE_TABLE_LOCK = "struct page.ptl"
 _OF_MEMORY = re.compile(r"struct (?:zone|pglist_data|lruvec|mem_cgroup\w*|slab|per_cpu_pages)\b")
 
 _FRAMES = 8
@@ -66,7 +67,13 @@ _DISK = (
 
 def role(test: TestCase, finding: Finding) -> str:
     """The part of the shared object in the test, as `the directory`; empty where it cannot be told."""
-    name = finding.name
+    if finding.name.startswith(_PAGES) and finding.name != _PAGE_TABLE_LOCK:
+        return _page(test, finding)
+    return role_by_name(test, finding.name, finding.owner)
+
+
+def role_by_name(test: TestCase, name: str, owner: str) -> str:
+    """The same of any object but a page, by the name of what is shared and by what the kernel says it is about."""
     if _OF_PROCESSOR.match(name):
         return "of a processor"
     if _OF_FILE_SYSTEM.match(name):
@@ -75,17 +82,15 @@ def role(test: TestCase, finding: Finding) -> str:
         return "of the memory that all use"
     if _OF_PROCESS.match(name):
         return _process(test)
-    if name == "struct page.ptl":
+    if name == _PAGE_TABLE_LOCK:
         return f"a page table {_process(test)}"
     if name.startswith("struct file."):
-        return _descriptor(test) or _owner(test, finding.owner)
+        return _descriptor(test) or _owner(test, owner)
     if name.startswith("struct pipe_"):
         return "the pipe"
-    if name.startswith(_PAGES):
-        return _page(test, finding)
-    if finding.owner == _DIRECTORY and _LIST_LINK.search(name):
+    if owner == _DIRECTORY and _LIST_LINK.search(name):
         return "a directory"
-    return _owner(test, finding.owner)
+    return _owner(test, owner)
 
 
 def _owner(test: TestCase, owner: str) -> str:

@@ -194,7 +194,10 @@ type WindowParts = (u64, Vec<(u32, u32)>, Vec<u32>, Vec<u64>, u64);
 /// What Python gets of an access: core, write, offset, size in bytes, function, stack.
 type AccessParts = (u8, bool, u8, u8, String, Vec<String>);
 /// What Python gets of a finding: object, field, "true", "false" or "neighbour", accesses, the line where it was met first.
-type FindingParts = (String, String, &'static str, (String, String), AccessParts, AccessParts, LineParts);
+type FindingParts = (String, String, &'static str, LockParts, AccessParts, AccessParts, LineParts);
+/// What Python gets of a finding's locks: the one that covers it, what that is about, what the finding is about, the lock's
+/// number.
+type LockParts = (String, String, String, u32);
 /// What Python gets of a line: address, fields as (first byte, bytes, name), per core (core, bytes read, bytes written).
 type LineParts = (u64, Vec<(u8, u8, String)>, Vec<TouchedParts>);
 /// What Python gets of a core's part in a line: core, bytes read, bytes written.
@@ -241,8 +244,8 @@ impl TraceReader {
     }
 
     /// A finding by the number that a window named it with: (object, field, "true", "false" or "neighbour", (the lock that covers it,
-    /// the file or directory that it is about), first access,
-    /// second access, line), an access being (core, write, offset, size in bytes, function, stack).
+    /// the file or directory that the lock is about, that it is about itself, the number of the lock), first access, second
+    /// access, line), an access being (core, write, offset, size in bytes, function, stack).
     fn finding(&self, number: u32) -> PyResult<FindingParts> {
         let found = self.analyzer.as_ref().and_then(|analyzer| analyzer.findings().get(number));
         let (finding, line) =
@@ -254,7 +257,8 @@ impl TraceReader {
         };
         let (object, field) = (finding.object.clone(), finding.field.clone());
         let (first, second) = (access_parts(&finding.first), access_parts(&finding.second));
-        Ok((object, field, sharing, (finding.under.clone(), finding.owner.clone()), first, second, line_parts(line)))
+        let locks = (finding.under.clone(), finding.under_owner.clone(), finding.owner.clone(), finding.lock_number);
+        Ok((object, field, sharing, locks, first, second, line_parts(line)))
     }
 
     /// A picture by the number that a window named it with: (object, lines), a line being (offset in the object, number of

@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::pictures::{Fields, PictureStore, Touched, touched};
 use crate::record::{Access, Event, MAX_CORES, SharedLine, Window};
 use crate::rules::RULE_COUNT;
-use crate::sections::{self, Step};
+use crate::sections::{self, Section, Step};
 use crate::{LINE_BYTES, PAIR_BYTES};
 
 /// One core's part in a finding, named.
@@ -43,6 +43,10 @@ pub struct Finding {
     pub sharing: Sharing,
     /// The outermost lock under which alone both cores touched them, by its name; empty if there is none.
     pub under: String,
+    /// What that lock is about, as `owner` says it of the object; empty if there is none, or it is unknown.
+    pub under_owner: String,
+    /// Which of several locks of one name and owner it lies under, or is: from 0 on, in the order in which they were taken.
+    pub lock_number: u32,
     /// Which file or directory the object is about, as [`kernel_naming::ObjectCapture::of_whom`] tells; empty if unknown.
     pub owner: String,
     /// The lower core's access.
@@ -78,12 +82,20 @@ pub struct NamedWindow {
     pub findings: Vec<(u32, u32)>,
 }
 
+/// What a lock is called: its place, and what it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct LockName {
+    place: u32,
+    of_whom: u32,
+}
+
 /// What recognises a finding without its names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct FindingKey {
     sharing: Sharing,
     places: (u32, u32),
-    under: Option<u32>,
+    under: Option<LockName>,
+    lock_number: u32,
     of_whom: u32,
     /// Where the accesses' lines begin in their pair, of neighbours; else 0.
     starts: [u8; 2],
@@ -166,9 +178,13 @@ impl FindingStore {
                 drawn.entry(place).or_insert(window.lines[place].accesses[index].offset);
             }
         }
+        let locks = locks(&sections, &window.lines, names);
         let numbered = found.iter().map(|(places, conflict)| {
             let under = sections::held_by_both(&sections, &window.lines, *places, conflict);
-            let under = under.map(|lock| (&window.lines[lock.line], lock.bytes));
+            let lock = under.and_then(|section| locks.get(&section.lock())).copied();
+            let itself = || sections::is_lock(&sections, &window.lines, *places, conflict);
+            let number = lock.or_else(|| itself().and_then(|section| locks.get(&section.lock())).copied());
+            let under = (lock.map(|(name, _)| name), number.map_or(0, |(_, number)| number));
             self.number(places.map(|place| &window.lines[place]), conflict, under, decoder)
         });
         let numbers: Vec<u32> = numbered.collect();
@@ -198,10 +214,9 @@ impl FindingStore {
         &mut self,
         lines: [&SharedLine; 2],
         conflict: &Conflict,
-        under: Option<(&SharedLine, (u8, u8))>,
+        (under, lock_number): (Option<LockName>, u32),
         decoder: &TraceDecoder<R>,
     ) -> u32 {
-        let under = under.map(|(lock, (offset, size_bytes))| self.names.place(lock, offset, size_bytes));
         let (first, second) = (lines[0].accesses[conflict.first], lines[1].accesses[conflict.second]);
         let sides = [(lines[0], first), (lines[1], second)];
         let places = (conflict.place, conflict.other_place);
@@ -210,7 +225,7 @@ impl FindingStore {
             Sharing::True | Sharing::False => [0, 0],
             Sharing::Neighbour => lines.map(start_in_pair),
         };
-        let key = FindingKey { sharing: conflict.sharing, places, under, of_whom, starts, first, second };
+        let key = FindingKey { sharing: conflict.sharing, places, under, lock_number, of_whom, starts, first, second };
         if let Some(&number) = self.known.get(&key) {
             return number;
         }
@@ -219,7 +234,9 @@ impl FindingStore {
             object,
             field,
             sharing: conflict.sharing,
-            under: under.map_or_else(String::new, |place| self.names.place_name(place)),
+            under: under.map_or_else(String::new, |lock| self.names.place_name(lock.place)),
+            under_owner: under.map_or("", |lock| self.names.of_whom_text(lock.of_whom)).to_owned(),
+            lock_number,
             owner: self.names.of_whom_text(of_whom).to_owned(),
             first: self.named_access(first, starts[0], decoder),
             second: self.named_access(second, starts[1], decoder),
@@ -272,6 +289,30 @@ impl FindingStore {
             stack: sites.flat_map(|site| self.names.frames(site)).collect(),
         }
     }
+}
+
+/// The locks that several cores took, each with a number that tells it from others that are called the same: from 0 on, in
+/// the order in which the lowest of the cores took them first.
+fn locks(sections: &[Section], lines: &[SharedLine], names: &mut Names) -> HashMap<(usize, u8), (LockName, u32)> {
+    let mut cores: HashMap<(usize, u8), (u8, bool)> = HashMap::new();
+    for section in sections {
+        let (first, several) = cores.entry(section.lock()).or_insert((section.core(), false));
+        *several |= *first != section.core();
+    }
+    let mut numbers: HashMap<LockName, u32> = HashMap::new();
+    let mut found = HashMap::new();
+    for section in sections.iter().filter(|section| cores[&section.lock()].1) {
+        found.entry(section.lock()).or_insert_with(|| {
+            let (offset, size_bytes) = section.bytes;
+            let line = &lines[section.line];
+            let name =
+                LockName { place: names.place(line, offset, size_bytes), of_whom: names.of_whom_at(line, offset) };
+            let next = numbers.entry(name).or_default();
+            *next += 1;
+            (name, *next - 1)
+        });
+    }
+    found
 }
 
 /// Where a line begins in its pair.

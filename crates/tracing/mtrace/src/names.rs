@@ -176,14 +176,20 @@ impl Names {
     /// Which file or directory both accesses' objects are about, as a number; 0 where that is not known of both, or is not
     /// the same.
     pub fn of_whom(&mut self, sides: [(&SharedLine, Access); 2]) -> u32 {
+        let [one, other] = sides.map(|(line, access)| self.of_whom_at(line, access.offset));
+        if one == other { one } else { 0 }
+    }
+
+    /// The same of the object that one byte of a line lies in.
+    pub fn of_whom_at(&mut self, line: &SharedLine, offset: u8) -> u32 {
         let NameSource::Kernel(namer) = &self.source else { return 0 };
-        let [one, other] = sides.map(|(line, access)| capture_at(namer, line, line.address + u64::from(access.offset)));
-        if one.of_whom != other.of_whom || one.of_whom().is_empty() {
+        let capture = capture_at(namer, line, line.address + u64::from(offset));
+        if capture.of_whom().is_empty() {
             return 0;
         }
         let next = self.whom_texts.len() as u32;
-        *self.whom_numbers.entry(one.of_whom).or_insert_with(|| {
-            self.whom_texts.push(one.of_whom().to_owned());
+        *self.whom_numbers.entry(capture.of_whom).or_insert_with(|| {
+            self.whom_texts.push(capture.of_whom().to_owned());
             next
         })
     }

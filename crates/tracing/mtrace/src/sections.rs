@@ -75,6 +75,24 @@ pub struct Section {
     shared: bool,
 }
 
+impl Section {
+    /// What tells its lock from others of the window: the line's place, and the lock's first byte there.
+    pub fn lock(&self) -> (usize, u8) {
+        (self.line, self.bytes.0)
+    }
+
+    /// Who held it.
+    pub fn core(&self) -> u8 {
+        self.core
+    }
+
+    /// Whether some of these bytes of a line are the lock's own.
+    fn has(&self, line: usize, mask: u64) -> bool {
+        let (first, count) = self.bytes;
+        self.line == line && mask & (((1_u128 << count) - 1) << first) as u64 != 0
+    }
+}
+
 /// All sections of a window; `step` says what the function of an instruction does to a lock.
 pub fn sections(window: &Window, mut step: impl FnMut(u64) -> Option<Step>) -> Vec<Section> {
     let mut found = Vec::new();
@@ -127,11 +145,9 @@ pub fn held_by_both<'a>(
     places: [usize; 2],
     conflict: &Conflict,
 ) -> Option<&'a Section> {
+    let masks = masks(lines, places, conflict);
     let lines = places.map(|place| &lines[place]);
     let pair = [lines[0].accesses[conflict.first], lines[1].accesses[conflict.second]];
-    let common = pair[0].byte_mask() & pair[1].byte_mask();
-    let are_common = places[0] == places[1] && common != 0;
-    let masks = if are_common { [common, common] } else { pair.map(|access| access.byte_mask()) };
     let moments = [0, 1].map(|side| {
         let touched = lines[side].accesses.iter().zip(&lines[side].moments);
         let own =
@@ -142,18 +158,31 @@ pub fn held_by_both<'a>(
         made.iter().all(|made| section.start < made.first && made.last < section.end)
     };
     // A lock's own bytes are no data under it; others of its line are.
-    let own = |section: &Section| {
-        let (first, count) = section.bytes;
-        let bytes = (((1_u128 << count) - 1) << first) as u64;
-        (0..2).any(|side| section.line == places[side] && masks[side] & bytes != 0)
-    };
+    let own = |section: &Section| (0..2).any(|side| section.has(places[side], masks[side]));
     let mine = sections.iter().filter(|section| section.core == pair[0].core && !own(section));
     mine.filter(|section| covers(section, &moments[0])).find(|section| {
-        let theirs = sections.iter().filter(|other| {
-            other.core == pair[1].core && (other.line, other.bytes.0) == (section.line, section.bytes.0)
-        });
+        let theirs = sections.iter().filter(|other| other.core == pair[1].core && other.lock() == section.lock());
         theirs.filter(|other| covers(other, &moments[1])).any(|other| !(section.shared && other.shared))
     })
+}
+
+/// A section of the lock that the shared bytes are; None if they are none's.
+pub fn is_lock<'a>(
+    sections: &'a [Section],
+    lines: &[SharedLine],
+    places: [usize; 2],
+    conflict: &Conflict,
+) -> Option<&'a Section> {
+    let masks = masks(lines, places, conflict);
+    sections.iter().find(|section| (0..2).all(|side| section.has(places[side], masks[side])))
+}
+
+/// The bytes in question of either access's line: those that both touched, or else each one's own.
+fn masks(lines: &[SharedLine], places: [usize; 2], conflict: &Conflict) -> [u64; 2] {
+    let one = lines[places[0]].accesses[conflict.first].byte_mask();
+    let other = lines[places[1]].accesses[conflict.second].byte_mask();
+    let common = one & other;
+    if places[0] == places[1] && common != 0 { [common, common] } else { [one, other] }
 }
 
 #[cfg(test)]
