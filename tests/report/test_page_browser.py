@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from msgspec import structs
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
+from commutant.campaign import Outcome as Judgement
 from commutant.report import c_program, causes, parallel_calls, rank_causes, rank_shared, write_html
 from commutant.report.data import JudgedTest, RunReport
 from commutant.report.groups import has_failing_call
@@ -130,6 +133,41 @@ def test_a_filter_that_hides_what_a_cell_promises_says_so(page: Page, run: RunRe
     page.find("#hidden button").click()
     page.wait(lambda: page.text("#count") == f"{len(tests)} of {len(run.tests)} tests")
     assert not page.all("#hidden")
+
+
+def test_counters_reference_counts_and_times_are_called_so(run: RunReport, driver: Chrome, tmp_path: Path) -> None:
+    """Names that ext4 shares in a real run, with what the page proposes."""
+    shared = {
+        "struct transaction_s.t_handle_count": ("statistics counter", "Divide per core"),
+        "struct transaction_s.t_updates": ("statistics counter", "Divide per core"),
+        "struct buffer_head.b_count": ("reference count", "Defer work"),
+        "struct inode.i_nlink": ("reference count", "Defer work"),
+        "struct inode.i_ctime": ("time stamp", "Divide per core"),
+        "struct inode.i_mtime": ("time stamp", "Divide per core"),
+        "struct inode.i_rwsem": ("lock word", "Layer scalable structures"),
+    }
+    judged = next(one for one in run.tests if one.outcome is Judgement.CONFLICTING)
+    line = judged.findings[0]
+    writes = [structs.replace(access, write=True, function="ext4_create") for access in (line.first, line.second)]
+    findings = tuple(
+        structs.replace(
+            line,
+            object=name.partition(".")[0],
+            field=name.partition(".")[2],
+            sharing="true",
+            first=writes[0],
+            second=writes[1],
+        )
+        for name in shared
+    )
+    path = tmp_path / "report.html"
+    write_html(replace(run, tests=[replace(judged, findings=findings)]), path)
+    page = Page(driver, path)
+    page.open(f"#test={judged.test.id}")
+    page.wait(lambda: len(page.all("#test .shared")) == len(shared))
+    for section in page.all("#test .shared"):
+        kind, technique = shared[str(section.get_attribute("data-finding"))]
+        assert kind in section.text and technique in section.text, section.text
 
 
 def test_program_is_shown_and_copied(page: Page, run: RunReport) -> None:

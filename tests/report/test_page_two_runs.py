@@ -58,6 +58,21 @@ def test_tests_are_found_by_how_they_changed(both: Page, run: RunReport, base: R
     assert "new" in states
 
 
+def test_a_link_to_a_test_opens_at_the_test(both: Page, run: RunReport, base: RunReport) -> None:
+    test = compare_runs(base, run).worse[0]
+    both.open(f"#calls={'%2C'.join(test.calls)}&test={test.test_id}")
+    both.wait(lambda: 0 <= both.run("return document.querySelector('#test').getBoundingClientRect().top") < 40)
+
+
+def test_a_filter_that_hides_what_a_cell_promises_says_so(both: Page, run: RunReport) -> None:
+    tests = [judged for judged in run.tests if sorted(judged.calls) == ["link", "rename"]]
+    both.open("#find=no_such_word&calls=link%2Crename")
+    both.wait(lambda: both.text("#hidden").startswith(f"{len(tests)} more of link, rename hidden by: no_such_word."))
+    both.find("#hidden button").click()
+    both.wait(lambda: both.text("#count").startswith(f"{len(tests)} of "))
+    assert not both.all("#hidden")
+
+
 def test_what_went_is_shown_as_gone(both: Page, run: RunReport, base: RunReport) -> None:
     test = next(test for test in compare_runs(base, run).better if test.variables)
     both.open(f"#test={test.test_id}")

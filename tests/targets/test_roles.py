@@ -35,6 +35,10 @@ FILE = re.compile(
 )
 
 
+# What takes a file's own i_rwsem, and no directory's (fs/open.c, fs/ext4/file.c).
+FILE_LOCKED = re.compile(r"(?:do_truncate|ext4_buffered_write_iter) ")
+
+
 def functions(access: Access) -> str:
     return " ".join(frame.partition("+")[0].partition(".")[0] for frame in access.stack[:6]) + " "
 
@@ -54,6 +58,13 @@ def contradictions(test: TestCase, finding: Finding) -> Iterator[str]:
     named = re.search(r"named (\S+)$|^the name (\S+)$", told)
     if named and (named[1] or named[2]) not in names_of(test):
         yield f"{told}: no name of the test"
+    if finding.under == "struct inode.i_rwsem":
+        callers = [
+            " ".join(frame.partition("+")[0] for frame in side.stack) + " " for side in (finding.first, finding.second)
+        ]
+        expected = "f" if all(map(FILE_LOCKED.search, callers)) else "d"
+        if not finding.under_owner.startswith(expected):
+            yield f"under the lock of {finding.under_owner or 'nobody'}: {callers}"
     if not finding.name.startswith(("struct inode", "struct dentry", "struct ext4_inode")):
         return
     for access in (finding.first, finding.second):

@@ -86,7 +86,7 @@ _LONGEST_NAME = 200  # characters that are looked at: the patterns take far long
 _START, _END = r"(?:^|[._\s])(?:\w+_)?", r"(?=$|[._\s\[])"
 _REFERENCE_COUNT = re.compile(
     rf"{_START}(?:lockref|refcount|refcnt|refs?|kref|usage|users|f_count|i_count|b_count|d_count|mm_count|mnt_count|_count"
-    rf"|ns\.count|non_rcu|writecount|active_refs){_END}"
+    rf"|ns\.count|non_rcu|writecount|active_refs|i_nlink){_END}"
 )
 _LOCK = re.compile(
     rf"{_START}(?:\w*lock|r?w?sem|mutex|osq|seq|seqcount|wait_lock|owner|rw_sem|spinlock|qspinlock){_END}"
@@ -94,7 +94,7 @@ _LOCK = re.compile(
 _STATISTICS = re.compile(
     rf"(?:^|[._\s])(?:nr_\w+|n_\w+|total_\w+|\w*stat|\w*stats|\w*_cnt|\w*counter|\w*counters|i_version|hits|misses){_END}"
     rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|t_handle_count|t_updates|t_outstanding_credits|last_ino|cookie|map_count|nonresident_age|rlimit"
-    rf"|pipe_bufs|vm_stat|used_blocks){_END}"
+    rf"|pipe_bufs|vm_stat|s_remove_count){_END}"
 )
 _TIME = re.compile(
     r"(?:^|[._\s])(?:__)?(?:\w+_)?(?:[acm]time|crtime|btime|dirtied_when|dirtied_time_when)(?=$|[._\s\[])"
@@ -155,7 +155,7 @@ def _technique(finding: Finding, kind: HintKind, failing: bool) -> Technique:
         return Technique.SEPARATE
     if finding.sharing == "neighbour":
         return Technique.PAIRS
-    if kind is HintKind.REFERENCE_COUNT:
+    if kind is HintKind.REFERENCE_COUNT and both_write:
         return Technique.DEFER
     if kind is HintKind.STATISTICS or _ALL_OBJECTS.search(finding.name[-_LONGEST_NAME:]):
         return Technique.PER_CORE

@@ -27,9 +27,9 @@ large, and ten on a busy machine; what is not written by then is lost."""
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """How a recorded program ended: its exit code (negative: the signal), whether it was stopped for taking too long or
-    by an interrupt, how many processes it left behind, which were stopped, and the records of its processes, its own
-    first."""
+    """How a recorded program ended: its exit code (negative: the signal), and whether it was stopped for taking too
+    long or by an interrupt. With it how many processes it left behind, which were stopped, and the records of its
+    processes, its own first."""
 
     exit_code: int
     timed_out: bool

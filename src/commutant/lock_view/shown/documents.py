@@ -67,7 +67,7 @@ class LockEntry(Part, frozen=True, kw_only=True):
     contended sections, those that conflict with one that they waited for (the paper's Table 2),
     `conflicting_acquires_percent` of all, those that conflict with any of their window (Table 3).
     `independence_percent` is of pairs of sections, those that touch disjoint data, by the bytes that count as one
-    datum; `window_independence_percent` what it would be by byte with another window, by its size in sections; and
+    datum. `window_independence_percent` is what it would be by byte with another window, by its size in sections.
     `independence_without_per_cpu_percent` leaves out data that both sections reached as those of the processor that
     they ran on.
 

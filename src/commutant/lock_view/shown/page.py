@@ -24,7 +24,7 @@ from commutant.lock_view.study.what_if import THREADS, Prediction, predictions
 from commutant.support import plural, safe_text
 
 WIDTH, HEIGHT = 720, 360
-_LEFT, _TOP, _RIGHT, _BOTTOM = 56, 12, 16, 44
+_LEFT, _TOP, _RIGHT, _BOTTOM = 72, 12, 16, 44
 _FIELDS_SHOWN, _FRAMES_SHOWN = 8, 8
 _LABEL_LETTERS, _LETTER_WIDTH, _LINE_HEIGHT = 36, 6.5, 14.0
 

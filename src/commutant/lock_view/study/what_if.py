@@ -2,10 +2,12 @@
 
 A gain is the work that so many threads get done in a time after the change, divided by that before. It is found by
 simulating both with the recorded lengths, gaps and conflicts. ("The Limits of Optimistic Concurrency", section 5, stops
-at the number of processors that the sections could keep busy; what a program gains depends also on how much of its time
-it spends in them.) What decides about short sections is how long a lock takes to come from one thread to the next,
-which no count of instructions tells; so it is a parameter, between two bounds, and a gain an interval. A gain may
-exceed the number of threads: by what they lose as it is by handing the lock on.
+at the number of processors that the sections could keep busy. What a program gains depends also on how much of its time
+it spends in them.)
+
+Of short sections, how long a lock takes to come from one thread to the next decides, which no count of instructions
+tells. So it is a parameter, between two bounds, and a gain an interval. A gain may exceed the number of threads: by
+what they lose as it is by handing the lock on.
 """
 
 from __future__ import annotations
