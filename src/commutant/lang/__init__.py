@@ -41,6 +41,7 @@ from commutant.lang.types import StructType as StructType
 from commutant.lang.types import TimeValue as TimeValue
 from commutant.lang.types import TupleType as TupleType
 from commutant.lang.types import Type as Type
+from commutant.lang.types import container_fields as container_fields
 from commutant.lang.types import describe_type as describe_type
 from commutant.lang.types import held_as as held_as
 from commutant.lang.types import struct_fields as struct_fields

@@ -246,11 +246,14 @@ class Struct(Record):
 
     def __init__(self, **fields: Any) -> None:
         declared = struct_fields(type(self))
-        unknown = fields.keys() - declared.keys()
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no field {sorted(unknown)[0]!r}")
-        for name, field_type in declared.items():
-            setattr(self, name, held_as(fields[name], field_type) if name in fields else field_type.zero())
+        if fields.keys() != declared.keys():
+            unknown = fields.keys() - declared.keys()
+            if unknown:
+                raise TypeError(f"{type(self).__name__} has no field {sorted(unknown)[0]!r}")
+            fields = {name: fields[name] if name in fields else type_.zero() for name, type_ in declared.items()}
+        for name, type_ in container_fields(type(self)).items():
+            fields[name] = held_as(fields[name], type_)
+        vars(self).update(fields)
 
     def relevant(self) -> Iterable[str]:
         """The fields that a caller could ever tell apart, given the others; a struct with variants overrides this."""
@@ -499,7 +502,7 @@ def types_within(type_: Type) -> Iterator[Type]:
 
 def struct_fields(struct: type[Struct]) -> dict[str, Type]:
     """The fields of a struct in the order of the text, with their types."""
-    cached = struct.__dict__.get("_commutant_fields")
+    cached: dict[str, Type] | None = struct.__dict__.get("_commutant_fields")
     if cached is None:
         cached = annotated_types(struct)
         for name in cached:
@@ -509,7 +512,18 @@ def struct_fields(struct: type[Struct]) -> dict[str, Type]:
                     f"{struct.__name__}.{name}: a field has no default: expected the annotation alone",
                 )
         struct._commutant_fields = cached  # type: ignore[attr-defined]
-    return typing.cast("dict[str, Type]", cached)
+    return cached
+
+
+def container_fields(struct: type[Struct]) -> dict[str, Type]:
+    """Those of its fields that hold other values: maps, sets and structs."""
+    cached: dict[str, Type] | None = struct.__dict__.get("_commutant_containers")
+    if cached is None:
+        cached = {
+            name: type_ for name, type_ in struct_fields(struct).items() if isinstance(type_, MapType | StructType)
+        }
+        struct._commutant_containers = cached  # type: ignore[attr-defined]
+    return cached
 
 
 def annotated_types(owner: type, left_out: Collection[str] = ()) -> dict[str, Type]:

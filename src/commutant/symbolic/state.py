@@ -26,6 +26,7 @@ from commutant.lang import (
     StructType,
     TupleType,
     Type,
+    container_fields,
     held_as,
     struct_fields,
 )
@@ -310,8 +311,11 @@ def adopt(value: Any, type_: Type, name: str) -> Any:
             view[key] = item
         return view
     if isinstance(value, Struct):
-        types = struct_fields(type(value))
-        for field, part in vars(value).items():
-            if isinstance(part, dict | set | Struct):
-                setattr(value, field, adopt(part, types[field], f"{name}_{field}"))
+        held = vars(value)
+        for field, field_type in container_fields(type(value)).items():
+            if field in held:
+                part = held[field]
+                adopted = adopt(part, field_type, f"{name}_{field}")
+                if adopted is not part:
+                    setattr(value, field, adopted)
     return value
