@@ -184,6 +184,17 @@ def test_a_run_is_repeated_from_its_run_json_alone(commutant, folder):
     assert tests[0] == tests[1]
 
 
+def test_every_nth_set_of_three_is_a_run_that_can_be_repeated(commutant, folder):
+    """Triples of many calls are too many to run; a sample says which sets it took, and repeats them."""
+    arguments = ["--calls", "stat,unlink", "--self", "--size", "3", "--target", "fake:outcome=clean"]
+    answer = commutant("check", "names", *arguments, "--sample", "3", "-o", "first", "--format", "json")
+    sets = [one["calls"] for one in summary(answer)["sets"]]
+    assert sets == [["unlink", "unlink", "unlink"], ["stat", "stat", "stat"]]
+    Path("run.json").write_bytes(Path("first/run.json").read_bytes())
+    again = commutant("repeat", "run.json", "-o", "again", "--format", "json")
+    assert [one["calls"] for one in summary(again)["sets"]] == sets
+
+
 def test_a_path_with_control_characters_is_one_harmless_line(commutant, folder):
     """The run's path went to the terminal as it was."""
     answer = commutant(*CHECK, "fake", "-o", "red\x1b[31m\nline")

@@ -248,7 +248,7 @@ def test_a_check_of_what_shared_a_variable_runs_those_tests_alone(commutant, run
         (("--of", "base"), "--of RUN needs --sharing PATTERN"),
         (("names", "--of", "base", "--sharing", "cred.*"), "or --of RUN instead"),
         ((), "expected an interface or a corpus"),
-        (("names", "--sample", "3"), "go with --of RUN"),
+        (("names", "--sharing", "cred.*"), "goes with --of RUN"),
         (("--of", "base", "--sharing", "cred.*", "--size", "3"), "--size cannot be given"),
     ],
 )

@@ -252,10 +252,10 @@ def from_kept(interface: type[Interface], size: int, chosen: Sequence[tuple[str,
 
 
 def sets_of_calls(
-    interface: type[Interface], calls: Sequence[str] | None, size: int, *, with_self: bool = False
+    interface: type[Interface], calls: Sequence[str] | None, size: int, *, with_self: bool = False, sample: int = 1
 ) -> list[tuple[str, ...]]:
     """The sets to analyse, in the order of the interface's text: the one that as many names as `size` make, or all
-    (`with_self`: always all, in which a call may occur more than once)."""
+    (`with_self`: always all, in which a call may occur more than once); with `sample`, every so many of them."""
     if size < 1:
         raise UsageError(f"expected a set size of at least 1, got {size}")
     known = interface.call_names()
@@ -264,7 +264,7 @@ def sets_of_calls(
             raise UsageError(f"{interface.interface_name} has no call {name!r}; it has {', '.join(known)}")
     if calls and len(calls) == size and not with_self:
         return [tuple(sorted(calls, key=known.index))]
-    return list(combinations_with_replacement([name for name in known if not calls or name in calls], size))
+    return list(combinations_with_replacement([name for name in known if not calls or name in calls], size))[::sample]
 
 
 def explore_leaves(interface: type[Interface], calls: tuple[str, ...]) -> tuple[Leaf, ...]:

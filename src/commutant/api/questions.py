@@ -63,13 +63,15 @@ def generate(
     *,
     calls: Sequence[str] | None = None,
     size: int = 2,
+    sample: int = 1,
     level: Level = "conflict",
     jobs: int | None = None,
     cache: bool = True,
 ) -> Tests:
     """One test for each class of states and arguments in which the calls commute.
 
-    `level` is `path`, `conflict` or `full`, from few to many classes; the others are those of `analyze`.
+    `sample` takes only every so many sets, `level` is `path`, `conflict` or `full`, from few to many classes; the
+    others are those of `analyze`.
 
     >>> generate("names", calls=["link"]).corpus.interface
     'names'
@@ -78,7 +80,7 @@ def generate(
 
     model = _model(interface)
     corpus = generate_tests(
-        model, calls, size, level=level, jobs=jobs or available_processors(), cache=_cache(cache, model)
+        model, calls, size, sample=sample, level=level, jobs=jobs or available_processors(), cache=_cache(cache, model)
     )
     return Tests(corpus)
 

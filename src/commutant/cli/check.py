@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         "commutant check names --target linux:fs=ramfs --calls open,link --repeats 1",
         "commutant check tests/open-link.jsonl.gz --target linux -o runs/today --fail-on findings",
         "commutant check names --target linux --fail-on new --baseline runs/names-linux-1",
+        "commutant check names --size 3 --sample 20 --target scalefs",
         "commutant check names --format json | jq .conflict_free",
         "commutant check --of runs/base --sharing 'cred.*' --sample 20 --target linux:kernel=vmlinux",
     ),
@@ -40,7 +41,12 @@ if TYPE_CHECKING:
     help="Instead of all tests, those of this run that shared what --sharing names.",
 )
 @click.option("--sharing", metavar="PATTERN", help="With --of: variables such as 'cred.*'.")
-@click.option("--sample", type=click.IntRange(1), metavar="N", help="With --of: also run every Nth of the other tests.")
+@click.option(
+    "--sample",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only every Nth set of calls. With --of: also every Nth of the other tests.",
+)
 @click.option(
     "--target",
     type=options.TargetArgument(),
@@ -109,8 +115,8 @@ def command(
     if (what is None) == (of_run is None):
         raise click.UsageError("expected an interface or a corpus, or --of RUN instead", ctx)
     path, generated = None if what is None else _corpus_path(what), None
-    if of_run is None and (sharing is not None or sample is not None):
-        raise click.UsageError("--sharing and --sample go with --of RUN", ctx)
+    if of_run is None and sharing is not None:
+        raise click.UsageError("--sharing goes with --of RUN", ctx)
     if what is None:
         assert of_run is not None
         if sharing is None:
@@ -120,13 +126,15 @@ def command(
         if calls is not None:
             corpus = replace(corpus, tests=select_tests(corpus.tests, calls))
     elif path is not None:
-        _refuse(ctx, f"{what} is a corpus", "size", "level", "no_cache")
+        _refuse(ctx, f"{what} is a corpus", "size", "sample", "level", "no_cache")
         corpus = read_corpus(path)
         if calls is not None:
             corpus = replace(corpus, tests=select_tests(corpus.tests, calls))
     else:
-        corpus = make_corpus(what, calls, size, level, jobs=jobs, executor=executor, no_cache=no_cache)
-        generated = Generated(what, calls, size)
+        corpus = make_corpus(
+            what, calls, size, level, sample=sample or 1, jobs=jobs, executor=executor, no_cache=no_cache
+        )
+        generated = Generated(what, calls, size, sample or 1)
     check = Check.new(
         corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output, generated=generated
     )

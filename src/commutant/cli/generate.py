@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     epilog=options.examples(
         "commutant generate names",
         "commutant generate names --calls open,link --level path -o tests/open-link.jsonl.gz",
+        "commutant generate names --size 3 --sample 20",
         "commutant generate names --format json | jq '.sets[] | {calls, tests}'",
     ),
 )
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 @options.calls
 @options.with_self
 @options.size
+@click.option(
+    "--sample",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Only every Nth set of calls; for sets of three and more.",
+)
 @options.level
 @options.jobs
 @options.no_cache
@@ -42,6 +50,7 @@ def command(
     calls: tuple[str, ...] | None,
     with_self: bool,
     size: int,
+    sample: int,
     level: Level,
     jobs: int,
     no_cache: bool,
@@ -57,7 +66,7 @@ def command(
         raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
     started = time.monotonic()
     calls = options.with_self_meant(calls, with_self)
-    corpus = make_corpus(interface, calls, size, level, jobs=jobs, executor=executor, no_cache=no_cache)
+    corpus = make_corpus(interface, calls, size, level, sample=sample, jobs=jobs, executor=executor, no_cache=no_cache)
     if output is not None and output.name.endswith(".jsonl.gz"):
         path = output
     else:
@@ -85,6 +94,7 @@ def make_corpus(
     size: int,
     level: Level,
     *,
+    sample: int = 1,
     jobs: int,
     executor: str | None = None,
     no_cache: bool = False,
@@ -101,6 +111,7 @@ def make_corpus(
             model,
             calls,
             size,
+            sample=sample,
             level=level,
             jobs=jobs,
             progress=bar,

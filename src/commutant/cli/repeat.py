@@ -77,5 +77,12 @@ def _corpus_of_run(info: RunInfo, path: Path, *, jobs: int, executor: str | None
         expected = f"expected that file as {CORPUS_FILE} beside run.json"
         raise UsageError(f"the run of {path} took its tests from a file; {expected}")
     return make_corpus(
-        made.interface, made.calls, made.size, info.level, jobs=jobs, executor=executor, no_cache=no_cache
+        made.interface,
+        made.calls,
+        made.size,
+        info.level,
+        sample=made.sample,
+        jobs=jobs,
+        executor=executor,
+        no_cache=no_cache,
     )

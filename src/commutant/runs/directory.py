@@ -49,11 +49,13 @@ T = TypeVar("T")
 
 
 class Generated(Part, frozen=True):
-    """How a corpus was made: from an interface argument, for sets of `size` calls out of `calls` (None: all)."""
+    """How a corpus was made: from an interface argument, for every `sample`th set of `size` calls out of `calls`
+    (None: all)."""
 
     interface: str
     calls: tuple[str, ...] | None
     size: Annotated[int, Meta(ge=1, le=MAX_CALLS_PER_SET)]
+    sample: Annotated[int, Meta(ge=1)] = 1
 
 
 def hash_of_tests(corpus: Corpus) -> str:

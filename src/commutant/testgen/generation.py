@@ -42,13 +42,15 @@ def generate(
     calls: Sequence[str] | None = None,
     size: int = 2,
     *,
+    sample: int = 1,
     level: Level = "conflict",
     jobs: int = 1,
     progress: Progress | None = None,
     make_executor: MakeExecutor | None = None,
     cache: ResultCache | None = None,
 ) -> Corpus:
-    """The tests of every set of `size` calls at a coverage level (see `classes`), with the analysis behind them.
+    """The tests of every set of `size` calls at a coverage level (see `classes`), with the analysis behind them; with
+    `sample`, of every so many sets alone.
 
     Tests come in the order of the sets and their paths; ids are content hashes, so equal models give equal corpora.
     With a cache, a corpus that was made before is taken from it. Raises UsageError as `analyze` does, and for an
@@ -56,9 +58,15 @@ def generate(
     """
     if level not in LEVELS:
         raise UsageError(f"unknown level {level!r}: expected one of {', '.join(LEVELS)}")
-    chosen = sets_of_calls(interface, calls, size)
+    chosen = sets_of_calls(interface, calls, size, sample=sample)
     model = model_hash(interface)
-    key: dict[str, object] = {"model": model, "calls": list(calls or ()), "size": size, "level": level}
+    key: dict[str, object] = {
+        "model": model,
+        "calls": list(calls or ()),
+        "size": size,
+        "sample": sample,
+        "level": level,
+    }
     if cache is not None:
         key["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer", "corpus", "testgen")
         kept = cache.get("corpus", key)
