@@ -16,6 +16,7 @@ from commutant.campaign import Summary
 from commutant.cli.cache import CacheDocument
 from commutant.compare import CorpusComparisonDocument, RunComparisonDocument
 from commutant.conformance import ConformDocument
+from commutant.corpus import CORPUS_LINES
 from commutant.doctor import DoctorReport
 from commutant.kernels import KernelDocument
 from commutant.lock_view import Recording
@@ -31,6 +32,7 @@ SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "analyze": ("Output of commutant analyze --format json", (AnalysisDocument,)),
     "cache": ("Output of commutant cache --format json", (CacheDocument,)),
     "conform": ("Output of commutant conform --format json, and conform.json of its directory", (ConformDocument,)),
+    "corpus": ("A line of a corpus file", CORPUS_LINES),
     "diff": ("Output of commutant diff --format json", (RunComparisonDocument, CorpusComparisonDocument)),
     "doctor": ("Output of commutant doctor --format json", (DoctorReport,)),
     "generate": ("Output of commutant generate --format json", (GenerateDocument,)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from msgspec import structs
+
 from commutant.corpus.file import Corpus
-from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase
+from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, SetupStep, Step, TestCase
 from commutant.mtrace.finding import Access, Finding
 from commutant.support.errors import RunError
 from commutant.targets.base import Job, Progress, WindowRecord
@@ -27,11 +28,11 @@ def make_test(number: int = 0, calls: Sequence[str] = ("link", "rename")) -> Tes
         path=number,
         equivalence_class="old ≠ new",
         calls=placed,
-        setup=(Step("open", {"name": name, "creat": True}, 0, 0),),
+        setup=(SetupStep("open", {"name": name, "creat": True}, 0, 0),),
         observe=(Step("stat", {"name": name}, 0),),
         orders=tuple(Order(order, (outcome,)) for order in itertools.permutations(range(len(calls)))),
     )
-    return dataclasses.replace(test, id=test.content_id())
+    return structs.replace(test, id=test.content_id())
 
 
 def make_corpus(count: int, calls: Sequence[Sequence[str]] = (("link", "rename"), ("open", "open"))) -> Corpus:

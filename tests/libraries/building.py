@@ -7,8 +7,10 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall
 from commutant.mtrace.finding import Finding

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, SetupStep, TestCase, Value
 from commutant.remedy import ProvenRun, loops, prove
 from commutant.report import loop_of, loop_program
 from commutant.runs import judged_tests, load_run
@@ -17,25 +17,25 @@ from commutant.runs import judged_tests, load_run
 KEPT = Path(__file__).parent / "kept"
 COMPILE = ("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-x", "c", "-", "-o")
 PAGE: dict[str, Value] = {"address": 1}
-MAPPED = Step(
+MAPPED = SetupStep(
     "mmap", {**PAGE, "fixed": True, "anonymous": True, "shared": False, "writable": True, "fd": 0, "page": 0}, 0, 1
 )
 FILE = (
-    Step("make_file", {"file": 0, "length": 1}, 0, {"sort": "Inum", "id": 0}),
-    Step("name_file", {"file": 0, "directory": "d0", "name": "n0"}, 0),
-    Step("name_file", {"file": 0, "directory": "d0", "name": "n1"}, 0),
-    Step("enter_directory", {"directory": "d0"}, 0),
-    Step("open_file", {"fd": 0, "file": 0, "readable": True, "writable": True, "offset": 0}, 0),
-    Step("forget_file", {"file": 0}, 0),
+    SetupStep("make_file", {"file": 0, "length": 1}, 0, {"sort": "Inum", "id": 0}),
+    SetupStep("name_file", {"file": 0, "directory": "d0", "name": "n0"}, 0, None),
+    SetupStep("name_file", {"file": 0, "directory": "d0", "name": "n1"}, 0, None),
+    SetupStep("enter_directory", {"directory": "d0"}, 0, None),
+    SetupStep("open_file", {"fd": 0, "file": 0, "readable": True, "writable": True, "offset": 0}, 0, None),
+    SetupStep("forget_file", {"file": 0}, 0, None),
 )
 OPEN: dict[str, Value] = {"creat": True, "excl": True, "trunc": False, "readable": True, "writable": True}
 
 
-def case(setup: Sequence[Step], *calls: tuple[str, dict[str, Value], Value]) -> TestCase:
+def case(setup: Sequence[SetupStep], *calls: tuple[str, dict[str, Value], Value]) -> TestCase:
     placed = tuple(PlacedCall(call, args, 0, number, number) for number, (call, args, _) in enumerate(calls))
     outcome = ExpectedOutcome(tuple(result for _, _, result in calls), ())
     test = TestCase("", "conflict", 0, "by hand", placed, tuple(setup), (), (Order((0, 1), (outcome,)),))
-    return dataclasses.replace(test, id=test.content_id())
+    return structs.replace(test, id=test.content_id())
 
 
 BY_HAND = (
@@ -100,8 +100,8 @@ def test_wrong_use_is_said(tmp_path: Path) -> None:
 
 def test_what_cannot_be_repeated_has_no_loop() -> None:
     pipe = (
-        Step("make_pipe", {"pipe": 0}, 0, {"sort": "Inum", "id": 0}),
-        Step("open_pipe", {"fd": 0, "pipe": 0, "write_end": True}, 0),
+        SetupStep("make_pipe", {"pipe": 0}, 0, {"sort": "Inum", "id": 0}),
+        SetupStep("open_pipe", {"fd": 0, "pipe": 0, "write_end": True}, 0, None),
     )
     assert loop_of(case(pipe, ("write", {"fd": 0, "data": 1}, 1), ("pipe", {}, {"struct": {}}))) is None
     assert (

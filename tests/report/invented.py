@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import Literal
 
+from msgspec import structs
+
 from commutant.campaign.verdict import Outcome as Judgement
-from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, SetupStep, Step, TestCase, Value
 from commutant.mtrace.finding import Access, Finding, LineField, Touched
 from commutant.report.data import JudgedTest, RunReport
 
@@ -119,7 +121,9 @@ def pair_test(call: str, other: str, names: tuple[str, str], processes: int, wor
             PlacedCall(call, call_args(call, (mine, "n8")), 0, 0, 0),
             PlacedCall(other, call_args(other, (others, "n9")), processes - 1, 1 if processes == 1 else 0, 1),
         ),
-        setup=tuple(Step("open", {"name": name, "creat": True, "excl": True}, 0, 0) for name in dict.fromkeys(names)),
+        setup=tuple(
+            SetupStep("open", {"name": name, "creat": True, "excl": True}, 0, 0) for name in dict.fromkeys(names)
+        ),
         observe=(Step("stat", {"name": mine}, 0), Step("stat", {"name": others}, 0)),
         orders=(Order((0, 1), outcomes), Order((1, 0), outcomes)),
     )
@@ -128,8 +132,7 @@ def pair_test(call: str, other: str, names: tuple[str, str], processes: int, wor
 
 def with_id(test: TestCase) -> TestCase:
     """The test under the id that its content calls for."""
-    fields = {name: getattr(test, name) for name in TestCase.__slots__}
-    return TestCase(**{**fields, "id": test.content_id()})
+    return structs.replace(test, id=test.content_id())
 
 
 def invented_run(calls: Sequence[str] = NAMES, tests_per_pair: int = 12, seed: int = 1) -> RunReport:
@@ -253,7 +256,7 @@ def hostile_test(name: str) -> TestCase:
                 PlacedCall("open", {"name": name, "creat": True, "excl": False}, 0, 0, 0),
                 PlacedCall("stat", {"name": name + "2"}, 1, 0, 1),
             ),
-            setup=(Step("open", {"name": name, "creat": True, "excl": True}, 0, 0),),
+            setup=(SetupStep("open", {"name": name, "creat": True, "excl": True}, 0, 0),),
             observe=(Step("stat", {"name": name}, 0),),
             orders=(Order((0, 1), outcomes), Order((1, 0), outcomes)),
         )

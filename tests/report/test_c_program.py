@@ -6,14 +6,14 @@ import os
 import random
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, SetupStep, Step, TestCase, Value
 from commutant.lang.load import load_interface
 from commutant.report import c_program
 from commutant.report.cprogram import expected_text
@@ -30,8 +30,8 @@ ENOENT: Value = {"errno": "ENOENT"}
 EEXIST: Value = {"errno": "EEXIST"}
 
 
-def _open(name: str, process: int = 0, result: Value = 0) -> Step:
-    return Step("open", {"name": name, "creat": True, "excl": True}, process, result)
+def _open(name: str, process: int = 0, result: Value = 0) -> SetupStep:
+    return SetupStep("open", {"name": name, "creat": True, "excl": True}, process, result)
 
 
 def _stat(inode: int, links: int) -> Value:
@@ -66,7 +66,7 @@ def _cases_by_hand() -> Iterator[TestCase]:
     )
     yield _case(
         [("unlink", {"name": "a"}), ("access", {"name": "b"})],
-        [_open("a"), Step("link", {"old": "a", "new": "b"}, 0, 0)],
+        [_open("a"), SetupStep("link", {"old": "a", "new": "b"}, 0, 0)],
         ["a", "b"],
         [[ExpectedOutcome((0, 0), (ENOENT, _stat(7, 1)))]] * 2,
     )
@@ -142,7 +142,7 @@ def test_times_in_another_order_are_not_acceptable(tmp_path: Path) -> None:
     """A file's ctime moves when it is linked, long after its mtime."""
     linked = _case(
         [("access", {"name": "a"})] * 2,
-        [_open("a"), Step("access", {"name": "a"}, 0, 0), Step("link", {"old": "a", "new": "b"}, 0, 0)],
+        [_open("a"), SetupStep("access", {"name": "a"}, 0, 0), SetupStep("link", {"old": "a", "new": "b"}, 0, 0)],
         ["a"],
         [[ExpectedOutcome((0, 0), ({"struct": {"mtime": {"time": time}, "ctime": {"time": 5}}},))] for time in (1, 9)],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commutant.campaign import Outcome as Judgement
-from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, SetupStep, TestCase
 from commutant.documents import builtins, encode, read
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import CauseKind, cause_json, causes, rank_causes
@@ -16,7 +16,7 @@ from commutant.report.roles import role
 ENTRY = ("do_syscall_64+0x58", "entry_SYSCALL_64_after_hwframe+0x69")
 
 
-def case(*calls: tuple[str, dict[str, object]], setup: tuple[Step, ...] = (), processes: tuple[int, ...] = (0, 1)):
+def case(*calls: tuple[str, dict[str, object]], setup: tuple[SetupStep, ...] = (), processes: tuple[int, ...] = (0, 1)):
     placed = tuple(
         PlacedCall(call, args, process, 0, core)
         for core, ((call, args), process) in enumerate(zip(calls, processes, strict=True))

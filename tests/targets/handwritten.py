@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
-from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
+from msgspec import structs
+
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, SetupStep, Step, TestCase, Value
 
 Call = tuple[str, Mapping[str, Value], int]
 """A call's name, its arguments, and the process that makes it."""
@@ -40,14 +41,14 @@ def make_test(
         path=0,
         equivalence_class="written by hand",
         calls=tuple(PlacedCall(call, args, process, core, core) for core, (call, args, process) in enumerate(calls)),
-        setup=tuple(Step("open", create(name), 0, 0) for name in files),
+        setup=tuple(SetupStep("open", create(name), 0, 0) for name in files),
         observe=tuple(Step("stat", {"name": name}, 0) for name in observe),
         orders=tuple(
             Order(order, (ExpectedOutcome(tuple(results), tuple(stats)),))
             for order, (results, stats) in outcomes.items()
         ),
     )
-    return dataclasses.replace(test, id=test.content_id())
+    return structs.replace(test, id=test.content_id())
 
 
 def same(results: Sequence[Value], stats: Sequence[Value] = ()) -> Outcomes:

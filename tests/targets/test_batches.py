@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
 from commutant import _native
 from commutant.corpus.file import Corpus, read_corpus, write_corpus
@@ -67,9 +67,9 @@ def test_a_batch_is_the_same_where_nothing_is_shared(tests: list[TestCase]) -> N
 
 def test_parts_that_do_not_go_together_are_refused_with_the_test() -> None:
     one, other = make_test(calls=("link", "rename")), make_test(calls=("link", "rename", "open"))
-    mixed = dataclasses.replace(one, orders=other.orders)
+    mixed = structs.replace(one, orders=other.orders)
     with pytest.raises(UsageError, match=rf'{one.id} cannot be run: orders\[0\]: "order" is not a permutation'):
         CaseRegistry().number(mixed)
-    odd = dataclasses.replace(one, calls=(dataclasses.replace(one.calls[0], process=1000), one.calls[1]))
+    odd = structs.replace(one, calls=(structs.replace(one.calls[0], process=1000), one.calls[1]))
     with pytest.raises(UsageError, match=r'cannot be run: calls\[0\]: no small number "process"'):
         CaseRegistry().number(odd)

@@ -6,12 +6,12 @@ from a hash collision, which strikes another pair of names in every window.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
+from msgspec import structs
 
-from commutant.corpus.testcase import Step, Value
+from commutant.corpus import SetupStep, Value
 from commutant.targets.base import Job
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.registry import load_target
@@ -37,9 +37,9 @@ def linked_test(
 ) -> TestCase:
     """A test whose set-up gives files more names."""
     test = make_test(calls, outcomes, **names)
-    setup = (*test.setup, *(Step("link", {"old": old, "new": new}, 0, 0) for old, new in links))
-    test = dataclasses.replace(test, setup=setup)
-    return dataclasses.replace(test, id=test.content_id())
+    setup = (*test.setup, *(SetupStep("link", {"old": old, "new": new}, 0, 0) for old, new in links))
+    test = structs.replace(test, setup=setup)
+    return structs.replace(test, id=test.content_id())
 
 
 FILE = {"sort": "Inum", "id": 0}
@@ -48,16 +48,16 @@ FILE = {"sort": "Inum", "id": 0}
 def data_test(calls: Sequence[Call], results: Sequence[Value], length: int, fd: Mapping[str, Value] | None) -> TestCase:
     """A test of calls on data in a directory with one file, which one descriptor leads to or none."""
     test = make_test(calls, same(results))
-    leads = [Step("open_file", {**fd, "file": 0, "offset": 0}, 0, None)] if fd else []
+    leads = [SetupStep("open_file", {**fd, "file": 0, "offset": 0}, 0, None)] if fd else []
     setup = (
-        Step("make_file", {"file": 0, "length": length}, 0, FILE),
-        Step("name_file", {"file": 0, "directory": "d0", "name": "a"}, 0, None),
-        Step("enter_directory", {"directory": "d0"}, 0, None),
+        SetupStep("make_file", {"file": 0, "length": length}, 0, FILE),
+        SetupStep("name_file", {"file": 0, "directory": "d0", "name": "a"}, 0, None),
+        SetupStep("enter_directory", {"directory": "d0"}, 0, None),
         *leads,
-        Step("forget_file", {"file": 0}, 0, None),
+        SetupStep("forget_file", {"file": 0}, 0, None),
     )
-    test = dataclasses.replace(test, setup=setup)
-    return dataclasses.replace(test, id=test.content_id())
+    test = structs.replace(test, setup=setup)
+    return structs.replace(test, id=test.content_id())
 
 
 OPEN_TO_WRITE: Mapping[str, Value] = {

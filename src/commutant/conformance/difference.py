@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field, structs
 
 from commutant.conformance.script import ModelRun, Script
 from commutant.conformance.shrink import Shrunk
-from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value, call_text, value_text
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, SetupStep, Step, TestCase, Value, call_text, value_text
 from commutant.documents import Count, Part
 from commutant.guard import ChoiceRefused
 from commutant.lang import Interface
@@ -153,7 +152,7 @@ class Deviation:
             return None
         last = steps[before - 1]
         setup = tuple(
-            dataclasses.replace(step, result=document["result"])
+            SetupStep(step.call, step.args, step.process, document["result"])
             for step, document in zip(steps[: before - 1], script.documents, strict=False)
         )
         outcomes = tuple(_outcomes(interface, script, [step.result for step in setup]))
@@ -167,7 +166,7 @@ class Deviation:
             observe=tuple(steps[before:]),
             orders=(Order((0,), outcomes),),
         )
-        return dataclasses.replace(test, id=test.content_id())
+        return structs.replace(test, id=test.content_id())
 
 
 def _compared(actual: Any, acceptable: Any) -> Value:

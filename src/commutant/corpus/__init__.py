@@ -1,30 +1,28 @@
 """The border that everybody reads: test cases, and the file that holds them.
 
-`testcase` says what a test is, `file` reads and writes a corpus of them, `checks` and `reading` take lines apart that
-may have been written by anybody, `packed` keeps sets of tests as they stand in the file, `words` puts tests into words.
+`testcase` says what a test is and how a line holds it, `values` what it may hold, `file` reads and writes a corpus,
+`reading` takes lines apart quickly, `packed` keeps sets of tests as they stand in the file, `words` puts tests into
+words.
 """
 
 from commutant.corpus.file import Corpus, looks_like_corpus, read_corpus, select_tests, tests_per_set, write_corpus
 from commutant.corpus.packed import PackedTests, pack
 from commutant.corpus.testcase import (
+    CORPUS_LINES,
     LEVELS,
     ExpectedOutcome,
     Level,
     Order,
     PlacedCall,
     SetOfCalls,
+    SetupStep,
     Step,
     TestCase,
-    Value,
-    call_json,
-    calls_json,
     encode,
     id_of,
-    observe_json,
-    orders_json,
-    setup_json,
 )
 from commutant.corpus.untested import Untested, UntestedClasses
+from commutant.corpus.values import Value
 from commutant.corpus.words import (
     arguments_text,
     call_text,
@@ -41,6 +39,7 @@ from commutant.corpus.words import (
 )
 
 __all__ = [
+    "CORPUS_LINES",
     "LEVELS",
     "Corpus",
     "ExpectedOutcome",
@@ -49,22 +48,19 @@ __all__ = [
     "PackedTests",
     "PlacedCall",
     "SetOfCalls",
+    "SetupStep",
     "Step",
     "TestCase",
     "Untested",
     "UntestedClasses",
     "Value",
     "arguments_text",
-    "call_json",
     "call_text",
-    "calls_json",
     "encode",
     "headline",
     "id_of",
     "looks_like_corpus",
-    "observe_json",
     "order_text",
-    "orders_json",
     "pack",
     "place_text",
     "placement_text",
@@ -74,7 +70,6 @@ __all__ = [
     "same_in_every_order",
     "select_tests",
     "sentence",
-    "setup_json",
     "step_text",
     "tests_per_set",
     "value_text",

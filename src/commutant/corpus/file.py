@@ -20,21 +20,22 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from commutant.corpus.checks import Malformed, read_header
+from msgspec import UNSET
+
 from commutant.corpus.packed import FiledTests, PackedTests, pack
 from commutant.corpus.reading import TestReader
-from commutant.corpus.testcase import Level, TestCase, encode
+from commutant.corpus.testcase import CorpusHeader, Level, TestCase, encode, read_header
 from commutant.corpus.untested import Untested
+from commutant.corpus.values import Malformed
+from commutant.documents import builtins
 from commutant.support import RunError, UsageError, open_regular, paused_collector, plural, read_regular, whole_file
 
 if TYPE_CHECKING:
     from commutant.analyzer import Analysis
 
-SCHEMA_VERSION = 1
 MAX_LINE_BYTES = 1 << 20
 MAX_FILE_BYTES = 1 << 28
 MAX_TOTAL_BYTES = 1 << 29
-MAX_TESTS = 1_000_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -61,19 +62,15 @@ class Corpus:
         """Per set of calls, how many classes have no test, mostly since no calls build their states."""
         return {name: sum(one.classes for one in of_set) for name, of_set in self.untested.items()}
 
-    def header(self) -> dict[str, object]:
+    def header(self) -> CorpusHeader:
         """The first line of the corpus file."""
-        header: dict[str, object] = {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "corpus",
-            "interface": self.interface,
-            "level": self.level,
-            "model": self.model_hash,
-            "tests": len(self.tests),
-        }
-        if self.without_setup:
-            header["without_setup"] = dict(sorted(self.without_setup.items()))
-        return header
+        return CorpusHeader(
+            interface=self.interface,
+            level=self.level,
+            model=self.model_hash,
+            tests=len(self.tests),
+            without_setup=dict(sorted(self.without_setup.items())) or UNSET,
+        )
 
 
 def tests_per_set(tests: Sequence[TestCase]) -> Counter[tuple[str, ...]]:
@@ -92,7 +89,7 @@ def content_of(corpus: Corpus) -> bytes:
         members = [tests.members]
     else:
         members = [pack(encode(test.to_json()) for test in of_set) for _, of_set in groupby(tests, _set_name)]
-    return b"".join([pack([encode(header)]), *members])
+    return b"".join([pack([encode(builtins(header))]), *members])
 
 
 _set_name = attrgetter("set_name")
@@ -122,8 +119,7 @@ def read_corpus(path: Path) -> Corpus:
             lines.fail("empty file: expected a corpus header")
         reader = TestReader()
         try:
-            header = reader.decode(first)
-            interface, level, model_hash, count, without_setup = read_header(header, SCHEMA_VERSION, MAX_TESTS)
+            header = read_header(reader.decode(first))
             tests: list[TestCase] = []
             seen: set[str] = set()
             while (line := lines.next()) is not None:
@@ -132,16 +128,18 @@ def read_corpus(path: Path) -> Corpus:
                     lines.fail(f"the test {test.id} stands in the corpus twice")
                 seen.add(test.id)
                 tests.append(test)
-                if len(tests) > count:
-                    lines.fail(f"more tests than the {count:,} that the header names")
+                if len(tests) > header.tests:
+                    lines.fail(f"more tests than the {header.tests:,} that the header names")
         except Malformed as error:
             lines.fail(str(error))
         except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError are ValueErrors
             lines.fail(f"not JSON ({error.msg if isinstance(error, json.JSONDecodeError) else error})")
-        if len(tests) != count:
-            lines.fail(f"the file ends after {len(tests):,} of the {plural(count, 'test')} that the header names")
+        if len(tests) != header.tests:
+            named = plural(header.tests, "test")
+            lines.fail(f"the file ends after {len(tests):,} of the {named} that the header names")
+    without_setup = header.without_setup or {}
     untested = {name: (Untested("", classes, ""),) for name, classes in without_setup.items()}
-    return Corpus(interface, level, model_hash, FiledTests(tests, header, lines.content), untested)
+    return Corpus(header.interface, header.level, header.model, FiledTests(tests, header, lines.content), untested)
 
 
 def looks_like_corpus(path: Path) -> bool:

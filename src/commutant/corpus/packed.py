@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import overload
 
 from commutant.corpus.reading import TestReader
-from commutant.corpus.testcase import TestCase
+from commutant.corpus.testcase import CorpusHeader, TestCase
 
 
 def pack(lines: Iterable[str]) -> bytes:
@@ -58,7 +58,7 @@ class PackedTests(Sequence[TestCase]):
 class FiledTests(list[TestCase]):
     """The tests of a corpus file, with its header and all of its bytes: a copy of it need not be packed again."""
 
-    def __init__(self, tests: Iterable[TestCase], header: Mapping[str, object], content: bytes) -> None:
+    def __init__(self, tests: Iterable[TestCase], header: CorpusHeader, content: bytes) -> None:
         super().__init__(tests)
         self.header = header
         self.content = content

@@ -18,19 +18,23 @@ from functools import cache, partial
 from itertools import permutations
 from typing import Any, NoReturn, TypeVar
 
-from commutant.corpus.checks import (
-    MAX_OUTCOMES,
+from commutant.corpus.equal_objects import EqualObjects
+from commutant.corpus.testcase import (
     MAX_STEPS,
-    Malformed,
+    ExpectedOutcome,
+    Order,
+    PlacedCall,
+    TestCase,
     check_call,
     check_description,
     check_observe_step,
     check_setup_step,
     check_values,
+    encode,
+    id_of,
     read_test,
 )
-from commutant.corpus.equal_objects import EqualObjects
-from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, Step, TestCase, encode, id_of
+from commutant.corpus.values import MAX_OUTCOMES, Malformed
 from commutant.support import MAX_CALLS_PER_SET
 
 T = TypeVar("T")
@@ -175,7 +179,7 @@ class TestReader:
         return tuple(outcomes)
 
 
-def _steps(parts: _Parts[Step], texts: list[str]) -> tuple[Step, ...]:
+def _steps(parts: _Parts[T], texts: list[str]) -> tuple[T, ...]:
     if len(texts) > MAX_STEPS:
         raise Malformed("expected fewer steps")
     return tuple([parts[text] for text in texts])

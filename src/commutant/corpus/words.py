@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from commutant.corpus.testcase import Order, PlacedCall, Step, Value
+from commutant.corpus.testcase import Order, PlacedCall, SetupStep, Step
+from commutant.corpus.values import Value
 from commutant.support import plural, safe_text
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
@@ -96,7 +97,7 @@ def same_in_every_order(orders: Sequence[Order]) -> bool:
     return all(order.outcomes == orders[0].outcomes for order in orders)
 
 
-def step_text(step: Step, names_process: bool) -> str:
+def step_text(step: SetupStep, names_process: bool) -> str:
     """A set-up step and its result: `open(name=n0, creat) → 0`; the process is named where there are several."""
     in_process = f"  (process {step.process})" if names_process else ""
     return f"{result_text(step, step.result)}{in_process}"

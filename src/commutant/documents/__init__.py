@@ -11,6 +11,7 @@ from commutant.documents.declared import (
     encode,
     read,
     schema,
+    schema_keywords,
     text,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "encode",
     "read",
     "schema",
+    "schema_keywords",
     "text",
 ]

@@ -47,6 +47,21 @@ class Document(msgspec.Struct, frozen=True, gc=False, tag_field="schema_version"
     """A whole document of a version. Subclasses of another version say `tag=VERSION`."""
 
 
+S = TypeVar("S", bound=type[msgspec.Struct])
+
+_KEYWORDS: dict[str, dict[str, Any]] = {}
+
+
+def schema_keywords(**keywords: Any) -> Callable[[S], S]:
+    """Adds keywords of JSON schema to what is said of a declaration, as which of its members stand together."""
+
+    def added(declaration: S) -> S:
+        _KEYWORDS[declaration.__name__] = keywords
+        return declaration
+
+    return added
+
+
 class DocumentError(ValueError):
     """A document that is not what its declaration says, in one line with the path to the place."""
 
@@ -137,8 +152,9 @@ def schema(title: str, *declarations: Any) -> dict[str, Any]:
     Written documents have every member that has no default, and nothing that is not declared.
     """
     references, definitions = msgspec.json.schema_components(declarations, ref_template="#/$defs/{name}")
-    for definition in definitions.values():
+    for name, definition in definitions.items():
         _close(definition)
+        definition |= _KEYWORDS.get(name, {})
     head: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
 from commutant import _native
-from commutant.corpus import TestCase, calls_json, encode, observe_json, orders_json, setup_json
+from commutant.corpus import TestCase, encode
+from commutant.documents import builtins
 from commutant.mtrace import TracedWindow
 from commutant.support import IdentityCache, UsageError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
@@ -44,10 +45,10 @@ class CaseRegistry:
     def __init__(self) -> None:
         self.native = _native.TestBook()
         self._numbers: dict[str, int] = {}
-        self._calls = IdentityCache(lambda calls: self.native.add_calls(encode(calls_json(calls))))
-        self._setup = IdentityCache(lambda setup: self.native.add_steps("setup", encode(setup_json(setup))))
-        self._observe = IdentityCache(lambda observe: self.native.add_steps("observe", encode(observe_json(observe))))
-        self._orders = IdentityCache(lambda orders: self.native.add_orders(encode(orders_json(orders))))
+        self._calls = IdentityCache(lambda calls: self.native.add_calls(encode(builtins(calls))))
+        self._setup = IdentityCache(lambda setup: self.native.add_steps("setup", encode(builtins(setup))))
+        self._observe = IdentityCache(lambda observe: self.native.add_steps("observe", encode(builtins(observe))))
+        self._orders = IdentityCache(lambda orders: self.native.add_orders(encode(builtins(orders))))
 
     def number(self, test: TestCase) -> int:
         """The number of a test in the native book; UsageError if it cannot be run."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from commutant.analyzer import PathOutcome
-from commutant.corpus import PlacedCall, Value, call_json, encode, id_of
+from commutant.corpus import PlacedCall, Value, encode, id_of
+from commutant.documents import builtins
 from commutant.guard import Endless, ModelFault
 from commutant.lang import CallSignature, Interface, OpaqueValue
 from commutant.symbolic import Context
@@ -182,7 +183,7 @@ class Materializer:
             place = process, processes[:core].count(process)
             text = call.texts.get(place)
             if text is None:
-                text = call.texts[place] = encode(call_json(PlacedCall(call.under_test.call, call.shown, *place, core)))
+                text = call.texts[place] = encode(builtins(PlacedCall(call.under_test.call, call.shown, *place, core)))
             yield text
 
 

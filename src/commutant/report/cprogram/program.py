@@ -17,7 +17,18 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Generic, TypeVar
 
-from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value, headline, order_text, processes
+from commutant.corpus import (
+    ExpectedOutcome,
+    Order,
+    PlacedCall,
+    SetupStep,
+    Step,
+    TestCase,
+    Value,
+    headline,
+    order_text,
+    processes,
+)
 from commutant.report.cprogram.calls import CCall, definition, form, invocation, result_items, template
 from commutant.report.cprogram.expected import CALLS, OBSERVE, SETUP, Chosen, Group, Printer
 from commutant.report.cprogram.literal import comment_lines, string_literal
@@ -215,7 +226,7 @@ class Programs(Generic[Block]):
         )
         return _Steps(self._keep((*heading, *functions)), self._one_of(frozenset(processes(steps))))
 
-    def _new_setup_lines(self, setup: Sequence[Step]) -> _Lines[Block]:
+    def _new_setup_lines(self, setup: Sequence[SetupStep]) -> _Lines[Block]:
         return self._new_lines(SETUP, setup, [step.result for step in setup], ())
 
     def _new_lines(

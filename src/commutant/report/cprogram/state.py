@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from commutant.corpus import Step, Value
+from commutant.corpus import SetupStep, Value
 
 _SHARED_DIRECTORY = ""
 """Where names lie as long as no process entered a directory."""
@@ -34,7 +34,7 @@ class StateAfter:
         return self.names.get(self.place(process, name))
 
 
-def state_after(setup: Iterable[Step]) -> StateAfter:
+def state_after(setup: Iterable[SetupStep]) -> StateAfter:
     """The state that set-up steps build; steps that change nothing of it are passed over."""
     state = StateAfter()
     for number, step in enumerate(setup):

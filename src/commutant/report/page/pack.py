@@ -33,6 +33,7 @@ from commutant.campaign import Outcome
 from commutant.corpus import (
     Order,
     PlacedCall,
+    SetupStep,
     Step,
     TestCase,
     Value,
@@ -186,7 +187,7 @@ class Pack:
     def _new_places(self, calls: Sequence[PlacedCall]) -> int:
         return self._lists.add(tuple(self._strings.add(place_text(call)) for call in calls))
 
-    def _new_setup(self, steps: Sequence[Step], names_process: bool) -> int:
+    def _new_setup(self, steps: Sequence[SetupStep], names_process: bool) -> int:
         return self._lists.add(tuple(self._strings.add(step_text(step, names_process)) for step in steps))
 
     def _orders_of(self, tests: Sequence[TestCase], same: Sequence[bool]) -> list[int]:

@@ -6,11 +6,13 @@ misjudged, by a tracer that mixes up virtual CPUs or misses accesses, nothing el
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from commutant.corpus import ExpectedOutcome, Order, PlacedCall, Step, TestCase, Value
+from msgspec import structs
+
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, SetupStep, TestCase, Value
 from commutant.support import RunError
 from commutant.targets.base import Job
 from commutant.targets.linux.session import LinuxSession
@@ -22,7 +24,7 @@ _COUNTS_RATIO = 4
 """At most so many times more accesses on one core than on the other, where both make the same call."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Plant:
     """A planted test: what it is, and parts of names that must be among the findings (none: no findings at all)."""
 
@@ -40,7 +42,7 @@ def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], pipes: int = 
     outcomes = (ExpectedOutcome(results, ()),)
     test = TestCase(
         id="",
-        level="self-test",
+        level="path",
         path=0,
         equivalence_class="planted",
         calls=tuple(PlacedCall(call, args, 0, core, core) for core, (call, args, _) in enumerate(calls)),
@@ -48,15 +50,15 @@ def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], pipes: int = 
         observe=(),
         orders=(Order((0, 1), outcomes), Order((1, 0), outcomes)),
     )
-    return dataclasses.replace(test, id=test.content_id())
+    return structs.replace(test, id=test.content_id())
 
 
-def _pipe(number: int) -> list[Step]:
+def _pipe(number: int) -> list[SetupStep]:
     """A pipe of its own behind a descriptor."""
     return [
-        Step("make_pipe", {"pipe": number}, 0, {"sort": "Inum", "id": number}),
-        Step("open_pipe", {"fd": number, "pipe": number, "write_end": False}, 0, None),
-        Step("forget_pipe", {"pipe": number, "other_readers": False, "other_writers": False}, 0, None),
+        SetupStep("make_pipe", {"pipe": number}, 0, {"sort": "Inum", "id": number}),
+        SetupStep("open_pipe", {"fd": number, "pipe": number, "write_end": False}, 0, None),
+        SetupStep("forget_pipe", {"pipe": number, "other_readers": False, "other_writers": False}, 0, None),
     ]
 
 

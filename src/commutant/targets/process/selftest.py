@@ -5,7 +5,7 @@ The calls are those of crates/checker/program-runner/src/planted.rs, which every
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall, TestCase
 from commutant.support import RunError
@@ -26,7 +26,7 @@ def planted(call: str) -> TestCase:
     outcomes = (ExpectedOutcome((0, 0), ()),)
     test = TestCase(
         id="",
-        level="self-test",
+        level="path",
         path=0,
         equivalence_class="planted",
         calls=tuple(PlacedCall(call, {}, 0, core, core) for core in (0, 1)),
