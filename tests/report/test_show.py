@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from commutant.campaign.verdict import Outcome as Judgement
-from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, TestCase
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall, TestCase, encode
 from commutant.corpus.words import order_text, placement_text, sentence, value_text
 from commutant.report import JudgedTest, print_test, test_json
 from tests.report.invented import HOSTILE_NAMES, hostile_run, pair_test, shared_line
@@ -75,7 +75,8 @@ def test_json_holds_names_as_they_are_in_ascii(judged: JudgedTest) -> None:
     text = test_json(judged.test, judged)
     assert text.isascii()
     document = json.loads(text)
-    assert document["calls"] == judged.test.to_json()["calls"]
+    line = json.loads(encode(judged.test.to_json()))
+    assert document["calls"] == line["calls"]
     assert document["outcome"] == "conflicting"
     assert document["findings"][0]["object"] == judged.findings[0].object
-    assert json.loads(test_json(judged.test)) == {"schema_version": 1, **judged.test.to_json()}
+    assert json.loads(test_json(judged.test)) == {"schema_version": 1, **line}

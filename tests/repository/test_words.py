@@ -56,6 +56,7 @@ DIALECT = {
 
 LEFT = {
     "src/commutant/interfaces/": "models are worlds of their own",
+    "src/commutant/report/documents.py: most_shared": "as documents have it",
     "src/commutant/lock_view/study/what_if.py: most": "an interval from least to most, as documents have it",
 }
 

@@ -130,7 +130,14 @@ def _refuse_large_integers(content: bytes) -> None:
 
 def builtins(document: object) -> Any:
     """The document as dictionaries, lists and plain values."""
-    return msgspec.to_builtins(document)
+    return msgspec.to_builtins(document, enc_hook=_plain)
+
+
+def _plain(value: object) -> object:
+    """The integer that a value of a subclass is; raises TypeError for anything else that is no JSON."""
+    if isinstance(value, int):
+        return int(value)
+    raise TypeError(f"{type(value).__name__} is no value of a document")
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode

@@ -62,8 +62,8 @@ def _read(btf: bytes) -> _Parts:
         records, at = [], 0
         while at < len(types):
             info = _TYPE.unpack_from(types, at)[1]
-            fixed, map_unique = _BEHIND.get(info >> 24 & 0x1F, (0, 0))
-            end = at + _TYPE.size + fixed + map_unique * (info & 0xFFFF)
+            fixed_bytes, member_bytes = _BEHIND.get(info >> 24 & 0x1F, (0, 0))
+            end = at + _TYPE.size + fixed_bytes + member_bytes * (info & 0xFFFF)
             if end > len(types):
                 raise ValueError("cut off")
             records.append(types[at:end])
