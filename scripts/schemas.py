@@ -18,7 +18,7 @@ from commutant.compare import CorpusComparisonDocument, RunComparisonDocument
 from commutant.conformance import ConformDocument
 from commutant.corpus import CORPUS_LINES
 from commutant.doctor import DoctorReport
-from commutant.kernels import KernelDocument
+from commutant.kernels import KernelDocument, KernelListDocument
 from commutant.lock_view import Recording
 from commutant.lock_view.shown import LocksDocument
 from commutant.remedy import HistoryDocument, ProofDocument, RemedyDocument
@@ -38,6 +38,7 @@ SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "generate": ("Output of commutant generate --format json", (GenerateDocument,)),
     "history": ("Output of commutant history --format json", (HistoryDocument,)),
     "kernel": ("Output of commutant kernel build --format json", (KernelDocument,)),
+    "kernel-list": ("Output of commutant kernel list --format json", (KernelListDocument,)),
     "lock-record": ("The lock record that the recorder writes of a process", (Recording,)),
     "locks": ("Output of commutant locks --format json", (LocksDocument,)),
     "prove": ("Output of commutant prove --format json, per NEW", (ProofDocument,)),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from bench.figure import Figure, Goal
-from commutant.campaign.campaign import Campaign, Progress
+from commutant.campaign.campaign import Campaign
 from commutant.campaign.verdict import Outcome, Verdict
 from commutant.corpus.testcase import TestCase
 from commutant.guest.emulator import find_emulator
@@ -19,7 +19,7 @@ from commutant.guest.kernel import default_kernel
 from commutant.guest.machine import Hardware
 from commutant.guest.snapshot import Guest, take_snapshot
 from commutant.lang import load_interface
-from commutant.support import artifacts
+from commutant.support import Progress, artifacts
 from commutant.targets.base import Session
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles

@@ -17,6 +17,7 @@ import commutant
 from commutant.analyzer import analyze, executor_named
 from commutant.lang import load_interface
 from commutant.pool.parallel import ModelReference, map_in_processes, name_of_set
+from commutant.support import Progress
 from commutant.support.errors import RunError, UsageError
 
 
@@ -33,10 +34,10 @@ def refuse_the_tenth(number: int) -> int:
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("count", [0, 1, 100])
 def test_results_come_in_order_with_progress(jobs: int, count: int) -> None:
-    told: list[tuple[int, int]] = []
-    results = map_in_processes(double, range(count), jobs, lambda done, total: told.append((done, total)))
+    seen: list[Progress] = []
+    results = map_in_processes(double, range(count), jobs, seen.append)
     assert results == [2 * number for number in range(count)]
-    assert told == [(number + 1, count) for number in range(count)]
+    assert seen == [Progress(number + 1, count) for number in range(count)]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -10,8 +10,9 @@ from msgspec import structs
 from commutant.corpus.file import Corpus
 from commutant.corpus.testcase import ExpectedOutcome, Order, PlacedCall, SetupStep, Step, TestCase
 from commutant.mtrace.finding import Access, Finding
+from commutant.support import OnProgress, Progress
 from commutant.support.errors import RunError
-from commutant.targets.base import Job, Progress, WindowRecord
+from commutant.targets.base import Job, WindowRecord
 
 Script = Callable[[Job, int], WindowRecord]
 """What a window shows, from the job and the number of windows of that test and order before it."""
@@ -99,8 +100,8 @@ class FakeTarget:
     def implements(self, call: str, parameters: Iterable[str]) -> bool:
         return call not in self.unknown
 
-    def start(self, progress: Progress, core_count: int) -> None:
-        progress("starting nothing")
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
+        on_progress(Progress(text="starting nothing"))
         self.started = True
 
     def sessions(self, count: int) -> Sequence[FakeSession]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from commutant.campaign.campaign import MAX_BATCH_WINDOWS, MAX_CRASHES_IN_A_ROW, Campaign
 from commutant.campaign.verdict import Outcome
+from commutant.support import Progress
 from commutant.support.errors import RunError
 from commutant.targets.base import WindowRecord
 from tests.campaign.fakes import FakeSession, clean, conflicting, make_corpus, make_finding, make_test
@@ -161,7 +162,7 @@ def test_an_interrupt_closes_the_sessions_and_keeps_what_was_judged():
     session = FakeSession(script)
 
     def interrupt(progress):
-        if progress.judged == 5:
+        if progress.done == 5:
             interrupted.set()
             raise KeyboardInterrupt
 
@@ -199,11 +200,11 @@ def test_progress_is_told():
         return clean(job, before)
 
     def listen(progress):
-        told.append((progress.judged, progress.tests, progress.windows))
+        told.append(progress)
         last.set()
 
     Campaign([make_test()], lambda *_: None).run([FakeSession(slow)], listen)
-    assert told[0] == (0, 1, 0)
+    assert told[0] == Progress(0, 1, "0 windows/s")
 
 
 def test_an_unstable_test_keeps_what_was_seen():

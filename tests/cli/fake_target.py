@@ -13,9 +13,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from commutant.support import OnProgress
 from commutant.support.errors import RunError
 from commutant.targets import registry
-from commutant.targets.base import Job, Progress, WindowRecord
+from commutant.targets.base import Job, WindowRecord
 from tests.campaign.fakes import FakeSession, FakeTarget, Script, clean, conflicting, make_finding
 
 
@@ -81,8 +82,8 @@ class CommandLineTarget(FakeTarget):
         super().__init__(SCRIPTS[options.get("outcome", "clean")], options.get("unknown", "").split("+"), argument)
         self._fails = "start" in options
 
-    def start(self, progress: Progress, core_count: int) -> None:
-        super().start(progress, core_count)
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
+        super().start(on_progress, core_count)
         if self._fails:
             raise RunError("self-test: the planted conflict was not seen; the tracer is not to be trusted")
 

@@ -7,6 +7,7 @@ import pty
 import subprocess
 
 from commutant.cli import console
+from commutant.support import Progress
 from tests.cli.conftest import COMMAND, environment
 
 
@@ -60,8 +61,8 @@ def test_a_line_a_minute_where_there_is_no_terminal(monkeypatch, capsys):
     seconds = iter([0.0, 30.0, 61.0, 100.0, 122.0])
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     with console.ProgressBar("checking") as bar:
-        bar(1, 1000)
-        bar(250, 1000, "90 windows/s")
-        bar.say("closing")
-        bar(5, 0)
+        bar(Progress(1, 1000))
+        bar(Progress(250, 1000, "90 windows/s"))
+        bar(Progress(text="closing"))
+        bar(Progress(5))
     assert capsys.readouterr().err == "checking: 250 of 1,000 (25 %), 90 windows/s\nchecking: 5\n"

@@ -15,8 +15,9 @@ from commutant.lang.errno import Errno, Signal
 from commutant.lang.interface import Interface
 from commutant.lang.nondeterminism import answered_by, finite_values
 from commutant.lang.types import OpaqueValue, SortType, Struct, TimeValue, Type, struct_fields
+from commutant.support import OnProgress, Progress
 from commutant.support.errors import RunError
-from commutant.targets.base import Job, Progress, SequenceRecord, WindowRecord
+from commutant.targets.base import Job, SequenceRecord, WindowRecord
 
 
 class Picking:
@@ -154,8 +155,8 @@ class ModelTarget:
         expected = set(signature.parameters) - {signature.process_parameter}
         return call not in self._unknown and set(parameters) == expected
 
-    def start(self, progress: Progress, core_count: int) -> None:
-        progress("starting nothing")
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
+        on_progress(Progress(text="starting nothing"))
 
     def sessions(self, count: int) -> Sequence[ModelSession]:
         self.made = [self._session(self.implementation, self._dies, seed) for seed in range(count)]

@@ -15,7 +15,7 @@ from commutant.kernels.layouts import layout_of, read_types
 from commutant.kernels.product import BuiltKernel, build_kernel, refuse_other_version
 from commutant.kernels.source import Source, find_source
 from commutant.kernels.tools import require_tools
-from commutant.support import RunError, UsageError
+from commutant.support import Progress, RunError, UsageError, no_progress
 from tests.kernels.tree import FILES, SWAP, make_tree, patch_of, reference
 
 
@@ -30,11 +30,9 @@ def built(
 ) -> BuiltKernel:
     said: list[str] = []
     read = [read_patch(path) for path in patches]
-    base = builds.build_base(source, "CONFIG_A=y\n", _toolchain(), 1, lambda _count, _text: None)
+    base = builds.build_base(source, "CONFIG_A=y\n", _toolchain(), 1, no_progress)
     standard = reference(base.vmlinux)
-    return build_kernel(
-        source, "CONFIG_A=y\n", read, standard, types, 1, lambda _count, _text: None, said.append, whole=whole
-    )
+    return build_kernel(source, "CONFIG_A=y\n", read, standard, types, 1, no_progress, said.append, whole=whole)
 
 
 def _toolchain() -> str:
@@ -140,14 +138,14 @@ def test_a_type_that_grows_is_said(source: Source, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_build_goes_on(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(count: int, _text: str) -> None:
-        if count == 2:
+    def interrupted(progress: Progress) -> None:
+        if progress.done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         builds.build_base(source, "CONFIG_A=y\n", _toolchain(), 1, interrupted)
     assert not list(builds_folder().glob("*/base.json"))
-    base = builds.build_base(source, "CONFIG_A=y\n", _toolchain(), 1, lambda _count, _text: None)
+    base = builds.build_base(source, "CONFIG_A=y\n", _toolchain(), 1, no_progress)
     assert base.compiled < 3
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 FORGETFUL = """
-from commutant.targets.base import Progress
+from commutant.support import OnProgress
 from commutant.targets.registry import load_target
 
 target = load_target("scalefs")

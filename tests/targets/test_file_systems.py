@@ -178,7 +178,7 @@ def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) 
         (session,) = check._sessions
         done: list[int] = []
 
-        def interrupt(_progress: object, _rate: float) -> None:
+        def interrupt(_progress: object) -> None:
             if not done:
                 session.monitor.execute("inject-nmi")  # type: ignore[attr-defined]
             done.append(1)

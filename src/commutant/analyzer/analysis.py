@@ -28,8 +28,8 @@ from commutant.documents import DocumentError, encode
 from commutant.documents import read as read_document
 from commutant.guard import no_state, time_limit
 from commutant.lang import Interface, Type, model_hash
-from commutant.pool import FEW, MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
-from commutant.support import ResultCache, UsageError, engine_hash, plural
+from commutant.pool import FEW, MakeExecutor, ModelReference, map_in_processes, name_of_set
+from commutant.support import OnProgress, ResultCache, UsageError, engine_hash, no_progress, plural
 from commutant.symbolic import explore
 
 Detail = Literal["counts", "conditions", "smt2", "data"]
@@ -175,7 +175,7 @@ def analyze(
     with_self: bool = False,
     detail: Detail = "counts",
     jobs: int = 1,
-    progress: Progress | None = None,
+    on_progress: OnProgress = no_progress,
     make_executor: MakeExecutor | None = None,
     cache: ResultCache | None = None,
 ) -> Analysis:
@@ -205,7 +205,7 @@ def analyze(
     work = [(ModelReference(interface), one, detail) for one in chosen]
     costs = estimated_costs(interface, chosen, jobs)
     sets = map_in_processes(
-        _analyze_set, work, jobs, progress, make_executor=make_executor, costs=costs, name=name_of_set
+        _analyze_set, work, jobs, on_progress, make_executor=make_executor, costs=costs, name=name_of_set
     )
     analysis = Analysis(interface, size, time.perf_counter() - started, tuple(sets))
     if cache is not None:

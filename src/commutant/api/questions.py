@@ -124,7 +124,7 @@ def check(
         seed=seed,
         directory=Path(directory) if directory is not None else None,
     ) as started:
-        started.start(lambda text: None)
+        started.start()
         return Checked(started.run())
 
 
@@ -158,7 +158,7 @@ def conform(
         max_differences=differences,
         jobs=jobs or available_processors(),
     ) as started:
-        started.start(lambda text: None)
+        started.start()
         found = started.run()
     if found.ended is not None:
         raise found.ended

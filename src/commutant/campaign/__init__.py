@@ -1,6 +1,6 @@
 """What windows mean: the campaign that drives sessions, the verdict on a test, what a run adds up to."""
 
-from commutant.campaign.campaign import Campaign, Progress
+from commutant.campaign.campaign import Campaign
 from commutant.campaign.collisions import ask_other_seeds
 from commutant.campaign.summary import Counts, Summary, Tally
 from commutant.campaign.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
@@ -10,7 +10,6 @@ __all__ = [
     "Campaign",
     "Counts",
     "Outcome",
-    "Progress",
     "Summary",
     "Tally",
     "Verdict",

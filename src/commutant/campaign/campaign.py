@@ -16,11 +16,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from commutant.campaign.verdict import DEFAULT_REPEATS, Judge, Verdict
 from commutant.corpus import TestCase
-from commutant.support import RunError
+from commutant.support import OnProgress, Progress, RunError, no_progress
 from commutant.targets import Job, Session
 
 MAX_BATCH_WINDOWS = 1024
@@ -34,15 +33,6 @@ MAX_CRASHES_IN_A_ROW = 25
 
 _PROGRESS_INTERVAL_SECONDS = 0.1
 _CLOSING_SECONDS = 10.0  # a closed session lets go of its thread long before; a defect there must not hang the program
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a campaign is: tests judged, of how many, and windows run."""
-
-    judged: int
-    tests: int
-    windows: int
 
 
 class Campaign:
@@ -80,7 +70,7 @@ class Campaign:
         self._started = 0.0
         self._session_count = 1
 
-    def run(self, sessions: Sequence[Session], on_progress: Callable[[Progress], None] | None = None) -> float:
+    def run(self, sessions: Sequence[Session], on_progress: OnProgress = no_progress) -> float:
         """Runs all tests and returns the seconds that it took; `on_progress` is told now and then how far it is.
 
         Raises RunError if a session cannot go on or the verdicts cannot be written. After an error or an interrupt the
@@ -98,9 +88,9 @@ class Campaign:
             while self._is_going():
                 with self._lock:
                     self._changed.wait_for(self._has_ended, _PROGRESS_INTERVAL_SECONDS)
-                    state = Progress(self._judged, self._tests, self._windows)
-                if on_progress is not None:  # outside the lock: it may draw
-                    on_progress(state)
+                    rate = self._windows / max(time.monotonic() - self._started, 1e-3)
+                    state = Progress(self._judged, self._tests, f"{rate:,.0f} windows/s")
+                on_progress(state)  # outside the lock: it may draw
         except BaseException:
             self._stop(sessions)
             raise

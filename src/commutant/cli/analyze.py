@@ -75,7 +75,7 @@ def command(
             with_self=with_self,
             detail=_DETAILS[format_] if readable or format_ == "smt2" else "counts",
             jobs=jobs,
-            progress=bar,
+            on_progress=bar,
             make_executor=executor_named(executor) if executor else None,
             cache=None if no_cache else ResultCache(console.message),
         )

@@ -12,7 +12,6 @@ from commutant.cli import console, gate, options, results
 from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.campaign import Progress
     from commutant.runs import Check, Run
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -84,15 +83,11 @@ def refuse_existing(output: Path | None) -> None:
 def _run(check: Check) -> Run:
     with check:
         with console.ProgressBar(f"starting {check.target.argument}") as bar:
-            check.start(bar.say)
+            check.start(bar)
         if limits := check.target.describe().get("limits"):
             console.message(f"note: {limits}")
         with console.ProgressBar("checking") as bar:
-
-            def show(state: Progress, rate: float) -> None:
-                bar(state.judged, state.tests, f"{rate:,.0f} windows/s")
-
-            return check.run(show)
+            return check.run(bar)
 
 
 def _show(run: Run) -> None:

@@ -131,7 +131,7 @@ def command(
 def _run(conform: Conform) -> Conformance:
     with conform:
         with console.ProgressBar(f"starting {conform.target.argument}") as bar:
-            conform.start(bar.say)
+            conform.start(bar)
         with console.ProgressBar("running sequences") as bar:
             return conform.run(bar)
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from commutant.documents import text
-from commutant.support import percent
+from commutant.support import Progress, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,8 +152,8 @@ def results() -> Console:
 class ProgressBar:
     """A progress bar on standard error for what takes longer than a moment; without a terminal, a line a minute.
 
-    Use as a context manager; call it with `(done, total)` (total 0: not known yet) and, if wanted, a text that stands
-    behind the bar.
+    Use as a context manager, and as `on_progress` of what takes long. A text stands behind the bar; where nothing is
+    counted, it is shown at once.
     """
 
     def __init__(self, title: str) -> None:
@@ -174,8 +174,12 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, done: int, total: int, text: str = "") -> None:
-        """Shows that `done` of `total` are done."""
+    def __call__(self, progress: Progress) -> None:
+        """Shows how far it is."""
+        done, total, text = progress.done, progress.total, progress.text
+        if not done and not total:
+            self._say(text)
+            return
         now = time.monotonic()
         if not self._wanted:
             share = f" ({percent(done / total)})" if total else ""
@@ -191,8 +195,7 @@ class ProgressBar:
         assert self._bar is not None
         self._bar.update(self._task, completed=done, total=total or None, detail=text)
 
-    def say(self, text: str) -> None:
-        """Shows at once what a step of unknown length is doing."""
+    def _say(self, text: str) -> None:
         if self._wanted:
             if self._bar is None:
                 self._start()
@@ -208,9 +211,10 @@ class ProgressBar:
 
     def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
 
-        self._bar = Progress(
+        self._bar = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),

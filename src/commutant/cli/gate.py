@@ -64,5 +64,5 @@ def _seen_again(groups: Sequence[FindingGroup], content: RunReport, run: Run, di
         corpus, load_target(info.target), jobs=info.jobs, repeats=info.repeats, seed=info.seed + 1, directory=directory
     ) as check:
         with console.ProgressBar("checking again what is new") as bar:
-            check.start(bar.say)
+            check.start(bar)
         return confirmed(groups, report_of(check.run()))

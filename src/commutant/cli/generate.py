@@ -114,7 +114,7 @@ def make_corpus(
             sample=sample,
             level=level,
             jobs=jobs,
-            progress=bar,
+            on_progress=bar,
             make_executor=executor_named(executor) if executor else None,
             cache=None if no_cache else ResultCache(console.message),
         )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options
-from commutant.support import CommutantError, RunError, UsageError, plural, safe_text
+from commutant.support import CommutantError, Progress, RunError, UsageError, plural, safe_text
 
 if TYPE_CHECKING:
     from commutant.guest import Kept, Kernel
-    from commutant.kernels import BuiltKernel, KernelDocument
+    from commutant.kernels import BuiltKernel, KeptKernelEntry, KernelDocument
 
 _DIFFERENCES_SHOWN = 8
 _MIB = 1 << 20
@@ -106,7 +106,7 @@ def build(
     given = default_kernel() if reference is None else kernel_of(reference)
     standard = unpack(given) if isinstance(given, Path) else given
     with console.ProgressBar("building") as bar:
-        found = find_source(source, standard, bar.say)
+        found = find_source(source, standard, bar)
         if other := refuse_other_version(found, standard):
             console.message(other)
         text = config_of(standard) if config is None else read_config(config)
@@ -117,13 +117,13 @@ def build(
             standard,
             types,
             jobs,
-            lambda count, file: bar(count, 0, file) if count else bar.say(file),
+            bar,
             console.message,
             name=name,
             whole=whole,
         )
         if not no_boot:
-            bar.say("starting it")
+            bar(Progress(text="starting it"))
             try_start(built.name)
     if format_ == "json":
         console.write_document(_document(built))
@@ -206,19 +206,16 @@ def _structures(text: str) -> list[str]:
 def list_(format_: str) -> int:
     """Lists the kernels in the cache folder, with the patches that they were built with, and what builds take."""
     from commutant.guest import kept_kernels
-    from commutant.kernels import builds_folder, read_base
+    from commutant.kernels import KeptBuildEntry, KernelListDocument, builds_folder, read_base
 
     kept = list(kept_kernels())
     bases = [base for path in sorted(builds_folder().glob("*")) if (base := read_base(path))]
     if format_ == "json":
         console.write_document(
-            {
-                "schema_version": 1,
-                "kernels": [_kept_document(one) for one in kept],
-                "builds": [
-                    {"path": str(base.folder), "source": base.source, "version": base.version} for base in bases
-                ],
-            }
+            KernelListDocument(
+                kernels=tuple(map(_kept_entry, kept)),
+                builds=tuple(KeptBuildEntry(str(base.folder), base.source, base.version) for base in bases),
+            )
         )
         return 0
     for one in kept:
@@ -233,18 +230,15 @@ def list_(format_: str) -> int:
     return 0
 
 
-def _titles(kernel: Kernel | None) -> list[str]:
-    return [one.title for one in kernel.built.patches] if kernel and kernel.built else []
+def _titles(kernel: Kernel | None) -> tuple[str, ...]:
+    return tuple(one.title for one in kernel.built.patches) if kernel and kernel.built else ()
 
 
-def _kept_document(one: Kept) -> dict[str, object]:
-    return {
-        "names": list(one.names),
-        "folder": str(one.folder),
-        "kernel": one.kernel.release if one.kernel else None,
-        "patches": _titles(one.kernel),
-        "size_bytes": one.size_bytes,
-    }
+def _kept_entry(one: Kept) -> KeptKernelEntry:
+    from commutant.kernels import KeptKernelEntry
+
+    release = one.kernel.release if one.kernel else None
+    return KeptKernelEntry(tuple(one.names), str(one.folder), release, _titles(one.kernel), one.size_bytes)
 
 
 @command.command(

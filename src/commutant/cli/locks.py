@@ -278,7 +278,13 @@ def _locks_of_kernel(
     chosen = KernelTarget.parse(target)
     script = read_workload(workload or DEFAULT_WORKLOAD)
     seconds = timeout or DEFAULT_TIMEOUT_SECONDS
-    run = record_kernel(script, chosen, window_sections=window, timeout_seconds=seconds, progress=console.message)
+    run = record_kernel(
+        script,
+        chosen,
+        window_sections=window,
+        timeout_seconds=seconds,
+        on_progress=lambda progress: console.message(progress.text),
+    )
     studied = study(run.record, KernelAddressNames(run.kallsyms), by=by, hand_overs=hand_over)
     classes = sorted_classes(studied, sort)[:top]
     _show(studied, classes, fields, format_, path, f"Linux {run.release}: {run.workload}", run)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from commutant.conformance.shrink import Shrinker, Shrunk
 from commutant.documents import Count, Document, Measure
 from commutant.guard import check_source
 from commutant.lang import Interface
-from commutant.support import CommutantError, UsageError, plural
+from commutant.support import CommutantError, OnProgress, Progress, UsageError, no_progress, plural
 from commutant.targets import Session, Target
 
 SEQUENCES = 2000
@@ -36,7 +36,6 @@ _PROBED_SEQUENCES = 16
 
 MAX_LENGTH = 200
 
-Show = Callable[[int, int, str], None]
 """Told how many sequences are judged, of how many, and in words what is being done."""
 
 
@@ -173,7 +172,7 @@ class Conform:
         signature = self.interface.signature(call)
         return self.target.implements(call, [n for n in signature.parameters if n != signature.process_parameter])
 
-    def start(self, progress: Callable[[str], None]) -> None:
+    def start(self, on_progress: OnProgress = no_progress) -> None:
         """Starts workers, target and sessions; raises RunError if the target does not start."""
         started = time.monotonic()
         self._search = Search(
@@ -183,12 +182,12 @@ class Conform:
             max_differences=self._max_differences,
             jobs=self._jobs,
         )
-        self.target.start(progress, PROCESSES)
+        self.target.start(on_progress, PROCESSES)
         chunks = self._search.chunk_count
         self._sessions = self.target.sessions(max(1, min(self._jobs, chunks)))
         self._start_seconds = time.monotonic() - started
 
-    def run(self, show: Show = lambda done, total, text: None) -> Conformance:
+    def run(self, on_progress: OnProgress = no_progress) -> Conformance:
         """Runs all sequences, or until enough differences are found, and shrinks these.
 
         What was found before an interrupt or an error of the run is given too, with `ended` saying so; differences are
@@ -201,14 +200,14 @@ class Conform:
 
         def tell(tally: SequenceTally) -> None:
             rate = tally.sequences / max(time.monotonic() - started, 1e-3)
-            show(tally.sequences, self._sequences, f"{rate:,.0f} sequences/s")
+            on_progress(Progress(tally.sequences, self._sequences, f"{rate:,.0f} sequences/s"))
 
         differences: list[Deviation] = []
         try:
             search.run(self._sessions, tell)
             seconds = time.monotonic() - started
             for suspect in _distinct(search.suspects, self._max_differences):
-                differences.append(self._shrunk(suspect, lambda text: show(0, 0, f"shrinking: {text}")))
+                differences.append(self._shrunk(suspect, on_progress))
         except UsageError:
             raise
         except (CommutantError, KeyboardInterrupt) as error:
@@ -240,7 +239,7 @@ class Conform:
             words += ["--length", str(self._drawer.length)]
         return (*words, "--seed", str(number), "--sequences", str(sequences))
 
-    def _shrunk(self, suspect: Suspect, on_progress: Callable[[str], None]) -> Deviation:
+    def _shrunk(self, suspect: Suspect, on_progress: OnProgress) -> Deviation:
         sequence, script = self._drawer.draw(suspect.number)
         shrinker = Shrinker(self.interface, self._sessions[0], on_progress)
         shrunk = shrinker.shrink(sequence, script, suspect.fault, same=self._max_differences > 1)

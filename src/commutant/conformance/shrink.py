@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from commutant.conformance.sequence import Call, CallSequence, Returned, Unresol
 from commutant.conformance.trial import Fault, Refused, find_fault
 from commutant.guard import ModelFault
 from commutant.lang import BoolType, Interface, IntType, Process, SortType, Type
-from commutant.support import plural
+from commutant.support import OnProgress, Progress, plural
 from commutant.targets import SequenceRecord, Session
 
 PROBES = (8, 64)
@@ -62,7 +62,7 @@ class _Wanted:
 class Shrinker:
     """Shrinks sequences of one interface on one session."""
 
-    def __init__(self, interface: type[Interface], session: Session, on_progress: Callable[[str], None]) -> None:
+    def __init__(self, interface: type[Interface], session: Session, on_progress: OnProgress) -> None:
         """`said` is told now and then how far it is."""
         self._interface = interface
         self._session = session
@@ -90,9 +90,8 @@ class Shrinker:
         found: Shrunk | None = current
         while found is not None:
             current = found
-            self._on_progress(
-                f"{plural(len(current.sequence.calls), 'call')} left after {plural(self._trials, 'trial')}"
-            )
+            left = plural(len(current.sequence.calls), "call")
+            self._on_progress(Progress(text=f"shrinking: {left} left after {plural(self._trials, 'trial')}"))
             hits = self._tried(_simpler(self._interface, current), wanted, current.repeats)
             found = next((hit for hit in hits if hit is not None), None)
         return current

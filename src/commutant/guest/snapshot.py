@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from commutant.guest.file_systems import FILE_SYSTEMS, GuestFileSystem, make_dis
 from commutant.guest.kernel import Kernel
 from commutant.guest.machine import Boot, Hardware, Machine, MakeTracer, Resume, hardware_arguments
 from commutant.guest.ram_image import Run, load_ram, save_ram
-from commutant.support import RunError, UsageError, build_advice
+from commutant.support import OnProgress, Progress, RunError, UsageError, build_advice
 
 _FORMAT = 3
 _BOOT_SECONDS = 120.0
@@ -134,7 +134,7 @@ class Snapshot:
             return machine
 
 
-def take_snapshot(emulator: Emulator, guest: Guest, progress: Callable[[str], None]) -> Snapshot:
+def take_snapshot(emulator: Emulator, guest: Guest, on_progress: OnProgress) -> Snapshot:
     """The snapshot for this guest and QEMU: from the cache folder, or booted and put there.
 
     Raises RunError if the guest does not come up in time, or the cache folder cannot be written, UsageError if the
@@ -158,7 +158,7 @@ def take_snapshot(emulator: Emulator, guest: Guest, progress: Callable[[str], No
         if is_whole(folder):
             os.utime(folder)  # used now, says `_forget_old`
         else:
-            progress(f"booting Linux {guest.kernel.release} with {guest.file_system.name}")
+            on_progress(Progress(text=f"booting Linux {guest.kernel.release} with {guest.file_system.name}"))
             _make(folder, emulator, guest, runner_image)
     return snapshot
 

@@ -6,7 +6,13 @@ compare and join types, `product` puts all that together.
 """
 
 from commutant.kernels.build import Base, builds_folder, read_base
-from commutant.kernels.document import BaseEntry, KernelDocument
+from commutant.kernels.document import (
+    BaseEntry,
+    KeptBuildEntry,
+    KeptKernelEntry,
+    KernelDocument,
+    KernelListDocument,
+)
 from commutant.kernels.patches import Patch, read_patch
 from commutant.kernels.product import SHARED_TYPES, BuiltKernel, build_kernel, forget_builds, refuse_other_version
 from commutant.kernels.recipe import config_of, read_config, trimmed
@@ -19,7 +25,10 @@ __all__ = [
     "Base",
     "BaseEntry",
     "BuiltKernel",
+    "KeptBuildEntry",
+    "KeptKernelEntry",
     "KernelDocument",
+    "KernelListDocument",
     "Patch",
     "build_kernel",
     "builds_folder",

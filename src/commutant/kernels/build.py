@@ -26,11 +26,11 @@ from pathlib import Path
 
 import platformdirs
 
-from commutant.kernels.make import BuildFailed, Made, Progress, make
+from commutant.kernels.make import BuildFailed, Made, make
 from commutant.kernels.patches import Patch, apply
 from commutant.kernels.source import Source
 from commutant.kernels.users import Scope, limit_to_users
-from commutant.support import RunError, UsageError, private_folder, replace_file
+from commutant.support import OnProgress, Progress, RunError, UsageError, no_progress, private_folder, replace_file
 
 _BASE_BYTES = 4 << 30
 _PATCHED_BYTES = 2 << 30
@@ -65,7 +65,7 @@ class Base:
         return self.tree / "build" / "vmlinux"
 
 
-def build_base(source: Source, config: str, toolchain: str, jobs: int, progress: Progress) -> Base:
+def build_base(source: Source, config: str, toolchain: str, jobs: int, on_progress: OnProgress) -> Base:
     """The base of a source, a configuration and a compiler, built if it is not there yet. Raises RunError."""
     key = hashlib.sha256("\0".join([source.digest, config, toolchain]).encode()).hexdigest()[:24]
     folder = builds_folder() / key
@@ -76,15 +76,15 @@ def build_base(source: Source, config: str, toolchain: str, jobs: int, progress:
         _require_room(folder, _BASE_BYTES)
         tree = folder / "tree"
         if not tree.is_dir():
-            progress(0, "unpacking the sources")
+            on_progress(Progress(text="unpacking the sources"))
             source.unpack(tree)
         written = tree / "build" / ".config.wanted"
         if not written.is_file() or written.read_text() != config:
             (tree / "build").mkdir(exist_ok=True)
             (tree / "build" / ".config").write_text(config)
-            make(tree, ["olddefconfig"], jobs, folder / "config.log", lambda _count, _name: None)
+            make(tree, ["olddefconfig"], jobs, folder / "config.log", no_progress)
             written.write_text(config)
-        made = make(tree, ["vmlinux"], jobs, folder / "build.log", progress)
+        made = make(tree, ["vmlinux"], jobs, folder / "build.log", on_progress)
         facts = {
             "source": source.name,
             "version": source.version,
@@ -117,7 +117,13 @@ def read_base(folder: Path) -> Base | None:
 
 @contextlib.contextmanager
 def patched(
-    base: Base, patches: Sequence[Patch], jobs: int, progress: Progress, *, whole: bool, tell: Callable[[str], None]
+    base: Base,
+    patches: Sequence[Patch],
+    jobs: int,
+    on_progress: OnProgress,
+    *,
+    whole: bool,
+    tell: Callable[[str], None],
 ) -> Iterator[tuple[Path, Made, Scope]]:
     """The tree of the base with patches, built, while the block lasts; then it goes. Raises UsageError if a patch does
     not apply or compile, RunError if the build fails otherwise."""
@@ -128,7 +134,7 @@ def patched(
         if not (folder / "scope.json").is_file():
             shutil.rmtree(tree, ignore_errors=True)
             _require_room(folder, _PATCHED_BYTES)
-            progress(0, "copying the base")
+            on_progress(Progress(text="copying the base"))
             _copy_base(base.tree, tree)
             try:
                 apply(patches, tree)
@@ -140,7 +146,7 @@ def patched(
         scope = Scope.from_json((folder / "scope.json").read_bytes())
         tell(scope.text)
         try:
-            made = make(tree, ["vmlinux"], jobs, folder / "build.log", progress)
+            made = make(tree, ["vmlinux"], jobs, folder / "build.log", on_progress)
         except BuildFailed as error:
             if "No space left" in error.reason:
                 raise

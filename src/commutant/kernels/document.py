@@ -1,4 +1,4 @@
-"""The document of `kernel build`, declared once."""
+"""The documents of `kernel build` and `kernel list`, declared once."""
 
 from __future__ import annotations
 
@@ -28,3 +28,28 @@ class KernelDocument(Document, frozen=True):
     base: BaseEntry
     seconds: Measure
     changed_by_patch: tuple[str, ...]
+
+
+class KeptKernelEntry(Part, frozen=True):
+    """A kernel in the cache folder; its release is null if it is damaged, and `patches` are titles."""
+
+    names: tuple[str, ...]
+    folder: str
+    kernel: str | None
+    patches: tuple[str, ...]
+    size_bytes: Count
+
+
+class KeptBuildEntry(Part, frozen=True):
+    """What builds keep of a base for the next patch: sources and objects."""
+
+    path: str
+    source: str
+    version: str
+
+
+class KernelListDocument(Document, frozen=True):
+    """The kernels that are kept, and what builds keep."""
+
+    kernels: tuple[KeptKernelEntry, ...]
+    builds: tuple[KeptBuildEntry, ...]

@@ -8,11 +8,11 @@ import re
 import resource
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from commutant.support import RunError, start_program
+from commutant.support import OnProgress, Progress, RunError, start_program
 
 _COMPILED = re.compile(rb"^  (?:CC|AS)(?: \[M\])? +(\S+)")
 _REASONS = tuple(
@@ -35,9 +35,6 @@ _ENVIRONMENT = {
 }
 """So that equal sources make equal kernels."""
 
-Progress = Callable[[int, str], None]
-"""Told how many files are compiled, and which one is."""
-
 
 class BuildFailed(RunError):
     """A build that failed; `reason` is the first line that says why."""
@@ -55,7 +52,7 @@ class Made:
     cpu_seconds: float
 
 
-def make(tree: Path, targets: Sequence[str], jobs: int, log: Path, progress: Progress) -> Made:
+def make(tree: Path, targets: Sequence[str], jobs: int, log: Path, on_progress: OnProgress) -> Made:
     """Builds targets in `tree/build`. Raises BuildFailed."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     (tree / "build").mkdir(exist_ok=True)
@@ -71,7 +68,7 @@ def make(tree: Path, targets: Sequence[str], jobs: int, log: Path, progress: Pro
                     kept.write(line)
                     if found := _COMPILED.match(line):
                         compiled += 1
-                        progress(compiled, found[1].decode(errors="replace"))
+                        on_progress(Progress(compiled, text=found[1].decode(errors="replace")))
             code = process.wait()
         except BaseException:
             with contextlib.suppress(ProcessLookupError):

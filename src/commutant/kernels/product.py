@@ -15,13 +15,13 @@ from typing import Any
 from commutant.guest import Kernel, KernelBuild, KernelPatch, keep_built
 from commutant.kernels.build import Base, build_base, patched
 from commutant.kernels.layouts import Difference, differences, read_types
-from commutant.kernels.make import Made, Progress
+from commutant.kernels.make import Made
 from commutant.kernels.overlay import overlay
 from commutant.kernels.patches import Patch
 from commutant.kernels.source import Source, debian_version
 from commutant.kernels.tools import toolchain
 from commutant.kernels.users import Scope, encode
-from commutant.support import RunError, UsageError
+from commutant.support import OnProgress, RunError, UsageError
 
 SHARED_TYPES = (
     "address_space",
@@ -109,7 +109,7 @@ def build_kernel(
     reference: Kernel,
     types: Collection[str],
     jobs: int,
-    progress: Progress,
+    on_progress: OnProgress,
     tell: Callable[[str], None],
     *,
     name: str | None = None,
@@ -121,7 +121,7 @@ def build_kernel(
     RunError for a build that fails otherwise.
     """
     compiler = toolchain()
-    base = build_base(source, config, compiler, jobs, progress)
+    base = build_base(source, config, compiler, jobs, on_progress)
     started = time.monotonic()
     standard = read_types(reference.read_types())
     plain = read_types(_section(base.vmlinux, base.folder))
@@ -141,7 +141,7 @@ def build_kernel(
     if not patches:
         kernel = _keep(base.vmlinux, base.folder, name, facts, None)
         return BuiltKernel(name, kernel, base, Made(0, 0.0), time.monotonic() - started, len(types), trimmed, ())
-    with patched(base, patches, jobs, progress, whole=whole, tell=tell) as (tree, made, scope):
+    with patched(base, patches, jobs, on_progress, whole=whole, tell=tell) as (tree, made, scope):
         newer = _types_of(tree, base, patches, scope)
         after = read_types(newer if newer is not None else _section(tree / "build" / "vmlinux", tree.parent))
         facts |= {"compiled": made.compiled, "cpu_seconds": round(made.cpu_seconds, 1), "scope": scope.text}

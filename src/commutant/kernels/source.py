@@ -11,17 +11,16 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from commutant.guest import Kernel, downloaded_package
-from commutant.support import RunError, UsageError
+from commutant.support import OnProgress, Progress, RunError, UsageError
 
 DEBIAN = "debian"
 """What `--source` says for Debian's package."""
 
-Progress = Callable[[str], None]
 
 _MADE = (".git", ".config", ".config.old", "vmlinux", "vmlinux.o", "System.map", "Module.symvers")
 _MADE_ENDINGS = (".o", ".ko", ".a", ".cmd", ".mod", ".orig", ".rej")
@@ -76,25 +75,25 @@ def debian_version(kernel: Kernel) -> tuple[str, str] | None:
     return (found[1].decode(), found[2].decode()) if found else None
 
 
-def find_source(argument: str, reference: Kernel, progress: Progress) -> Source:
+def find_source(argument: str, reference: Kernel, on_progress: OnProgress) -> Source:
     """The source that `--source` names. Raises UsageError, or RunError if a package cannot be downloaded."""
     if argument == DEBIAN:
-        return _debian_source(reference, progress)
+        return _debian_source(reference, on_progress)
     folder = Path(argument).absolute()
     if not folder.is_dir():
         raise UsageError(f"no folder {argument}; expected a source tree of Linux, or `--source {DEBIAN}`")
     version = version_of(folder)
-    progress("reading the source tree")
+    on_progress(Progress(text="reading the source tree"))
     return Source(str(folder), version, _digest(folder), folder)
 
 
-def _debian_source(reference: Kernel, progress: Progress) -> Source:
+def _debian_source(reference: Kernel, on_progress: OnProgress) -> Source:
     version = debian_version(reference)
     if version is None:
         raise UsageError(f"{reference.source} is no kernel of Debian's; give its sources: --source DIR")
     upstream, revision = version
     package = f"linux-source-{upstream.rpartition('.')[0]}"
-    progress(f"getting {package} {upstream}-{revision}")
+    on_progress(Progress(text=f"getting {package} {upstream}-{revision}"))
     path = downloaded_package(package, f"{upstream}-{revision}")
     folder = path.parent / "unpacked"
     if not folder.is_dir():

@@ -26,7 +26,7 @@ from commutant.kernels.headers import Kind, changed, definitions, members_in, na
 from commutant.kernels.layouts import Layout, layout_of, moved_members, read_types
 from commutant.kernels.make import BuildFailed, make
 from commutant.kernels.patches import Patch
-from commutant.support import RunError, plural
+from commutant.support import RunError, no_progress, plural
 
 _PROBE = "commutant_probe"
 _SOURCE_LINE = re.compile(r"^source_\S+ := (\S+)", re.MULTILINE)
@@ -219,7 +219,7 @@ def _probe(
                 else:
                     aside.replace(tree / header)
             (tree / "build" / target).unlink(missing_ok=True)
-            make(tree, [target], 1, tree.parent / "probe.log", lambda _count, _name: None)
+            make(tree, [target], 1, tree.parent / "probe.log", no_progress)
             types_found = read_types(encode(tree / "build" / target, tree.parent / "probe.btf"))
             for name in types:
                 layout = layout_of(types_found, name)

@@ -4,10 +4,9 @@ from commutant.pool.parallel import (
     FEW,
     MakeExecutor,
     ModelReference,
-    Progress,
     executor_named,
     map_in_processes,
     name_of_set,
 )
 
-__all__ = ["FEW", "MakeExecutor", "ModelReference", "Progress", "executor_named", "map_in_processes", "name_of_set"]
+__all__ = ["FEW", "MakeExecutor", "ModelReference", "executor_named", "map_in_processes", "name_of_set"]

@@ -31,13 +31,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from commutant.lang import Interface, load_interface
 from commutant.pool.neighbours import Neighbours
-from commutant.support import RunError, UsageError, die_with
+from commutant.support import OnProgress, Progress, RunError, UsageError, die_with, no_progress
 
 W = TypeVar("W")
 R = TypeVar("R")
 
-Progress = Callable[[int, int], None]
-"""Told how many pieces are done, of how many."""
 
 MakeExecutor = Callable[[int], Executor]
 """Makes an executor for so many pieces at a time."""
@@ -96,7 +94,7 @@ def map_in_processes(
     function: Callable[[W], R],
     pieces: Sequence[W],
     jobs: int = 1,
-    progress: Progress | None = None,
+    on_progress: OnProgress = no_progress,
     *,
     make_executor: MakeExecutor | None = None,
     costs: Sequence[float] | None = None,
@@ -137,7 +135,7 @@ def map_in_processes(
                 future = _submitted(executor, function, pieces[number])
             if isinstance(executor, Serial):
                 results[number] = future.result()
-                _tell(progress, results, pieces)
+                on_progress(Progress(len(results), len(pieces)))
             else:
                 numbers[future] = number
         for future in as_completed(numbers):
@@ -152,7 +150,7 @@ def map_in_processes(
                     raise _ended(workers, [name(pieces[number]) for number in plan.taken - done]) from error
                 raise _failed(executor, "did not finish a piece of work", error) from error
             results[number] = result
-            _tell(progress, results, pieces)
+            on_progress(Progress(len(results), len(pieces)))
     except BaseException:
         # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
         for worker in set(multiprocessing.active_children()) - others:
@@ -197,11 +195,6 @@ def _ended(workers: Iterable[BaseProcess], under_way: Sequence[str]) -> RunError
         f"a process that worked on {' or '.join(under_way)} ended{how}: the model ended it, or the system for want of "
         "memory, of which fewer --jobs take less"
     )
-
-
-def _tell(progress: Progress | None, results: dict[int, R], pieces: Sequence[W]) -> None:
-    if progress:
-        progress(len(results), len(pieces))
 
 
 @dataclass(frozen=True, slots=True)

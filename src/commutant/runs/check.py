@@ -19,13 +19,13 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from commutant import __version__
-from commutant.campaign import DEFAULT_REPEATS, Campaign, Outcome, Progress, Verdict, ask_other_seeds, skipped
+from commutant.campaign import DEFAULT_REPEATS, Campaign, Outcome, Verdict, ask_other_seeds, skipped
 from commutant.corpus import Corpus, PlacedCall, Step, TestCase
 from commutant.runs.directory import (
     FINDINGS_FILE,
@@ -41,10 +41,19 @@ from commutant.runs.directory import (
     safe_folder_name,
 )
 from commutant.runs.lines import TimedVerdict
-from commutant.support import CommutantError, IdentityCache, UsageError, has_parquet, paused_collector, plural
+from commutant.support import (
+    CommutantError,
+    IdentityCache,
+    OnProgress,
+    Progress,
+    UsageError,
+    has_parquet,
+    no_progress,
+    paused_collector,
+    plural,
+)
 from commutant.targets import Session, Target, load_target
 
-ShowProgress = Callable[[Progress, float], None]
 """Told how far the campaign is, and the windows per second so far."""
 
 
@@ -147,16 +156,16 @@ class Check:
     def __exit__(self, *exception: object) -> None:
         self.target.close()
 
-    def start(self, progress: Callable[[str], None]) -> None:
+    def start(self, on_progress: OnProgress = no_progress) -> None:
         """Starts the target, which runs its self-test, and its sessions; raises RunError if either fails, UsageError if
         the target cannot run a single test."""
         self._refuse_unknown_interface()
         started = time.monotonic()
-        self.target.start(progress, max((len(test.calls) for test in self.corpus.tests), default=2))
+        self.target.start(on_progress, max((len(test.calls) for test in self.corpus.tests), default=2))
         self._sessions = self.target.sessions(min(self._jobs, len(self.corpus.tests)))
         self._start_seconds = time.monotonic() - started
 
-    def run(self, show: ShowProgress | None = None) -> Run:
+    def run(self, on_progress: OnProgress = no_progress) -> Run:
         """Runs and judges what is left to judge, closes the target, and writes findings, summary and page.
 
         Raises RunError if the run fails and Interrupted on Ctrl-C; both say how to go on.
@@ -166,7 +175,7 @@ class Check:
         from commutant.runs.table import write_findings
 
         with paused_collector(), self._open() as writer:
-            judged, seconds = self._judge(writer, show)
+            judged, seconds = self._judge(writer, on_progress)
             self.target.close()
             self._sessions = ()  # and with them all that they know of the tests
             run = load_run(writer.path, self.corpus, judged)
@@ -223,7 +232,7 @@ class Check:
                     f"check its corpus again: `commutant check {corpus} --target {info.target}`"
                 )
 
-    def _judge(self, writer: RunWriter, show: ShowProgress | None) -> tuple[list[TimedVerdict], float]:
+    def _judge(self, writer: RunWriter, on_progress: OnProgress) -> tuple[list[TimedVerdict], float]:
         """Judges all tests that have no verdict yet; gives all verdicts, and the seconds of the campaign.
 
         Where the target has hash seeds, a conflicting test has its verdict once others were asked.
@@ -248,9 +257,7 @@ class Check:
         done_before = len(kept)
 
         def tell(progress: Progress) -> None:
-            if show is not None:
-                rate = progress.windows / max(time.monotonic() - started, 1e-3)
-                show(Progress(progress.judged + done_before, len(self.corpus.tests), progress.windows), rate)
+            on_progress(Progress(progress.done + done_before, len(self.corpus.tests), progress.text))
 
         try:
             runnable = []

@@ -26,6 +26,7 @@ from commutant.support.limits import MAX_CALLS_PER_SET
 from commutant.support.parquet import has_parquet, require_parquet
 from commutant.support.plural import plural
 from commutant.support.processors import available_processors
+from commutant.support.progress import OnProgress, Progress, no_progress
 from commutant.support.regular import open_regular, read_regular
 from commutant.support.streams import fill_standard_streams
 from commutant.support.text import LONGEST_TEXT, percent, safe_lines, safe_text
@@ -40,6 +41,8 @@ __all__ = [
     "IdentityCache",
     "Limits",
     "Made",
+    "OnProgress",
+    "Progress",
     "ResultCache",
     "RunError",
     "UsageError",
@@ -58,6 +61,7 @@ __all__ = [
     "lock_preload_path",
     "locks_plugin_path",
     "map_unique",
+    "no_progress",
     "open_regular",
     "package_advice",
     "pages_folder",

@@ -7,16 +7,16 @@ an address that could still change its meaning, or a raw result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from commutant.mtrace import Finding, Picture
+from commutant.support import OnProgress
 
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
 
-Progress = Callable[[str], None]
 """Told, in a few words, what a long start is doing ("booting Linux 6.1.0-32-amd64")."""
 
 
@@ -91,7 +91,7 @@ class Target(Protocol):
         """Whether the target knows the call of this name with exactly these parameters (without the process that makes
         it), in whatever order; tests with a call that it does not know are counted as skipped."""
 
-    def start(self, progress: Progress, core_count: int) -> None:
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
         """Prepares everything that sessions share (boot and snapshot) for tests of at most `core_count` calls, each on
         a core of its own, and runs the self-test.
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 from commutant.mtrace import TracedWindow
-from commutant.support import MAX_CALLS_PER_SET, RunError, UsageError, artifacts, close_at_exit
-from commutant.targets.base import Progress, Target
+from commutant.support import MAX_CALLS_PER_SET, OnProgress, Progress, RunError, UsageError, artifacts, close_at_exit
+from commutant.targets.base import Target
 from commutant.targets.options import Option
 from commutant.targets.process.running import RunningProgram
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check_judgement
@@ -64,12 +64,12 @@ class PlainTarget:
         """Whether the program knows this call; raises RunError if there is no runner."""
         return signature(call, parameters) in self._calls
 
-    def start(self, progress: Progress, core_count: int) -> None:
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
         """Finds the runner and checks that it makes calls, and that wrong results are noticed."""
         if core_count > MAX_CALLS_PER_SET:
             raise UsageError(f"a test has {core_count} calls: expected at most {MAX_CALLS_PER_SET} on the target plain")
         self._workers = max(core_count, 2)
-        progress("checking the runner")
+        on_progress(Progress(text="checking the runner"))
         session = self._new_session()
         check_judgement(session)
         session.close()

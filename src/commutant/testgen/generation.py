@@ -25,8 +25,8 @@ from commutant.corpus import LEVELS, Corpus, Level, PackedTests, Untested, Untes
 from commutant.documents import encode, read
 from commutant.guard import begin_path, no_state, time_limit
 from commutant.lang import Interface, model_hash
-from commutant.pool import MakeExecutor, ModelReference, Progress, map_in_processes, name_of_set
-from commutant.support import ResultCache, UsageError, engine_hash, paused_collector, plural
+from commutant.pool import MakeExecutor, ModelReference, map_in_processes, name_of_set
+from commutant.support import OnProgress, ResultCache, UsageError, engine_hash, no_progress, paused_collector, plural
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import classes
 from commutant.testgen.document import KeptCounts, KeptSetCount
@@ -45,7 +45,7 @@ def generate(
     sample: int = 1,
     level: Level = "conflict",
     jobs: int = 1,
-    progress: Progress | None = None,
+    on_progress: OnProgress = no_progress,
     make_executor: MakeExecutor | None = None,
     cache: ResultCache | None = None,
 ) -> Corpus:
@@ -80,7 +80,7 @@ def generate(
     order = sorted(range(len(chosen)), key=lambda number: [names.index(call) for call in reversed(chosen[number])])
     with paused_collector():  # much is kept and nothing of it in a cycle; the search took a tenth of the time
         found = map_in_processes(
-            *(_generate_set, work, jobs, progress),
+            *(_generate_set, work, jobs, on_progress),
             make_executor=make_executor,
             costs=costs,
             order=order,

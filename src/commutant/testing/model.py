@@ -43,7 +43,7 @@ def check_model(
         max_differences=differences,
         jobs=jobs,
     ) as conform:
-        conform.start(lambda text: None)
+        conform.start()
         found = conform.run()
     if found.ended is not None:
         raise found.ended

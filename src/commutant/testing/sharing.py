@@ -54,7 +54,7 @@ def check_sharing(
         seed=seed,
         directory=Path(directory) if directory is not None else None,
     ) as check:
-        check.start(lambda text: None)
+        check.start()
         run = check.run()
     counts = run.summary
     problems = []

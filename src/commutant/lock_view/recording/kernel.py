@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from commutant.guest import (
 from commutant.lock_view.record import Recording, read_record
 from commutant.lock_view.recording.folder import recording_folder, require_room
 from commutant.lock_view.recording.guest_image import BEGUN, ENDED, Workload, build_image
-from commutant.support import RunError, UsageError, artifacts, start_program
+from commutant.support import OnProgress, Progress, RunError, UsageError, artifacts, no_progress, start_program
 from commutant.targets import CPUS_KEY, Option, cpus, parse_target, read_options
 
 DEFAULT_WORKLOAD = Path(__file__).parent / "workloads" / "compile.sh"
@@ -86,7 +85,7 @@ def record_kernel(
     *,
     window_sections: int = 128,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-    progress: Callable[[str], None] = lambda _: None,
+    on_progress: OnProgress = no_progress,
 ) -> KernelRun:
     """Boots a guest with a root file system made for the workload, records its locks while the workload runs, and reads
     the record.
@@ -99,8 +98,8 @@ def record_kernel(
     if isinstance(kernel, Path):
         kernel = unpack(kernel)
     cpu_count = target.cpu_count
-    snapshot = take_snapshot(emulator, Guest(kernel, artifacts.runner_path(), Hardware(2)), progress)
-    progress(f"unpacking Debian packages for {workload.name}")
+    snapshot = take_snapshot(emulator, Guest(kernel, artifacts.runner_path(), Hardware(2)), on_progress)
+    on_progress(Progress(text=f"unpacking Debian packages for {workload.name}"))
     image = build_image(workload)
     with recording_folder() as folder:
         out = folder / "record.json"
@@ -111,9 +110,9 @@ def record_kernel(
             "btf": snapshot.btf,
         }
         with _Guest(emulator, kernel, image, cpu_count, arguments) as guest:
-            progress(f"booting Linux {kernel.release}")
+            on_progress(Progress(text=f"booting Linux {kernel.release}"))
             guest.wait_for(BEGUN, _BOOT_SECONDS, "the guest does not reach its workload")
-            progress(f"running {workload.name}")
+            on_progress(Progress(text=f"running {workload.name}"))
             started = time.monotonic()
             try:
                 line = guest.wait_for(ENDED, timeout_seconds, "")

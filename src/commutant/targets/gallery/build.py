@@ -12,8 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from commutant.support import RunError, UsageError
-from commutant.targets.base import Progress
+from commutant.support import OnProgress, Progress, RunError, UsageError, no_progress
 from commutant.targets.gallery.entries import SOURCES, Entry, installed_version
 from commutant.targets.library import INCLUDE
 
@@ -21,11 +20,11 @@ _COMPILERS = {"c": ("gcc", "-std=gnu11"), "cpp": ("g++", "-std=c++17")}
 _FLAGS = ("-O2", "-g", "-shared", "-fPIC")
 
 
-def built(entry: Entry, progress: Progress = lambda text: None) -> Path:
+def built(entry: Entry, on_progress: OnProgress = no_progress) -> Path:
     """The adapter of an entry; raises UsageError if a package or a compiler is missing, RunError if building fails."""
     folder = Path(os.environ.get("COMMUTANT_GALLERY") or platformdirs.user_cache_path("commutant") / "gallery")
     folder.mkdir(parents=True, exist_ok=True)
-    progress(f"building {entry.shown}")
+    on_progress(Progress(text=f"building {entry.shown}"))
     return _with_cargo(entry, folder) if entry.language == "rust" else _with_compiler(entry, folder)
 
 

@@ -27,8 +27,7 @@ from commutant.guest import (
     tool_version,
     unpack,
 )
-from commutant.support import MAX_CALLS_PER_SET, RunError, UsageError, artifacts
-from commutant.targets.base import Progress
+from commutant.support import MAX_CALLS_PER_SET, OnProgress, Progress, RunError, UsageError, artifacts
 from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_counted
 from commutant.targets.linux import selftest
 from commutant.targets.linux.session import LinuxSession
@@ -122,7 +121,7 @@ class LinuxTarget:
         """Whether the runner knows this call; raises RunError if there is no runner."""
         return signature(call, parameters) in self._calls
 
-    def start(self, progress: Progress, core_count: int) -> None:
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
         """Finds QEMU and kernel, boots once (or takes the snapshot of an earlier run), and runs the self-test."""
         if core_count > MAX_CALLS_PER_SET:
             raise UsageError(f"a test has {core_count} calls: expected at most {MAX_CALLS_PER_SET} on the target linux")
@@ -141,9 +140,9 @@ class LinuxTarget:
             mount_options=self.options.mount,
             parameters=self.options.append,
         )
-        snapshot = take_snapshot(emulator, guest, progress)
+        snapshot = take_snapshot(emulator, guest, on_progress)
         self._started = _Started(emulator, snapshot, TracerFiles.prepare(snapshot, debug=self.options.debug))
-        progress("checking the tracer")
+        on_progress(Progress(text="checking the tracer"))
         try:
             session = self._new_session(USUAL)
             selftest.check(session, types=self._started.tracer.types)

@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Self
 
 from commutant.guest import find_user_emulator
-from commutant.support import MAX_CALLS_PER_SET, RunError, UsageError, artifacts
-from commutant.targets.base import Progress
+from commutant.support import MAX_CALLS_PER_SET, OnProgress, Progress, RunError, UsageError, artifacts
 from commutant.targets.counted import USUAL, Counted
 from commutant.targets.process.program import Program
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check
@@ -62,7 +61,7 @@ class ProgramTarget(ABC):
         """Whether the program knows this call; raises RunError if there is no runner."""
         return signature(call, parameters) in self._calls
 
-    def start(self, progress: Progress, core_count: int) -> None:
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
         """Finds QEMU and the runner, starts one program, and runs the self-test on it."""
         limit = min(MAX_CALLS_PER_SET, self._cores)
         if core_count > limit:
@@ -70,7 +69,7 @@ class ProgramTarget(ABC):
         emulator = find_user_emulator()
         self._emulator, self._emulator_version = emulator.path, emulator.version
         self._program = self._load(max(core_count, 2))
-        progress("checking the tracer")
+        on_progress(Progress(text="checking the tracer"))
         session = self._new_session(USUAL)
         check(session)
         if self._counted != USUAL:
