@@ -9,11 +9,11 @@ import subprocess
 import sys
 
 FORGETFUL = """
-from commutant.support import OnProgress
+from commutant.support import no_progress
 from commutant.targets.registry import load_target
 
 target = load_target("scalefs")
-target.start(lambda doing: None, 2)
+target.start(no_progress, 2)
 sessions = target.sessions(1)
 print("forgotten")
 """
