@@ -12,7 +12,7 @@ import pytest
 from commutant.conformance import Conform, Conformance, judge
 from commutant.interfaces.names import Names
 from commutant.lang import load_interface
-from commutant.support.errors import RunError, UsageError
+from commutant.support import Progress, RunError, UsageError
 from commutant.targets import batches
 from commutant.targets.base import SequenceRecord
 from commutant.targets.linux.session import BATCH_WINDOWS
@@ -105,8 +105,8 @@ def test_an_error_of_the_run_leaves_what_was_found_and_says_how_to_go_on() -> No
 def test_an_interrupt_leaves_what_was_found() -> None:
     target = ModelTarget(RenameOfLinksRemoves)
 
-    def interrupt(done: int, total: int, text: str) -> None:
-        if done >= 256:
+    def interrupt(progress: Progress) -> None:
+        if progress.done >= 256:
             raise KeyboardInterrupt
 
     with Conform(Names, target, sequences=100_000, length=6, max_differences=100) as running:
