@@ -91,6 +91,18 @@ def test_a_change_of_ones_own_is_foretold(commutant, runs):
     assert (value["changes"][0]["freed"], value["changes"][0]["left"]) == (4, [])
 
 
+def test_what_frees_nothing_is_said_in_words(commutant, runs):
+    answer = commutant("remedy", "base", "--drop-write", "cred.user_ns")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "this change would free none of 4 tests that are not conflict-free" in answer.stdout
+    lock = (8, 4)
+    line = PictureLine(64, (LineField(8, 4, "struct cred.lock"),), (Touched(0, (), (lock,)), Touched(1, (), (lock,))))
+    make_run(Path("lock"), [found("lock", Picture("struct cred", (line,)))] * 6)
+    answer = commutant("remedy", "lock")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout == "6 of 6 tests not conflict-free; no change of a single place would free any of them\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -174,6 +186,35 @@ def test_runs_that_differ_in_more_than_the_change_are_refused(commutant, runs, t
     answer = commutant("prove", "base", "better")
     assert answer.returncode == 2
     assert said in one_line(answer)
+
+
+@pytest.mark.parametrize(
+    ("facts", "code", "said"),
+    [
+        ({"config_sha256": "b"}, 2, "are of kernels that differ in configuration: expected one kernel"),
+        ({"compiler": "gcc 14", "source_sha256": "c"}, 2, "differ in sources and compiler"),
+        ({"patches": [{"title": "cred: look first"}]}, 0, ""),
+        (None, 0, "base is of no kernel that `commutant kernel build` made"),
+    ],
+)
+def test_kernels_that_differ_in_more_than_patches_are_told(commutant, runs, facts, code, said):
+    plain = {"source_sha256": "a", "config_sha256": "a", "compiler": "gcc 12", "patches": []}
+    for name, build in (("base", None if facts is None else plain), ("better", {**plain, **(facts or {})})):
+        path = Path(name, "run.json")
+        value = json.loads(path.read_text())
+        value["target_description"] |= {"kernel": "6.1.192"} | ({"kernel_build": build} if build else {})
+        path.write_text(json.dumps(value))
+    answer = commutant("prove", "base", "better")
+    assert answer.returncode == code
+    assert said in answer.stderr and len(answer.stderr.splitlines()) == bool(said)
+
+
+def test_another_order_of_the_tests_is_told(commutant, runs):
+    path = Path("better/run.json")
+    path.write_text(path.read_text().replace('"seed": 7', '"seed": 8'))
+    answer = commutant("prove", "base", "better")
+    assert answer.returncode == 0
+    assert "better has seed 8, base 7: their tests ran in another order" in one_line(answer)
 
 
 def test_the_patches_of_a_kernel_stand_in_the_evidence(commutant, runs):

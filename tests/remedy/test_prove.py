@@ -62,3 +62,23 @@ def test_a_wrong_result_is_never_noise() -> None:
     wrong = JudgedTest(make_test(0), Outcome.WRONG_RESULT, (), "stat returned 2")
     proof = prove([judged(0, "a")], [wrong], ids(0))
     assert (proof.holds, proof.wrong, proof.freed) == (False, ids(0), frozenset())
+
+
+def test_what_is_left_by_noise_alone_is_told_apart() -> None:
+    other = ("touch_time", "read_time")
+    base = [*(judged(number, "a") for number in range(4)), judged(4, "n", functions=other)]
+    new = [
+        judged(0, "n", functions=other),  # known from another test of the same calls
+        judged(1, "n"),  # the same functions: `a` under another name
+        judged(2, "a", "n", functions=other),
+        judged(3),
+        judged(4),
+    ]
+    proof = prove(base, new, ids(0, 1, 2, 3))
+    assert (proof.not_freed, proof.by_noise) == (ids(0, 1, 2), ids(0))
+    news = [judged(number, "x", functions=other) for number in range(4)] + [judged(4)]
+    assert prove(base, news, ids(0, 1, 2, 3)).by_noise == ids(0, 1, 2, 3)  # in so few tests it is noise
+    many = prove(
+        [judged(number, "a") for number in range(9)], [judged(n, "x", functions=other) for n in range(9)], ids(0)
+    )
+    assert (many.new, many.by_noise) == ({"struct dentry.x": 9}, frozenset())

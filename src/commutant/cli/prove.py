@@ -156,6 +156,7 @@ class _Base:
         run = load_run(path)
         self._refuse_other_corpus(run)
         _refuse_other_series(self._run, run)
+        _refuse_other_build(self._run, run)
         results.say_if_interrupted(run)
         proof = prove(self._tests, list(judged_tests(run)), self._foretold, self._again)
         if not proof.tests:
@@ -163,6 +164,11 @@ class _Base:
         if run.info.repeats != self._run.info.repeats:
             console.message(
                 f"{path} has {run.info.repeats} windows per order, {self._run.path} {self._run.info.repeats}"
+            )
+        if run.info.tests == self._run.info.tests and run.info.seed != self._run.info.seed:
+            console.message(
+                f"{path} has seed {run.info.seed}, {self._run.path} {self._run.info.seed}: their tests ran in another "
+                "order, which makes noise; --again takes a run that shows how much"
             )
         return run, proof
 
@@ -196,6 +202,29 @@ def _refuse_other_series(base: Run, new: Run) -> None:
         raise UsageError(
             f"{new.path} is of Linux {series[1].string}, {base.path} of {series[0].string}: expected one kernel with "
             "and without a change; `commutant history` compares kernels"
+        )
+
+
+_BUILT_OF = {"source_sha256": "sources", "config_sha256": "configuration", "compiler": "compiler"}
+"""What two kernels must have in common if a patch is to be all that they differ in."""
+
+
+def _refuse_other_build(base: Run, new: Run) -> None:
+    """Raises UsageError for kernels that were built of other sources, otherwise configured or by another compiler; says
+    if only one of them is from `commutant kernel build`."""
+    builds = [one.info.target_description.get("kernel_build") for one in (base, new)]
+    old, now = (one if isinstance(one, dict) else {} for one in builds)
+    if old and now:
+        others = [words for key, words in _BUILT_OF.items() if old.get(key) != now.get(key)]
+        if others:
+            raise UsageError(
+                f"{new.path} and {base.path} are of kernels that differ in {' and '.join(others)}: expected one kernel "
+                "with and without a change; build both anew"
+            )
+    elif old or now:
+        other = base if now else new
+        console.message(
+            f"{other.path} is of no kernel that `commutant kernel build` made: it may differ in more than patches"
         )
 
 

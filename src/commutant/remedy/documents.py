@@ -65,8 +65,9 @@ class ProofDocument(Document, frozen=True):
 
     It `holds` if nothing appeared above the noise floor and no result is wrong. `not_conflict_free` counts in BASE and
     in NEW. `foretold` is null without changes, `worse_of_base` without a second run of BASE. What the foretold tests
-    that are left share, `left` says; variables that tests share in NEW alone, `appeared`. `wrong` are tests with a
-    wrong result, or in which NEW died; `sets` are the freed tests by set of calls.
+    that are left share, `left` says; `left_by_noise` of them share nothing that they shared in BASE, but what comes and
+    goes. Variables that tests share in NEW alone are in `appeared`. `wrong` are tests with a wrong result, or in which
+    NEW died; `sets` are the freed tests by set of calls.
     """
 
     base: str
@@ -80,6 +81,7 @@ class ProofDocument(Document, frozen=True):
     foretold: Count | None
     foretold_but_left: tuple[str, ...]
     left: tuple[NamedCount, ...]
+    left_by_noise: Count
     worse: tuple[str, ...]
     worse_of_base: Count | None
     moved: tuple[MovedVariable, ...]

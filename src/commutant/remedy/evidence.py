@@ -50,7 +50,8 @@ def _lines(proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Chang
             yield f"  foretold for: {change}"
         yield f"  as foretold: {len(proof.as_foretold):,} of {len(proof.foretold):,}, besides: {len(proof.besides):,}"
         if proof.not_freed:
-            yield f"  foretold but left: {len(proof.not_freed):,}, by {_names(proof.left)}"
+            noise = f"; {len(proof.by_noise):,} of them by noise alone" if proof.by_noise else ""
+            yield f"  foretold but left: {len(proof.not_freed):,}, by {_names(proof.left)}{noise}"
     floor = "" if proof.worse_floor is None else f" (the same system twice: {proof.worse_floor:,})"
     yield f"worse: {len(proof.worse):,}{floor}{_mostly(proof.worse, calls)}"
     for (was, now), count in proof.moved.most_common(_SHOWN):
@@ -81,6 +82,7 @@ def proof_document(
         foretold=None if proof.foretold is None else len(proof.foretold),
         foretold_but_left=tuple(sorted(proof.not_freed)),
         left=named_counts(proof.left.most_common()),
+        left_by_noise=len(proof.by_noise),
         worse=tuple(sorted(proof.worse)),
         worse_of_base=proof.worse_floor,
         moved=moves(proof.moved.most_common()),

@@ -11,7 +11,7 @@ what is in few tests is noise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commutant.campaign import Outcome
@@ -32,7 +32,8 @@ class Proof:
     `shared` counts those that shared memory, in BASE and in NEW; `freed` are those that no longer do, `foretold` what
     was foretold (None: nothing was). `worse` shared nothing in BASE, or NEW is wrong. `left` counts, per variable, the
     foretold tests that still share it. `moved` counts tests by old and new name; `new` by name, above the noise floor;
-    `noise` below. `wrong` are tests with a wrong result in NEW.
+    `noise` below. `wrong` are tests with a wrong result in NEW. `by_noise` are foretold tests that share no more what
+    they shared, under no name, but something that comes and goes.
     """
 
     tests: int
@@ -46,6 +47,7 @@ class Proof:
     new: Counter[str] = field(default_factory=Counter)
     noise: Counter[str] = field(default_factory=Counter)
     worse_floor: int | None = None
+    by_noise: frozenset[str] = frozenset()
 
     @property
     def as_foretold(self) -> frozenset[str]:
@@ -86,10 +88,10 @@ def prove(
     now = {judged.test.id for judged in common if judged.outcome in _SHARED}
     freed = frozenset(one.test.id for one in common if one.test.id in shared and one.outcome is Outcome.CONFLICT_FREE)
     aimed = None if foretold is None else frozenset(foretold & ids)
+    remaining = [judged for judged in common if aimed and judged.test.id in aimed - freed]
     left: Counter[str] = Counter()
-    for judged in common:
-        if aimed and judged.test.id in aimed - freed:
-            left.update({finding.name for finding in judged.findings})
+    for judged in remaining:
+        left.update({finding.name for finding in judged.findings})
     moved, appeared = moved_and_new(before, common)
     noise, worse_floor = _noise(before, None if floor is None else [floor[test] for test in sorted(ids)])
     unknown = _unknown(before, [] if floor is None else [floor[test] for test in ids], common)
@@ -112,7 +114,15 @@ def prove(
         new=above,
         noise=appeared - above,
         worse_floor=worse_floor,
+        by_noise=frozenset(one.test.id for one in remaining if _shares_noise(before[one.test.id], one, above)),
     )
+
+
+def _shares_noise(was: JudgedTest, now: JudgedTest, above: Collection[str]) -> bool:
+    """Whether nothing is left of what a test shared, and what it shares instead is below the noise floor."""
+    names = [{stable_variable(finding) for finding in judged.findings} for judged in (was, now)]
+    functions = [{_functions(finding) for finding in judged.findings} for judged in (was, now)]
+    return not (names[0] & names[1] or functions[0] & functions[1] or names[1].intersection(above) or not names[1])
 
 
 def _unknown(

@@ -25,6 +25,9 @@ Calls = Mapping[str, tuple[str, ...]]
 def print_ranking(ranking: Ranking, calls: Calls, console: Console) -> None:
     """Prints the list of changes; `together` counts what a change frees with those above it."""
     heading = f"{ranking.tests:,} of {plural(ranking.judged, 'test')} not conflict-free"
+    if not ranking.changes:
+        console.print(Text(f"{heading}; no change of a single place would free any of them"), soft_wrap=True)
+        return
     console.print(Text(f"{heading}; these changes would free most of them"), soft_wrap=True)
     console.print()
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
@@ -40,10 +43,9 @@ def print_ranking(ranking: Ranking, calls: Calls, console: Console) -> None:
             safe_text(_pairs(one.alone.freed, calls)),
         )
     console.print(table)
-    if ranking.changes:
-        last = ranking.changes[-1].together
-        console.print()
-        console.print(Text(f"All of them: {plural(last, 'test')}, {percent(last / ranking.tests)} of those that share"))
+    last = ranking.changes[-1].together
+    console.print()
+    console.print(Text(f"All of them: {plural(last, 'test')}, {percent(last / ranking.tests)} of those that share"))
     console.print(Text(_LIMIT, style="dim"), soft_wrap=True)
 
 
@@ -52,8 +54,12 @@ def print_foretold(foretold: Foretold, calls: Calls, tests: int, console: Consol
     for change in foretold.changes:
         console.print(Text(safe_text(str(change)), style="bold"), soft_wrap=True)
     freed, fewer = len(foretold.freed), len(foretold.fewer)
-    console.print(Text(f"frees {freed:,} of {plural(tests, 'test')} that are not conflict-free"), soft_wrap=True)
-    if freed:
+    if not freed:
+        made = "this change" if len(foretold.changes) == 1 else "these changes together"
+        few = f"{plural(tests, 'test')} that {'is' if tests == 1 else 'are'} not conflict-free"
+        console.print(Text(f"{made} would free none of {few}"), soft_wrap=True)
+    else:
+        console.print(Text(f"frees {freed:,} of {plural(tests, 'test')} that are not conflict-free"), soft_wrap=True)
         console.print(Text(f"  mostly {safe_text(_pairs(foretold.freed, calls))}"), soft_wrap=True)
     if fewer:
         verb = "shares" if fewer == 1 else "share"
