@@ -1,4 +1,4 @@
-"""What to fix first, in the terminal: the causes of the run, and of each call beside itself the first one."""
+"""What to fix first, in the terminal: of each call beside itself the first cause, and the causes of the whole run."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ FIRST_CAUSES = 3
 SETS_NAMED = 3
 """Sets of calls that are named with a cause."""
 
+_CALL_WIDTH = 12  # a call with many flags takes two lines, as its row does
+
 CALLS_NAMED = 8
 """Calls of which it is said what to fix first."""
 
@@ -33,21 +35,28 @@ def print_first(
     calls: int = CALLS_NAMED,
     worth: Callable[[Finding], list[str]] | None = None,
 ) -> None:
-    """Says what to fix first: the causes that come first in most tests, where, and what to look at, with `worth` also
-    what changes of it would free; then the same of each call beside itself. Nothing where no cause can be told."""
+    """Says what to fix first: of each call beside itself the first cause; then the causes that come first in most
+    tests, where, and what to look at, with `worth` also what changes of it would free. Nothing where no cause can be
+    told."""
     ranking = rank_causes(tests)
+    together = parallel_calls(tests)
+    if together:
+        console.print(
+            Text("What to fix first", style="bold").append(", so that a call scales beside itself", "not bold")
+        )
+        _print_parallel(together[:calls], console)
+        if len(together) > calls:
+            console.print(Text(f"and {plural(len(together) - calls, 'call')} more (--first lists all)\n"))
     if ranking and ranking[0].first:
-        console.print(Text("What to fix first", style="bold"))
+        console.print(_heading("over all pairs"))
         for number, cause in enumerate(ranking[:causes], 1):
             if cause.first:
                 _print_cause(number, cause, console, worth)
         console.print()
-    together = parallel_calls(tests)
-    if together:
-        _print_parallel(together[:calls], console)
-        if len(together) > calls:
-            console.print(Text(f"and {plural(len(together) - calls, 'call')} more (--first lists all)"))
-        console.print()
+
+
+def _heading(where: str) -> Text:
+    return Text("What to fix first", style="bold").append(f", {where}", style="not bold")
 
 
 def _print_cause(number: int, cause: RunCause, console: Console, worth: Callable[[Finding], list[str]] | None) -> None:
@@ -66,19 +75,18 @@ def _print_cause(number: int, cause: RunCause, console: Console, worth: Callable
 
 
 def _print_parallel(together: Sequence[ParallelCall], console: Console) -> None:
+    """A row of two lines for each call: what its lines follow from, and what to look at."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", highlight=False)
-    table.add_column("In parallel", overflow="fold", ratio=2)
+    table.add_column("in parallel", overflow="fold", max_width=_CALL_WIDTH)
     table.add_column("tests", justify="right", no_wrap=True)
-    table.add_column("fix first", overflow="fold", ratio=5)
+    table.add_column("most lines follow from", overflow="fold", ratio=1)
     table.add_column("lines", justify="right", no_wrap=True)
-    table.add_column("technique", overflow="fold", ratio=2)
     for one in together:
         assert one.first is not None  # it shares memory
         table.add_row(
             Text(safe_text(one.call)),
             Text(f"{one.conflicting:,}/{one.tests:,}"),
-            Text(safe_text(one.first.title)),
+            Text(safe_text(one.first.title)).append(f"\n{one.first.hint.technique.title}", style="italic"),
             Text(percent(one.explained / one.lines)),
-            Text(one.first.hint.technique.title),
         )
     console.print(table)
