@@ -1,7 +1,7 @@
 """What a header defines, by name: functions, macros and types, each with its text; and who mentions what.
 
-C is split at the outermost level only: at `;`, and behind the body of a function. That needs no grammar, and errs,
-where it does, by putting more under one name.
+C is split at the outermost level only: at `;`, behind the body of a function, and behind a macro in capitals that makes
+definitions and has no `;`. That needs no grammar, and errs, where it does, by putting more under one name.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[{}();]')
 _DEFINE = re.compile(r"#\s*define\s+(\w+)")
 _TYPE = re.compile(r"(?:typedef\s+)?(?:struct|union|enum)\s*(?:__\w+\s*)*(\w*)[^{}();=]*\{")
 _CALLED = re.compile(r"(\w+)\s*\(")
+_MAKES_DEFINITIONS = re.compile(r"\s*[A-Z][A-Z0-9_]*\s*\(")
+_GOES_ON = re.compile(r"\s*[;{]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _MEMBER = re.compile(r"(?:->|\.|,)\s*([A-Za-z_]\w*)")
 
@@ -99,7 +101,8 @@ def _parts(code: str) -> Iterable[str]:
             depth += 1
         elif mark in ")}":
             depth = max(0, depth - 1)
-        if depth == 0 and (mark == ";" or (mark == "}" and is_body)):
+        is_made = mark == ")" and _MAKES_DEFINITIONS.match(code, start) and not _GOES_ON.match(code, token.end())
+        if depth == 0 and (mark == ";" or (mark == "}" and is_body) or is_made):
             yield _spaces(code[start : token.end()])
             start, is_body = token.end(), False
     yield _spaces(code[start:])
