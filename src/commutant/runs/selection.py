@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from commutant.corpus import Corpus
 from commutant.mtrace import Finding
 from commutant.runs.directory import Run
-from commutant.support import UsageError
+from commutant.support import IdentityCache, UsageError
 
 _PREFIXES = ("per-CPU ", "struct ")
 
@@ -24,15 +24,8 @@ def corpus_of_sharing(run: Run, pattern: str, sample: int | None) -> Corpus:
     Of false sharing each field counts; `struct ` may be left out, and `[]` behind an array. Raises UsageError if no
     test shared one.
     """
-    known: dict[int, tuple[bool, Finding]] = {}
-
-    def matches(finding: Finding) -> bool:
-        # By identity: a run's verdicts share one object per distinct finding.
-        answer = known.get(id(finding))
-        if answer is None:
-            answer = known[id(finding)] = any(fnmatchcase(name, pattern) for name in _names(finding)), finding
-        return answer[0]
-
+    # A run's verdicts share one object per distinct finding.
+    matches = IdentityCache(lambda finding: any(fnmatchcase(name, pattern) for name in _names(finding)))
     chosen = {verdict.test_id for verdict in run.verdicts() if any(map(matches, verdict.findings))}
     if not chosen:
         raise UsageError(f"{run.path}: no test shared a variable named {pattern!r:.80}; `commutant report` lists them")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from commutant.mtrace import Finding, TracedWindow
-from commutant.support import RunError
+from commutant.support import IdentityCache, RunError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
 from commutant.targets.batches import Batch, CaseRegistry, Record, SequenceBatch, WindowBatch
 from commutant.targets.process.running import ProgramDied, RunningProgram
@@ -34,7 +34,7 @@ class ProcessSession:
         self._start = start
         self._program = self._start()
         self._registry = CaseRegistry()
-        self._named: dict[int, tuple[Finding, Finding]] = {}
+        self._named = IdentityCache(self._with_names)
         self._pending: deque[Batch[Any]] = deque()
         self._closed = False
         self._waiting = threading.Lock()  # held while a thread waits for the program: it must not be freed meanwhile
@@ -96,7 +96,7 @@ class ProcessSession:
             self._require_open()
             self._program.close()
             self._pending.clear()
-            self._named.clear()
+            self._named = IdentityCache(self._with_names)
             self._program = self._start()
         if self._closed:  # closed while the program came up
             self.close()
@@ -130,19 +130,18 @@ class ProcessSession:
         except ValueError as error:
             raise self._program.failure(f"its results cannot be read: {error}") from None
 
+    def _with_names(self, finding: Finding) -> Finding:
+        naming = self._program.naming
+        assert naming is not None, "who finds something has names for it"
+        return naming.named(finding)
+
     def _name(self, window: TracedWindow) -> TracedWindow:
         """The window with findings and pictures with all that is known of them, one finding per identity."""
         if not window.findings:
             return window
         naming = self._program.naming
         assert naming is not None, "who finds something has names for it"
-        named: list[Finding] = []
-        for finding in window.findings:
-            # Findings of a trace are kept by the reader, so that an identity number stays one finding's.
-            known = self._named.get(id(finding))
-            if known is None:
-                known = self._named[id(finding)] = (finding, naming.named(finding))
-            named.append(known[1])
+        named = [self._named(finding) for finding in window.findings]
         pictures = naming.drawn(window)
         unique: dict[tuple[str, str, str], Finding] = {}
         shown = dict.fromkeys(
