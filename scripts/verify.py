@@ -31,7 +31,8 @@ LIMITED = ["--config", f"target.'cfg(all())'.runner = {[PYTHON, str(ROOT / 'scri
 """Ends a test program that hangs, with the stacks of all its threads."""
 HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths"]
-SANITIZERS = "tests/scalefs/test_sanitizers.py"
+BUILDING = {"sanitizers": "tests/scalefs/test_sanitizers.py", "libraries": "tests/libraries"}
+"""Python tests that mostly build: crates with sanitizers, and projects in three languages."""
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"
 """What cargo prints of the many parts of crates that hold no tests."""
@@ -98,15 +99,15 @@ def lanes(cargo: str) -> tuple[list[Suite], list[Suite]]:
     """What runs side by side, each lane in order: what cargo builds and runs, and the Python tests.
 
     A build keeps both cores busy only now and then and a Python test keeps one, so together they waste neither. The
-    sanitizers build crates, so they belong to cargo's lane although pytest runs them.
+    sanitizers and the tests of libraries build, so they belong to cargo's lane although pytest runs them.
     """
     pytest = [PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED]
     built = [
         Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", *LIMITED, *RUST]),
         Suite("histories", [*SCHEDULED, cargo, *HISTORIES, *LIMITED, *RUST[1:]]),
-        Suite("sanitizers", [*pytest, SANITIZERS]),
+        *(Suite(name, [*pytest, path]) for name, path in BUILDING.items()),
     ]
-    return built, [Suite("pytest", [*pytest, f"--ignore={SANITIZERS}"])]
+    return built, [Suite("pytest", [*pytest, *(f"--ignore={path}" for path in BUILDING.values())])]
 
 
 def run_lane(suites: Sequence[Suite], interrupted: Event) -> list[str]:

@@ -82,14 +82,14 @@ def test_both_suites_draw_the_same_random_cases_each_time(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(verify, "run", noted)
     assert verify.test("cargo") == []
-    rust, histories, sanitizers, python = sorted(commands, key=lambda argv: _ORDER.index(verify_name(argv)))
+    rust, histories, *python = sorted(commands, key=lambda argv: _ORDER.index(verify_name(argv)))
     assert "RUSTFLAGS=--cfg shuttle" in histories, "rounds of chosen schedules are drawn by their number"
     assert rust[:4] == ["env", f"PROPTEST_RNG_SEED={verify.SEED}", "cargo", "test"]
-    for pytest_command in (sanitizers, python):
+    for pytest_command in python:
         assert f"--hypothesis-seed={verify.SEED}" in pytest_command
 
 
-_ORDER = ["cargo test", "histories", "sanitizers", "pytest"]
+_ORDER = ["cargo test", "histories", "sanitizers", "libraries", "pytest"]
 
 
 def verify_name(command: list[str]) -> str:
@@ -100,9 +100,10 @@ def verify_name(command: list[str]) -> str:
 def test_the_lanes_leave_no_file_of_tests_out_and_run_none_twice() -> None:
     cargo, python = verify.lanes("cargo")
     assert [suite.name for suite in (*cargo, *python)] == _ORDER
-    assert (ROOT / verify.SANITIZERS).is_file()
-    assert verify.SANITIZERS in cargo[-1].command
-    assert f"--ignore={verify.SANITIZERS}" in python[-1].command
+    for suite, path in zip(cargo[-2:], verify.BUILDING.values(), strict=True):
+        assert (ROOT / path).exists()
+        assert path in suite.command
+        assert f"--ignore={path}" in python[-1].command
 
 
 def test_a_suite_that_fails_shows_what_it_printed_and_the_others_run(
