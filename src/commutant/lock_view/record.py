@@ -156,7 +156,7 @@ class PairCounts(Part, frozen=True):
     set_bytes: Count
 
 
-class WindowStatistics(Part, frozen=True):
+class SectionWindowStatistics(Part, frozen=True):
     """The limit study with a smaller window: pairs and sections that were compared, and those that conflict by byte."""
 
     window_sections: Count
@@ -196,7 +196,7 @@ class LockRecord(Part, frozen=True):
     compared_sections: Count
     conflicting_sections: ByGranularity
     pairs: PairCounts
-    windows: tuple[WindowStatistics, ...]
+    windows: tuple[SectionWindowStatistics, ...]
     outside_reads: Count
     outside_writes: Count
     speed_ups: tuple[Measure | None, ...]
