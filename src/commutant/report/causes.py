@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -55,12 +55,13 @@ class Cause:
     @property
     def title(self) -> str:
         """`the lock struct inode.i_rwsem (the directory)`."""
+        name = self.name or "memory without a name"
         words = {
-            CauseKind.LOCK: f"the lock {self.name}",
-            CauseKind.MADE: f"{self.name}, which one call makes and the other uses",
-            CauseKind.VARIABLE: self.name,
-            CauseKind.PLACE: f"{self.name}, in one line",
-            CauseKind.NEIGHBOURS: f"{self.name}, in neighbouring lines",
+            CauseKind.LOCK: f"the lock {name}",
+            CauseKind.MADE: f"{name}, which one call makes and the other uses",
+            CauseKind.VARIABLE: name,
+            CauseKind.PLACE: f"{name}, in one line",
+            CauseKind.NEIGHBOURS: f"{name}, in neighbouring lines",
         }[self.kind]
         return f"{words} ({self.role})" if self.role else words
 
@@ -146,9 +147,15 @@ def _known_locks(findings: Iterable[Finding]) -> dict[str, set[_Lock]]:
     """The locks that cover lines, each with those of its name of which a line is shared itself."""
     locks: dict[str, set[_Lock]] = {finding.under: set() for finding in findings if finding.under}
     for finding in findings:
-        if not finding.under and finding.name in locks:
+        if not finding.under and _is_one_of(finding, locks):
             locks[finding.name].add(_Lock(finding.owner, finding.lock_number))
     return locks
+
+
+def _is_one_of(finding: Finding, locks: Container[str]) -> bool:
+    """Whether the line is that of one of these locks. Where no field is known, as in a kernel without types, many lines
+    have one name, so that it says nothing."""
+    return finding.name in locks and (bool(finding.field) or kind_of(finding) is HintKind.LOCK)
 
 
 def _key(finding: Finding, locks: Mapping[str, set[_Lock]]) -> _Key:
@@ -162,7 +169,7 @@ def _key(finding: Finding, locks: Mapping[str, set[_Lock]]) -> _Key:
     if finding.sharing == "neighbour":
         return _Key(CauseKind.NEIGHBOURS, finding.name)
     lock = _Lock(finding.owner, finding.lock_number)
-    if finding.name in locks:
+    if _is_one_of(finding, locks):
         return _Key(CauseKind.LOCK, finding.name, lock)
     if _makes(finding.first) != _makes(finding.second):
         return _Key(CauseKind.MADE, _A_FILE if _OF_A_FILE.match(finding.object) else finding.object)

@@ -36,8 +36,8 @@ def print_first(
     worth: Callable[[Finding], list[str]] | None = None,
 ) -> None:
     """Says what to fix first: of each call beside itself the first cause; then the causes that come first in most
-    tests, where, and what to look at, with `worth` also what changes of it would free. Nothing where no cause can be
-    told."""
+    tests, where, and what to look at, with `worth` also what changes of it would free. Says so where tests share memory
+    and no cause can be told."""
     ranking = rank_causes(tests)
     together = parallel_calls(tests)
     if together:
@@ -53,6 +53,9 @@ def print_first(
             if cause.first:
                 _print_cause(number, cause, console, worth)
         console.print()
+    elif ranking:
+        console.print(_heading("over all pairs"))
+        console.print(Text("No common cause can be told: of each test, every shared line is of its own.\n"))
 
 
 def _heading(where: str) -> Text:
@@ -82,11 +85,13 @@ def _print_parallel(together: Sequence[ParallelCall], console: Console) -> None:
     table.add_column("most lines follow from", overflow="fold", ratio=1)
     table.add_column("lines", justify="right", no_wrap=True)
     for one in together:
-        assert one.first is not None  # it shares memory
+        cause = Text("no common cause can be told")
+        if one.first is not None:
+            cause = Text(safe_text(one.first.title)).append(f"\n{one.first.hint.technique.title}", style="italic")
         table.add_row(
             Text(safe_text(one.call)),
             Text(f"{one.conflicting:,}/{one.tests:,}"),
-            Text(safe_text(one.first.title)).append(f"\n{one.first.hint.technique.title}", style="italic"),
-            Text(percent(one.explained / one.lines)),
+            cause,
+            Text(percent(one.explained / one.lines) if one.first else "-"),
         )
     console.print(table)

@@ -9,7 +9,7 @@ from commutant.campaign import Outcome
 from commutant.corpus import TestCase, headline
 from commutant.report.causes import causes
 from commutant.report.data import OUTCOME_WORDS, JudgedTest
-from commutant.support import safe_text
+from commutant.support import plural, safe_text
 
 _OUTCOME_WIDTH = 13
 
@@ -52,7 +52,11 @@ def test_lines(tests: Iterable[JudgedTest]) -> Iterator[str]:
     """The tests, a line each, with the first cause behind those that share memory."""
     for judged in tests:
         found = causes(judged) if judged.outcome is Outcome.CONFLICTING else []
-        first = f"  <- {safe_text(found[0].title)}, {len(found[0].lines)} of {len(judged.findings)}" if found else ""
+        first = ""
+        if found and found[0].is_known:
+            first = f"  <- {safe_text(found[0].title)}, {len(found[0].lines)} of {len(judged.findings)}"
+        elif found:
+            first = f"  <- no common cause can be told, {plural(len(judged.findings), 'line')}"
         yield f"{test_line(judged.test, judged.outcome)}{first}\n"
 
 

@@ -52,12 +52,15 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
     if accepted:
         findings += f", {accepted:,} accepted"
     yield ". ".join([findings, *([", ".join(notes)] if notes else [])]) + "."
-    first = [cause for cause in rank_causes(run.tests)[:FIRST] if cause.first]
+    ranking = rank_causes(run.tests)
+    first = [cause for cause in ranking[:FIRST] if cause.first]
     if first:
         yield _first_list(first)
-    ranking = rank_shared(run.tests)
-    if ranking:
-        yield _ranking_table(ranking[:LISTED], groups)
+    elif ranking:
+        yield "No common cause can be told: of each test, every shared line is of its own."
+    variables = rank_shared(run.tests)
+    if variables:
+        yield _ranking_table(variables[:LISTED], groups)
     if sets:
         yield folded(plural(len(sets), "set of calls", "sets of calls"), _set_table(sorted_sets(sets)))
     failed = [judged for judged in run.tests if judged.outcome in (Outcome.WRONG_RESULT, Outcome.CRASHED)]

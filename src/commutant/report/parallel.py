@@ -19,7 +19,8 @@ from commutant.report.data import JudgedTest
 @dataclass(slots=True)
 class ParallelCall:
     """One call beside itself: its tests, those that share memory, all their shared lines and how many of these follow
-    from the first cause; `example_id` is the test in which it explains most."""
+    from the first cause; `example_id` is the test in which it explains most. `first` is None where each line of each
+    test is of its own."""
 
     call: str
     tests: int = 0
@@ -42,10 +43,10 @@ class ParallelCall:
             key = cause.name, cause.role
             self._by_cause[key] += len(cause.lines)
             known = self._examples.get(key)
-            if known is None or len(cause.lines) > len(known[0].lines):
+            if cause.is_known and (known is None or len(cause.lines) > len(known[0].lines)):
                 self._examples[key] = cause, judged.test.id
-        if self._by_cause:
-            key = max(self._by_cause, key=lambda one: (self._by_cause[one], one))
+        if self._examples:
+            key = max(self._examples, key=lambda one: (self._by_cause[one], one))
             self.explained = self._by_cause[key]
             self.first, self.example_id = self._examples[key]
 

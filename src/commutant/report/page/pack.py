@@ -234,14 +234,15 @@ class Pack:
         return [self._finding(finding, failing, part) for finding, part in zip(judged.findings, parts, strict=True)]
 
     def _explained_of(self, judged: JudgedTest | None) -> int:
-        """What the lines that a test shares follow from, the first cause first."""
+        """What the lines that a test shares follow from, the first cause first; or that this cannot be told."""
         found = causes(judged) if judged is not None else []
+        untold = {id(found[0])} if found and not found[0].is_known else set()
         places = {id(finding): place for place, finding in enumerate(judged.findings)} if judged is not None else {}
         return self._explained.add(
             tuple(
                 (
                     self._causes.add((self._string(cause.title), _TECHNIQUES.index(cause.hint.technique))),
-                    self._strings.add(cause.sentence),
+                    self._strings.add(cause.sentence + "; no common cause can be told" * (id(cause) in untold)),
                     tuple(places[id(finding)] for finding in cause.lines),
                 )
                 for cause in found
