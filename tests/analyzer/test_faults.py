@@ -134,7 +134,7 @@ IN_A_CALL = {
     "thread": ("Thread(target=self.fail).start()", r"Thread acts outside of the model"),
     "process": ("subprocess.run(['true'])", r"subprocess\.run acts outside of the model"),
     "struct field unknown": ("self.count = Inode(links=1).nlink", r"raised TypeError: Inode has no field 'links'"),
-    "choice of a map": ("return choose(Map[Name, Inum])", r"choose\(\) was asked for a map"),
+    "choice of a map": ("return choose(Map[Name, Inum])", r"choose\(\) cannot choose a map"),
     "unused number": ("return unused(int)", r"raised AssertionError: unused\(\) takes a Sort"),
 }
 

@@ -127,7 +127,7 @@ def test_locks_are_recorded_on_one_processor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("echo wrong; exit 7\n", "ended with exit code 7; it said: wrong"),
+        ("echo wrong; exit 7\n", "ended with exit code 7; its output: wrong"),
         ("echo c > /proc/sysrq-trigger\n", "the guest stopped: .*Kernel panic"),
     ],
 )

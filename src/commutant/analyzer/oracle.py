@@ -99,7 +99,7 @@ class SymbolicOracle:
 
 def _kind_of_choice(type_: Type) -> str:
     if isinstance(type_, MapType):
-        raise UsageError("choose() was asked for a map: expected a bool, an int, a sort, or a tuple or Struct of these")
+        raise UsageError("choose() cannot choose a map: expected a bool, an int, a sort, or a tuple or Struct of these")
     if isinstance(type_, SortType):
         return type_.sort.__name__
     if isinstance(type_, IntType):

@@ -161,7 +161,7 @@ class Campaign:
                     return
                 record = next(records, None)
                 if record is None:
-                    raise RunError("the target gave fewer windows than it was asked for; the trace is incomplete")
+                    raise RunError("the target ran fewer windows than were requested; the trace is incomplete")
                 if record.job.test is not judge.test and record.job.test.id != judge.test.id:
                     raise RunError(f"the target gave a window of {record.job.test.id} where {judge.test.id} was due")
                 judge.add(record)

@@ -141,7 +141,7 @@ class Deviation:
         place = f", at {mismatch.where}" if mismatch.where else ""
         for text in dict.fromkeys(value_text(seen(value)) for value in mismatch.acceptable):
             yield f"         expected{place}  {text}"
-        yield f"         came{' ' * len('pected')}{' ' * (len(place) - 2)}  {actual[mismatch.position]}"
+        yield f"         actual{' ' * len(place)}    {actual[mismatch.position]}"
 
     def test_case(self, interface: type[Interface]) -> TestCase | None:
         """The difference as a test, whose last call is the one under test; None for one without calls."""

@@ -161,7 +161,7 @@ class Search:
                 numbers, drawn = chunk
                 records = list(session.run_sequences(drawn.texts))
                 if len(records) != len(drawn.texts):
-                    raise RunError("the target gave fewer sequences than it was asked for")
+                    raise RunError("the target ran fewer sequences than were requested")
                 odd = [
                     (number, record)
                     for number, record in zip(numbers, records, strict=True)

@@ -8,4 +8,4 @@ mod next;
 mod rwlock;
 mod semaphore;
 mod spin;
-mod told;
+mod tell;

@@ -4,7 +4,7 @@ use libc::{EBUSY, EOWNERDEAD, c_int, clockid_t, pthread_cond_t, pthread_mutex_t,
 use lock_annotation::Event;
 
 use crate::next::next;
-use crate::told::tell;
+use crate::tell::tell;
 
 type Mutex = *mut pthread_mutex_t;
 const SIZE_BYTES: u16 = size_of::<pthread_mutex_t>() as u16;

@@ -4,7 +4,7 @@ use libc::{EBUSY, c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, time
 use lock_annotation::Event;
 
 use crate::next::next;
-use crate::told::tell;
+use crate::tell::tell;
 
 type Lock = *mut pthread_rwlock_t;
 const SIZE_BYTES: u16 = size_of::<pthread_rwlock_t>() as u16;

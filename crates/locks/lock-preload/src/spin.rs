@@ -4,7 +4,7 @@ use libc::{EBUSY, c_int, pthread_spinlock_t};
 use lock_annotation::Event;
 
 use crate::next::next;
-use crate::told::tell;
+use crate::tell::tell;
 
 type Lock = *mut pthread_spinlock_t;
 const SIZE_BYTES: u16 = size_of::<pthread_spinlock_t>() as u16;

@@ -124,7 +124,7 @@ def record_kernel(
                 guest.ask_to_end()
             elif line != "0":
                 raise RunError(
-                    f"{workload.name}: the workload ended with exit code {line}; it said: {guest.messages(BEGUN)}"
+                    f"{workload.name}: the workload ended with exit code {line}; its output: {guest.messages(BEGUN)}"
                 )
             guest.wait_for_end()
         if not out.exists():
