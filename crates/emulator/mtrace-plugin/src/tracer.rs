@@ -52,6 +52,34 @@ pub struct VcpuCell {
     /// The owning thread is inside (user mode only).
     busy: AtomicBool,
     state: UnsafeCell<Vcpu>,
+    /// Somebody has the state. Looked at in debug builds alone: it would be a store for each traced access.
+    #[cfg(debug_assertions)]
+    lent: AtomicBool,
+}
+
+impl VcpuCell {
+    fn new(state: Vcpu) -> VcpuCell {
+        VcpuCell {
+            busy: AtomicBool::new(false),
+            state: UnsafeCell::new(state),
+            #[cfg(debug_assertions)]
+            lent: AtomicBool::new(false),
+        }
+    }
+
+    /// Lends the state to an action, which does not come here again.
+    ///
+    /// # Safety
+    /// No other thread touches the state meanwhile.
+    #[inline]
+    unsafe fn lend(&self, action: impl FnOnce(&mut Vcpu)) {
+        #[cfg(debug_assertions)]
+        assert!(!self.lent.swap(true, Ordering::Relaxed), "the state of a virtual CPU is lent once at a time");
+        // SAFETY: the caller's promise, and as said above.
+        action(unsafe { &mut *self.state.get() });
+        #[cfg(debug_assertions)]
+        self.lent.store(false, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: the state is touched by one thread at a time: see "Threads" in this module's description.
@@ -151,8 +179,8 @@ pub fn with_vcpu_of_machine(index: u32, action: impl FnOnce(&mut Vcpu)) {
     // SAFETY: a non-null pointer in `VCPUS` was leaked by `add_vcpu` and is valid for ever.
     let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { return };
     // SAFETY: all callbacks of a machine come from one thread (checked at each marker, before state of another virtual
-    // CPU is touched), callbacks do not nest, and `action` cannot reach this function again.
-    action(unsafe { &mut *cell.state.get() });
+    // CPU is touched), and callbacks do not nest.
+    unsafe { cell.lend(action) };
 }
 
 /// Runs `action` on the state of the calling thread's virtual CPU if `flag` is set: [`RECORDING`] or [`FOLLOWING`] (programs).
@@ -166,7 +194,7 @@ pub fn with_vcpu_of_program(index: u32, flag: &AtomicBool, action: impl FnOnce(&
     if flag.load(Ordering::SeqCst) {
         // SAFETY: only this thread runs the virtual CPU `index`, and no other takes its state while `busy` is set and
         // the flag was seen set behind it.
-        action(unsafe { &mut *cell.state.get() });
+        unsafe { cell.lend(action) };
     }
     // Release, pairs with the load in `quiesce`: what `action` wrote is seen there.
     cell.busy.store(false, Ordering::Release);
@@ -183,8 +211,8 @@ impl Tracer {
         };
         if slot.load(Ordering::Acquire).is_null() {
             let stack_bytes = if self.mode == Mode::System { KERNEL_STACK_BYTES } else { u64::MAX };
-            let state = UnsafeCell::new(Vcpu::new(stack_bytes, self.mode == Mode::User, self.rules));
-            let cell = Box::into_raw(Box::new(VcpuCell { busy: AtomicBool::new(false), state }));
+            let state = Vcpu::new(stack_bytes, self.mode == Mode::User, self.rules);
+            let cell = Box::into_raw(Box::new(VcpuCell::new(state)));
             // Release, pairs with the loads of `VCPUS`. QEMU starts virtual CPUs one after the other.
             slot.store(cell, Ordering::Release);
         }
@@ -376,5 +404,18 @@ impl Central {
             encode::end(&mut self.output.buffer, count);
             self.output.write();
         }
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic = "lent once at a time"]
+    fn a_state_is_not_lent_while_it_is_lent() {
+        let cell = VcpuCell::new(Vcpu::new(u64::MAX, true, RuleSet::all()));
+        // SAFETY: this thread alone has the cell.
+        unsafe { cell.lend(|_| cell.lend(|_| {})) };
     }
 }

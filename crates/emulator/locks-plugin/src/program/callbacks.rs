@@ -29,6 +29,9 @@ struct Cell {
     thread: UnsafeCell<Thread>,
     /// Instructions of all threads that it ran. Written by its own thread only.
     instructions: AtomicU64,
+    /// Somebody has the state. Looked at in debug builds alone: it would be a store for each access.
+    #[cfg(debug_assertions)]
+    lent: std::sync::atomic::AtomicBool,
 }
 
 // SAFETY: the thread's state is touched by the thread that runs the virtual CPU alone; it is replaced, when the number is
@@ -84,8 +87,13 @@ fn cell(vcpu: c_uint) -> Option<&'static Cell> {
 /// Runs `action` on the state of the calling thread; `action` does not reach this function again.
 #[inline]
 fn with_thread<R>(cell: &Cell, action: impl FnOnce(&mut Thread) -> R) -> R {
+    #[cfg(debug_assertions)]
+    assert!(!cell.lent.swap(true, Ordering::Relaxed), "the state of a virtual CPU is lent once at a time");
     // SAFETY: called by the thread that runs the virtual CPU; callbacks do not nest.
-    action(unsafe { &mut *cell.thread.get() })
+    let result = action(unsafe { &mut *cell.thread.get() });
+    #[cfg(debug_assertions)]
+    cell.lent.store(false, Ordering::Relaxed);
+    result
 }
 
 extern "C" fn on_thread_start(_id: PluginId, vcpu: c_uint) {
@@ -94,7 +102,12 @@ extern "C" fn on_thread_start(_id: PluginId, vcpu: c_uint) {
     match cell(vcpu) {
         Some(known) => with_thread(known, |thread| *thread = state),
         None => {
-            let new = Cell { thread: UnsafeCell::new(state), instructions: AtomicU64::new(0) };
+            let new = Cell {
+                thread: UnsafeCell::new(state),
+                instructions: AtomicU64::new(0),
+                #[cfg(debug_assertions)]
+                lent: std::sync::atomic::AtomicBool::new(false),
+            };
             slot.store(Box::into_raw(Box::new(new)), Ordering::Release);
         }
     }
