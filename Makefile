@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants bench site remedies gallery wheel lock clean
+.PHONY: help setup demo check test test-long test-mutants miri bench site remedies gallery wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -25,6 +25,9 @@ test-long: setup ## the tests that take minutes or need a download of their own
 
 test-mutants: setup ## plant small faults in the Python half, some of each area, and list those that no test finds
 	@$(BIN)/python scripts/mutants.py
+
+miri: ## look for undefined behaviour in the file system (needs a nightly toolchain with miri)
+	@$(PYTHON) scripts/miri.py
 
 bench: setup ## measure all areas and write docs/benchmarks.md
 	@$(BIN)/python -m bench

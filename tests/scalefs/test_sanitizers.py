@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,6 @@ SUPPRESSIONS = Path(__file__).with_name("tsan.supp")
 TARGET = "x86_64-unknown-linux-gnu"
 STRUCTURES = ("seqlock", "percpu", "epoch", "commit", "refcache", "maxima", "radix", "pages", "hashdir")
 PARTS = (*(("-p", crate, "--tests") for crate in STRUCTURES), ("-p", "scalefs", "--test", "data", "--test", "names"))
-MIRI_CRATES = ("seqlock", "commit", "epoch")
 FEW_CASES = {"PROPTEST_CASES": "4"}
 
 
@@ -135,11 +135,8 @@ def test_sanitizers(sanitizer: Sanitizer, part: tuple[str, ...]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("crate", MIRI_CRATES)
-def test_miri(crate: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Under the interpreter that knows undefined behaviour, what it does in minutes."""
-    miri = [program("cargo"), "+nightly", "miri"]
-    if run([*miri, "--version"], {}).returncode:
+def test_miri() -> None:
+    """Some dozens of operations of each structure under the interpreter that knows undefined behaviour."""
+    if run([program("cargo"), "+nightly", "miri", "--version"], {}).returncode:
         pytest.skip("`cargo +nightly miri` is not installed: nothing was checked")
-    environment = {"CARGO_TARGET_DIR": str(tmp_path_factory.getbasetemp() / "miri"), "PROPTEST_CASES": "2"}
-    require(run([*miri, "test", "--quiet", "--locked", "-p", crate, "--tests"], environment))
+    require(run([sys.executable, str(ROOT / "scripts" / "miri.py")], {}))

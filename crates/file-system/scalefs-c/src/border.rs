@@ -55,9 +55,18 @@ pub(crate) unsafe fn buffer<'b>(start: *mut c_void, length: usize) -> Result<&'b
 /// # Safety
 /// The bytes can be written.
 unsafe fn initialised(start: *mut u8, length: usize) -> *mut u8 {
+    #[cfg(not(miri))]
     let mut start = start;
+    #[cfg(miri)]
+    // SAFETY: the caller's promise. An interpreter looks into no assembler: the bytes are written.
+    unsafe {
+        start.write_bytes(0, length);
+    }
     // SAFETY: no instruction; for the compiler it may write any of the bytes, which are the caller's to give.
-    unsafe { core::arch::asm!("/* {0} {1} */", inout(reg) start, in(reg) length, options(nostack, preserves_flags)) };
+    #[cfg(not(miri))]
+    unsafe {
+        core::arch::asm!("/* {0} {1} */", inout(reg) start, in(reg) length, options(nostack, preserves_flags))
+    };
     start
 }
 

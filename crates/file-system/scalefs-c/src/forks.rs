@@ -23,6 +23,8 @@ extern "C" fn in_child() {
 /// The number of this process among those that descend from the first one.
 pub(crate) fn generation() -> u32 {
     static WATCHED: Once = Once::new();
+    // Miri has no processes.
+    #[cfg(not(miri))]
     // SAFETY: the function touches one atomic word, which a child may (POSIX `fork`).
     WATCHED.call_once(|| assert_eq!(unsafe { pthread_atfork(None, None, Some(in_child)) }, 0, "pthread_atfork"));
     current()

@@ -3,6 +3,7 @@
 //! An instance lives in memory of its own. Threads attach to it, each as one core; processes own descriptors, a working
 //! directory and credentials, and any thread may call on behalf of any process. A call returns what it would return in
 //! POSIX, or a negative error number of Linux. Every 64th call of a thread maintains its core.
+#![warn(clippy::missing_errors_doc)]
 #![allow(non_camel_case_types)]
 
 mod at;

@@ -5,9 +5,10 @@
 //! Memory that processes share is another matter: each claims cores of its own there (`percpu::OwnerId`).
 //!
 //! Children of a bare `clone` or `vfork` are not noticed.
-#![cfg_attr(all(feature = "std", unix), allow(unsafe_code))]
+#![cfg_attr(all(feature = "std", unix, not(miri)), allow(unsafe_code))]
 
-#[cfg(all(feature = "std", unix))]
+// Miri has no processes.
+#[cfg(all(feature = "std", unix, not(miri)))]
 mod counted {
     use core::sync::atomic::{AtomicU64, Ordering};
     use std::sync::Once;
@@ -33,7 +34,7 @@ mod counted {
     }
 }
 
-#[cfg(not(all(feature = "std", unix)))]
+#[cfg(not(all(feature = "std", unix, not(miri))))]
 mod counted {
     pub(super) fn now() -> u64 {
         0

@@ -30,6 +30,7 @@
 //! **Cost**: begin one store, commit one store and a fence (10 ns on x86), on the core's own line.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p commit --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
@@ -100,6 +101,9 @@ pub struct Operation<'d> {
 
 impl Decisions {
     /// Places decision words in an arena.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold them.
     #[allow(unsafe_code)]
     pub fn create(arena: &Arena) -> Result<&Decisions, OutOfMemory> {
         // SAFETY: what is made lies in the arena itself, with what keeps it.
@@ -176,6 +180,9 @@ impl Operation<'_> {
     }
 
     /// Makes the operation happen. Fails only if it is revocable and was revoked.
+    ///
+    /// # Errors
+    /// [`Revoked`] if somebody revoked it: it has not happened, and never will.
     #[inline]
     pub fn commit(&self) -> Result<(), Revoked> {
         let committed = self.tag.sequence() << STATE_BITS | COMMITTED;

@@ -39,6 +39,7 @@
 //! was ever on-line, plus what it frees.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p epoch --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 
 use core::cell::Cell;
@@ -119,6 +120,9 @@ pub struct Guard<'e> {
 
 impl Epochs {
     /// Places epochs in an arena.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold them.
     pub fn create(arena: &Arena) -> Result<&Epochs, OutOfMemory> {
         // SAFETY: what is made lies in the arena itself, with what keeps it.
         let records = unsafe {

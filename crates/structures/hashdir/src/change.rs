@@ -296,6 +296,9 @@ impl<'g> Locked<'g> {
     }
 
     /// Inserts a name that does not exist. It exists when the call returns.
+    ///
+    /// # Errors
+    /// [`InsertError`], and nothing has happened.
     #[inline]
     pub fn insert(&self, key: &Key<'_>, value: u64) -> Result<(), InsertError> {
         debug_assert!(self.lookup(key).is_none(), "the caller has looked");
@@ -306,6 +309,9 @@ impl<'g> Locked<'g> {
     }
 
     /// Inserts a name that does not exist, on condition that the operation commits.
+    ///
+    /// # Errors
+    /// [`InsertError`], and nothing has happened.
     #[inline]
     pub fn prepare_insert<'l>(&'l self, key: &Key<'_>, value: u64, tag: Tag) -> Result<Prepared<'l>, InsertError>
     where

@@ -83,6 +83,9 @@ pub const LAYOUT: Layout = table::LAYOUT.and_type::<HashDir>();
 impl HashDir {
     /// An empty directory with at least `bucket_count` buckets (rounded up to a power of two).
     ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold the first table.
+    ///
     /// # Safety
     /// `decisions` lies in the arena of `core`. The directory is used with cores of that arena and guards of one
     /// `Epochs` only, whose maintenance frees with `free_retired`.

@@ -55,6 +55,7 @@
 //! one bucket per entry after growth.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p hashdir --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 
 mod change;

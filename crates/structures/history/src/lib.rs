@@ -14,6 +14,7 @@
 //! each access to an atomic of crate `sync` which one (`sync::scheduled`); structures whose memory is a
 //! `percpu::HeapRegion` find it at the same addresses each time. So a round that failed fails again:
 //! `HISTORIES=4711..4712`, of a test that is told by name. `HISTORIES=6000` stands for more rounds.
+#![warn(clippy::missing_errors_doc)]
 #![forbid(unsafe_code)]
 
 mod linearise;

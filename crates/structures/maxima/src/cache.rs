@@ -58,6 +58,9 @@ impl<const WORDS: usize> Maxima<WORDS> {
     }
 
     /// Places caches in an arena.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold them.
     pub fn create(arena: &Arena, config: MaximaConfig) -> Result<&Maxima<WORDS>, OutOfMemory> {
         let slot_count = config.slots_per_core.max(1).checked_next_power_of_two().ok_or(OutOfMemory)?;
         let layout = Layout::array::<Slot<WORDS>>(slot_count).map_err(|_| OutOfMemory)?;

@@ -45,6 +45,7 @@
 //! **Cost**: a raise that changes nothing two loads; else 3 ns; a read two lines per core that was ever on-line.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p maxima --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 
 mod cache;

@@ -32,6 +32,7 @@
 //! **Cost**: allocate and free an exchange each, on lines of the core and of the page's descriptor. Memory: a line per page.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p pages --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 
 pub mod shared_bytes;
@@ -111,6 +112,9 @@ unsafe impl Send for PagePool {}
 impl PagePool {
     /// A pool of `page_count` pages at `base`, with descriptors in the arena.
     ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold a descriptor for each page.
+    ///
     /// # Safety
     /// `base` is aligned to a page and valid for reads and writes of all pages as long as the arena is used; where
     /// processes share the arena, each has them at this address. Nobody else writes to them.
@@ -173,6 +177,9 @@ impl PagePool {
     }
 
     /// A page with any content. Fails only if every budget was found empty.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if every budget was found empty.
     #[inline]
     pub fn allocate(&self, core: &Core<'_>) -> Result<PageNumber, OutOfMemory> {
         let budget = self.budgets.get(core);

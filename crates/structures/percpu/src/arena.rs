@@ -46,6 +46,7 @@ impl ArenaConfig {
 }
 
 /// Why an arena could not be created.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateError {
     /// The number of cores is not between 1 and 256.
@@ -167,6 +168,9 @@ unsafe impl Send for Arena {}
 
 impl Arena {
     /// Lays out an arena in memory of the global allocator.
+    ///
+    /// # Errors
+    /// [`CreateError`] says what cannot be.
     pub fn create(region: &mut HeapRegion, config: ArenaConfig) -> Result<&Arena, CreateError> {
         let size_bytes = region.size_bytes();
         // SAFETY: the region is zeroed or was an arena whose borrow ended, is aligned, and stays borrowed.
@@ -174,6 +178,9 @@ impl Arena {
     }
 
     /// Lays out an arena at `base`.
+    ///
+    /// # Errors
+    /// [`CreateError`] says what cannot be.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `size_bytes` bytes for all of `'a`, and nothing else uses them meanwhile
@@ -200,6 +207,8 @@ impl Arena {
         if first_free > size_bytes {
             return Err(CreateError::TooSmall { size_bytes });
         }
+        // For what is freed: see `Core::free`.
+        base.as_ptr().expose_provenance();
         // SAFETY: records_offset..first_free lies in the region, and the types are aligned to at most 64 bytes.
         unsafe {
             let records = base.as_ptr().add(records_offset).cast::<CoreRecord>();
@@ -230,6 +239,9 @@ impl Arena {
     }
 
     /// Uses an arena that another process created in memory that both map at one address.
+    ///
+    /// # Errors
+    /// [`AttachError`] says what is there instead.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of the arena's whole size for all of `'a`, and a creation there, if any,
@@ -306,6 +318,9 @@ impl Arena {
 
     /// Memory that is never given back, aligned to lines at least: for tables made when a structure is created.
     ///
+    /// # Errors
+    /// [`OutOfMemory`] if no chunk of this size is left.
+    ///
     /// # Panics
     /// If it is to be aligned to more than 4 KiB.
     pub fn allocate_permanent(&self, layout: Layout) -> Result<NonNull<u8>, OutOfMemory> {
@@ -329,6 +344,9 @@ impl Arena {
     }
 
     /// Writes `value` to memory that is never given back.
+    ///
+    /// # Errors
+    /// As [`Arena::allocate_permanent`].
     pub fn place<T>(&self, value: T) -> Result<&T, OutOfMemory> {
         let place = self.allocate_permanent(Layout::new::<T>())?.cast::<T>();
         // SAFETY: fresh memory of the right layout, alive as long as the arena.

@@ -40,6 +40,7 @@ const IDLE_MAINTENANCE: u64 = 1;
 const CLAIMED_BASE: u64 = 2;
 
 /// Why a core could not be claimed.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimError {
     /// The arena was created for fewer cores.
@@ -117,6 +118,12 @@ impl<'a> Core<'a> {
         self.allocations_left.set(count.unwrap_or(u32::MAX));
     }
 
+    /// How many allocations will still succeed, if later ones are to fail.
+    #[cfg(feature = "fault")]
+    pub fn allocations_left(&self) -> Option<u32> {
+        Some(self.allocations_left.get()).filter(|left| *left != u32::MAX)
+    }
+
     #[inline]
     pub(crate) fn allocation_must_fail(&self) -> bool {
         #[cfg(feature = "fault")]
@@ -144,6 +151,9 @@ impl fmt::Debug for Core<'_> {
 
 impl Arena {
     /// Becomes the core with number `number`.
+    ///
+    /// # Errors
+    /// [`ClaimError`]: there is no such core, or somebody is it.
     pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         if number >= self.core_count() {
             return Err(ClaimError::OutOfRange { core_count: self.core_count() });
@@ -152,6 +162,9 @@ impl Arena {
     }
 
     /// Becomes the first core that nobody claims; [`ClaimError::Busy`] if there are more threads than cores.
+    ///
+    /// # Errors
+    /// [`ClaimError::Busy`].
     pub fn claim_any(&self, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         (0..self.core_count()).find_map(|number| self.claim(number, owner).ok()).ok_or(ClaimError::Busy)
     }
@@ -215,6 +228,9 @@ impl Arena {
 
     /// Takes over a core from an owner that died, with everything it held: its locks name the core and are now ours to
     /// repair.
+    ///
+    /// # Errors
+    /// [`ClaimError`]: there is no such core, or it is not the dead owner's.
     ///
     /// # Safety
     /// `dead` has stopped for good: no thread of it executes any more.

@@ -18,6 +18,7 @@
 //!
 //! **Assumption**, made by all structures above: stores become visible to all other cores at once (x86-64, ARMv8,
 //! RISC-V), so that acquire loads of two words cannot disagree between two readers about the order of two writers.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(any(loom, shuttle)), no_std)]
 
 extern crate alloc;

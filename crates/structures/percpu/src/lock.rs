@@ -132,35 +132,43 @@ impl Drop for CoreLockGuard<'_> {
     }
 }
 
+/// So many locks at once are checked. Nothing that the file system does in one step takes more of them but a transaction of
+/// very many names, whose names are sorted.
+#[cfg(debug_assertions)]
+const CHECKED_LOCKS: usize = 64;
+
 /// The locks that a core holds, as far as they fit: part of the handle, only in debug builds.
 #[cfg(debug_assertions)]
-#[derive(Default)]
 pub(crate) struct HeldLocks {
-    locks: core::cell::Cell<[Option<(LockRank, usize)>; 8]>,
+    locks: [core::cell::Cell<Option<(LockRank, usize)>>; CHECKED_LOCKS],
+}
+
+#[cfg(debug_assertions)]
+impl Default for HeldLocks {
+    fn default() -> HeldLocks {
+        HeldLocks { locks: core::array::from_fn(|_| core::cell::Cell::new(None)) }
+    }
 }
 
 #[cfg(debug_assertions)]
 impl HeldLocks {
     fn check(&self, rank: LockRank, address: usize) {
-        if let Some(later) = self.locks.get().into_iter().flatten().find(|held| *held >= (rank, address)) {
+        if let Some(later) = self.locks.iter().filter_map(core::cell::Cell::get).find(|held| *held >= (rank, address)) {
             panic!("lock order: {rank:?} at {address:#x} is taken while {later:x?} is held");
         }
     }
 
     fn push(&self, rank: LockRank, address: usize) {
-        let mut locks = self.locks.get();
-        // Operations that take very many locks at once go unchecked beyond the eighth.
-        if let Some(free) = locks.iter_mut().find(|place| place.is_none()) {
-            *free = Some((rank, address));
+        if let Some(free) = self.locks.iter().find(|place| place.get().is_none()) {
+            free.set(Some((rank, address)));
         }
-        self.locks.set(locks);
     }
 
     fn pop(&self, address: usize) {
-        let mut locks = self.locks.get();
-        if let Some(place) = locks.iter_mut().find(|place| place.is_some_and(|(_, held)| held == address)) {
-            *place = None;
+        let is_held =
+            |place: &&core::cell::Cell<Option<(LockRank, usize)>>| place.get().is_some_and(|(_, held)| held == address);
+        if let Some(place) = self.locks.iter().find(is_held) {
+            place.set(None);
         }
-        self.locks.set(locks);
     }
 }

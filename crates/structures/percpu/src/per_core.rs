@@ -41,6 +41,9 @@ unsafe impl<T: Send> Send for PerCore<T> {}
 impl<T> PerCore<T> {
     /// Makes one value for each core of the arena, in memory that is never given back.
     ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold them.
+    ///
     /// # Safety
     /// The array is not used once the arena's memory is gone, as one that lies in the arena itself is not.
     pub unsafe fn create(arena: &Arena, mut make: impl FnMut(CoreIndex) -> T) -> Result<PerCore<T>, OutOfMemory> {
@@ -56,12 +59,18 @@ impl<T> PerCore<T> {
     /// The value of the caller's core.
     ///
     /// # Panics
-    /// If the core belongs to another arena: a defect of the caller, never a consequence of input.
+    /// If the core belongs to another arena, as [`PerCore::is_of`] tells.
     #[inline]
     pub fn get<'s>(&'s self, core: &'s Core<'_>) -> &'s T {
-        assert!(core::ptr::eq(self.arena, core.arena()), "the core belongs to another arena");
+        assert!(self.is_of(core), "the core belongs to another arena");
         // SAFETY: the arena is there, by the promise to `create`, and the index is in bounds in it; the caller is the only one to act as this core.
         unsafe { &(*self.values.add(core.index().get())).0 }
+    }
+
+    /// Whether a core belongs to the arena that the values were made for.
+    #[inline]
+    pub fn is_of(&self, core: &Core<'_>) -> bool {
+        core::ptr::eq(self.arena, core.arena())
     }
 
     /// Where the value of a core lies, for structures that keep pointers to parts of it that all cores may look at.

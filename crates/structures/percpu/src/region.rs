@@ -19,6 +19,9 @@ unsafe impl Sync for HeapRegion {}
 
 impl HeapRegion {
     /// Allocates `size_bytes`, rounded up to pages of 4 KiB. Large regions cost memory only where they are touched.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the system has not so much.
     pub fn new(size_bytes: usize) -> Result<HeapRegion, OutOfMemory> {
         let layout = Layout::from_size_align(size_bytes.max(1), 4096).map_err(|_| OutOfMemory)?.pad_to_align();
         #[cfg(shuttle)]

@@ -219,6 +219,9 @@ impl Magazine {
 
 impl Core<'_> {
     /// Allocates uninitialised memory of a size class, aligned to the class's size up to 4 KiB.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if neither a chunk nor a batch of another core's is left.
     #[inline]
     pub fn allocate(&self, class: SizeClass) -> Result<NonNull<u8>, OutOfMemory> {
         if self.allocation_must_fail() {
@@ -239,6 +242,11 @@ impl Core<'_> {
     /// `object` came from [`Core::allocate`] with the same class in the same arena, and nobody uses it any more.
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>, class: SizeClass) {
+        // Whoever found it by a reference had the right to some of its bytes; the arena, which has told its address, has it to
+        // all. No instruction.
+        let object = object.as_ptr().expose_provenance();
+        // SAFETY: an object's address is not null.
+        let object = unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut::<u8>(object)) };
         let magazine = &self.record.slabs.magazines[class.magazine()];
         magazine.use_for(class);
         magazine.count_live(-1);
@@ -261,6 +269,9 @@ impl Core<'_> {
 
     /// Allocates and initialises an object of a type without a kind.
     ///
+    /// # Errors
+    /// As [`Core::allocate`].
+    ///
     /// # Panics
     /// When compiled, if the type is aligned to more than 4 KiB.
     #[inline]
@@ -273,6 +284,9 @@ impl Core<'_> {
     }
 
     /// Allocates an object of the arena and initialises it.
+    ///
+    /// # Errors
+    /// As [`Core::allocate`].
     #[inline]
     pub fn allocate_object<T: ArenaObject>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {
         let place = self.allocate_place::<T>()?;
@@ -282,6 +296,9 @@ impl Core<'_> {
     }
 
     /// Allocates uninitialised memory for an object of the arena.
+    ///
+    /// # Errors
+    /// As [`Core::allocate`].
     #[inline]
     pub fn allocate_place<T: ArenaObject>(&self) -> Result<NonNull<T>, OutOfMemory> {
         Ok(self.allocate(T::CLASS)?.cast())

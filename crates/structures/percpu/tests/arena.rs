@@ -228,6 +228,20 @@ fn locks_out_of_order_are_caught() {
 }
 
 #[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "lock order")]
+fn a_lock_out_of_order_is_caught_behind_many() {
+    let mut region = HeapRegion::new(1 << 20).unwrap();
+    let arena = Arena::create(&mut region, small(1)).unwrap();
+    let core = arena.claim(0, owner()).unwrap();
+    let locks: Vec<CoreLock> = (0..40).map(|_| CoreLock::new()).collect();
+    let mut held: Vec<_> = locks[1..].iter().map(|lock| lock.lock(&core, LockRank(1), &sync::Spin)).collect();
+    // Those that are freed and taken again in between are checked like the others.
+    held.remove(20);
+    let _low = locks[0].lock(&core, LockRank(1), &sync::Spin);
+}
+
+#[test]
 fn locks_exclude_and_slabs_stay_apart_under_threads() {
     const ROUNDS: usize = 4_000;
     let mut region = HeapRegion::new(8 << 20).unwrap();

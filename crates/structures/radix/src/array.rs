@@ -44,6 +44,9 @@ impl RadixArray {
 
     /// Locks all indices of a range against other locks. Fails without memory for a node, and then holds nothing.
     ///
+    /// # Errors
+    /// [`OutOfMemory`] without a node, and then nothing is held.
+    ///
     /// # Panics
     /// If the range is empty or exceeds 2^52.
     pub fn lock<'g>(
@@ -59,6 +62,9 @@ impl RadixArray {
     /// Locks an index and all that follow, without making nodes for them; they can only be emptied then, but for those
     /// that nodes cover already. Fails without memory for a node, and then holds nothing.
     ///
+    /// # Errors
+    /// As [`RadixArray::lock`].
+    ///
     /// # Panics
     /// If the index is not below 2^52.
     pub fn lock_from<'g>(
@@ -73,6 +79,9 @@ impl RadixArray {
 
     /// [`RadixArray::lock_from`] with the first index apart. That is not the same as to lock the index and then the rest:
     /// two calls could each hold what the other one waits for.
+    ///
+    /// # Errors
+    /// As [`RadixArray::lock`].
     ///
     /// # Panics
     /// If the index is not below 2^52 - 1.

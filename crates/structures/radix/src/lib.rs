@@ -32,6 +32,7 @@
 //! **Cost**: get 2 to 4 dependent loads; lock and unlock of one index an exchange and a store in its line.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p radix --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 
 mod array;

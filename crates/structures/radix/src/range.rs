@@ -116,6 +116,9 @@ impl<'g> LockedRange<'g> {
 
     /// Sets one index of the range.
     ///
+    /// # Errors
+    /// [`OutOfMemory`] without a node, and then the index has its old value.
+    ///
     /// # Panics
     /// If the index is not in the range or the value exceeds `MAX_VALUE`.
     pub fn set(&self, index: u64, value: Option<u64>) -> Result<Option<u64>, OutOfMemory> {

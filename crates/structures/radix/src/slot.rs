@@ -95,6 +95,9 @@ impl RadixArray {
     }
 
     /// [`RadixArray::settled`] without waiting; tells who has the index locked.
+    ///
+    /// # Errors
+    /// The core that has the index locked.
     pub fn try_settled(&self, guard: &Guard<'_>, index: u64) -> Result<Option<u64>, CoreIndex> {
         loop {
             let (value, holder) = match self.find(guard, index) {
@@ -126,6 +129,9 @@ impl RadixArray {
     }
 
     /// Locks one index. Fails without memory for a node, and then holds nothing.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] without a node, and then nothing is held.
     ///
     /// # Panics
     /// If the index exceeds 2^52.
@@ -259,6 +265,9 @@ impl<'g> LockedSlot<'g> {
     }
 
     /// [`LockedSlot::change`], unless `change` finds that it must not be. Readers wait from before it is called.
+    ///
+    /// # Errors
+    /// What `change` returned, and the value is as before.
     ///
     /// # Panics
     /// If the value exceeds `MAX_VALUE`.

@@ -88,6 +88,9 @@ impl RefCache {
     }
 
     /// Places caches in an arena. Pending deltas depend on operations of `decisions`, which lies in the same arena.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold them.
     pub fn create<'a>(
         arena: &'a Arena,
         decisions: &'a Decisions,

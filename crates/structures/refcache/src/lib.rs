@@ -52,6 +52,7 @@
 //! Memory: 64 bytes times `slots_per_core` per core.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p refcache --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 
 mod cache;

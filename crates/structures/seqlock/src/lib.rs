@@ -21,6 +21,7 @@
 //! **Cost**: a read two loads of the number, a change two stores.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p seqlock --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 #![forbid(unsafe_code)]
 

@@ -17,6 +17,7 @@
 //! stores to words of its own ([`OwnWord`]), so that what an heir finds there can be tested.
 //!
 //! Models run with `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test loom`.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(any(loom, shuttle)), no_std)]
 #![forbid(unsafe_code)]
 

@@ -4,6 +4,7 @@
 //! `pause`, and in a model it must tell the scheduler that another thread has to run.
 
 /// What a waiter waits for: told to [`Wait::wait`], so that a caller can choose how, and a debugger can say why.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     /// A lock held by the core with this index.
