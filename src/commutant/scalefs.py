@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import os
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NoReturn, Self, TypeAlias
 
 from commutant import _native
 
@@ -62,7 +62,11 @@ class Status:
 
 
 class FileSystem:
-    """An empty file system with one directory, `/`, of user 0. It goes with the object; nothing reaches a disk."""
+    """An empty file system with one directory, `/`, of user 0. Nothing reaches a disk.
+
+    It goes with the object, with `close`, or at the end of a `with` block; after that every call raises ValueError. In
+    a child of `fork`, whose copy another thread may have left in the middle of a call, every call raises RuntimeError.
+    """
 
     def __init__(self, *, data_bytes: int = 64 << 20, metadata_bytes: int | None = None) -> None:
         """With space for data, rounded up to pages, and for all else.
@@ -77,11 +81,34 @@ class FileSystem:
         if data_bytes < 0 or metadata_bytes < 0:
             raise ValueError(f"expected sizes that are not negative, got {data_bytes} and {metadata_bytes} bytes")
         try:
-            self._native = _native.ScaleFs(metadata_bytes, pages)
+            self._open: _native.ScaleFs | None = _native.ScaleFs(metadata_bytes, pages)
         except OverflowError:
             raise ValueError(
                 f"expected fewer than {_MOST_PAGES:,} pages of data, got {data_bytes} bytes and {metadata_bytes} bytes"
             ) from None
+
+    @property
+    def _native(self) -> _native.ScaleFs:
+        if self._open is None:
+            raise ValueError("the file system is closed: make another one")
+        return self._open
+
+    def close(self) -> None:
+        """Gives all memory back, once calls of other threads have ended. A second time does nothing."""
+        self._open = None
+
+    def __enter__(self) -> Self:
+        """The file system itself. Raises ValueError once it is closed."""
+        _ = self._native
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes it."""
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        """A file system is in this process alone: raises TypeError, also for `copy`."""
+        raise TypeError("a FileSystem cannot be copied or sent to another process: copy its files")
 
     def list(self, path: Path = "/") -> list[str]:
         """The names in a directory, sorted. Raises OSError as `os.listdir` does."""

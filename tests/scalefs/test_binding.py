@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import errno
 import os
+import pickle
 import random
 import threading
 from pathlib import Path
@@ -156,6 +158,91 @@ def test_sizes_that_make_no_file_system_are_refused_in_one_line(sizes: dict[str,
     with pytest.raises(ValueError, match=what) as raised:
         FileSystem(**sizes)
     assert "\n" not in str(raised.value)
+
+
+def test_a_closed_file_system_refuses_every_call() -> None:
+    with FileSystem() as files:
+        files.write("a", b"kept")
+    calls = [
+        lambda: files.list(),
+        lambda: files.read("a"),
+        lambda: files.write("a", b""),
+        lambda: files.make_directory("b"),
+        lambda: files.remove("a"),
+        lambda: files.rename("a", "b"),
+        lambda: files.stat("a"),
+        lambda: files.free_bytes,
+        lambda: files.__enter__(),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="the file system is closed"):
+            call()
+    files.close()
+
+
+def test_a_file_system_is_closed_while_another_thread_calls() -> None:
+    """The call comes to its end, and the next is refused."""
+    files, outcomes = FileSystem(), []
+
+    def work() -> None:
+        try:
+            while True:
+                files.write("a", b"x" * 100_000)
+                outcomes.append(files.read("a") == b"x" * 100_000)
+        except ValueError as error:
+            outcomes.append("closed" in str(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while len(outcomes) < 3:
+        pass
+    files.close()
+    thread.join()
+    assert all(outcomes)
+
+
+def test_file_systems_are_neither_mixed_nor_copied() -> None:
+    """Nothing of one instance can be handed to another but bytes: what is tried instead is refused by its type."""
+    one, other = FileSystem(), FileSystem()
+    one.write("a", b"one")
+    for wrong in (lambda: other.read(one), lambda: other.rename("a", one), lambda: other.write("a", one)):
+        with pytest.raises(TypeError, match="FileSystem"):
+            wrong()  # type: ignore[no-untyped-call]
+    with pytest.raises(FileNotFoundError):
+        other.read("a")
+    for make in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            make(one)  # type: ignore[operator]
+
+
+def test_a_child_of_fork_in_the_middle_of_a_call_is_refused_and_does_not_wait() -> None:
+    files, is_over = FileSystem(), threading.Event()
+
+    def work(name: str) -> None:
+        while not is_over.is_set():
+            files.write(name, b"x" * 50_000)
+            files.rename(name, "b")
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("a", "c")]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                refused = 0
+                for call in (lambda: files.list(), lambda: files.write("d", b""), lambda: files.free_bytes):
+                    try:
+                        call()
+                    except RuntimeError as error:
+                        refused += "fork" in str(error)
+                os._exit(0 if refused == 3 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+    assert files.list() == ["b"]
 
 
 def test_a_child_of_fork_is_refused() -> None:

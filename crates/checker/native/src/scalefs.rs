@@ -55,12 +55,16 @@ impl ScaleFs {
         if !self.owned.is_of_this_process() {
             return Err(PyRuntimeError::new_err(ClaimError::OtherProcess.to_string()));
         }
-        let process: MutexGuard<'_, Process> = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = OwnerId::new(1).ok_or_else(|| PyValueError::new_err("no owner"))?;
-        let core = self.owned.claim(0, owner).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let host = Clocked { wait: Spin, clock: now_ns as fn() -> u64 };
-        let result = body(&self.owned.file_system().enter(&core, &process, &host));
-        self.owned.file_system().maintain(&core, &Spin);
+        let result = {
+            let process: MutexGuard<'_, Process> = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+            let owner = OwnerId::new(1).ok_or_else(|| PyValueError::new_err("no owner"))?;
+            let core = self.owned.claim(0, owner).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            let host = Clocked { wait: Spin, clock: now_ns as fn() -> u64 };
+            let result = body(&self.owned.file_system().enter(&core, &process, &host));
+            self.owned.file_system().maintain(&core, &Spin);
+            result
+        };
+        // Without lock and core: making the exception may run any Python code, which may call this file system.
         result.map_err(|errno| error_of(py, errno, paths))
     }
 }

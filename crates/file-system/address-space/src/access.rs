@@ -51,6 +51,9 @@ fn pieces(address: u64, length: usize) -> impl Iterator<Item = (u64, usize, core
 
 impl<M: Mmu> AddressSpace<M> {
     /// Loads bytes, page by page; what comes before a fault has been loaded.
+    ///
+    /// # Errors
+    /// A [`Fault`] at the first page that cannot be loaded from.
     pub fn load<F: Files, W: Wait>(
         &self,
         memory: &Memory<'_, F, W>,
@@ -62,6 +65,9 @@ impl<M: Mmu> AddressSpace<M> {
     }
 
     /// Stores bytes, page by page; what comes before a fault has been stored.
+    ///
+    /// # Errors
+    /// A [`Fault`] at the first page that cannot be stored to.
     pub fn store<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         pieces(address, bytes.len())
             .try_for_each(|(page, start, part)| self.store_within(memory, page, start, &bytes[part]))

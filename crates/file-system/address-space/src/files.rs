@@ -14,6 +14,9 @@ pub trait Files {
 
     /// Stores bytes to a page from `start` on, if it does not lie behind the file's end; those behind the end within the page
     /// are dropped. Fails without a page for a hole.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] without a page for a hole.
     fn store(&self, file: FileId, page: u64, start: usize, bytes: &[u8]) -> Result<bool, OutOfMemory>;
 
     /// How often the file was cut.

@@ -41,6 +41,7 @@
 //!
 //! **Cost**: a load that the table knows, 8 dependent loads and two stores to the core's own lines (the pin); a store a fence
 //! more.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(any(loom, shuttle)), no_std)]
 
 mod access;

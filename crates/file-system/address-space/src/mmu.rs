@@ -61,6 +61,9 @@ pub trait Mmu {
 
     /// Puts an entry into the calling core's table. The caller then looks again whether what it rests on still holds, with a
     /// sequentially consistent fence between; if not, it withdraws the entry.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] without memory for the table.
     fn install(
         &self,
         guard: &Guard<'_>,
@@ -79,6 +82,9 @@ pub trait Mmu {
     fn revoke(&self, guard: &Guard<'_>, pages: Range<u64>, which: Revoked, wait: &impl Wait);
 
     /// The core begins to store to a page. Between this and [`Mmu::end_store`] it waits for nobody but for locks of files.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] without memory for the mark; then the store has not begun.
     fn begin_store(&self, guard: &Guard<'_>, page: u64, wait: &impl Wait) -> Result<(), OutOfMemory>;
 
     /// The store has ended.

@@ -138,6 +138,9 @@ impl<M: Mmu> AddressSpace<M> {
 
     /// Maps so many pages, at least one. A file comes with a reference, which the mapping takes over if it is new.
     ///
+    /// # Errors
+    /// [`MapError`]: no room, something is where nothing may be, or no memory; then nothing has changed.
+    ///
     /// # Panics
     /// If the pages do not lie within the address space.
     pub fn map<F: Files, W: Wait>(
@@ -199,6 +202,9 @@ impl<M: Mmu> AddressSpace<M> {
 
     /// Lets pages of a range lead nowhere; those that do not lead anywhere stay so.
     ///
+    /// # Errors
+    /// [`OutOfMemory`] without memory for a node; then nothing has changed.
+    ///
     /// # Panics
     /// If the pages do not lie within the address space.
     pub fn unmap<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, range: Range<u64>) -> Result<(), OutOfMemory> {
@@ -222,6 +228,9 @@ impl<M: Mmu> AddressSpace<M> {
     }
 
     /// Changes what may be done with the pages of a range: all those before the first for which it cannot be.
+    ///
+    /// # Errors
+    /// [`ProtectError`] at the first page for which it cannot be, or without memory.
     ///
     /// # Panics
     /// If the pages do not lie within the address space.

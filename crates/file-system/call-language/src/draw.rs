@@ -89,7 +89,7 @@ impl Call {
                     (9, OpenFlags::EXCLUSIVE),
                 ] {
                     if random.below(one_in) == 0 {
-                        flags = flags | flag;
+                        flags |= flag;
                     }
                 }
                 Operation::Open(random.path(up), flags, random.pick(&MODES))

@@ -45,7 +45,7 @@ impl DataOperation {
                 ]);
                 for (one_in, flag) in [(6, OpenFlags::TRUNCATE), (9, OpenFlags::NO_FOLLOW), (9, OpenFlags::EXCLUSIVE)] {
                     if random.below(one_in) == 0 {
-                        flags = flags | flag;
+                        flags |= flag;
                     }
                 }
                 DataOperation::Open(random.path(up), flags, random.pick(&MODES), random.below(4) == 0)

@@ -8,6 +8,7 @@
 //! ```
 //! Bytes are choices one after the other, so that a fuzzer which changes a byte changes a call, and one that cuts bytes
 //! off cuts calls off.
+#![warn(clippy::missing_errors_doc)]
 #![forbid(unsafe_code)]
 
 mod calls;

@@ -21,6 +21,7 @@
 //! assert_eq!(data::write(&call, fd, b"Dear Bob"), Ok(8));
 //! # Ok::<(), posix_calls::Errno>(())
 //! ```
+#![warn(clippy::missing_errors_doc)]
 #![forbid(unsafe_code)]
 
 mod call;

@@ -7,8 +7,8 @@ use posix_calls::directories;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, Fields, Follow, NumberChoice, OnExec, OpenFlags, Start};
 
-const READ_WRITE: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE);
-const CREATE: OpenFlags = READ_WRITE.with(OpenFlags::CREATE);
+const READ_WRITE: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
+const CREATE: OpenFlags = READ_WRITE.union(OpenFlags::CREATE);
 
 /// Calls of all kinds, each with a name. Paths lead through directories and symbolic links.
 type NamedCall = (&'static str, fn(&plain::Call<'_>) -> Result<String, Errno>);

@@ -13,6 +13,9 @@ use crate::walk::{Follow, Last, Start, Walk, check_permission, key_in, resolve};
 /// The attributes of what a path leads to; with fewer than all fields, the paper's `fstatx` (section 4).
 ///
 /// POSIX `stat`, `lstat`, `fstatat`.
+///
+/// # Errors
+/// Those of walking a path: ENOENT, ENOTDIR, EACCES, ELOOP, ENAMETOOLONG.
 pub fn stat<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -52,6 +55,9 @@ impl Access {
 /// leads to is not read, unless it may be a symbolic link.
 ///
 /// POSIX `access`; Linux `do_faccessat`.
+///
+/// # Errors
+/// EACCES where the caller may not; those of walking a path, as [`stat`].
 pub fn access<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -78,6 +84,9 @@ pub fn access<'v, V: ObjectOperations>(
 /// Sets the permission bits of what a path leads to.
 ///
 /// POSIX `chmod`; Linux `chmod_common`, `setattr_prepare`.
+///
+/// # Errors
+/// EPERM unless the object is the caller's; those of walking a path, as [`stat`].
 pub fn change_mode<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -88,6 +97,9 @@ pub fn change_mode<'v, V: ObjectOperations>(
 }
 
 /// Sets the permission bits of an object (POSIX `fchmod`).
+///
+/// # Errors
+/// EPERM unless the object is the caller's.
 pub fn change_mode_of<'v, V: ObjectOperations>(objects: &'v V, node: V::Node<'v>, mode: u32) -> Result<(), Errno> {
     objects.change_permissions(node, PermissionChange::Mode(mode))
 }
@@ -95,6 +107,9 @@ pub fn change_mode_of<'v, V: ObjectOperations>(objects: &'v V, node: V::Node<'v>
 /// Sets owner and group of what a path leads to, each if given; set-id bits of what is no directory are cleared.
 ///
 /// POSIX `chown`, `lchown`; Linux `chown_common`, `setattr_prepare`.
+///
+/// # Errors
+/// EPERM where the caller may not give it away; those of walking a path, as [`stat`].
 pub fn change_owner<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -106,6 +121,9 @@ pub fn change_owner<'v, V: ObjectOperations>(
 }
 
 /// Sets owner and group of an object (POSIX `fchown`).
+///
+/// # Errors
+/// EPERM where the caller may not give it away.
 pub fn change_owner_of<'v, V: ObjectOperations>(
     objects: &'v V,
     node: V::Node<'v>,
@@ -148,6 +166,9 @@ pub enum NewTime {
 ///
 /// POSIX `utimensat`; Linux `do_utimes`, `vfs_utimes`: two times of which none changes end the call before the path is
 /// looked at; the present for both may be set by who may write.
+///
+/// # Errors
+/// EPERM or EACCES where the caller may not; those of walking a path, as [`stat`].
 pub fn set_times<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -162,6 +183,9 @@ pub fn set_times<'v, V: ObjectOperations>(
 }
 
 /// Sets the times of an object (POSIX `futimens`).
+///
+/// # Errors
+/// EPERM, or EACCES for the present time, where the caller may not.
 pub fn set_times_of<'v, V: ObjectOperations>(
     objects: &'v V,
     node: V::Node<'v>,
@@ -181,6 +205,9 @@ pub fn set_times_of<'v, V: ObjectOperations>(
 }
 
 /// Free and used space (POSIX `statvfs`).
+///
+/// # Errors
+/// The implementation's fault alone.
 pub fn space<V: ObjectOperations>(objects: &V) -> Result<Space, Errno> {
     Ok(objects.space()?)
 }

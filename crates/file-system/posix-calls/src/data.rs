@@ -57,6 +57,10 @@ fn description_for<'v, D: DataOperations>(process: &'v D, fd: u32, usage: Use) -
 /// Opens a file under a new descriptor.
 ///
 /// POSIX `open`; Linux `do_sys_openat2`, `do_open`: truncation comes last, whatever the access mode.
+///
+/// # Errors
+/// As [`names::open`]; EMFILE without a number, ENOMEM without memory for a description, ENOSPC without room for a new
+/// file.
 pub fn open<'v, D: DataOperations>(
     process: &'v D,
     start: Start<NodeOf<'v, D>>,
@@ -86,12 +90,18 @@ fn truncate_opened<D: DataOperations>(process: &D, opened: &HandleOf<D>) -> Resu
 /// Makes a pipe: descriptors to read from and to write to.
 ///
 /// POSIX `pipe`; Linux `do_pipe2`.
+///
+/// # Errors
+/// EMFILE without two numbers, ENOMEM.
 pub fn pipe<D: DataOperations>(process: &D, options: DescriptorOptions) -> Result<(u32, u32), Errno> {
     process.install_pipe(options.status, (options.number, options.on_exec))
 }
 
 /// Another description of what a descriptor leads to, with its mode, in this process or, if the descriptor is another
 /// process's, from there (Linux: open of `/proc/PID/fd/N`). The descriptor stays open meanwhile.
+///
+/// # Errors
+/// EBADF if the descriptor is not open, EMFILE, ENOMEM.
 pub fn reopen<'v, D: DataOperations>(
     process: &'v D,
     (owner, fd): (&'v D, u32),
@@ -103,6 +113,9 @@ pub fn reopen<'v, D: DataOperations>(
 }
 
 /// What a pipe's descriptor sees; other objects are always ready (POSIX `poll`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open.
 pub fn poll<D: DataOperations>(process: &D, fd: u32) -> Result<PipeState, Errno> {
     let description = description(process, fd)?;
     let node = process.node(description);
@@ -113,6 +126,9 @@ pub fn poll<D: DataOperations>(process: &D, fd: u32) -> Result<PipeState, Errno>
 }
 
 /// Copies bytes that wait in a pipe, without taking them (Linux `tee`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open, EINVAL if it is no pipe, EAGAIN where a read would wait.
 pub fn peek<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
     let node = node(process, fd)?;
     if process.objects().kind(node) != Kind::Pipe {
@@ -122,11 +138,17 @@ pub fn peek<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result
 }
 
 /// POSIX `close`.
+///
+/// # Errors
+/// EBADF if the descriptor is not open.
 pub fn close<D: DataOperations>(process: &D, fd: u32) -> Result<(), Errno> {
     if process.uninstall(fd)? { Ok(()) } else { Err(Errno::EBADF) }
 }
 
 /// Another descriptor for the same description (POSIX `dup`, and `fcntl` with `F_DUPFD`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open, EINVAL for a number that cannot be, EMFILE without one, ENOMEM.
 pub fn duplicate<D: DataOperations>(process: &D, fd: u32, number: NumberChoice, on_exec: OnExec) -> Result<u32, Errno> {
     description(process, fd)?;
     if matches!(number, NumberChoice::LowestFrom(lowest) if lowest >= DESCRIPTOR_LIMIT) {
@@ -136,6 +158,9 @@ pub fn duplicate<D: DataOperations>(process: &D, fd: u32, number: NumberChoice, 
 }
 
 /// Lets a number lead to the same description as another (POSIX `dup2`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open, or for a number that cannot be; ENOMEM.
 pub fn duplicate_to<D: DataOperations>(process: &D, fd: u32, target: u32, on_exec: OnExec) -> Result<u32, Errno> {
     description(process, fd)?;
     if target >= DESCRIPTOR_LIMIT {
@@ -148,22 +173,34 @@ pub fn duplicate_to<D: DataOperations>(process: &D, fd: u32, target: u32, on_exe
 }
 
 /// Sets whether a descriptor survives `exec` (POSIX `fcntl` with `F_SETFD`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open, ENOMEM.
 pub fn set_on_exec<D: DataOperations>(process: &D, fd: u32, on_exec: OnExec) -> Result<(), Errno> {
     process.set_on_exec(fd, on_exec).map(drop)
 }
 
 /// The flags of a description (POSIX `fcntl` with `F_GETFL`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open.
 pub fn status<D: DataOperations>(process: &D, fd: u32) -> Result<(AccessMode, StatusFlags), Errno> {
     let description = description(process, fd)?;
     Ok((process.mode(description), process.status(description)?))
 }
 
 /// Sets the flags of a description (POSIX `fcntl` with `F_SETFL`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open.
 pub fn set_status<D: DataOperations>(process: &D, fd: u32, status: StatusFlags) -> Result<(), Errno> {
     Ok(process.set_status(description(process, fd)?, status)?)
 }
 
 /// The object behind a descriptor, for calls that start at one or change one (`openat`, `fchmod`, `fchdir`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open.
 pub fn node<'v, D: DataOperations>(process: &'v D, fd: u32) -> Result<NodeOf<'v, D>, Errno> {
     description(process, fd).map(|description| process.node(description))
 }
@@ -171,6 +208,9 @@ pub fn node<'v, D: DataOperations>(process: &'v D, fd: u32) -> Result<NodeOf<'v,
 /// The attributes of an object; with fewer than all fields, the paper's `fstatx` (section 4).
 ///
 /// POSIX `fstat`.
+///
+/// # Errors
+/// EBADF if the descriptor is not open.
 pub fn stat<D: DataOperations>(process: &D, fd: u32, fields: Fields) -> Result<Attributes, Errno> {
     Ok(process.objects().attributes(node(process, fd)?, fields)?)
 }
@@ -199,6 +239,9 @@ fn check_range(offset: i64, length: usize) -> Result<(u64, usize), Errno> {
 }
 
 /// Reads at an offset (POSIX `pread`; Linux `ksys_pread64`: a pipe is told before the mode).
+///
+/// # Errors
+/// EINVAL for a negative offset, ESPIPE for a pipe, EBADF if the descriptor is not open for reading, EISDIR.
 pub fn read_at<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8], offset: i64) -> Result<usize, Errno> {
     if offset < 0 {
         return Err(Errno::EINVAL);
@@ -216,6 +259,9 @@ pub fn read_at<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8], offset
 /// Reads at the descriptor's offset, or out of a pipe; EAGAIN where it would wait.
 ///
 /// POSIX `read`; Linux `ksys_read`.
+///
+/// # Errors
+/// EBADF if the descriptor is not open for reading, EISDIR, EAGAIN.
 pub fn read<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
     let description = description_for(process, fd, Use::Read)?;
     let node = process.node(description);
@@ -266,6 +312,9 @@ fn write_file<'v, D: DataOperations>(
 }
 
 /// Writes at an offset; on a description with O_APPEND at the end, as Linux does (POSIX `pwrite`).
+///
+/// # Errors
+/// EINVAL for a negative offset, ESPIPE for a pipe, EBADF if the descriptor is not open for writing, EFBIG, ENOSPC.
 pub fn write_at<D: DataOperations>(process: &D, fd: u32, bytes: &[u8], offset: i64) -> Result<usize, Errno> {
     if offset < 0 {
         return Err(Errno::EINVAL);
@@ -283,6 +332,9 @@ pub fn write_at<D: DataOperations>(process: &D, fd: u32, bytes: &[u8], offset: i
 /// Writes at the descriptor's offset, or into a pipe; EAGAIN where it would wait.
 ///
 /// POSIX `write`; Linux `ksys_write`.
+///
+/// # Errors
+/// EBADF if the descriptor is not open for writing, EFBIG, ENOSPC if nothing fits; of a pipe EPIPE, EAGAIN, ENOMEM.
 pub fn write<D: DataOperations>(process: &D, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
     let description = description_for(process, fd, Use::Write)?;
     if !process.mode(description).write {
@@ -306,6 +358,9 @@ pub fn write<D: DataOperations>(process: &D, fd: u32, bytes: &[u8]) -> Result<us
 ///
 /// POSIX `lseek`; Linux `generic_file_llseek`: EINVAL also where the sum is too large; `offset_dir_llseek` (fs/libfs.c):
 /// nobody counts from the end of a directory.
+///
+/// # Errors
+/// EBADF if the descriptor is not open, ESPIPE for a pipe, EINVAL where the new offset cannot be.
 pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence) -> Result<u64, Errno> {
     let description = description(process, fd)?;
     let node = process.node(description);
@@ -382,6 +437,9 @@ fn without_set_ids<'v, D: DataOperations, T>(
 /// Makes a file longer by a hole, or shorter.
 ///
 /// POSIX `ftruncate`; Linux `do_sys_ftruncate`: EINVAL for what is no file open for writing.
+///
+/// # Errors
+/// EBADF if the descriptor is not open, EINVAL for a size that cannot be and for what is no file open for writing, ENOSPC.
 pub fn truncate<D: DataOperations>(process: &D, fd: u32, size_bytes: i64) -> Result<(), Errno> {
     let size_bytes = u64::try_from(size_bytes).map_err(|_| Errno::EINVAL)?;
     let description = description(process, fd)?;
@@ -396,6 +454,9 @@ pub fn truncate<D: DataOperations>(process: &D, fd: u32, size_bytes: i64) -> Res
 ///
 /// POSIX `truncate`; Linux `do_sys_truncate`, `vfs_truncate`: EISDIR for a directory, EINVAL for what else is no file,
 /// before permissions.
+///
+/// # Errors
+/// EINVAL, EISDIR, EACCES, ENOSPC; those of walking a path, as [`attributes::stat`](crate::attributes::stat).
 pub fn truncate_path<'v, D: DataOperations>(
     process: &'v D,
     start: Start<NodeOf<'v, D>>,
@@ -420,6 +481,9 @@ fn wants_to_wait<D: DataOperations>(process: &D, fd: u32, error: Errno) -> bool 
 }
 
 /// [`read`] that waits until there is something, or the end.
+///
+/// # Errors
+/// As [`read`], but for EAGAIN.
 pub fn read_waiting<C: Calls>(calls: &C, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
     for round in 0_u32.. {
         {
@@ -435,6 +499,9 @@ pub fn read_waiting<C: Calls>(calls: &C, fd: u32, bytes: &mut [u8]) -> Result<us
 }
 
 /// [`write`] that waits until all is written.
+///
+/// # Errors
+/// As [`write`], but for EAGAIN; what was written before an error counts.
 pub fn write_waiting<C: Calls>(calls: &C, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
     let mut done = 0;
     for round in 0_u32.. {

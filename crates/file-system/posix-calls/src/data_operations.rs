@@ -65,15 +65,24 @@ pub trait DataOperations: Sized {
     // Descriptors.
 
     /// What a descriptor leads to.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn description(&self, number: u32) -> AnswerOf<Option<Self::Description<'_>>, Self>;
 
     /// Whether a descriptor may lead to what serves a use. `false` is certain, and is told without a look at what a
     /// descriptor of other uses is changed with.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn may_serve(&self, number: u32, usage: Use) -> AnswerOf<bool, Self>;
 
     /// Makes a description of an object, which it keeps from now on, and gives it a number. On failure the object is
     /// released.
     /// Steps: make the description; take a number.
+    ///
+    /// # Errors
+    /// EMFILE without a number, ENOMEM.
     fn install(
         &self,
         object: HandleOf<Self>,
@@ -84,20 +93,35 @@ pub trait DataOperations: Sized {
 
     /// Makes a pipe with a descriptor at each end, the one to read from first.
     /// Steps: make the pipe; install each end.
+    ///
+    /// # Errors
+    /// EMFILE without two numbers, ENOMEM.
     fn install_pipe(&self, status: StatusFlags, number: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno>;
 
     /// Closes a descriptor; false if it is not open.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn uninstall(&self, number: u32) -> AnswerOf<bool, Self>;
 
     /// Another descriptor for what `number` leads to.
     /// Steps: count the description; take a number.
+    ///
+    /// # Errors
+    /// EBADF if `number` is not open, EMFILE, ENOMEM.
     fn duplicate(&self, number: u32, choice: (NumberChoice, OnExec)) -> Result<u32, Errno>;
 
     /// Lets `target` lead to what `number` leads to, in one step with closing what it led to.
     /// Steps: count the description; replace the number; release what it led to.
+    ///
+    /// # Errors
+    /// EBADF if `number` is not open, ENOMEM.
     fn duplicate_to(&self, number: u32, target: u32, on_exec: OnExec) -> Result<(), Errno>;
 
     /// Sets whether a descriptor survives `exec`; returns what was set before.
+    ///
+    /// # Errors
+    /// EBADF if `number` is not open, ENOMEM.
     fn set_on_exec(&self, number: u32, on_exec: OnExec) -> Result<OnExec, Errno>;
 
     // One description.
@@ -109,56 +133,104 @@ pub trait DataOperations: Sized {
     fn mode(&self, description: Self::Description<'_>) -> AccessMode;
 
     /// Its flags.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn status(&self, description: Self::Description<'_>) -> AnswerOf<StatusFlags, Self>;
 
     /// Sets its flags.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn set_status(&self, description: Self::Description<'_>, status: StatusFlags) -> AnswerOf<(), Self>;
 
     /// Its offset.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn offset(&self, description: Self::Description<'_>) -> AnswerOf<Offset, Self>;
 
     /// Whether the offset has stayed since it was looked at, and no call is about to move it.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn offset_stays(&self, description: Self::Description<'_>, offset: Offset) -> AnswerOf<bool, Self>;
 
     /// Waits until no other call moves the offset, and keeps others from it.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn lock_offset<'v>(&'v self, description: Self::Description<'v>) -> AnswerOf<Self::OffsetLock<'v>, Self>;
 
     /// The offset in bytes that is locked.
     fn locked_offset(&self, lock: &Self::OffsetLock<'_>) -> u64;
 
     /// Moves the offset and unlocks it.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn unlock_offset(&self, lock: Self::OffsetLock<'_>, bytes: u64) -> AnswerOf<(), Self>;
 
     // Data of one object.
 
     /// Whether a read at this offset finds the end.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn ends_at(&self, file: NodeOf<'_, Self>, offset: u64) -> AnswerOf<bool, Self>;
 
     /// Whether the file has fewer bytes than this, which is more than none.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn is_shorter_than(&self, file: NodeOf<'_, Self>, length: u64) -> AnswerOf<bool, Self>;
 
     /// Reads bytes; fewer than asked for only at the end. Atomic per page.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn read_range(&self, file: NodeOf<'_, Self>, offset: u64, bytes: &mut [u8]) -> AnswerOf<usize, Self>;
 
     /// Writes bytes, and marks the time of modification. Atomic per page.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn write_range(&self, file: NodeOf<'_, Self>, at: WriteAt, bytes: &[u8]) -> AnswerOf<Written, Self>;
 
     /// Makes the file this long, and marks the time of modification.
+    ///
+    /// # Errors
+    /// `NoSpace`, and nothing has changed; or the implementation's fault.
     fn resize(&self, file: NodeOf<'_, Self>, size_bytes: u64) -> Outcome<(), Self::Objects>;
 
     /// The size in bytes.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn size(&self, file: NodeOf<'_, Self>) -> AnswerOf<u64, Self>;
 
     /// Takes bytes out of a pipe; none if all writers have gone, EAGAIN if there may be some later.
+    ///
+    /// # Errors
+    /// EAGAIN.
     fn read_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &mut [u8]) -> Result<usize, Errno>;
 
     /// Copies bytes that wait in a pipe, without taking them.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn peek_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &mut [u8]) -> AnswerOf<usize, Self>;
 
     /// Whether a call on an end of a pipe would not wait, and whether the other end has gone.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn pipe_state(&self, pipe: NodeOf<'_, Self>, end: PipeEnd) -> AnswerOf<PipeState, Self>;
 
     /// Puts bytes into a pipe, and marks the time; EPIPE if all readers have gone, EAGAIN if there may be room later.
+    ///
+    /// # Errors
+    /// EPIPE, EAGAIN, ENOMEM without a page.
     fn write_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &[u8]) -> Result<usize, Errno>;
 
     /// The pipe's end that a description is.
@@ -170,18 +242,27 @@ pub trait DataOperations: Sized {
 
     /// Reads a file at a description's offset and moves that.
     /// Steps: lock the offset; read; unlock it.
+    ///
+    /// # Errors
+    /// As [`data::read`](crate::data::read).
     fn read_next(&self, _description: Self::Description<'_>, _bytes: &mut [u8]) -> Option<Result<usize, Errno>> {
         None
     }
 
     /// Writes a file at a description's offset, or at its end, and moves the offset.
     /// Steps: lock the offset; drop set-id bits; write; drop set-id bits that came meanwhile; unlock the offset.
+    ///
+    /// # Errors
+    /// As [`data::write`](crate::data::write).
     fn write_next(&self, _description: Self::Description<'_>, _bytes: &[u8]) -> Option<Result<usize, Errno>> {
         None
     }
 
     /// Moves a description's offset.
     /// Steps: lock the offset; ask for the size if that is where it is counted from; unlock the offset.
+    ///
+    /// # Errors
+    /// As [`data::seek`](crate::data::seek).
     fn seek(&self, _description: Self::Description<'_>, _offset: i64, _whence: Whence) -> Option<Result<u64, Errno>> {
         None
     }

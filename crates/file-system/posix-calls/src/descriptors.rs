@@ -43,43 +43,20 @@ pub enum Use {
     WriteAt,
 }
 
-/// Flags of a description that `fcntl(F_SETFL)` can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct StatusFlags(u32);
-
-impl StatusFlags {
-    /// None.
-    pub const NONE: StatusFlags = StatusFlags(0);
-    /// `O_APPEND`: every write goes to the end.
-    pub const APPEND: StatusFlags = StatusFlags(1);
-    /// `O_NONBLOCK`: calls on pipes fail with EAGAIN instead of waiting.
-    pub const NONBLOCK: StatusFlags = StatusFlags(2);
-
-    /// Whether all of `flags` are set.
-    #[inline]
-    pub const fn contains(self, flags: StatusFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
-
-    /// The flags as bits, to be stored.
-    #[inline]
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// The flags among these bits.
-    #[inline]
-    pub const fn from_bits_truncate(bits: u32) -> StatusFlags {
-        StatusFlags(bits & 3)
+bitflags::bitflags! {
+    /// Flags of a description that `fcntl(F_SETFL)` can change.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct StatusFlags: u32 {
+        /// `O_APPEND`: every write goes to the end.
+        const APPEND = 1;
+        /// `O_NONBLOCK`: calls on pipes fail with EAGAIN instead of waiting.
+        const NONBLOCK = 2;
     }
 }
 
-impl core::ops::BitOr for StatusFlags {
-    type Output = StatusFlags;
-
-    fn bitor(self, other: StatusFlags) -> StatusFlags {
-        StatusFlags(self.0 | other.0)
-    }
+impl StatusFlags {
+    /// None.
+    pub const NONE: StatusFlags = StatusFlags::empty();
 }
 
 /// An offset at one moment.

@@ -14,6 +14,9 @@ use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_permission, k
 /// Makes a directory.
 ///
 /// POSIX `mkdir`; Linux `do_mkdirat`: permission and sticky bits of `mode` count.
+///
+/// # Errors
+/// EEXIST, EACCES, ENOSPC; those of walking a path, as [`attributes::stat`](crate::attributes::stat).
 pub fn make_directory<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -27,6 +30,9 @@ pub fn make_directory<'v, V: ObjectOperations>(
 /// Removes an empty directory. Whoever works in it, or has it open, finds it empty and can make nothing in it.
 ///
 /// POSIX `rmdir`; Linux `do_rmdir`: EINVAL for `.`, ENOTEMPTY for `..`, EBUSY for the root.
+///
+/// # Errors
+/// ENOTEMPTY, ENOTDIR, EINVAL, EBUSY, EACCES, EPERM; those of walking a path.
 pub fn remove_directory<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -79,6 +85,9 @@ const NAMES: u64 = 2;
 ///
 /// POSIX `readdir`, `seekdir`; not one moment's picture: a name that exists all the time is told once, one that comes or
 /// goes meanwhile may be told or not.
+///
+/// # Errors
+/// ENOTDIR if it is no directory, ENOENT if it was removed.
 pub fn read_directory<'v, V: ObjectOperations>(
     objects: &'v V,
     directory: V::Node<'v>,
@@ -117,6 +126,9 @@ pub fn read_directory<'v, V: ObjectOperations>(
 /// Makes a directory the caller's working directory.
 ///
 /// POSIX `chdir`.
+///
+/// # Errors
+/// ENOTDIR, EACCES; those of walking a path.
 pub fn change_directory<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -126,6 +138,9 @@ pub fn change_directory<'v, V: ObjectOperations>(
 }
 
 /// Makes an open directory the caller's working directory (POSIX `fchdir`).
+///
+/// # Errors
+/// ENOTDIR if it is no directory, EACCES if the caller may not search it.
 pub fn change_directory_to<'v, V: ObjectOperations>(objects: &'v V, node: V::Node<'v>) -> Result<(), Errno> {
     if objects.kind(node) != Kind::Directory {
         return Err(Errno::ENOTDIR);
@@ -135,6 +150,9 @@ pub fn change_directory_to<'v, V: ObjectOperations>(objects: &'v V, node: V::Nod
 }
 
 /// Makes a directory the caller's working directory whatever its permissions (a new process, for instance).
+///
+/// # Errors
+/// The implementation's fault alone.
 ///
 /// # Panics
 /// If it is no directory.
@@ -149,6 +167,9 @@ pub fn enter<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v>) ->
 /// each parent, which keeps directories from knowing their own names; a name that changes meanwhile may be missed, and names
 /// are found one by one. So the path is then walked twice: what has not changed from the first time to the second was so in
 /// between.
+///
+/// # Errors
+/// ERANGE, ENOENT, ENAMETOOLONG.
 pub fn working_directory_path<'b, V: ObjectOperations>(objects: &V, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     loop {
         let directory = objects.working_directory();

@@ -23,6 +23,7 @@
 //! others, and the rechecks ([`ObjectOperations::still_same`] and its like) answer for all the time since the first look.
 //!
 //! No memory is allocated here, and no clock, scheduler or thread is known.
+#![warn(clippy::missing_errors_doc)]
 #![no_std]
 #![forbid(unsafe_code)]
 

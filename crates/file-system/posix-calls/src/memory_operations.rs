@@ -77,6 +77,9 @@ pub enum Source<N> {
 pub trait MemoryOperations: DataOperations {
     /// Maps pages; returns the first one. Refused (`Exists`) where something is that must not be, and without memory.
     /// Steps: take a reference to the file; look for room; change content and marks; revoke what was there.
+    ///
+    /// # Errors
+    /// `Exists` or `NoSpace`, and nothing has changed; or the implementation's fault.
     fn map(
         &self,
         place: Place,
@@ -87,15 +90,27 @@ pub trait MemoryOperations: DataOperations {
 
     /// Lets pages lead nowhere.
     /// Steps: change content and marks; revoke what was there.
+    ///
+    /// # Errors
+    /// `NoSpace` without memory, and nothing has changed; or the implementation's fault.
     fn unmap(&self, pages: Range<u64>) -> Outcome<(), Self::Objects>;
 
     /// Changes what may be done with pages, up to the first for which it cannot be: ENOMEM if nothing is mapped there or there
     /// is no memory, EACCES if it must not be stored to.
+    ///
+    /// # Errors
+    /// ENOMEM, EACCES: pages before have changed.
     fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), Errno>;
 
     /// Loads bytes from addresses of the process.
+    ///
+    /// # Errors
+    /// [`AccessError`] at the first address that cannot be loaded from.
     fn load(&self, address: u64, bytes: &mut [u8]) -> Result<(), AccessError<FaultOf<Self>>>;
 
     /// Stores bytes at addresses of the process.
+    ///
+    /// # Errors
+    /// [`AccessError`] at the first address that cannot be stored to.
     fn store(&self, address: u64, bytes: &[u8]) -> Result<(), AccessError<FaultOf<Self>>>;
 }

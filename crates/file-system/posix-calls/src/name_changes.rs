@@ -53,6 +53,9 @@ pub trait NameChanges: ObjectOperations {
 
     /// Makes an object that no name leads to, and keeps it. A directory stands in `directory` until a name says otherwise, and
     /// takes names together with its own, or later.
+    ///
+    /// # Errors
+    /// `NoSpace`, or the implementation's fault.
     fn make(
         &self,
         directory: Self::Node<'_>,
@@ -68,6 +71,9 @@ pub trait NameChanges: ObjectOperations {
     /// directory that is to be removed has names that stay (`NotEmpty`), if one would become its own descendant
     /// (`Changed`), if an object has lost all its names (`Changed`), or without memory.
     ///
+    /// # Errors
+    /// A [`Refusal`], as said above, and nothing has happened; or the implementation's fault.
+    ///
     /// # Panics
     /// If there is less room than changes, or two changes have one name.
     fn prepare<'p, 'v, 'n: 'p>(
@@ -79,5 +85,8 @@ pub trait NameChanges: ObjectOperations {
         'v: 'p;
 
     /// Decides, and replaces all marks by what has become of them.
+    ///
+    /// # Errors
+    /// The implementation's fault: then nothing has happened.
     fn finish(&self, prepared: Self::Prepared<'_, '_>, decision: Decision) -> Answer<(), Self>;
 }

@@ -10,8 +10,6 @@
 //!
 //! A component of a path has 1 to 255 bytes without `/` and NUL.
 
-use core::ops::BitOr;
-
 use sync::mutant::planted;
 
 use crate::attributes::drop_set_ids;
@@ -22,60 +20,30 @@ use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Outcome, 
 use crate::rights::Need;
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_path, check_permission, key_in, resolve};
 
-/// How `open` treats names that exist or do not, and what the file is opened for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct OpenFlags(u32);
-
-impl OpenFlags {
-    /// The name must exist, and is opened for nothing but its attributes.
-    pub const NONE: OpenFlags = OpenFlags(0);
-    /// For reading (`O_RDONLY`, `O_RDWR`).
-    pub const READ: OpenFlags = OpenFlags(1);
-    /// For writing (`O_WRONLY`, `O_RDWR`).
-    pub const WRITE: OpenFlags = OpenFlags(2);
-    /// `O_CREAT`: the file is created if the name does not exist.
-    pub const CREATE: OpenFlags = OpenFlags(4);
-    /// `O_EXCL`: with `CREATE`, the name must not exist.
-    pub const EXCLUSIVE: OpenFlags = OpenFlags(8);
-    /// `O_TRUNC`: an existing regular file is made empty.
-    pub const TRUNCATE: OpenFlags = OpenFlags(16);
-    /// `O_DIRECTORY`: it must be a directory.
-    pub const DIRECTORY: OpenFlags = OpenFlags(32);
-    /// `O_NOFOLLOW`: it must not be a symbolic link.
-    pub const NO_FOLLOW: OpenFlags = OpenFlags(64);
-
-    /// Whether all of `flags` are set.
-    #[inline]
-    pub const fn contains(self, flags: OpenFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
-
-    /// The flags with these bits; `None` if there are others.
-    pub const fn from_bits(bits: u32) -> Option<OpenFlags> {
-        if bits < 128 { Some(OpenFlags(bits)) } else { None }
-    }
-
-    /// These flags and others.
-    pub const fn with(self, flags: OpenFlags) -> OpenFlags {
-        OpenFlags(self.0 | flags.0)
-    }
-
-    /// These flags less others.
-    pub const fn without(self, flags: OpenFlags) -> OpenFlags {
-        OpenFlags(self.0 & !flags.0)
-    }
-
-    const fn meets(self, flags: OpenFlags) -> bool {
-        self.0 & flags.0 != 0
+bitflags::bitflags! {
+    /// How `open` treats names that exist or do not, and what the file is opened for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct OpenFlags: u32 {
+        /// For reading (`O_RDONLY`, `O_RDWR`).
+        const READ = 1;
+        /// For writing (`O_WRONLY`, `O_RDWR`).
+        const WRITE = 2;
+        /// `O_CREAT`: the file is created if the name does not exist.
+        const CREATE = 4;
+        /// `O_EXCL`: with `CREATE`, the name must not exist.
+        const EXCLUSIVE = 8;
+        /// `O_TRUNC`: an existing regular file is made empty.
+        const TRUNCATE = 16;
+        /// `O_DIRECTORY`: it must be a directory.
+        const DIRECTORY = 32;
+        /// `O_NOFOLLOW`: it must not be a symbolic link.
+        const NO_FOLLOW = 64;
     }
 }
 
-impl BitOr for OpenFlags {
-    type Output = OpenFlags;
-
-    fn bitor(self, other: OpenFlags) -> OpenFlags {
-        self.with(other)
-    }
+impl OpenFlags {
+    /// The name must exist, and is opened for nothing but its attributes.
+    pub const NONE: OpenFlags = OpenFlags::empty();
 }
 
 /// An open file.
@@ -171,6 +139,10 @@ fn check_creation<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v
 /// caller's mask. `TRUNCATE` is checked here and done by the caller.
 ///
 /// POSIX `open`; Linux `open_last_lookups`, `lookup_open`, `do_open`, `may_open` (fs/namei.c).
+///
+/// # Errors
+/// EEXIST, EISDIR, ENOTDIR, ELOOP, EACCES, EPERM, EINVAL for flags that exclude each other, ENOSPC; those of walking a
+/// path.
 pub fn open<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -242,7 +214,7 @@ fn open_existing<'v, V: ObjectOperations>(
     node: V::Node<'v>,
     flags: OpenFlags,
 ) -> Result<Opened<V::Handle>, Errno> {
-    let changes = flags.meets(OpenFlags::WRITE | OpenFlags::TRUNCATE);
+    let changes = flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE);
     match objects.kind(node) {
         Kind::Directory if flags.contains(OpenFlags::CREATE) || changes => return Err(Errno::EISDIR),
         Kind::Directory => {}
@@ -275,6 +247,9 @@ pub fn close<V: ObjectOperations>(objects: &V, handle: V::Handle) {
 ///
 /// POSIX `link`; Linux `do_linkat`, `vfs_link` (fs/namei.c): first the old name, then the new one, then what the old one
 /// is (EPERM for a directory).
+///
+/// # Errors
+/// EEXIST, EPERM for a directory, EACCES, ENOSPC; those of walking a path.
 pub fn link<'v, V: ObjectOperations>(
     objects: &'v V,
     (old_start, old): (Start<V::Node<'v>>, &[u8]),
@@ -405,6 +380,9 @@ pub(crate) fn create_new<'v, V: ObjectOperations>(
 /// Makes a symbolic link to `target`, which need not exist.
 ///
 /// POSIX `symlink`; Linux `do_symlinkat`.
+///
+/// # Errors
+/// EEXIST, ENOENT for an empty target, ENAMETOOLONG, EACCES, ENOSPC; those of walking a path.
 pub fn symlink<'v, V: ObjectOperations>(
     objects: &'v V,
     target: &[u8],
@@ -419,6 +397,9 @@ pub fn symlink<'v, V: ObjectOperations>(
 /// What a symbolic link leads to.
 ///
 /// POSIX `readlink`; Linux `do_readlinkat`: EINVAL for what is no symbolic link.
+///
+/// # Errors
+/// EINVAL; those of walking a path.
 pub fn read_link<'v, V: ObjectOperations>(
     objects: &'v V,
     start: Start<V::Node<'v>>,
@@ -431,6 +412,9 @@ pub fn read_link<'v, V: ObjectOperations>(
 /// Removes a name of anything but a directory.
 ///
 /// POSIX `unlink`; Linux `do_unlinkat` (fs/namei.c): EISDIR for directories, `.` and `..`.
+///
+/// # Errors
+/// EISDIR, EACCES, EPERM; those of walking a path.
 pub fn unlink<'v, V: ObjectOperations>(objects: &'v V, start: Start<V::Node<'v>>, path: &[u8]) -> Result<(), Errno> {
     let mut walk = Walk::new(objects);
     walk.go_to_last(start, path)?;
@@ -456,6 +440,9 @@ pub fn unlink<'v, V: ObjectOperations>(objects: &'v V, start: Start<V::Node<'v>>
 ///
 /// POSIX `rename`; Linux `do_renameat2`, `vfs_rename` (fs/namei.c), and their order of checks: both directories, EBUSY
 /// for `.` and `..`, the old name, the new one, slashes, loops (EINVAL, ENOTEMPTY), one file, permissions, kinds.
+///
+/// # Errors
+/// EEXIST, EBUSY, EINVAL, ENOTEMPTY, EISDIR, ENOTDIR, EACCES, EPERM, ENOSPC; those of walking a path.
 pub fn rename<'v, V: ObjectOperations>(
     objects: &'v V,
     (old_start, old): (Start<V::Node<'v>>, &[u8]),

@@ -145,6 +145,9 @@ pub trait ObjectOperations: Sized {
     fn working_directory(&self) -> Self::Node<'_>;
 
     /// Lets relative paths of later calls start at a directory, which is kept meanwhile.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn set_working_directory(&self, directory: Self::Node<'_>) -> Answer<(), Self>;
 
     /// The root directory.
@@ -156,28 +159,46 @@ pub trait ObjectOperations: Sized {
     fn key<'n>(&self, name: &'n [u8]) -> Option<Self::Key<'n>>;
 
     /// Whether a name exists, without reading what it leads to.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn existence(&self, directory: Self::Node<'_>, key: &Self::Key<'_>) -> Answer<Existence, Self>;
 
     /// Whether a name exists, whatever it leads to.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     #[inline]
     fn exists(&self, directory: Self::Node<'_>, key: &Self::Key<'_>) -> Answer<bool, Self> {
         Ok(self.existence(directory, key)? != Existence::Absent)
     }
 
     /// A name, if it exists, without reading what it leads to.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn present<'v>(&'v self, directory: Self::Node<'v>, key: &Self::Key<'_>)
     -> Answer<Option<Self::Present<'v>>, Self>;
 
     /// Whether the name has existed ever since it was seen.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn still_present(&self, present: &Self::Present<'_>) -> Answer<bool, Self>;
 
     /// A name with its object, if it exists.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn look_up<'v>(&'v self, directory: Self::Node<'v>, key: &Self::Key<'_>) -> Answer<Option<Self::Found<'v>>, Self>;
 
     /// The object of a name.
     fn node<'v>(&'v self, found: &Self::Found<'v>) -> Self::Node<'v>;
 
     /// Whether the name has led to the object ever since it was looked up.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn still_same(&self, found: &Self::Found<'_>) -> Answer<bool, Self>;
 
     /// A number that two look-ups of a name give alike if it has led to the same object from the first to the second, and
@@ -187,6 +208,9 @@ pub trait ObjectOperations: Sized {
     /// Tells `each` the names from a cookie on until it returns false; returns the cookie to go on from, or `None` at
     /// the end. A name that exists all the time is told once; one that comes or goes meanwhile may be told or not.
     /// Cookies are 2 or larger and below 2^63.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn list<'v>(
         &'v self,
         directory: Self::Node<'v>,
@@ -196,6 +220,9 @@ pub trait ObjectOperations: Sized {
 
     /// Insert if absent, with a new object of one link and these permissions.
     /// Steps: make the object; insert the name.
+    ///
+    /// # Errors
+    /// `Exists`, `Dead`, `NoSpace`: nothing has happened; or the implementation's fault.
     fn create<'v>(
         &'v self,
         directory: Self::Node<'v>,
@@ -206,18 +233,28 @@ pub trait ObjectOperations: Sized {
 
     /// Insert if absent, with an object that another name still leads to at that moment; its link count rises.
     /// Steps: prepare insertion of the new name; prepare the count; check the source again; commit.
+    ///
+    /// # Errors
+    /// `Exists`, `Dead`, `NoSpace`, or `Changed` if the source leads elsewhere: nothing has happened; or the fault.
     fn add_link(&self, directory: Self::Node<'_>, key: &Self::Key<'_>, source: &Self::Found<'_>) -> Outcome<(), Self>;
 
     /// Remove if the name leads to the object; its link count falls. A directory must be empty and takes no names
     /// afterwards.
     /// Steps: if a directory, close it to insertions and see that it is empty; prepare removal; prepare the count;
     /// commit; if a directory, end it.
+    ///
+    /// # Errors
+    /// `Changed` if the name leads elsewhere, `NotEmpty`: nothing has happened; or the implementation's fault.
     fn remove(&self, name: NamedNode<'_, Self::Node<'_>, Self::Key<'_>>) -> Outcome<(), Self>;
 
     /// Move a name to another that leads to `replaced` or to nothing. A directory does not become its own descendant.
     /// Steps: if a directory goes to another parent, mark it as moving and look for it above the target; if a directory
     /// is replaced, close it as in `remove`; prepare removal of the source; prepare insertion or replacement of the
     /// target; prepare the replaced object's count; commit.
+    ///
+    /// # Errors
+    /// `Changed`, `NotEmpty`, `Dead`, `NoSpace`, or that it would become its own descendant: nothing has happened; or
+    /// the fault.
     fn rename(
         &self,
         source: NamedNode<'_, Self::Node<'_>, Self::Key<'_>>,
@@ -226,6 +263,9 @@ pub trait ObjectOperations: Sized {
 
     /// Let two names lead to each other's objects.
     /// Steps: as `rename`, with two replacements.
+    ///
+    /// # Errors
+    /// As [`ObjectOperations::rename`].
     fn exchange(
         &self,
         first: NamedNode<'_, Self::Node<'_>, Self::Key<'_>>,
@@ -238,14 +278,23 @@ pub trait ObjectOperations: Sized {
     fn kind(&self, node: Self::Node<'_>) -> Kind;
 
     /// Where a directory stands.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn standing<'v>(&'v self, directory: Self::Node<'v>) -> Answer<Standing<Self::Node<'v>>, Self>;
 
     /// The directory in which a directory has its name, or had its last; the root is its own.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn parent<'v>(&'v self, directory: Self::Node<'v>) -> Answer<Self::Node<'v>, Self> {
         Ok(self.standing(directory)?.parent)
     }
 
     /// Whether an object is a directory or one of its ancestors. They are looked at one by one.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     #[inline]
     fn is_above<'v>(&'v self, node: Self::Node<'v>, directory: Self::Node<'v>) -> Answer<bool, Self> {
         let (mut current, root) = (directory, self.root());
@@ -257,6 +306,9 @@ pub trait ObjectOperations: Sized {
 
     /// A number that two looks at the ancestors of a directory give alike if none of them moved in between, and else (but
     /// for a chance of one in 2^64) different ones.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn fingerprint_of_ancestors<'v>(&'v self, directory: Self::Node<'v>) -> Answer<u64, Self> {
         let (mut current, root, mut fingerprint) = (directory, self.root(), 0_u64);
         while current != root {
@@ -270,21 +322,36 @@ pub trait ObjectOperations: Sized {
     }
 
     /// Whether a directory was removed: it has no names, and takes none.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn is_removed(&self, directory: Self::Node<'_>) -> Answer<bool, Self>;
 
     /// What a symbolic link leads to: 1 to 4,095 bytes, which never change.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn link_target<'v>(&'v self, symlink: Self::Node<'v>) -> Answer<Self::LinkTarget<'v>, Self>;
 
     /// Owner and permission bits.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn permissions(&self, node: Self::Node<'_>) -> Answer<Permissions, Self>;
 
     /// Whether permissions let a caller who is not the superuser do what it needs. The superuser has no need to ask.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     #[inline]
     fn permits(&self, node: Self::Node<'_>, need: Need) -> Answer<bool, Self> {
         Ok(check_user(self.credentials(), self.permissions(node)?, need).is_ok())
     }
 
     /// The group that a directory gives to what is made in it; none if the caller's is taken.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     #[inline]
     fn inherited_group(&self, directory: Self::Node<'_>) -> Answer<Option<u32>, Self> {
         let permissions = self.permissions(directory)?;
@@ -293,6 +360,9 @@ pub trait ObjectOperations: Sized {
 
     /// Whether names of a directory are removed by the owners of what they lead to alone, as far as the caller, who is not
     /// the superuser, is concerned.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     #[inline]
     fn keeps_names(&self, directory: Self::Node<'_>) -> Answer<bool, Self> {
         let permissions = self.permissions(directory)?;
@@ -301,18 +371,30 @@ pub trait ObjectOperations: Sized {
 
     /// Owner and permission bits for a call that has changed data: either these show a change of them that another call
     /// makes, or that call sees the data.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn permissions_after_change(&self, node: Self::Node<'_>) -> Answer<Permissions, Self> {
         self.permissions(node)
     }
 
     /// Changes owner and permission bits, unless [`PermissionChange::of`] refuses; marks the time of the change.
+    ///
+    /// # Errors
+    /// What [`PermissionChange::of`] refuses by.
     fn change_permissions(&self, node: Self::Node<'_>, change: PermissionChange) -> Result<(), Errno>;
 
     /// Attributes of an object, each as it was at one moment of the call.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn attributes(&self, node: Self::Node<'_>, fields: Fields) -> Answer<Attributes, Self>;
 
     /// Sets access and modification time in nanoseconds since 1970, each if given, unless [`TimesRight::check`] refuses;
     /// marks the time of the change. Of two such calls one is the last for both times.
+    ///
+    /// # Errors
+    /// What [`TimesRight::check`] refuses by.
     fn set_times(
         &self,
         node: Self::Node<'_>,
@@ -324,6 +406,9 @@ pub trait ObjectOperations: Sized {
     fn now_ns(&self) -> u64;
 
     /// Keeps an object, also when its last name goes.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn retain(&self, node: Self::Node<'_>) -> Answer<Self::Handle, Self>;
 
     /// The object that is kept.
@@ -341,6 +426,9 @@ pub trait ObjectOperations: Sized {
     // All objects.
 
     /// Free and used space.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn space(&self) -> Answer<Space, Self>;
 
     // Compound operations for whoever is far away.
@@ -348,12 +436,18 @@ pub trait ObjectOperations: Sized {
     /// Goes along the components of a path from a directory, as far as can be told at once; returns where it came to, and
     /// how many bytes of the path it used. Each component passed, which another follows, is a name (not `.` or `..`)
     /// of a directory that leads to a directory, and the caller may search that in which it is. Nothing need be passed.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
     fn walk_ahead<'v>(&'v self, directory: Self::Node<'v>, _path: &[u8]) -> Answer<(Self::Node<'v>, usize), Self> {
         Ok((directory, 0))
     }
 
     /// Makes a regular file and keeps it.
     /// Steps: create; retain.
+    ///
+    /// # Errors
+    /// As [`ObjectOperations::create`].
     fn create_open<'v>(
         &'v self,
         directory: Self::Node<'v>,
@@ -367,6 +461,9 @@ pub trait ObjectOperations: Sized {
     /// Keeps an object if the caller has the permissions: at once, or, as by default, not at all (`None`), and the call takes
     /// the steps.
     /// Steps: permissions; check; retain.
+    ///
+    /// # Errors
+    /// EACCES without the permissions.
     fn open_node(&self, _node: Self::Node<'_>, _need: Need) -> Option<Result<Self::Handle, Errno>> {
         None
     }

@@ -29,6 +29,9 @@ impl Need {
     }
 
     /// Whether a caller has the permissions for an object (Linux: `generic_permission`).
+    ///
+    /// # Errors
+    /// EACCES.
     pub fn check(self, credentials: &Credentials, kind: Kind, permissions: Permissions) -> Result<(), Errno> {
         if !credentials.is_superuser() {
             return check_user(credentials, permissions, self);
@@ -80,6 +83,9 @@ pub enum PermissionChange {
 
 impl PermissionChange {
     /// The permissions of an object after the change, or why the caller may not make it.
+    ///
+    /// # Errors
+    /// EPERM.
     pub fn of(self, credentials: &Credentials, kind: Kind, old: Permissions) -> Result<Permissions, Errno> {
         let is_privileged = credentials.is_superuser();
         match self {
@@ -128,6 +134,9 @@ pub enum TimesRight {
 
 impl TimesRight {
     /// Whether the caller may.
+    ///
+    /// # Errors
+    /// EPERM, or EACCES where the right to write would do.
     pub fn check(self, credentials: &Credentials, permissions: Permissions) -> Result<(), Errno> {
         match (self, check_owner(credentials, permissions.user)) {
             (TimesRight::Writer, Err(_)) => check_user(credentials, permissions, Need::WRITE),

@@ -25,6 +25,9 @@ pub struct Map {
 }
 
 /// See [`data::open`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn open<S: Subject>(
     actor: &S,
@@ -37,6 +40,9 @@ pub fn open<S: Subject>(
 }
 
 /// See [`names::open`]: what is opened gets no descriptor.
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn open_node<S: Subject>(actor: &S, process: usize, path: &[u8], flags: OpenFlags) -> Result<S::Handle, Errno> {
     names::open(actor.enter(process).objects(), Start::WorkingDirectory, path, flags, MODE).map(|opened| opened.handle)
@@ -48,12 +54,18 @@ pub fn close_node<S: Subject>(actor: &S, process: usize, opened: S::Handle) {
 }
 
 /// See [`data::close`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn close<S: Subject>(actor: &S, process: usize, fd: u32) -> Result<(), Errno> {
     data::close(&actor.enter(process), fd)
 }
 
 /// See [`names::link`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn link<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> Result<(), Errno> {
     names::link(
@@ -65,12 +77,18 @@ pub fn link<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> Re
 }
 
 /// See [`names::unlink`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn unlink<S: Subject>(actor: &S, process: usize, path: &[u8]) -> Result<(), Errno> {
     names::unlink(actor.enter(process).objects(), Start::WorkingDirectory, path)
 }
 
 /// See [`names::rename`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn rename<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> Result<(), Errno> {
     names::rename(
@@ -82,78 +100,117 @@ pub fn rename<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> 
 }
 
 /// See [`attributes::stat`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn stat<S: Subject>(actor: &S, process: usize, path: &[u8], fields: Fields) -> Result<Attributes, Errno> {
     attributes::stat(actor.enter(process).objects(), Start::WorkingDirectory, path, Follow::Symlinks, fields)
 }
 
 /// See [`attributes::access`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn access<S: Subject>(actor: &S, process: usize, path: &[u8]) -> Result<(), Errno> {
     attributes::access(actor.enter(process).objects(), Start::WorkingDirectory, path, Follow::Symlinks, Access::EXISTS)
 }
 
 /// See [`data::stat`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn fstat<S: Subject>(actor: &S, process: usize, fd: u32, fields: Fields) -> Result<Attributes, Errno> {
     data::stat(&actor.enter(process), fd, fields)
 }
 
 /// See [`data::seek`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn lseek<S: Subject>(actor: &S, process: usize, fd: u32, offset: i64, whence: Whence) -> Result<u64, Errno> {
     data::seek(&actor.enter(process), fd, offset, whence)
 }
 
 /// See [`data::pipe`]; the pipe does not make its callers wait.
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn pipe<S: Subject>(actor: &S, process: usize, options: DescriptorOptions) -> Result<(u32, u32), Errno> {
     data::pipe(&actor.enter(process), DescriptorOptions { status: StatusFlags::NONBLOCK, ..options })
 }
 
 /// See [`data::read`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn read<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
     data::read(&actor.enter(process), fd, bytes)
 }
 
 /// See [`data::write`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn write<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
     data::write(&actor.enter(process), fd, bytes)
 }
 
 /// See [`data::read_at`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn pread<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &mut [u8], offset: i64) -> Result<usize, Errno> {
     data::read_at(&actor.enter(process), fd, bytes, offset)
 }
 
 /// See [`data::write_at`].
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn pwrite<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &[u8], offset: i64) -> Result<usize, Errno> {
     data::write_at(&actor.enter(process), fd, bytes, offset)
 }
 
 /// See [`memory::map`]: one page.
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn mmap<S: Subject>(actor: &S, process: usize, map: Map) -> Result<u64, Errno> {
     memory::map(&actor.enter(process), map.address, PAGE_BYTES as u64, map.protection, map.object)
 }
 
 /// See [`memory::unmap`]: one page.
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn munmap<S: Subject>(actor: &S, process: usize, address: u64) -> Result<(), Errno> {
     memory::unmap(&actor.enter(process), address, PAGE_BYTES as u64)
 }
 
 /// See [`memory::protect`]: one page.
+///
+/// # Errors
+/// As there.
 #[inline(never)]
 pub fn mprotect<S: Subject>(actor: &S, process: usize, address: u64, protection: Protection) -> Result<(), Errno> {
     memory::protect(&actor.enter(process), address, PAGE_BYTES as u64, protection)
 }
 
 /// The byte at an address of the process.
+///
+/// # Errors
+/// [`AccessError`] where it cannot be loaded from.
 #[inline(never)]
 pub fn memread<S: Subject>(actor: &S, process: usize, address: u64) -> Result<u8, AccessError<S::Fault>> {
     let mut byte = [0];
@@ -162,6 +219,9 @@ pub fn memread<S: Subject>(actor: &S, process: usize, address: u64) -> Result<u8
 }
 
 /// Stores bytes at an address of the process.
+///
+/// # Errors
+/// [`AccessError`] where it cannot be stored to.
 #[inline(never)]
 pub fn memwrite<S: Subject>(
     actor: &S,

@@ -229,6 +229,9 @@ fn bind(actor: Actor<'_>, name: &Name) -> Result<Socket, SocketError> {
 }
 
 /// Does it, or returns an error number. `name` is that of the call, if it has one.
+///
+/// # Errors
+/// The error number.
 pub fn perform(actor: Option<Actor<'_>>, work: SocketWork, name: &[u8]) -> Result<Came, i64> {
     let actor = actor.ok_or(ENOSYS)?;
     let done = match work {

@@ -273,7 +273,7 @@ impl<S: Subject> FileSystemTarget<S> {
 }
 
 /// What the models of POSIX know of a file.
-const STAT: Fields = Fields::LINK_COUNT.with(Fields::SIZE).with(Fields::TIMES);
+const STAT: Fields = Fields::LINK_COUNT.union(Fields::SIZE).union(Fields::TIMES);
 
 /// Descriptors of different processes are different values.
 fn handle(process: usize, fd: u32) -> Value<'static> {
@@ -432,7 +432,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 let mut fields = Fields::IDENTITY;
                 for (parameter, field) in [(1, Fields::LINK_COUNT), (2, Fields::SIZE), (3, Fields::TIMES)] {
                     if arguments.flag(parameter)? {
-                        fields = fields | field;
+                        fields |= field;
                     }
                 }
                 Work::Fstat { fd: small(arguments, 0)?, fields }

@@ -36,7 +36,7 @@ const THREAD_COUNTS: [usize; 2] = [1, 2];
 
 const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 /// `O_CREAT | O_EXCL`.
-const CREATE_NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE);
+const CREATE_NEW: OpenFlags = OpenFlags::CREATE.union(OpenFlags::EXCLUSIVE);
 
 struct Ours<'a> {
     fs: &'a ScaleFs,

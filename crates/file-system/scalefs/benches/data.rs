@@ -25,7 +25,7 @@ use sync::Spin;
 
 const PAGES: usize = 1000;
 const CACHED_PAGES: usize = 100;
-const READ_WRITE: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE);
+const READ_WRITE: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 
 type Clock = Clocked<Spin, fn() -> u64>;
 

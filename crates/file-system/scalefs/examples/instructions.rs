@@ -16,7 +16,7 @@ use scalefs::{
 use sync::Spin;
 
 const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
-const READ_WRITE: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE);
+const READ_WRITE: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 
 fn open(calls: &InProcess<'_, Spin>, path: &[u8], flags: OpenFlags) -> u32 {
     data::open(calls, AT, path, flags, 0o600, DescriptorOptions::PLAIN).unwrap()

@@ -46,7 +46,7 @@ use Call::{
 };
 
 /// `O_CREAT | O_EXCL`.
-const CREATE_NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE);
+const CREATE_NEW: OpenFlags = OpenFlags::CREATE.union(OpenFlags::EXCLUSIVE);
 
 struct Pair {
     title: &'static str,

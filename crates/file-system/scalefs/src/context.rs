@@ -17,7 +17,7 @@ use crate::instance::{Identity, ScaleFs};
 #[must_use = "a context keeps its working directory until it leaves"]
 pub struct Context {
     /// Immutable.
-    identity: Identity,
+    pub(crate) identity: Identity,
     /// Immutable.
     credentials: Credentials,
     /// Atomic.
@@ -73,7 +73,7 @@ impl Context {
     /// Ends the program if the context is of another instance, whose objects its working directory is one of.
     #[inline]
     pub(crate) fn assert_of(&self, fs: &ScaleFs) {
-        assert!(self.identity == fs.identity, "a process of another file system");
+        assert!(self.is_of(fs), "a process of another file system");
     }
 
     /// Who calls.

@@ -162,7 +162,9 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         self.working_on(&[]);
         let nodes = changes.iter().flat_map(|change| [Some(change.directory), change.before, change.after]);
         let nodes = nodes.flatten().map(|node| node.at.to_bits());
-        self.fs.noted(self.core()).add(self.core(), nodes).map_err(|OutOfMemory| Refusal::NoSpace)?;
+        if !sync::mutant::planted("scalefs: changes of many names are not noted") {
+            self.fs.noted(self.core()).add(self.core(), nodes).map_err(|OutOfMemory| Refusal::NoSpace)?;
+        }
         if let Err(refusal) = self.mark_directories(changes, room) {
             room.iter_mut().for_each(|place| place.beside = Beside::default());
             self.fs.noted(self.core()).forget(self.core());
@@ -197,6 +199,9 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
     }
 
     fn finish(&self, mut prepared: PreparedChanges<'_, '_, H>, decision: Decision) -> Answer<(), Self> {
+        if sync::mutant::planted("scalefs: names change before it is decided") && decision == Decision::Commit {
+            prepared.names.finish(true);
+        }
         let happens = decision == Decision::Commit && prepared.operation.commit().is_ok();
         if !happens {
             prepared.operation.abort();

@@ -234,7 +234,7 @@ impl OpenOptions {
     }
 
     fn with(self, flag: OpenFlags, is_set: bool) -> OpenOptions {
-        let flags = if is_set { self.flags | flag } else { self.flags.without(flag) };
+        let flags = if is_set { self.flags | flag } else { self.flags.difference(flag) };
         OpenOptions { flags, ..self }
     }
 
@@ -287,6 +287,7 @@ fn bytes(path: &Path) -> &[u8] {
 pub struct Dir(Handle);
 
 /// A name in a directory.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The name.

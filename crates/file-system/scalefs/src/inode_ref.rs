@@ -119,7 +119,7 @@ impl Node<'_> {
 #[must_use = "an object is kept until `names::close`"]
 pub struct OpenNode {
     at: InodeRef,
-    instance: Identity,
+    pub(crate) instance: Identity,
 }
 
 impl OpenNode {
@@ -135,7 +135,7 @@ impl OpenNode {
     /// If it is of another instance.
     #[inline]
     pub(crate) fn of(&self, fs: &ScaleFs) -> InodeRef {
-        assert!(self.instance == fs.identity, "an open object of another file system");
+        assert!(self.is_of(fs), "an open object of another file system");
         self.at
     }
 }

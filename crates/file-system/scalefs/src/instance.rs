@@ -130,6 +130,9 @@ unsafe impl Send for ScaleFs {}
 impl ScaleFs {
     /// Makes an empty file system in the arena of `core`, whose root belongs to user 0. It has no pages: names, directories
     /// and links only.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold the tables of an empty file system.
     pub fn create<'a>(core: &Core<'a>, config: ScaleFsConfig) -> Result<&'a ScaleFs, OutOfMemory> {
         // SAFETY: the pool has no page; an arena is aligned to pages.
         let pool = unsafe { PagePool::create(core.arena(), NonNull::from(core.arena()).cast(), 0) }?;
@@ -138,6 +141,9 @@ impl ScaleFs {
 
     /// Makes an empty file system in the arena of `core`, whose root belongs to user 0, with data in these pages, which
     /// nobody else uses.
+    ///
+    /// # Errors
+    /// As [`ScaleFs::create`].
     pub fn create_with_pages<'a>(
         core: &Core<'a>,
         pages: &'a PagePool,
@@ -224,6 +230,10 @@ impl ScaleFs {
         self.own.get(core).moving_offset.store(address, Ordering::Relaxed);
         // Before the lock that follows, for the heir.
         fence(Ordering::Release);
+    }
+
+    pub(crate) fn is_core_of(&self, core: &Core<'_>) -> bool {
+        self.own.is_of(core)
     }
 
     pub(crate) fn noted<'s>(&'s self, core: &'s Core<'_>) -> &'s Noted {

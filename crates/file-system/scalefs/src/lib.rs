@@ -49,6 +49,7 @@
 //! words of its times. A call holds at most two bucket locks, and nothing while it waits for a removal.
 //!
 //! See `docs/reference/scalefs.md` for definitions, invariants, assumptions, and the techniques of section 6.3 of the paper.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
@@ -79,6 +80,7 @@ mod inode_ref;
 mod instance;
 mod moves;
 mod noted;
+mod other_instance;
 mod owned;
 pub mod parts;
 mod pipe;
@@ -97,6 +99,7 @@ pub use front::{Dir, Entry, File, FileSystem, OpenOptions};
 pub use host::{Clocked, Host};
 pub use inode_ref::{Node, OpenNode};
 pub use instance::{ScaleFs, ScaleFsConfig};
+pub use other_instance::OtherInstance;
 pub use owned::{OwnedConfig, OwnedError, OwnedScaleFs};
 pub use posix_calls::*;
 pub use process::Process;

@@ -69,6 +69,9 @@ pub struct OwnedScaleFs {
 
 impl OwnedScaleFs {
     /// An empty file system, whose root belongs to user 0.
+    ///
+    /// # Errors
+    /// [`OwnedError`] says which size cannot be.
     pub fn create(config: OwnedConfig) -> Result<OwnedScaleFs, OwnedError> {
         let page_bytes = (config.page_count as usize + 1).checked_mul(PAGE_BYTES).ok_or(OwnedError::System)?;
         let region = |bytes| HeapRegion::new(bytes).map_err(|OutOfMemory| OwnedError::System);

@@ -15,7 +15,7 @@ use sync::{Spin, Wait, WaitReason};
 
 const AT: Start<scalefs::Node<'static>> = Start::WorkingDirectory;
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
-const CREATE: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE).with(OpenFlags::CREATE);
+const CREATE: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE).union(OpenFlags::CREATE);
 const PAGE: i64 = PAGE_BYTES as i64;
 
 /// Waits as a program would.

@@ -71,6 +71,10 @@ fn prepare(verbs: &ObjectOperations) {
     names::link(objects, (AT, b"f"), (AT, b"d/f"), Follow::Nothing).unwrap();
 }
 
+/// Where calls on many names are in the list.
+const MANY_CHANGES: usize = 16;
+const A_TREE_IS_REMOVED: usize = 17;
+
 /// Of these each happens or does not.
 const ON_NAMES: [Call; 18] = [
     ("create", |verbs| open(verbs, "d/n", OpenFlags::CREATE, StatusFlags::NONE).map(drop)),
@@ -382,4 +386,22 @@ fn files_and_pipes_work_wherever_a_process_dies() {
 #[test]
 fn maintenance_changes_nothing_that_can_be_seen_wherever_a_process_dies() {
     all_deaths(&[ON_NAMES[3], ON_NAMES[5], ON_NAMES[9]], true, true);
+}
+
+/// What makes many names change at one moment, or not at all, whoever dies.
+#[test]
+fn changes_of_many_names_that_are_not_made_good_are_found() {
+    for (mutant, call) in [
+        ("scalefs: changes of many names are not noted", MANY_CHANGES),
+        ("scalefs: names change before it is decided", A_TREE_IS_REMOVED),
+    ] {
+        let call = ON_NAMES[call];
+        let states = before_and_after(Tables::Smallest, call);
+        sync::mutant::must_be_caught(mutant, || {
+            die_everywhere(|access| {
+                let death = Death { call, access, is_settled: false, in_maintenance: false, tables: Tables::Smallest };
+                survive(death, Some(&states))
+            })
+        });
+    }
 }

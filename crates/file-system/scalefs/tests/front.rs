@@ -140,3 +140,21 @@ fn sizes_that_cannot_be_are_refused_with_a_reason() {
     let error = FileSystem::create(OwnedConfig { metadata_bytes: 1 << 12, ..SMALL }).unwrap_err();
     assert!(error.to_string().contains("bytes"), "{error}");
 }
+
+/// What was memory for files serves files again, whoever frees it, and directories never: readers rely on what lies where.
+#[test]
+fn memory_of_one_kind_of_object_comes_back_for_that_kind_alone() {
+    let files = FileSystem::create(OwnedConfig { metadata_bytes: 2 << 20, core_count: 2, ..SMALL }).unwrap();
+    let root = files.root().unwrap();
+    let fill = || {
+        let made = (0..).find(|number| root.create(format!("{number}")).is_err()).unwrap();
+        (0..made).for_each(|number| root.remove_file(format!("{number}")).unwrap());
+        made
+    };
+    let elsewhere = std::thread::scope(|scope| scope.spawn(fill).join().unwrap());
+    assert!(elsewhere > 500, "{elsewhere}");
+    assert!(fill() >= elsewhere, "what another core has freed can be had");
+    let error = root.create_dir("d").unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(28), "{error}");
+    assert!(fill() >= elsewhere);
+}

@@ -93,6 +93,37 @@ fn an_open_object_is_not_closed_in_another_instance() {
 }
 
 #[test]
+fn what_may_be_of_another_instance_is_refused_with_a_reason() {
+    let (one, other) = (owned(), owned());
+    let (here, there) = (one.claim(0, owner()).unwrap(), other.claim(0, owner()).unwrap());
+    let (fs, host) = (one.file_system(), Spin);
+    let [mine, theirs] =
+        [(fs, &here), (other.file_system(), &there)].map(|(fs, core)| Process::new(fs, core, Credentials::SUPERUSER));
+    let why = |core, process: &Process| {
+        let entered = fs.try_enter(core, process, &host).map(drop).map_err(|error| error.to_string());
+        assert_eq!(entered, fs.try_begin(core, process.context(), &host).map(drop).map_err(|error| error.to_string()));
+        entered.err().unwrap_or_default()
+    };
+    assert_eq!(why(&here, &mine), "");
+    assert!(why(&here, &theirs).starts_with("the process is of another file system"));
+    assert!(why(&there, &mine).starts_with("the core is of another file system"));
+    assert!(mine.is_of(fs) && !theirs.is_of(fs) && !theirs.context().is_of(fs));
+    // Nothing has happened: each goes on in its own.
+    let opened = names::open(
+        &fs.try_begin(&here, mine.context(), &host).unwrap(),
+        Start::WorkingDirectory,
+        b"a",
+        OpenFlags::CREATE,
+        0o600,
+    );
+    let handle = opened.unwrap().handle;
+    assert!(handle.is_of(fs) && !handle.is_of(other.file_system()));
+    names::close(&fs.begin(&here, mine.context(), &host), handle);
+    mine.exit(fs, &here, &host);
+    theirs.exit(other.file_system(), &there, &host);
+}
+
+#[test]
 fn the_root_stays_whoever_leaves_it() {
     let world = World::new(1);
     let core = world.core(0);

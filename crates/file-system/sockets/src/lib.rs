@@ -37,6 +37,7 @@
 //!
 //! **Cost**: send and receive an exchange each on lines of the ring, and a copy. Memory: a line per core for each unordered
 //! socket; 2 KiB for each ring that was used, and a page for each of its slots that was.
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(shuttle), no_std)]
 
 mod endpoint;

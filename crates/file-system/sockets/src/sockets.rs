@@ -16,6 +16,7 @@ use crate::name::Name;
 use crate::ring::{MAX_MESSAGE_BYTES, SendError};
 
 /// Why a call failed.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketError {
     /// Nothing waits, or there is no room at the moment (EAGAIN).
@@ -159,6 +160,9 @@ unsafe impl Send for Sockets {}
 impl Sockets {
     /// An instance without sockets, in the arena of `core`.
     ///
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold the tables.
+    ///
     /// # Safety
     /// `pool` lies in the same arena, and is there as long as the instance is used.
     pub unsafe fn create<'a>(
@@ -220,6 +224,9 @@ impl Sockets {
     }
 
     /// A socket with neither name nor peer.
+    ///
+    /// # Errors
+    /// [`SocketError`]: no socket is left, or no memory.
     pub fn socket(&self, core: &Core<'_>, order: Order) -> Result<Socket, SocketError> {
         Ok(Socket(Endpoint::make(core, order, 1)?))
     }
@@ -227,6 +234,9 @@ impl Sockets {
     /// Two sockets, each the other's peer.
     ///
     /// POSIX `socketpair`.
+    ///
+    /// # Errors
+    /// As [`Sockets::socket`].
     pub fn pair(&self, core: &Core<'_>, order: Order) -> Result<[Socket; 2], SocketError> {
         // A reference each of the handle and of the peer.
         let first = Endpoint::make(core, order, 2)?;

@@ -53,6 +53,9 @@ impl<'t, B: NameChanges> Call<'t, B> {
     }
 
     /// An object that was kept before the transaction began.
+    ///
+    /// # Errors
+    /// What ends the transaction, or the base's fault.
     pub fn kept(&self, handle: &B::Handle) -> Within<Node<'_>, B> {
         let mut state = self.state()?;
         let (number, met) = meet(&self.base, &state.objects, self.base.held(handle)).map_err(from_base)?;

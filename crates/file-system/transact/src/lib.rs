@@ -40,6 +40,7 @@
 //! ```
 //!
 //! What is transactional, and what is refused with which error: `docs/reference/transactions.md`.
+#![warn(clippy::missing_errors_doc)]
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -85,6 +85,9 @@ pub(crate) struct State<H> {
 
 impl<H> Transaction<H> {
     /// Begins a transaction of the process whose call `base` is.
+    ///
+    /// # Errors
+    /// The base's fault.
     pub fn begin<B: NameChanges<Handle = H>>(base: &B, sharing: Sharing) -> Answer<Transaction<H>, B> {
         let (root, object) = meet(base, &Objects::new(), base.root())?;
         let mut objects = Objects::from_iter(object);

@@ -11,7 +11,7 @@ use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, OpenFlags, Space, Start};
 use transact::{Sharing, Transactional};
 
-const NEW: OpenFlags = OpenFlags::CREATE.with(OpenFlags::EXCLUSIVE).with(OpenFlags::WRITE);
+const NEW: OpenFlags = OpenFlags::CREATE.union(OpenFlags::EXCLUSIVE).union(OpenFlags::WRITE);
 
 fn at<N>() -> Start<N> {
     Start::WorkingDirectory
