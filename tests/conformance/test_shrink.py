@@ -37,7 +37,12 @@ def test_a_mistake_in_names_is_shrunk_to_a_shortest_sequence(mistake: Any) -> No
     assert len(calls_of(conform(Names, ModelTarget(mistake)))) == SHORTEST[mistake]
 
 
-@pytest.mark.parametrize("mistake", SHORTEST, ids=lambda mistake: mistake.__name__)
+FIRST, *OTHERS = SHORTEST
+
+
+@pytest.mark.parametrize(
+    "mistake", [FIRST, *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)], ids=lambda one: one.__name__
+)
 def test_a_mistake_in_the_model_is_shrunk_the_same_way(mistake: Any) -> None:
     assert len(calls_of(conform(mistake, ModelTarget(Names)))) == SHORTEST[mistake]
 
