@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,17 +15,24 @@ from commutant.support import UsageError, plural
 if TYPE_CHECKING:
     from commutant.runs import Check, Run
 
-F = TypeVar("F", bound=Callable[..., object])
+R = TypeVar("R")
 
 
-def gated(function: F) -> F:
-    """`--fail-on`, `--baseline` and `--suppress`: when the exit code is 1."""
-    fail_on = click.option(
+def gated(function: Callable[..., R]) -> Callable[..., R]:
+    """`--fail-on`, `--baseline` and `--suppress`, which say when the exit code is 1: the parameter `gate`."""
+
+    @functools.wraps(function)
+    def with_gate(
+        *args: object, fail_on: str | None, baseline: tuple[Path, ...], suppress: Path | None, **others: object
+    ) -> R:
+        return function(*args, gate=Gate(fail_on, baseline, suppress), **others)
+
+    option = click.option(
         "--fail-on",
         type=click.Choice(["findings", "new"]),
         help="Exit with 1 if there are findings that stand; `new`: only if a baseline never saw them.",
     )
-    return fail_on(options.baseline(options.suppress(function)))
+    return option(options.baseline(options.suppress(with_gate)))
 
 
 class Gate:

@@ -90,9 +90,7 @@ def command(
     seed: int,
     no_cache: bool,
     executor: str | None,
-    fail_on: str | None,
-    baseline: tuple[Path, ...],
-    suppress: Path | None,
+    gate: Gate,
     output: Path | None,
     format_: str,
 ) -> int:
@@ -109,7 +107,6 @@ def command(
     from commutant.targets import load_target
 
     calls = options.with_self_meant(calls, with_self)
-    gate = Gate(fail_on, baseline, suppress)
     refuse_existing(output)
     implementation = load_target(target)
     if (what is None) == (of_run is None):

@@ -38,9 +38,7 @@ def command(
     jobs: int,
     no_cache: bool,
     executor: str | None,
-    fail_on: str | None,
-    baseline: tuple[Path, ...],
-    suppress: Path | None,
+    gate: Gate,
     output: Path | None,
     format_: str,
 ) -> int:
@@ -53,7 +51,6 @@ def command(
     """
     from commutant.runs import Check, load_run_info
 
-    gate = Gate(fail_on, baseline, suppress)
     refuse_existing(output)
     info = load_run_info(run_json)
     corpus = _corpus_of_run(info, run_json, jobs=jobs, executor=executor, no_cache=no_cache)

@@ -22,9 +22,7 @@ from commutant.cli.campaign import Gate, carry_out, gated
 def command(
     run: Path,
     jobs: int,
-    fail_on: str | None,
-    baseline: tuple[Path, ...],
-    suppress: Path | None,
+    gate: Gate,
     format_: str,
 ) -> int:
     """Continues the check that left the run directory RUN, with the tests, target and order that it was started with.
@@ -33,5 +31,4 @@ def command(
     """
     from commutant.runs import Check
 
-    gate = Gate(fail_on, baseline, suppress)
     return carry_out(Check.resume(run, jobs), gate, format_)
