@@ -18,7 +18,7 @@ from tests.libraries.building import (
     variable,
 )
 
-FILES = {"canaries.c": 24, "canaries.cpp": 12, "canaries.rs": 13}
+FILES = {"canaries.c": 25, "canaries.cpp": 12, "canaries.rs": 13}
 """Files of canaries, and how many faults each plants."""
 
 

@@ -216,17 +216,26 @@ def test_state_that_stays_between_tests_is_said_to_stay(tmp_path: Path) -> None:
     )
 
 
-def test_a_counter_that_is_not_new_in_each_test_is_wrong(tmp_path: Path) -> None:
-    """What stays and is no member of a sort shows in what is observed: each test expects an object that is empty."""
-    bodies = """static long sum;
-        static void add(void *o, const commutant_value *a, commutant_result *r) {
-            (void)o; (void)r; sum += a[0].number; }
-        static void read_(void *o, const commutant_value *a, commutant_result *r) {
-            (void)o; (void)a; commutant_number(r, sum); }"""
-    path = adapter(tmp_path, '{"add(amount)", add}, {"read()", read_},', bodies)
+@pytest.mark.parametrize("kept", [True, False])
+def test_every_64th_test_begins_with_a_look_at_an_object_that_should_be_empty(kept: bool, tmp_path: Path) -> None:
+    """What stays and is no member of a sort shows in what is observed: it is said what is wrong, not only that it is."""
+    bodies = f"""static long sum;
+        static void *new(void) {{ sum = {int(kept)} ? sum : 0; return make(); }}
+        static void add(void *o, const commutant_value *a, commutant_result *r) {{
+            (void)o; (void)r; sum += a[0].number; }}
+        static void read_(void *o, const commutant_value *a, commutant_result *r) {{
+            (void)o; (void)a; commutant_number(r, sum); }}"""
+    calls, constant = '{"add(amount)", add}, {"read()", read_},', "COMMUTANT_ADAPTER(calls, new, drop)"
+    path = adapter(tmp_path, calls, bodies, constant)
+    tests = [test for test in generate(load_interface("counter")).tests if test.observe]
+    jobs = [Job(tests[number % len(tests)], 0) for number in range(200)]
     with session(path) as running:
-        records = list(running.run([Job(test, 0) for test in generate(load_interface("counter")).tests]))
-    assert any(record.wrong for record in records[1:])
+        told = [record.wrong or "" for record in running.run(jobs)]
+    assert any(told[1:64]) == kept
+    looked = [number for number, text in enumerate(told) if "does the library keep state between tests?" in text]
+    assert looked == ([64, 128, 192] if kept else []), told
+    if kept:
+        assert "read() of an object that should be empty gave" in told[looked[0]]
 
 
 def test_a_panic_through_a_call_costs_its_test_and_says_so(tmp_path: Path) -> None:

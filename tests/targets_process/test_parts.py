@@ -180,6 +180,17 @@ def test_another_emulator_is_refused(
         emulator.find_user_emulator()
 
 
+def test_an_emulator_without_plugins_is_named_with_the_package_that_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / emulator.PROGRAM
+    fake.write_text('#!/bin/sh\n[ "$1" = -h ] && echo "-g port -L path" || echo "qemu-x86_64 version 7.2.0"\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(RunError, match=r"built without plugins, so it cannot trace; install Debian 12's qemu-user"):
+        emulator.find_user_emulator()
+
+
 def test_no_emulator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunError, match="qemu-x86_64 is not in PATH; run `make setup`"):

@@ -325,6 +325,17 @@ NOINLINE static void log_tail_twin(struct journals *journals, int core) {
   __atomic_fetch_add(&journals->tail[core].count, 8, __ATOMIC_RELAXED);
 }
 
+/* FAULT header_before_entries: struct header.used */
+struct header { long lock, used; char rest[56]; };
+struct header_apart { long lock; struct slot used[2]; };
+NOINLINE static void header_before_entries(struct header *header, int core) {
+  (void)core;
+  __atomic_fetch_add(&header->used, 1, __ATOMIC_RELAXED); /* at header_before_entries */
+}
+NOINLINE static void header_before_entries_twin(struct header_apart *header, int core) {
+  __atomic_fetch_add(&header->used[core].count, 1, __ATOMIC_RELAXED);
+}
+
 /* FAULT shared_random_seed: seed */
 static unsigned long seed ALIGNED = 42;
 static struct slot seeds_of_cores[2];
@@ -380,6 +391,8 @@ struct canaries {
   struct gate *cas_that_fails_twin;
   struct journal *log_tail;
   struct journals *log_tail_twin;
+  struct header *header_before_entries;
+  struct header_apart *header_before_entries_twin;
 };
 
 static void *make(void) {
@@ -424,6 +437,8 @@ static void *make(void) {
   all->cas_that_fails_twin = NEW(struct gate);
   all->log_tail = NEW(struct journal);
   all->log_tail_twin = NEW(struct journals);
+  all->header_before_entries = zeroed(aligned_alloc(LINE, 2 * LINE), 2 * LINE); /* behind the header lie its entries */
+  all->header_before_entries_twin = NEW(struct header_apart);
   lazy.ready = 0;
   eager.ready = 1;
   return all;
@@ -482,6 +497,8 @@ CALL(cas_that_fails, ((struct canaries *)all)->cas_that_fails)
 CALL(cas_that_fails_twin, ((struct canaries *)all)->cas_that_fails_twin)
 CALL(log_tail, ((struct canaries *)all)->log_tail)
 CALL(log_tail_twin, ((struct canaries *)all)->log_tail_twin)
+CALL(header_before_entries, ((struct canaries *)all)->header_before_entries)
+CALL(header_before_entries_twin, ((struct canaries *)all)->header_before_entries_twin)
 CALL(shared_random_seed, NULL)
 CALL(shared_random_seed_twin, NULL)
 
@@ -532,6 +549,8 @@ static const commutant_call calls[] = {
     {"cas_that_fails_twin(core)", call_cas_that_fails_twin},
     {"log_tail(core)", call_log_tail},
     {"log_tail_twin(core)", call_log_tail_twin},
+    {"header_before_entries(core)", call_header_before_entries},
+    {"header_before_entries_twin(core)", call_header_before_entries_twin},
     {"shared_random_seed(core)", call_shared_random_seed},
     {"shared_random_seed_twin(core)", call_shared_random_seed_twin},
     {0, 0},

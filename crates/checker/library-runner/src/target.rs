@@ -110,6 +110,8 @@ impl Execution for LibraryTarget {
 }
 
 impl Target for LibraryTarget {
+    const FRESH_IS_PROMISED: bool = true;
+
     fn signatures(&self) -> &[Signature] {
         &self.signatures
     }

@@ -12,6 +12,7 @@
 
 pub mod arguments;
 pub mod crew;
+mod emptiness;
 pub mod execution;
 pub mod linux;
 pub mod marker;

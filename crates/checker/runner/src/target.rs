@@ -43,6 +43,10 @@ impl Agents {
 
 /// A system under test. Errors are texts for people: the window is then reported as not run.
 pub trait Target: Execution {
+    /// Whether the author of an adapter promises that [`Target::fresh`] gives an empty state: then it is looked at now and
+    /// then.
+    const FRESH_IS_PROMISED: bool = false;
+
     /// The calls that the target knows; an index into this list names a call below.
     fn signatures(&self) -> &[Signature];
 

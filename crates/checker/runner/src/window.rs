@@ -4,9 +4,11 @@ use wire::WireError;
 use wire::batch::Shape;
 use wire::plan::{Call, Plan, Test};
 use wire::results::ResultsWriter;
+use wire::value::Value;
 
 use crate::arguments::{Arguments, Bindings};
 use crate::crew::Crew;
+use crate::emptiness::Emptiness;
 use crate::marker;
 use crate::place::{CORE_LIMIT, Place};
 use crate::target::{Agents, Marks, Signature, Target};
@@ -32,18 +34,24 @@ impl Run<'_> {
     fn resolved(&self, shape: usize) -> Result<&Resolved, String> {
         self.shapes[shape].as_ref().map_err(Clone::clone)
     }
+
+    /// The target's calls that a test makes.
+    fn used(&self, test: Test<'_, '_>) -> impl Iterator<Item = usize> {
+        all(test).filter_map(|call| Some(self.shapes[call.shape].as_ref().ok()?.call))
+    }
 }
 
 /// Runs windows over a target.
 pub struct Interpreter<T: Target> {
     target: T,
     crew: Crew<T>,
+    emptiness: Emptiness,
 }
 
 impl<T: Target> Interpreter<T> {
     /// An interpreter over `target` with `crew`.
     pub fn new(target: T, crew: Crew<T>) -> Self {
-        Self { target, crew }
+        Self { target, crew, emptiness: Emptiness::default() }
     }
 
     /// Wakes every actor once, so that all of them have started and touched what they need.
@@ -102,11 +110,38 @@ impl<T: Target> Interpreter<T> {
     ) -> Result<(), String> {
         let agents = check_places(test, self.crew.core_count())?;
         run.bindings.clear();
-        let used = all(test).filter_map(|call| Some(run.shapes[call.shape].as_ref().ok()?.call));
-        self.target.fresh(&mut self.crew, agents, used)?;
+        self.target.fresh(&mut self.crew, agents, run.used(test))?;
+        if T::FRESH_IS_PROMISED && !test.observe.is_empty() && self.emptiness.is_due() {
+            let results = std::mem::replace(&mut run.results, ResultsWriter::start(Vec::new(), 0));
+            let is_empty = self.observe_fresh_state(run, test);
+            run.results = results;
+            self.target.clean(&mut self.crew, agents)?;
+            is_empty?;
+            self.target.fresh(&mut self.crew, agents, run.used(test))?;
+        }
         let ran = self.run_in_fresh_state(run, test, order, closed);
         self.target.clean(&mut self.crew, agents)?;
         ran
+    }
+
+    /// Makes the calls of a test's observation, as far as they need nothing of its set-up, and compares what they tell with
+    /// what they told of an earlier fresh state.
+    fn observe_fresh_state<'a>(&mut self, run: &mut Run<'a>, test: Test<'a, 'a>) -> Result<(), String> {
+        let mut before = String::new();
+        for step in test.observe {
+            let arguments = run.plan.arguments(step);
+            if arguments.iter().any(|argument| matches!(argument, Value::Opaque { .. })) {
+                continue;
+            }
+            let place = run.results.place();
+            self.run_step(run, test, step)?;
+            let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
+            let call = format!("{}({})", run.resolved(step.shape)?.signature.name, arguments.join(", "));
+            let answer = run.results.value_at(place).map_err(|error| error.to_string())?;
+            self.emptiness.compare(&before, &call, &answer)?;
+            before.push_str(&call);
+        }
+        Ok(())
     }
 
     fn run_in_fresh_state<'a>(

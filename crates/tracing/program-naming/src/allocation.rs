@@ -7,7 +7,8 @@
 //! 3. the type of the pointer that an access to the block goes through;
 //! 4. the only type of that size that the code's own sources define.
 //!
-//! Where all are silent, a container's bytes are bytes.
+//! Where all are silent, a container's bytes are bytes; and what receives the pointer in the function that allocates is the
+//! block's head, behind which other things follow.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::debug::{Declared, Entry, Function, SourceFiles, Type, Unit};
 use crate::file::CodeName;
 use crate::function_names::plain_name;
 use crate::loaded::Loaded;
+use crate::module::Module;
 use crate::receive::{Received, instruction_bytes, memory_operand, pointed_to, receivers};
 
 /// Calls, from the innermost one, within which an allocation may be wrapped.
@@ -38,6 +40,8 @@ pub enum Rule {
     Access,
     /// The only type of that size.
     OnlySize,
+    /// A variable or a field receives the pointer as one to what is smaller than the block.
+    Head,
 }
 
 impl Rule {
@@ -49,6 +53,7 @@ impl Rule {
             Rule::Container | Rule::HashTable => "by container",
             Rule::Access => "by access",
             Rule::OnlySize => "by size",
+            Rule::Head => "by head",
         }
     }
 }
@@ -92,8 +97,11 @@ impl Block {
                 None => "control bytes".to_owned(),
             };
         }
-        let within = if self.label.ends_with("[]") { offset % size } else { offset };
-        unit.field_at(*entry, within)
+        match self.rule {
+            Some(Rule::Head) if offset >= size => format!("+{offset:#x}"),
+            _ if self.label.ends_with("[]") => unit.field_at(*entry, offset % size),
+            _ => unit.field_at(*entry, offset),
+        }
     }
 }
 
@@ -114,7 +122,8 @@ fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockA
     let found = by_frames(loaded, sites, size_bytes)
         .or_else(|| accesses.iter().find_map(|access| by_access(loaded, *access, size_bytes)))
         .or_else(|| by_size(loaded, sites, size_bytes))
-        .or_else(|| bytes(loaded, sites, size_bytes));
+        .or_else(|| bytes(loaded, sites, size_bytes))
+        .or_else(|| by_head(loaded, sites, size_bytes));
     match found {
         Some((label, rule, unit, entry)) => {
             let control = (rule == Rule::HashTable).then(|| control_bytes(&unit, entry, size_bytes)).flatten();
@@ -141,18 +150,7 @@ fn by_frames(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Type
         if chain.is_empty() {
             continue;
         }
-        let bytes = module.code_bytes(site, LOOK_BYTES + 16).to_vec();
-        let length = instruction_bytes(&bytes)?;
-        let received = receivers(&unit, &chain, &bytes[length as usize..], site + length);
-        for one in received {
-            let (unit, entry) = match one {
-                Received::ByVariable(entry) | Received::ByField(entry) => (Arc::clone(&unit), entry),
-                Received::At(address) => {
-                    let Some((unit, entry)) = module.type_of_variable(address) else { continue };
-                    let Some(entry) = unit.pointee(entry) else { continue };
-                    (unit, entry)
-                }
-            };
+        for (unit, entry) in received_as(module, &unit, &chain, site) {
             let entry = unit.content(entry);
             if let Some(label) = specific(&unit, entry).then(|| unit.label(entry, size_bytes)).flatten() {
                 return Some((label, Rule::Receiver, unit, entry));
@@ -176,6 +174,41 @@ fn by_frames(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Type
                 .then(|| within(&unit, entry, size_bytes))
                 .flatten()
                 .map(|(label, entry)| (label, Rule::Container, unit, entry));
+        }
+    }
+    None
+}
+
+/// What the code behind a call receives the pointer as, in the order of what is more certain.
+fn received_as(module: &mut Module, unit: &Arc<Unit>, chain: &[&Function], site: u64) -> Vec<(Arc<Unit>, Entry)> {
+    let bytes = module.code_bytes(site, LOOK_BYTES + 16).to_vec();
+    let Some(length) = instruction_bytes(&bytes) else { return Vec::new() };
+    let received = receivers(unit, chain, &bytes[length as usize..], site + length);
+    let typed = received.into_iter().filter_map(|one| match one {
+        Received::ByVariable(entry) | Received::ByField(entry) => Some((Arc::clone(unit), entry)),
+        Received::At(address) => {
+            let (unit, entry) = module.type_of_variable(address)?;
+            let entry = unit.pointee(entry)?;
+            Some((unit, entry))
+        }
+    });
+    typed.collect()
+}
+
+/// By what receives the pointer in the innermost function of the code's own sources: a record that is smaller than the block.
+fn by_head(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Typed> {
+    for &site in sites.iter().take(MOST_WRAPPERS) {
+        let (module, site) = loaded.module_at(site)?;
+        let Some(unit) = module.unit_of_code(site) else { continue };
+        let chain = unit.functions_at(site);
+        for (unit, entry) in received_as(module, &unit, &chain, site) {
+            let is_smaller = unit.size(entry).is_some_and(|size| (1..size_bytes).contains(&size));
+            if is_smaller && matches!(unit.plain(entry), Some(Type::Record(_))) {
+                return Some((unit.name(entry)?, Rule::Head, unit, entry));
+            }
+        }
+        if chain.last().is_some_and(|function| !is_of_library(&unit, function)) {
+            return None;
         }
     }
     None

@@ -18,7 +18,8 @@ class Entry:
     """An implementation. `adapter` is the name of its adapter's file without ending.
 
     `crate` is the published crate, `package` what Debian calls it; without either it comes with the compiler.
-    `features` are those of our package that the adapter needs. `links` are libraries for the linker.
+    `features` are those of our package that the adapter needs. `links` are libraries for the linker, `compiled` are
+    files of the crate that are compiled with an adapter in C.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Entry:
     package: str = ""
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
@@ -55,6 +57,12 @@ def _cpp(name: str, shown: str, interfaces: tuple[str, ...], package: str = "", 
 
 def _c(name: str, shown: str, interfaces: tuple[str, ...], package: str, *links: str) -> Entry:
     return Entry(name, shown, interfaces, "c", package=package, links=links)
+
+
+def _c_of_crate(name: str, shown: str, interfaces: tuple[str, ...], crate: str, folder: str, *compiled: str) -> Entry:
+    """A library in C whose source a crate carries: Debian's build of it has no debug information."""
+    files = tuple(f"{folder}/{file}" for file in compiled)
+    return Entry(name, shown, interfaces, "c", crate=crate, features=(crate,), compiled=files)
 
 
 _ALL = (
@@ -85,7 +93,7 @@ _ALL = (
     _rust("prometheus", "prometheus IntCounterVec", ("metrics",), "prometheus"),
     _rust("metrics-util", "metrics_util Registry", ("metrics",), "metrics-util", "metrics-util", "metrics"),
     _rust("rwlock-btreemap-kv", "RwLock<BTreeMap>", ("kv",)),
-    _c("lmdb", "LMDB", ("kv",), "liblmdb-dev", "lmdb"),
+    _c_of_crate("lmdb", "LMDB 0.9.24", ("kv",), "lmdb-rkv-sys", "lmdb/libraries/liblmdb", "mdb.c", "midl.c"),
     _rust("arc", "Arc", _REFERENCES),
     _cpp("shared-ptr", "std::shared_ptr", _REFERENCES),
     _rust("arc-swap", "ArcSwap::load", ("refcount",), "arc-swap"),
