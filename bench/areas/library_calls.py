@@ -2,22 +2,23 @@
 others, such as those of a set-up.
 
 One call is repeated between two looks at the thread's processor time, by the same code each time (`bench/programs/
-repeated.c` around the gallery's adapter of dashmap): loaded into this process, in steps of a sequence, and within
-windows. Each sample is a ratio of two that follow each other, so that a busy machine slows both.
+repeated.c` around the gallery's adapter of dashmap): in a program by itself, in the same under QEMU without the tracer, in
+steps of a sequence, and within windows. A sample is the ratio of two that follow each other, and of several repetitions
+the shortest counts: a busy machine can only make them longer.
 """
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import json
-import statistics
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.figure import Figure, Goal
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall
+from commutant.guest import find_user_emulator
 from commutant.targets.base import Job
 from commutant.targets.gallery import ENTRIES, built
 from commutant.targets.library import INCLUDE
@@ -26,58 +27,51 @@ from commutant.targets.registry import load_target
 from commutant.testgen import TestCase
 
 TITLE = "Calls of libraries, traced"
-SAMPLES = 9
-TIMES = 5
-"""A sample is the median of so many repetitions."""
-PROGRAM = Path(__file__).resolve().parents[1] / "programs" / "repeated.c"
+SAMPLES = 7
+TIMES = 10
+NATIVE_TIMES = 500
+SOURCE = Path(__file__).resolve().parents[1] / "programs" / "repeated.c"
 CALLS = {"get": "get(key)", "put": "put(key, value)"}
 
 
 def measure() -> list[Figure]:
     """How many times slower, per call of dashmap's."""
     with tempfile.TemporaryDirectory() as folder:
-        adapter = Path(folder) / "repeated.so"
+        adapter, program = Path(folder) / "repeated.so", Path(folder) / "repeated"
         measured = f'-DMEASURED="{built(ENTRIES["dashmap"])}"'
-        command = ["gcc", "-O2", "-g", "-shared", "-fPIC", f"-I{INCLUDE}", measured, str(PROGRAM), "-o", str(adapter)]
-        subprocess.run(command, check=True)
+        for path, kind in ((adapter, ("-shared", "-fPIC")), (program, ())):
+            command = ["gcc", "-O2", "-g", *kind, f"-I{INCLUDE}", measured, str(SOURCE), "-o", str(path)]
+            subprocess.run(command, check=True)
         target = load_target(f"library:path={adapter}")
         try:
             target.start(lambda _doing: None, 2)
             (session,) = target.sessions(1)
             assert isinstance(session, ProcessSession)
-            return [figure for name in CALLS for figure in _slower(name, session, _Native(adapter))]
+            return [figure for name in CALLS for figure in _slower(name, session, program)]
         finally:
             target.close()
 
 
-class _Native:
-    """The same code in this process."""
-
-    def __init__(self, adapter: Path) -> None:
-        self._library = ctypes.CDLL(str(adapter))
-        self._library.made.restype = ctypes.c_void_p
-        self._library.repeated.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-        self._library.repeated.restype = ctypes.c_int64
-        self._object = self._library.made()
-
-    def nanoseconds(self, name: str) -> float:
-        """Of the repeated call; the median, since others use the processor's caches, too."""
-        one = [self._library.repeated(self._object, CALLS[name].encode()) for _ in range(100 * TIMES)]
-        return statistics.median(one)
-
-
-def _slower(name: str, session: ProcessSession, native: _Native) -> list[Figure]:
+def _slower(name: str, session: ProcessSession, program: Path) -> list[Figure]:
     """The figures of one call."""
-    recorded, others = [], []
+    emulated, others, recorded = [], [], []
     for _ in range(SAMPLES):
-        base = native.nanoseconds(name)
-        others.append(statistics.median(_unrecorded(name, session) for _ in range(TIMES)) / base)
-        recorded.append(statistics.median(_recorded(name, session) for _ in range(TIMES)) / base)
-    command = "make bench-library_calls"
-    return [
-        Figure(f"dashmap `{name}`, recorded", "times native", tuple(recorded), command, Goal("at_most", 100)),
-        Figure(f"dashmap `{name}`, not recorded", "times native", tuple(others), command, Goal("at_most", 15)),
-    ]
+        native = _alone([str(program)], name, NATIVE_TIMES)
+        emulated.append(_alone([find_user_emulator().path, str(program)], name, TIMES) / native)
+        others.append(min(_unrecorded(name, session) for _ in range(TIMES)) / native)
+        recorded.append(min(_recorded(name, session) for _ in range(TIMES)) / native)
+    kinds = (
+        ("recorded", recorded, Goal("at_most", 100)),
+        ("not recorded", others, Goal("at_most", 15)),
+        ("under QEMU without the tracer (the limit)", emulated, None),
+    )
+    unit, command = "times native", "make bench-library_calls"
+    return [Figure(f"dashmap's `{name}`, {kind}", unit, tuple(samples), command, goal) for kind, samples, goal in kinds]
+
+
+def _alone(program: Sequence[str], name: str, times: int) -> float:
+    answer = subprocess.run([*program, CALLS[name], str(times)], check=True, capture_output=True, text=True)
+    return float(min(map(int, answer.stdout.split())))
 
 
 def _unrecorded(name: str, session: ProcessSession) -> float:

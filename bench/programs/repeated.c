@@ -1,4 +1,5 @@
-/* An adapter whose calls repeat a call of another adapter, and keep the processor time that the thread took for them. */
+/* An adapter whose calls repeat a call of another adapter, and keep the processor time that the thread took for them; as a
+ * program it prints the same of calls that it makes by itself: `repeated SIGNATURE TIMES`. */
 #define _GNU_SOURCE
 #include <commutant.h>
 #include <dlfcn.h>
@@ -29,7 +30,7 @@ static const commutant_call *call_of(const char *signature) {
 static commutant_value member(int64_t number) { return (commutant_value){COMMUTANT_MEMBER, 0, number, "", 0}; }
 
 /* Makes a call of all keys in turn; gives nanoseconds of the thread's processor time for REPEATS calls. */
-int64_t repeated(void *object, const char *signature) {
+static int64_t repeated(void *object, const char *signature) {
   const commutant_call *call = call_of(signature);
   struct timespec begin, end;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
@@ -42,7 +43,7 @@ int64_t repeated(void *object, const char *signature) {
   return (end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec;
 }
 
-void *made(void) {
+static void *made(void) {
   void *object = measured()->make();
   repeated(object, "put(key, value)");
   return object;
@@ -66,3 +67,9 @@ static void last(void *object, const commutant_value *arguments, commutant_resul
 
 static const commutant_call calls[] = {{"get()", get}, {"put()", put}, {"last()", last}, {0, 0}};
 const commutant_adapter_type commutant_adapter = COMMUTANT_ADAPTER(calls, made, drop);
+
+int main(int count, char **arguments) {
+  if (count != 3) return 2;
+  void *object = made();
+  for (int i = 0; i < atoi(arguments[2]); i++) printf("%ld\n", (long)repeated(object, arguments[1]));
+}

@@ -118,6 +118,30 @@ pub extern "C" fn fork() -> c_int {
     -1
 }
 
+/// `start_routine` of pthread_create(3).
+type StartRoutine = extern "C" fn(*mut c_void) -> *mut c_void;
+type PthreadCreate =
+    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, StartRoutine, *mut c_void) -> c_int;
+
+/// See pthread_create(3): the tracer is told that a thread starts, which is the library's own.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    routine: StartRoutine,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: a search by a valid name, which finds the C library's function of this type.
+    let create: Option<PthreadCreate> =
+        unsafe { std::mem::transmute(libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr())) };
+    runner::marker::thread();
+    // SAFETY: as the caller promises.
+    create.map_or(libc::ENOSYS, |create| unsafe { create(thread, attributes, routine, argument) })
+}
+
 /// Descriptors that were open before any library was loaded, which no library may close: the runner's, and those of the
 /// emulator that runs it.
 static OURS: [AtomicU64; DESCRIPTORS / 64] = [const { AtomicU64::new(0) }; DESCRIPTORS / 64];

@@ -133,6 +133,10 @@ impl Target for LibraryTarget {
         Ok(())
     }
 
+    fn begin_again(&mut self) {
+        self.members.take_back();
+    }
+
     fn place(&self, _: usize, home: Place, _: Place) -> Place {
         home
     }

@@ -192,18 +192,26 @@ pub struct Members {
     seed: u64,
     /// Members that earlier windows had, and this one.
     used: u64,
+    /// Those that earlier windows had.
+    used_before: u64,
     known: Vec<Member>,
 }
 
 impl Members {
     /// None yet; `seed` moves all numbers.
     pub fn new(seed: u64) -> Self {
-        Self { seed, used: 0, known: Vec::new() }
+        Self { seed, used: 0, used_before: 0, known: Vec::new() }
     }
 
     /// A window begins.
     pub fn clear(&mut self) {
         self.known.clear();
+        self.used_before = self.used;
+    }
+
+    /// The window begins again: it has the same members.
+    pub fn take_back(&mut self) {
+        self.used = self.used_before;
     }
 
     /// The member that the test calls `name`.

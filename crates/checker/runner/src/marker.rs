@@ -63,14 +63,15 @@ pub fn flush() {
     mark!("0x14");
 }
 
-/// An actor has arrived on the core where it stays.
+/// An actor has arrived on the core where it stays; or a program's thread is about to start another one.
 #[inline(always)]
 pub fn thread() {
     mark!("0x15");
 }
 
 /// An actor begins a step of set-up or observation, or what else the implementation does for the test: nothing is recorded,
-/// but whose memory it allocates is known by its calls.
+/// but whose memory it allocates is known by its calls. A thread that makes steps reaches what is under test by address, behind
+/// the mark of a call as behind this one: what follows a mark directly may run as it ran before.
 #[inline(always)]
 pub fn step_begin() {
     mark!("0x16");

@@ -62,6 +62,9 @@ pub trait Target: Execution {
         calls: impl Iterator<Item = usize>,
     ) -> Result<(), String>;
 
+    /// The fresh state was looked at and removed; the window begins again, as if that had not been.
+    fn begin_again(&mut self) {}
+
     /// Who makes a call of the set-up or observation; `worker` is a worker of the same process.
     fn place(&self, call: usize, home: Place, worker: Place) -> Place;
 

@@ -117,6 +117,7 @@ impl<T: Target> Interpreter<T> {
             run.results = results;
             self.target.clean(&mut self.crew, agents)?;
             is_empty?;
+            self.target.begin_again();
             self.target.fresh(&mut self.crew, agents, run.used(test))?;
         }
         let ran = self.run_in_fresh_state(run, test, order, closed);

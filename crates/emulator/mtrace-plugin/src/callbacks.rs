@@ -2,7 +2,8 @@
 //!
 //! Memory callbacks are registered on every instruction of the translation that records (see [`crate::translations`]),
 //! for good: QEMU 7.2 aborts now and then when instrumentation is taken away again. The few instructions that begin and
-//! end system calls, interrupts and tasks are followed in either translation, calls and returns only while recording.
+//! end system calls, interrupts and tasks are followed in either translation, calls and returns of a machine only while
+//! recording.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::Ordering;
@@ -77,15 +78,19 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, kind: Kind, record
     if !tracer.record {
         return;
     }
-    let mut memory: Option<MemoryCallback> = recording.then_some(match (tracer.mode, kind) {
-        (Mode::System, Kind::Call) => on_call_of_machine,
-        (Mode::System, Kind::Return) => on_return_of_machine,
-        (Mode::System, _) => on_access_of_machine,
-        (Mode::User, Kind::Call) => on_call_of_program,
-        (Mode::User, Kind::Return) => on_return_of_program,
-        (Mode::User, Kind::BlockNote) => on_block_note,
-        (Mode::User, _) => on_access_of_program,
-    });
+    let mut memory: Option<MemoryCallback> = match (tracer.mode, kind) {
+        (Mode::User, Kind::Call) => Some(on_call_of_program),
+        (Mode::User, Kind::Return) => Some(on_return_of_program),
+        (Mode::User, Kind::BlockNote) => Some(on_block_note),
+        // QEMU (7.2) tells the accesses of its own functions to the callbacks of the last instruction that had some: without
+        // any of its own, an atomic instruction's would look like those of the last call.
+        (Mode::User, Kind::Helped) => Some(on_access_of_program),
+        _ if !recording => None,
+        (Mode::User, _) => Some(on_access_of_program),
+        (Mode::System, Kind::Call) => Some(on_call_of_machine),
+        (Mode::System, Kind::Return) => Some(on_return_of_machine),
+        (Mode::System, _) => Some(on_access_of_machine),
+    };
     if tracer.mode == Mode::System {
         match kind {
             Kind::InterruptReturn | Kind::SystemCallReturn => on_execution(on_kernel_exit, 0),

@@ -6,6 +6,8 @@
 pub enum Kind {
     /// Nothing special.
     Plain,
+    /// One that QEMU may carry out in a function of its own, which accesses memory.
+    Helped,
     /// A near call: its store is the return address, so the store's address is the new stack pointer.
     Call,
     /// A near return: its load is the return address.
@@ -89,6 +91,11 @@ pub fn classify(bytes: &[u8]) -> Kind {
         [0x0f, 0x07, ..] if wide => Kind::SystemCallReturn,
         [0x89, 0x67 | 0xa7, ..] if rex == 0x48 => Kind::SaveStackPointer,
         [0x8b, 0x66 | 0xa6, ..] if rex == 0x48 => Kind::LoadStackPointer,
+        // Loads, stores, conditional moves and the like that are translated as such.
+        [0x0f, 0x10 | 0x11 | 0x1f | 0x28 | 0x29 | 0x40..=0x4f | 0x6e | 0x6f | 0x7e | 0x7f | 0x80..=0x9f, ..]
+        | [0x0f, 0xb6 | 0xb7 | 0xbe | 0xbf | 0xd6, ..] => Kind::Plain,
+        // The other opcodes of two bytes, atomic ones, exchanges, floating point, vectors.
+        [0x0f | 0xf0 | 0x86 | 0x87 | 0xd8..=0xdf | 0xc4 | 0xc5 | 0x62, ..] => Kind::Helped,
         _ => Kind::Plain,
     }
 }
@@ -123,6 +130,16 @@ mod tests {
             (&[0x48, 0x89, 0x87, 0x17, 0x52, 0x54, 0x4d], Kind::Plain), // mov %rax, disp(%rdi)
             (&[0x0f, 0x1f, 0x84, 0x00, 0x99, 0x52, 0x54, 0x4d], Kind::Plain),
             (&[0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0], Kind::Plain), // an ordinary long nop
+            (&[0xf0, 0x0f, 0xb1, 0x0f], Kind::Helped),            // lock cmpxchg %ecx, (%rdi)
+            (&[0x3e, 0xf0, 0x48, 0xff, 0x07], Kind::Helped),      // lock incq (%rdi)
+            (&[0x48, 0x87, 0x07], Kind::Helped),                  // xchg %rax, (%rdi)
+            (&[0x0f, 0xae, 0x24, 0x24], Kind::Helped),            // xsave (%rsp)
+            (&[0xdb, 0x2f], Kind::Helped),                        // fldt (%rdi)
+            (&[0x66, 0x0f, 0x74, 0x07], Kind::Helped),            // pcmpeqb (%rdi), %xmm0
+            (&[0xc5, 0xfd, 0x6f, 0x07], Kind::Helped),            // vmovdqa (%rdi), %ymm0
+            (&[0xf3, 0x0f, 0x6f, 0x07], Kind::Plain),             // movdqu (%rdi), %xmm0
+            (&[0x0f, 0xb6, 0x07], Kind::Plain),                   // movzbl (%rdi), %eax
+            (&[0x48, 0x8b, 0x07], Kind::Plain),                   // mov (%rdi), %rax
             (&[], Kind::Plain),
         ] {
             assert_eq!(classify(bytes), kind, "{bytes:02x?}");

@@ -30,7 +30,7 @@ use crate::instruction::Marker;
 use crate::objects::Objects;
 use crate::output::Output;
 use crate::trace_stacks::TraceStacks;
-use crate::translations::Translations;
+use crate::translations::{self, Translations};
 use crate::vcpu::{KERNEL_STACK_BYTES, Vcpu};
 use crate::window::{self, DirectMap, WindowAnalysis};
 
@@ -234,6 +234,7 @@ impl Tracer {
                 CALL_EPOCH.store(epoch, Ordering::Relaxed);
                 CALLER.store(index, Ordering::Relaxed);
                 self.adopt_task(index);
+                self.select_translation_here(index, true);
                 // SeqCst: the store of the epoch is seen by whoever sees a flag set.
                 FOLLOWING.store(true, Ordering::SeqCst);
                 RECORDING.store(true, Ordering::SeqCst);
@@ -241,6 +242,7 @@ impl Tracer {
             Marker::StepBegin if self.record && self.mode == Mode::User => {
                 let epoch = CALL_EPOCH.load(Ordering::Relaxed).wrapping_add(1);
                 CALL_EPOCH.store(epoch, Ordering::Relaxed);
+                self.select_translation_here(index, false);
                 // SeqCst: as above.
                 FOLLOWING.store(true, Ordering::SeqCst);
             }
@@ -249,7 +251,10 @@ impl Tracer {
                 RECORDING.store(false, Ordering::SeqCst);
                 FOLLOWING.store(false, Ordering::SeqCst);
             }
-            Marker::Thread => self.adopt_task(index),
+            Marker::Thread => {
+                self.adopt_task(index);
+                self.select_translation_here(index, true);
+            }
             Marker::WindowOpen => {
                 self.quiesce(|vcpus| vcpus.iter_mut().for_each(|(_, vcpu)| vcpu.open_window()));
                 self.blocks().forget_freed();
@@ -298,11 +303,13 @@ impl Tracer {
 
     /// Whether a block that is translated now is to record its accesses.
     pub fn translates_recording(&self) -> bool {
-        self.record && self.translations().is_none_or(Translations::is_recording)
+        match self.mode {
+            Mode::User => self.record && translations::records_here(),
+            Mode::System => self.record && self.translations().is_none_or(Translations::is_recording),
+        }
     }
 
-    /// The switch between translations. The threads of a program share their translations, and one may be traced while
-    /// another goes on, so there is none.
+    /// A machine's switch between translations; each thread of a program has its own.
     fn translations(&self) -> Option<&Translations> {
         let find = || {
             let cpu_count = VCPUS.iter().take_while(|slot| !slot.load(Ordering::Acquire).is_null()).count();
@@ -315,6 +322,13 @@ impl Tracer {
     fn select_translation(&self, recording: bool) {
         if let Some(translations) = self.translations() {
             translations.select(recording);
+        }
+    }
+
+    /// Has a program's calling thread run code in the translation that records, or in the other.
+    fn select_translation_here(&self, index: u32, recording: bool) {
+        if self.mode == Mode::User {
+            translations::select_here(index, recording);
         }
     }
 
