@@ -1,10 +1,10 @@
-"""How much slower a library's calls are in a traced program than natively: those under test, which are recorded, and all
-others, such as those of a set-up.
+"""How much slower a library's calls are in a traced program than natively.
 
-One call is repeated between two looks at the thread's processor time, by the same code each time (`bench/programs/
-repeated.c` around the gallery's adapter of dashmap): in a program by itself, in the same under QEMU without the tracer, in
-steps of a sequence, and within windows. A sample is the ratio of two that follow each other, and of several repetitions
-the shortest counts: a busy machine can only make them longer.
+Those under test are recorded, all others, such as those of a set-up, are not. One call is repeated between two looks at
+the thread's processor time, by the same code each time (`bench/programs/repeated.c` around the gallery's adapter of
+dashmap): in a program by itself, in the same under QEMU without the tracer, in steps of a sequence, and within windows.
+A sample is the ratio of two that follow each other, and of several repetitions the shortest counts: a busy machine can
+only make them longer.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_types_of_blocks_are_those_that_were_judged_by_hand() -> None:
     told = sum(judgement is not None for judgement in judged.values())
     print(f"{right} of {told} distinct blocks have the right type, and {len(judged) - told} have no debug information")
     assert right >= 0.95 * told
-    assert right >= 0.89 * len(judged)
+    assert right >= 0.9 * len(judged)
 
 
 def test_a_small_entry_keeps_its_verdicts(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_state_that_stays_between_tests_is_said_to_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_every_64th_test_begins_with_a_look_at_an_object_that_should_be_empty(kept: bool, tmp_path: Path) -> None:
-    """What stays and is no member of a sort shows in what is observed: it is said what is wrong, not only that it is."""
+    """What stays and is no member of a sort shows in what is observed, and it is said what is wrong."""
     bodies = f"""static long sum;
         static void *new(void) {{ sum = {int(kept)} ? sum : 0; return make(); }}
         static void add(void *o, const commutant_value *a, commutant_result *r) {{
