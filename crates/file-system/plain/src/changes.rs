@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use posix_calls::{Answer, Decision, Kind, NameChange, NameChanges, NewObject, Outcome, Permissions, Refusal};
+use posix_calls::{Answer, Decision, Kind, NameChange, NameChanges, NewObject, OperationError, Outcome, Permissions};
 
 use crate::call::{Call, Node, Unreachable};
 use crate::object::{Number, Object, OpenNode};
@@ -41,28 +41,28 @@ impl State {
     }
 
     /// Changes all names or, if it refuses, leaves behind what nobody may see.
-    fn change_names(&mut self, changes: &[Change], now_ns: i64) -> Result<(), Refusal<Unreachable>> {
+    fn change_names(&mut self, changes: &[Change], now_ns: i64) -> Result<(), OperationError<Unreachable>> {
         let mut parents = BTreeMap::new();
         for change in changes {
             if self.look_up(change.directory, &change.name) != change.before {
-                return Err(if change.before.is_none() { Refusal::Exists } else { Refusal::Changed });
+                return Err(if change.before.is_none() { OperationError::Exists } else { OperationError::Changed });
             }
             let Some(after) = change.after else { continue };
             let Object { links, is_named, .. } = *self.get(after);
             if is_named && links == 0 {
-                return Err(Refusal::Changed);
+                return Err(OperationError::Changed);
             }
             if self.is_directory(after) {
                 if is_named && !changes.iter().any(|other| other.before == Some(after)) {
-                    return Err(Refusal::Changed);
+                    return Err(OperationError::Changed);
                 }
                 if parents.insert(after, change.directory).is_some() {
-                    return Err(Refusal::Changed);
+                    return Err(OperationError::Changed);
                 }
             }
         }
         if parents.keys().any(|moved| self.closes_loop(&parents, *moved)) {
-            return Err(Refusal::Changed);
+            return Err(OperationError::Changed);
         }
         let changed = || changes.iter().filter(|change| change.before != change.after);
         for change in changed() {
@@ -80,7 +80,7 @@ impl State {
         }
         for change in changed() {
             if change.before.is_none() && self.is_unnamed_after(change.directory, changes) {
-                return Err(Refusal::Dead);
+                return Err(OperationError::Dead);
             }
             if let Some(before) = change.before.filter(|before| self.is_unnamed_after(*before, changes)) {
                 self.check_empty(before)?;
@@ -115,14 +115,14 @@ impl NameChanges for Call<'_> {
         let body = Call::body(directory.number, object);
         let made = self.file_system.object(body, permissions);
         let made = Object { links: 0, is_named: false, references: 1, ..made };
-        Ok(OpenNode(state.add(made).ok_or(Refusal::NoSpace)?))
+        Ok(OpenNode(state.add(made).ok_or(OperationError::NoSpace)?))
     }
 
     fn prepare<'p, 'v, 'n: 'p>(
         &'v self,
         changes: &'p [NameChange<'p, Node<'v>, &'n [u8]>],
         room: &'p mut [()],
-    ) -> Result<PreparedChanges, Refusal<Unreachable>>
+    ) -> Result<PreparedChanges, OperationError<Unreachable>>
     where
         'v: 'p,
     {

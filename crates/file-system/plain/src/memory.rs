@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use posix_calls::{
-    AccessError, AnswerOf, Errno, Failed, MemoryOperations, Outcome, Place, Protection, Refusal, SPACE_PAGES, Sharing,
-    Source,
+    AccessError, AnswerOf, Errno, Failed, MemoryOperations, OperationError, Outcome, Place, Protection, SPACE_PAGES,
+    Sharing, Source,
 };
 
 use crate::call::{Call, Node, Unreachable};
@@ -141,16 +141,16 @@ impl MemoryOperations for Call<'_> {
         let mut state = self.change()?;
         let space = self.process.space;
         if pages > LARGEST_MAPPING_PAGES {
-            return Err(Refusal::NoSpace);
+            return Err(OperationError::NoSpace);
         }
         let first = match place {
-            Place::Anywhere => state.room(space, pages).ok_or(Refusal::NoSpace)?,
+            Place::Anywhere => state.room(space, pages).ok_or(OperationError::NoSpace)?,
             Place::Fixed(page) | Place::FixedNoReplace(page) => page,
         };
         let range = first..first + pages;
         let is_taken = |pages: &Space| pages.range(range.clone()).next().is_some();
         if matches!(place, Place::FixedNoReplace(_)) && state.spaces.get(&space).is_some_and(is_taken) {
-            return Err(Refusal::Exists);
+            return Err(OperationError::Exists);
         }
         for (at, page) in range.enumerate() {
             let file = match source {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use posix_calls::{
     Answer, Attributes, Credentials, Errno, Existence, Fields, InodeNumber, Item, Kind, NamedNode, Need, NewObject,
-    ObjectOperations, Outcome, PermissionChange, Permissions, Refusal, Space, Standing, TargetName, TimesRight,
+    ObjectOperations, OperationError, Outcome, ParentLink, PermissionChange, Permissions, Space, TargetName,
+    TimesRight,
 };
 
 use crate::call::{Call, Node, Unreachable};
@@ -61,15 +62,15 @@ impl State {
     }
 
     /// Whether an object that is to lose a name may: directories are empty.
-    pub(crate) fn check_empty(&self, number: Number) -> Result<(), Refusal<Unreachable>> {
+    pub(crate) fn check_empty(&self, number: Number) -> Result<(), OperationError<Unreachable>> {
         match &self.get(number).body {
-            Body::Directory(directory) if !directory.names.is_empty() => Err(Refusal::NotEmpty),
+            Body::Directory(directory) if !directory.names.is_empty() => Err(OperationError::NotEmpty),
             _ => Ok(()),
         }
     }
 
-    fn check_alive(&self, directory: Number) -> Result<(), Refusal<Unreachable>> {
-        if self.get(directory).links == 0 { Err(Refusal::Dead) } else { Ok(()) }
+    fn check_alive(&self, directory: Number) -> Result<(), OperationError<Unreachable>> {
+        if self.get(directory).links == 0 { Err(OperationError::Dead) } else { Ok(()) }
     }
 }
 
@@ -198,9 +199,9 @@ impl ObjectOperations for Call<'_> {
         let mut state = self.change()?;
         state.check_alive(directory.number)?;
         if state.look_up(directory.number, key).is_some() {
-            return Err(Refusal::Exists);
+            return Err(OperationError::Exists);
         }
-        let made = state.add(self.file_system.object(body, permissions)).ok_or(Refusal::NoSpace)?;
+        let made = state.add(self.file_system.object(body, permissions)).ok_or(OperationError::NoSpace)?;
         state.insert(directory.number, key, made, self.now_ns());
         drop(state);
         Ok(self.lend(made))
@@ -210,7 +211,7 @@ impl ObjectOperations for Call<'_> {
         let mut state = self.change()?;
         state.check_alive(directory.number)?;
         if state.look_up(directory.number, key).is_some() {
-            return Err(Refusal::Exists);
+            return Err(OperationError::Exists);
         }
         let now_ns = self.now_ns();
         let object = state.get_mut(source.number);
@@ -223,7 +224,7 @@ impl ObjectOperations for Call<'_> {
     fn remove(&self, name: NamedNode<'_, Node<'_>, &[u8]>) -> Outcome<(), Self> {
         let mut state = self.change()?;
         if state.look_up(name.directory.number, name.key) != Some(name.node.number) {
-            return Err(Refusal::Changed);
+            return Err(OperationError::Changed);
         }
         state.check_empty(name.node.number)?;
         state.directory_mut(name.directory.number).names.remove(*name.key);
@@ -243,7 +244,7 @@ impl ObjectOperations for Call<'_> {
             || state.look_up(target.directory.number, target.key) != replaced
             || source.node.kind == Kind::Directory && state.is_above(moved, target.directory.number)
         {
-            return Err(Refusal::Changed);
+            return Err(OperationError::Changed);
         }
         state.check_alive(target.directory.number)?;
         replaced.map_or(Ok(()), |replaced| state.check_empty(replaced))?;
@@ -269,7 +270,7 @@ impl ObjectOperations for Call<'_> {
             if state.look_up(name.directory.number, name.key) != Some(name.node.number)
                 || name.node.kind == Kind::Directory && state.is_above(name.node.number, other.directory.number)
             {
-                return Err(Refusal::Changed);
+                return Err(OperationError::Changed);
             }
         }
         let now_ns = self.now_ns();
@@ -286,10 +287,10 @@ impl ObjectOperations for Call<'_> {
         node.kind
     }
 
-    fn standing<'v>(&'v self, directory: Node<'v>) -> Answer<Standing<Node<'v>>, Self> {
+    fn parent_link<'v>(&'v self, directory: Node<'v>) -> Answer<ParentLink<Node<'v>>, Self> {
         let state = self.ask()?;
         let Directory { parent, moves, .. } = state.directory(directory.number);
-        Ok(Standing { parent: self.lend(*parent), moves: *moves })
+        Ok(ParentLink { parent: self.lend(*parent), moves: *moves })
     }
 
     fn is_removed(&self, directory: Node<'_>) -> Answer<bool, Self> {

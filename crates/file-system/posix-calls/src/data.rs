@@ -15,7 +15,7 @@ use crate::data_operations::{Calls, DataOperations, HandleOf, NodeOf, PipeState,
 pub use crate::descriptors::Whence;
 use crate::descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, OnExec, StatusFlags, Use};
 use crate::errno::Errno;
-use crate::fault::{Refusal, start_again};
+use crate::fault::{OperationError, start_again};
 use crate::fields::{Attributes, Fields};
 use crate::kind::Kind;
 use crate::names::{self, OpenFlags};
@@ -411,7 +411,7 @@ fn truncate_node<'v, D: DataOperations>(process: &'v D, node: NodeOf<'v, D>, siz
         loop {
             match process.resize(node, size_bytes) {
                 Ok(()) => return Ok(()),
-                Err(Refusal::NoSpace) => return Err(Errno::ENOSPC),
+                Err(OperationError::NoSpace) => return Err(Errno::ENOSPC),
                 Err(refusal) => start_again(refusal)?,
             }
         }

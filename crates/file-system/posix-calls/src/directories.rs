@@ -3,11 +3,11 @@
 use sync::mutant::planted;
 
 use crate::errno::Errno;
-use crate::fault::{Refusal, start_again};
+use crate::fault::{OperationError, start_again};
 use crate::fields::Fields;
 use crate::kind::{InodeNumber, Kind};
 use crate::names::{create_new, may_remove};
-use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Standing, mixed};
+use crate::object_operations::{NamedNode, NewObject, ObjectOperations, ParentLink, mixed};
 use crate::rights::Need;
 use crate::walk::{Follow, Last, MAX_PATH_BYTES, Start, Walk, check_permission, key_in, resolve};
 
@@ -56,7 +56,8 @@ pub fn remove_directory<'v, V: ObjectOperations>(
         match objects.remove(NamedNode { directory: walk.directory, key: &key, node: victim }) {
             Ok(()) => return Ok(()),
             // What has names may have lost its own before.
-            Err(Refusal::NotEmpty) if !objects.still_same(&found)? && !planted("scalefs: rmdir forgets its name") => {}
+            Err(OperationError::NotEmpty)
+                if !objects.still_same(&found)? && !planted("scalefs: rmdir forgets its name") => {}
             Err(refusal) => start_again(refusal)?,
         }
     }
@@ -236,7 +237,7 @@ fn fingerprint_of_path<'v, V: ObjectOperations>(
 ) -> Result<Option<u64>, Errno> {
     let (mut current, root, mut fingerprint) = (directory, objects.root(), 0_u64);
     for name in path.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-        let Standing { parent, moves } = objects.standing(current)?;
+        let ParentLink { parent, moves } = objects.parent_link(current)?;
         let Some(key) = objects.key(name) else { return Ok(None) };
         let found = objects.look_up(parent, &key)?;
         let Some(found) = found.filter(|found| objects.node(found) == current) else { return Ok(None) };

@@ -29,7 +29,7 @@ impl From<Infallible> for Errno {
 
 /// Why an operation changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal<F> {
+pub enum OperationError<F> {
     /// The name exists already.
     Exists,
     /// What the caller saw before is not so any more: start the call again.
@@ -44,20 +44,20 @@ pub enum Refusal<F> {
     Fault(F),
 }
 
-impl<F> From<Failed<F>> for Refusal<F> {
+impl<F> From<Failed<F>> for OperationError<F> {
     #[inline]
-    fn from(Failed(fault): Failed<F>) -> Refusal<F> {
-        Refusal::Fault(fault)
+    fn from(Failed(fault): Failed<F>) -> OperationError<F> {
+        OperationError::Fault(fault)
     }
 }
 
 /// Whether the call is to start again, or fails.
-pub(crate) fn start_again<F: Into<Errno>>(refusal: Refusal<F>) -> Result<(), Errno> {
+pub(crate) fn start_again<F: Into<Errno>>(refusal: OperationError<F>) -> Result<(), Errno> {
     match refusal {
-        Refusal::Exists | Refusal::Changed => Ok(()),
-        Refusal::Dead => Err(Errno::ENOENT),
-        Refusal::NotEmpty => Err(Errno::ENOTEMPTY),
-        Refusal::NoSpace => Err(Errno::ENOSPC),
-        Refusal::Fault(fault) => Err(fault.into()),
+        OperationError::Exists | OperationError::Changed => Ok(()),
+        OperationError::Dead => Err(Errno::ENOENT),
+        OperationError::NotEmpty => Err(Errno::ENOTEMPTY),
+        OperationError::NoSpace => Err(Errno::ENOSPC),
+        OperationError::Fault(fault) => Err(fault.into()),
     }
 }

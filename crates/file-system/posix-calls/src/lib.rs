@@ -52,14 +52,14 @@ pub use credentials::{Credentials, MAX_GROUPS};
 pub use data_operations::{AnswerOf, Calls, DataOperations, FaultOf, HandleOf, NodeOf, PipeState, WriteAt, Written};
 pub use descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
 pub use errno::Errno;
-pub use fault::{Failed, Refusal};
+pub use fault::{Failed, OperationError};
 pub use fields::{Attributes, Fields};
 pub use kind::{InodeNumber, Kind, Permissions, SET_GROUP, SET_USER, STICKY};
 pub use memory_operations::{AccessError, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 pub use name_changes::{Decision, NameChange, NameChanges};
 pub use names::{OpenFlags, Opened};
 pub use object_operations::{
-    Answer, Existence, Item, NamedNode, NewObject, ObjectOperations, Outcome, Space, Standing, TargetName,
+    Answer, Existence, Item, NamedNode, NewObject, ObjectOperations, Outcome, ParentLink, Space, TargetName,
 };
 pub use rights::{Need, PermissionChange, TimesRight};
 pub use walk::{Follow, MAX_PATH_BYTES, Start};

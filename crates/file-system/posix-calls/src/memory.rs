@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::errno::Errno;
-use crate::fault::Refusal;
+use crate::fault::OperationError;
 use crate::kind::Kind;
 use crate::memory_operations::{MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 use crate::object_operations::ObjectOperations;
@@ -97,9 +97,11 @@ pub fn map<V: MemoryOperations>(
         }
     };
     memory.map(place, pages, protection, source).map(|page| page * PAGE).map_err(|refusal| match refusal {
-        Refusal::Exists => Errno::EEXIST,
-        Refusal::Fault(fault) => fault.into(),
-        Refusal::Changed | Refusal::Dead | Refusal::NotEmpty | Refusal::NoSpace => Errno::ENOMEM,
+        OperationError::Exists => Errno::EEXIST,
+        OperationError::Fault(fault) => fault.into(),
+        OperationError::Changed | OperationError::Dead | OperationError::NotEmpty | OperationError::NoSpace => {
+            Errno::ENOMEM
+        }
     })
 }
 
@@ -125,7 +127,7 @@ pub fn unmap<V: MemoryOperations>(memory: &V, address: u64, length_bytes: u64) -
         return Err(Errno::EINVAL);
     }
     memory.unmap(page..page + pages).map_err(|refusal| match refusal {
-        Refusal::Fault(fault) => fault.into(),
+        OperationError::Fault(fault) => fault.into(),
         _ => Errno::ENOMEM,
     })
 }

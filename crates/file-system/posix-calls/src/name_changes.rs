@@ -11,7 +11,7 @@
 //! ```
 //! Dropping what was prepared aborts it.
 
-use crate::fault::Refusal;
+use crate::fault::OperationError;
 use crate::kind::Permissions;
 use crate::object_operations::{Answer, NewObject, ObjectOperations, Outcome};
 
@@ -72,7 +72,7 @@ pub trait NameChanges: ObjectOperations {
     /// (`Changed`), if an object has lost all its names (`Changed`), or without memory.
     ///
     /// # Errors
-    /// A [`Refusal`], as said above, and nothing has happened; or the implementation's fault.
+    /// A [`OperationError`], as said above, and nothing has happened; or the implementation's fault.
     ///
     /// # Panics
     /// If there is less room than changes, or two changes have one name.
@@ -80,7 +80,7 @@ pub trait NameChanges: ObjectOperations {
         &'v self,
         changes: &'p [NameChange<'p, Self::Node<'v>, Self::Key<'n>>],
         room: &'p mut [Self::Room<'v>],
-    ) -> Result<Self::Prepared<'p, 'v>, Refusal<Self::Fault>>
+    ) -> Result<Self::Prepared<'p, 'v>, OperationError<Self::Fault>>
     where
         'v: 'p;
 

@@ -3,7 +3,7 @@
 //! **Check before lock.** Every call first looks without writing. If that shows that the call fails or has nothing to
 //! do, it returns; where two names were looked at, or a name and what is in it, what was looked at first is looked at
 //! again, so that there was a moment at which all answers were true. Otherwise a verb makes the change and checks again under its locks; if something has changed
-//! meanwhile ([`Refusal::Changed`], [`Refusal::Exists`]), the call starts again.
+//! meanwhile ([`OperationError::Changed`], [`OperationError::Exists`]), the call starts again.
 //!
 //! **Death of a process** in the middle of a call leaves either all of the call or nothing, once its core is repaired:
 //! creation may lose an inode that no name leads to yet; link, unlink and rename have one decision (crate `commit`).
@@ -14,7 +14,7 @@ use sync::mutant::planted;
 
 use crate::attributes::drop_set_ids;
 use crate::errno::Errno;
-use crate::fault::{Refusal, start_again};
+use crate::fault::{OperationError, start_again};
 use crate::kind::{Kind, Permissions, SET_GROUP, STICKY};
 use crate::object_operations::{NamedNode, NewObject, ObjectOperations, Outcome, TargetName};
 use crate::rights::Need;
@@ -304,16 +304,16 @@ fn link_present<'v, V: ObjectOperations>(
     follow: Follow,
 ) -> Result<Outcome<(), V>, Errno> {
     let (to, to_key) = new_link(objects, new)?;
-    let Some(source) = objects.look_up(from.directory, key)? else { return Ok(Err(Refusal::Changed)) };
+    let Some(source) = objects.look_up(from.directory, key)? else { return Ok(Err(OperationError::Changed)) };
     match objects.kind(objects.node(&source)) {
         // Looked at anew: it may not have been a directory yet when the new name was found to be absent.
         Kind::Directory if planted("scalefs: link refuses a directory by what it saw before") => Err(Errno::EPERM),
         Kind::Directory => {
             let errno = refuse_directory(objects, new);
-            if objects.still_same(&source)? { Err(errno) } else { Ok(Err(Refusal::Changed)) }
+            if objects.still_same(&source)? { Err(errno) } else { Ok(Err(OperationError::Changed)) }
         }
-        Kind::Symlink if follow == Follow::Symlinks => Ok(Err(Refusal::Changed)),
-        _ if from.has_slash => Ok(Err(Refusal::Changed)),
+        Kind::Symlink if follow == Follow::Symlinks => Ok(Err(OperationError::Changed)),
+        _ if from.has_slash => Ok(Err(OperationError::Changed)),
         _ => Ok(objects.add_link(to, &to_key, &source)),
     }
 }
@@ -500,7 +500,7 @@ pub fn rename<'v, V: ObjectOperations>(
         };
         match outcome {
             Ok(()) => return Ok(()),
-            Err(Refusal::NotEmpty) => {
+            Err(OperationError::NotEmpty) => {
                 // What has names may have lost its own before.
                 let is_same = match target {
                     Some(found) => objects.still_same(&source)? && objects.still_same(&found)?,

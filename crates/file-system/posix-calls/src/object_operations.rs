@@ -18,7 +18,7 @@
 
 use crate::credentials::Credentials;
 use crate::errno::Errno;
-use crate::fault::{Failed, Refusal};
+use crate::fault::{Failed, OperationError};
 use crate::fields::{Attributes, Fields};
 use crate::kind::{Kind, Permissions, SET_GROUP, STICKY};
 use crate::rights::{Need, PermissionChange, TimesRight, check_user};
@@ -80,7 +80,7 @@ pub struct Item<'n, N> {
 
 /// Where a directory stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing<N> {
+pub struct ParentLink<N> {
     /// The directory in which it has its name, or had its last; the root is its own.
     pub parent: N,
     /// How often it has come to another parent.
@@ -106,7 +106,7 @@ pub struct Space {
 pub type Answer<T, V> = Result<T, Failed<<V as ObjectOperations>::Fault>>;
 
 /// What an operation that changes objects answers: a value, or why it did nothing.
-pub type Outcome<T, V> = Result<T, Refusal<<V as ObjectOperations>::Fault>>;
+pub type Outcome<T, V> = Result<T, OperationError<<V as ObjectOperations>::Fault>>;
 
 /// What one call does to objects, on behalf of one process. A value of the type lasts for one call.
 pub trait ObjectOperations: Sized {
@@ -281,14 +281,14 @@ pub trait ObjectOperations: Sized {
     ///
     /// # Errors
     /// The implementation's fault alone.
-    fn standing<'v>(&'v self, directory: Self::Node<'v>) -> Answer<Standing<Self::Node<'v>>, Self>;
+    fn parent_link<'v>(&'v self, directory: Self::Node<'v>) -> Answer<ParentLink<Self::Node<'v>>, Self>;
 
     /// The directory in which a directory has its name, or had its last; the root is its own.
     ///
     /// # Errors
     /// The implementation's fault alone.
     fn parent<'v>(&'v self, directory: Self::Node<'v>) -> Answer<Self::Node<'v>, Self> {
-        Ok(self.standing(directory)?.parent)
+        Ok(self.parent_link(directory)?.parent)
     }
 
     /// Whether an object is a directory or one of its ancestors. They are looked at one by one.
@@ -312,7 +312,7 @@ pub trait ObjectOperations: Sized {
     fn fingerprint_of_ancestors<'v>(&'v self, directory: Self::Node<'v>) -> Answer<u64, Self> {
         let (mut current, root, mut fingerprint) = (directory, self.root(), 0_u64);
         while current != root {
-            let Standing { parent, moves } = self.standing(current)?;
+            let ParentLink { parent, moves } = self.parent_link(current)?;
             for word in [self.attributes(current, Fields::IDENTITY)?.number.0, moves] {
                 fingerprint = mixed(fingerprint, word);
             }

@@ -18,7 +18,7 @@ use crate::inode_ref::InodeRef;
 use crate::instance::{ScaleFs, Stamp};
 
 /// Why an operation in shared memory changed nothing.
-pub(crate) type Refusal = posix_calls::Refusal<Infallible>;
+pub(crate) type OperationError = posix_calls::OperationError<Infallible>;
 
 /// One call of one core on behalf of one process.
 pub struct Direct<'c, H> {

@@ -15,7 +15,7 @@ use posix_calls::{Answer, Decision, Kind, NameChange, NameChanges, NewObject, Ou
 use refcache::Pending;
 use sync::WaitReason;
 
-use crate::direct::{Direct, Refusal};
+use crate::direct::{Direct, OperationError};
 use crate::host::Host;
 use crate::inode::Named;
 use crate::inode_ref::{InodeRef, Node, OpenNode};
@@ -62,7 +62,7 @@ fn set_takes_names(node: InodeRef, takes: bool) {
 }
 
 impl<'v> Beside<'v> {
-    fn of(index: usize, changes: &[Change<'_, 'v>]) -> Result<Beside<'v>, Refusal> {
+    fn of(index: usize, changes: &[Change<'_, 'v>]) -> Result<Beside<'v>, OperationError> {
         let directory = |node: &Node<'_>| node.kind() == Kind::Directory;
         let change = &changes[index];
         let mut beside = Beside { index, ..Beside::default() };
@@ -71,7 +71,7 @@ impl<'v> Beside<'v> {
             node.is_some_and(|node| directory(&node)) && changes[..index].iter().any(|other| of(other) == node)
         };
         if is_twice(change.before, |other| other.before) || is_twice(change.after, |other| other.after) {
-            return Err(Refusal::Changed);
+            return Err(OperationError::Changed);
         }
         if let Some(before) = change.before.filter(directory)
             && !changes.iter().any(|other| other.after == Some(before))
@@ -83,7 +83,7 @@ impl<'v> Beside<'v> {
                 Some(other) => other.directory.at,
                 // Nobody else finds it.
                 None if !after.at.inode().header.is_named() => after.at.directory().place.unnamed_parent(),
-                None => return Err(Refusal::Changed),
+                None => return Err(OperationError::Changed),
             };
             beside.moves = (from != change.directory.at).then_some((after.at, change.directory.at));
         }
@@ -106,7 +106,11 @@ impl MovedTogether for [ChangeRoom<'_>] {
 
 impl<'c, H: Host> Direct<'c, H> {
     /// Marks the directories that come to other parents, and closes those that go.
-    fn mark_directories<'v>(&'v self, changes: &[Change<'_, 'v>], room: &mut [ChangeRoom<'v>]) -> Result<(), Refusal> {
+    fn mark_directories<'v>(
+        &'v self,
+        changes: &[Change<'_, 'v>],
+        room: &mut [ChangeRoom<'v>],
+    ) -> Result<(), OperationError> {
         for (index, place) in room.iter_mut().enumerate() {
             place.beside = Beside::of(index, changes)?;
         }
@@ -122,8 +126,8 @@ impl<'c, H: Host> Direct<'c, H> {
             let names = &InodeRef::from_bits(place.beside.goes).directory().names;
             place.beside.killing =
                 Some(names.begin_kill_with_names(&self.guard, self.host).map_err(|error| match error {
-                    NotEmpty::HasNames => Refusal::NotEmpty,
-                    NotEmpty::Dead => Refusal::Changed,
+                    NotEmpty::HasNames => OperationError::NotEmpty,
+                    NotEmpty::Dead => OperationError::Changed,
                 })?);
         }
         Ok(())
@@ -144,7 +148,7 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
     fn make(&self, directory: Node<'_>, object: NewObject<'_>, permissions: Permissions) -> Outcome<OpenNode, Self> {
         let now_ns = self.host.now_ns();
         let made = self.fs.make(self.core(), object, permissions, directory.at, now_ns, Named::NotYet);
-        let made = made.map_err(|OutOfMemory| Refusal::NoSpace)?;
+        let made = made.map_err(|OutOfMemory| OperationError::NoSpace)?;
         set_takes_names(made, false);
         Ok(OpenNode::new(self.fs, made))
     }
@@ -153,7 +157,7 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         &'v self,
         changes: &'p [NameChange<'p, Node<'v>, hashdir::Key<'n>>],
         room: &'p mut [ChangeRoom<'v>],
-    ) -> Result<PreparedChanges<'p, 'v, H>, Refusal>
+    ) -> Result<PreparedChanges<'p, 'v, H>, OperationError>
     where
         'v: 'p,
     {
@@ -163,7 +167,7 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         let nodes = changes.iter().flat_map(|change| [Some(change.directory), change.before, change.after]);
         let nodes = nodes.flatten().map(|node| node.at.to_bits());
         if !sync::mutant::planted("scalefs: changes of many names are not noted") {
-            self.fs.noted(self.core()).add(self.core(), nodes).map_err(|OutOfMemory| Refusal::NoSpace)?;
+            self.fs.noted(self.core()).add(self.core(), nodes).map_err(|OutOfMemory| OperationError::NoSpace)?;
         }
         if let Err(refusal) = self.mark_directories(changes, room) {
             room.iter_mut().for_each(|place| place.beside = Beside::default());
@@ -185,14 +189,14 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
                     |directory: InodeRef| prepared.names.iter().any(|place| place.beside.goes == directory.to_bits());
                 let obstacle = match obstacle {
                     Obstacle::Insertion(directory, InsertError::Killing) if killed(directory) => {
-                        Obstacle::Refusal(Refusal::Dead)
+                        Obstacle::OperationError(OperationError::Dead)
                     }
                     other => other,
                 };
                 drop(prepared);
                 Err(match obstacle {
-                    Obstacle::Refusal(refusal) => refusal,
-                    Obstacle::Insertion(directory, error) => self.refusal(directory, error),
+                    Obstacle::OperationError(refusal) => refusal,
+                    Obstacle::Insertion(directory, error) => self.operation_error(directory, error),
                 })
             }
         }
@@ -218,14 +222,14 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
 
 /// Why not all can be prepared.
 enum Obstacle {
-    Refusal(Refusal),
+    OperationError(OperationError),
     /// Of a name in this directory.
     Insertion(InodeRef, InsertError),
 }
 
-impl From<Refusal> for Obstacle {
-    fn from(refusal: Refusal) -> Obstacle {
-        Obstacle::Refusal(refusal)
+impl From<OperationError> for Obstacle {
+    fn from(refusal: OperationError) -> Obstacle {
+        Obstacle::OperationError(refusal)
     }
 }
 
@@ -241,7 +245,9 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
             let change = &changes[place.beside.index];
             let found = place.value().map(InodeRef::from_bits);
             if found != change.before.map(|node| node.at) {
-                return Err(if change.before.is_none() { Refusal::Exists } else { Refusal::Changed }.into());
+                return Err(
+                    if change.before.is_none() { OperationError::Exists } else { OperationError::Changed }.into()
+                );
             }
             if let Some((node, parent)) = place.beside.moves {
                 node.directory().place.announce(parent, tag);
@@ -282,13 +288,13 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
                 let links = || unsafe { direct.fs.counts().exact(&inode.links, direct.host) };
                 // What was found to have a name in this call is not forgotten before it ends, and then has this one.
                 if !place.beside.is_first && inode.header.is_named() && links() == 0 && !self.is_first_name_of(after) {
-                    return Err(Refusal::Changed.into());
+                    return Err(OperationError::Changed.into());
                 }
             }
         }
         let is_left = |killing: &Killing<'_>| killing.is_left_by(&direct.guard, tag);
         if !self.names.iter().filter_map(|place| place.beside.killing.as_ref()).all(is_left) {
-            return Err(Refusal::NotEmpty.into());
+            return Err(OperationError::NotEmpty.into());
         }
         Ok(())
     }
@@ -299,7 +305,7 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
     }
 
     /// Lets a link count wait for the decision. Waits for another operation only while no count is claimed.
-    fn count(&self, node: InodeRef, delta: i64, has_claimed: &mut bool) -> Result<(), Refusal> {
+    fn count(&self, node: InodeRef, delta: i64, has_claimed: &mut bool) -> Result<(), OperationError> {
         let direct = self.direct;
         let (core, counts, links) = (direct.core(), direct.fs.counts(), &node.inode().links);
         let mut round = 0;
@@ -310,7 +316,7 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
                     *has_claimed |= place == Pending::InObject;
                     return Ok(());
                 }
-                Err(_) if *has_claimed => return Err(Refusal::Changed),
+                Err(_) if *has_claimed => return Err(OperationError::Changed),
                 Err(holder) => {
                     let holder = holder.core().map_or(0, |core| core.get() as u16);
                     direct.host.wait(WaitReason::Lock { holder }, round);

@@ -13,7 +13,7 @@ use posix_calls::{
 };
 
 use crate::description::{DescriptionPtr, DescriptionRef, LockedOffset};
-use crate::direct::{Direct, Refusal};
+use crate::direct::{Direct, OperationError};
 use crate::file::Access;
 use crate::host::Host;
 use crate::inode_ref::{InodeRef, Node, OpenNode};
@@ -264,10 +264,10 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
         Ok(Written { offset, length })
     }
 
-    fn resize(&self, file: Node<'_>, size_bytes: u64) -> Result<(), Refusal> {
+    fn resize(&self, file: Node<'_>, size_bytes: u64) -> Result<(), OperationError> {
         let file = file.at;
         self.working_on(&[file]);
-        file.file().resize(self.access(), size_bytes).map_err(|OutOfMemory| Refusal::NoSpace)?;
+        file.file().resize(self.access(), size_bytes).map_err(|OutOfMemory| OperationError::NoSpace)?;
         self.mark(file, Stamp::Data);
         Ok(())
     }

@@ -10,7 +10,7 @@ use percpu::{Core, OutOfMemory};
 use posix_calls::{AccessError, Errno, MemoryOperations, Place, Protection, Source};
 use sync::Wait;
 
-use crate::direct::Refusal;
+use crate::direct::OperationError;
 use crate::direct_data::InProcess;
 use crate::file::Access;
 use crate::host::Host;
@@ -54,7 +54,13 @@ fn access_error(fault: Fault) -> AccessError<Infallible> {
 }
 
 impl<H: Host> MemoryOperations for InProcess<'_, H> {
-    fn map(&self, place: Place, pages: u64, protection: Protection, source: Source<Node<'_>>) -> Result<u64, Refusal> {
+    fn map(
+        &self,
+        place: Place,
+        pages: u64,
+        protection: Protection,
+        source: Source<Node<'_>>,
+    ) -> Result<u64, OperationError> {
         let backing = match source {
             Source::Anonymous => Backing::Anonymous,
             Source::File { node, page, sharing, may_write } => {
@@ -70,14 +76,14 @@ impl<H: Host> MemoryOperations for InProcess<'_, H> {
             self.drop_reference(node.at);
         }
         mapped.map(|mapped| mapped.page).map_err(|error| match error {
-            MapError::OutOfMemory => Refusal::NoSpace,
-            MapError::Exists => Refusal::Exists,
+            MapError::OutOfMemory => OperationError::NoSpace,
+            MapError::Exists => OperationError::Exists,
         })
     }
 
-    fn unmap(&self, pages: Range<u64>) -> Result<(), Refusal> {
+    fn unmap(&self, pages: Range<u64>) -> Result<(), OperationError> {
         let unmapped = with_memory(self.access(), |memory| self.process().memory.unmap(memory, pages));
-        unmapped.map_err(|OutOfMemory| Refusal::NoSpace)
+        unmapped.map_err(|OutOfMemory| OperationError::NoSpace)
     }
 
     fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), Errno> {

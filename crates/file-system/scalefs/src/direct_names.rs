@@ -12,11 +12,11 @@ use epoch::Guard;
 use hashdir::{Found, InsertError, Key, Killing, NotEmpty, Present, lock_two};
 use posix_calls::{
     Answer, Attributes, Credentials, Errno, Existence, Fields, Item, Kind, NamedNode, NewObject, ObjectOperations,
-    PermissionChange, Permissions, Space, Standing, TargetName, TimesRight,
+    ParentLink, PermissionChange, Permissions, Space, TargetName, TimesRight,
 };
 use sync::atomic::{Ordering, fence};
 
-use crate::direct::{Direct, Refusal};
+use crate::direct::{Direct, OperationError};
 use crate::host::Host;
 use crate::inode::Named;
 use crate::inode_ref::{InodeRef, Node, OpenNode};
@@ -25,13 +25,13 @@ use crate::moves::{Alone, Marks};
 
 impl<'c, H: Host> Direct<'c, H> {
     /// Turns what prevents an insertion into a refusal, after waiting for a removal that is under way. No lock is held.
-    pub(crate) fn refusal(&self, directory: InodeRef, error: InsertError) -> Refusal {
+    pub(crate) fn operation_error(&self, directory: InodeRef, error: InsertError) -> OperationError {
         match error {
-            InsertError::Dead => Refusal::Dead,
-            InsertError::OutOfMemory => Refusal::NoSpace,
+            InsertError::Dead => OperationError::Dead,
+            InsertError::OutOfMemory => OperationError::NoSpace,
             InsertError::Killing => {
                 self.names(directory).wait_for_kill(self.host);
-                Refusal::Changed
+                OperationError::Changed
             }
         }
     }
@@ -44,15 +44,15 @@ impl<'c, H: Host> Direct<'c, H> {
     }
 
     /// Closes a directory that is to go: no name can be inserted until the value is dropped, or ever once it is finished.
-    fn close<'d>(&self, directory: InodeRef, guard: &'d Guard<'d>) -> Result<Killing<'d>, Refusal> {
+    fn close<'d>(&self, directory: InodeRef, guard: &'d Guard<'d>) -> Result<Killing<'d>, OperationError> {
         let names = &directory.directory().names;
         // Look without writing first.
         if !names.is_empty(guard) {
-            return Err(Refusal::NotEmpty);
+            return Err(OperationError::NotEmpty);
         }
         names.begin_kill(guard, self.host).map_err(|error| match error {
-            NotEmpty::HasNames => Refusal::NotEmpty,
-            NotEmpty::Dead => Refusal::Changed,
+            NotEmpty::HasNames => OperationError::NotEmpty,
+            NotEmpty::Dead => OperationError::Changed,
         })
     }
 }
@@ -175,7 +175,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         key: &Key<'_>,
         object: NewObject<'_>,
         permissions: Permissions,
-    ) -> Result<Node<'v>, Refusal> {
+    ) -> Result<Node<'v>, OperationError> {
         let directory = directory.at;
         let names = self.names(directory);
         self.working_on(&[directory]);
@@ -184,7 +184,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         crate::planted_causes::make_name(self.core().index().get());
         let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns(), Named::AtOnce);
         // In a removed directory nobody finds a place for a name, with memory or without.
-        let node = made.map_err(|_| if self.was_removed(directory) { Refusal::Dead } else { Refusal::NoSpace })?;
+        let node =
+            made.map_err(|_| if self.was_removed(directory) { OperationError::Dead } else { OperationError::NoSpace })?;
         let outcome = {
             let locked = names.lock(&self.guard, key, self.host);
             let exists = locked.lookup(key).is_some();
@@ -194,15 +195,15 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
             // SAFETY: made just now; no name leads to it.
             unsafe { self.fs.unmake(self.core(), node) };
         }
-        if !outcome.map_err(|error| self.refusal(directory, error))? {
-            return Err(Refusal::Exists);
+        if !outcome.map_err(|error| self.operation_error(directory, error))? {
+            return Err(OperationError::Exists);
         }
         self.mark_all([(directory, Stamp::Data)]);
         self.fs.note_growth(self.core(), directory);
         Ok(Node::lent(node))
     }
 
-    fn add_link(&self, directory: Node<'_>, key: &Key<'_>, source: &Found<'_>) -> Result<(), Refusal> {
+    fn add_link(&self, directory: Node<'_>, key: &Key<'_>, source: &Found<'_>) -> Result<(), OperationError> {
         let directory = directory.at;
         let (core, decisions, counts) = (self.core(), self.fs.decisions(), self.fs.counts());
         let links = &InodeRef::of(source).inode().links;
@@ -210,7 +211,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         let outcome = {
             let locked = self.names(directory).lock(&self.guard, key, self.host);
             if locked.lookup(key).is_some() {
-                return Err(Refusal::Exists);
+                return Err(OperationError::Exists);
             }
             let mut operation = decisions.begin_revocable(core);
             match locked.prepare_insert(key, source.value(), operation.tag()) {
@@ -233,20 +234,20 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                     unsafe { counts.settle(core, links, happened) };
                     if happened || changed {
                         prepared.finish(happened);
-                        break if happened { Ok(()) } else { return Err(Refusal::Changed) };
+                        break if happened { Ok(()) } else { return Err(OperationError::Changed) };
                     }
                     operation = decisions.begin_revocable(core);
                     prepared.retag(operation.tag());
                 },
             }
         };
-        outcome.map_err(|error| self.refusal(directory, error))?;
+        outcome.map_err(|error| self.operation_error(directory, error))?;
         self.mark_all([(directory, Stamp::Data), (InodeRef::of(source), Stamp::Status)]);
         self.fs.note_growth(core, directory);
         Ok(())
     }
 
-    fn remove(&self, name: NamedNode<'_, Node<'_>, Key<'_>>) -> Result<(), Refusal> {
+    fn remove(&self, name: NamedNode<'_, Node<'_>, Key<'_>>) -> Result<(), OperationError> {
         let NamedNode { directory: Node { at: directory, .. }, key, node: Node { at: expected, .. } } = name;
         let (core, counts) = (self.core(), self.fs.counts());
         self.working_on(&[directory, expected]);
@@ -256,8 +257,10 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         };
         {
             let locked = self.names(directory).lock(&self.guard, key, self.host);
-            let found =
-                locked.lookup(key).filter(|found| found.value() == expected.to_bits()).ok_or(Refusal::Changed)?;
+            let found = locked
+                .lookup(key)
+                .filter(|found| found.value() == expected.to_bits())
+                .ok_or(OperationError::Changed)?;
             let links = &expected.inode().links;
             let operation = self.fs.decisions().begin_firm(core);
             let prepared = found.prepare_remove(operation.tag());
@@ -279,7 +282,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         &self,
         source: NamedNode<'_, Node<'_>, Key<'_>>,
         target: TargetName<'_, Node<'_>, Key<'_>>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), OperationError> {
         let (source_directory, source_key, expected) = (source.directory.at, source.key, source.node.at);
         let (target_directory, target_key) = (target.directory.at, target.key);
         let replaced = target.replaced.map(|node| node.at);
@@ -303,10 +306,10 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                 self.host,
             );
             let source = pair.first().lookup(source_key);
-            let source = source.filter(|found| found.value() == expected.to_bits()).ok_or(Refusal::Changed)?;
+            let source = source.filter(|found| found.value() == expected.to_bits()).ok_or(OperationError::Changed)?;
             let target = pair.second().lookup(target_key);
             if target.as_ref().map(|found| InodeRef::from_bits(found.value())) != replaced {
-                return Err(Refusal::Changed);
+                return Err(OperationError::Changed);
             }
             let operation = self.fs.decisions().begin_firm(core);
             self.fs.working_under(core, operation.tag());
@@ -350,7 +353,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                 }
             }
         };
-        outcome.map_err(|error| self.refusal(target_directory, error))?;
+        outcome.map_err(|error| self.operation_error(target_directory, error))?;
         self.mark_all([(source_directory, Stamp::Data), (expected, Stamp::Status)]);
         if source_directory != target_directory {
             self.mark_all([(target_directory, Stamp::Data)]);
@@ -366,7 +369,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         &self,
         first: NamedNode<'_, Node<'_>, Key<'_>>,
         second: NamedNode<'_, Node<'_>, Key<'_>>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), OperationError> {
         let (first_directory, first_key, first) = (first.directory.at, first.key, first.node.at);
         let (second_directory, second_key, second) = (second.directory.at, second.key, second.node.at);
         let core = self.core();
@@ -391,10 +394,10 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         );
         let entries = (pair.first().lookup(first_key), pair.second().lookup(second_key));
         let (Some(first_entry), Some(second_entry)) = entries else {
-            return Err(Refusal::Changed);
+            return Err(OperationError::Changed);
         };
         if first_entry.value() != first.to_bits() || second_entry.value() != second.to_bits() {
-            return Err(Refusal::Changed);
+            return Err(OperationError::Changed);
         }
         let operation = self.fs.decisions().begin_firm(core);
         self.fs.working_under(core, operation.tag());
@@ -426,9 +429,9 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
     }
 
     #[inline]
-    fn standing<'v>(&'v self, directory: Node<'v>) -> Answer<Standing<Node<'v>>, Self> {
-        let Standing { parent, moves } = directory.at.directory().place.standing(self.fs.decisions());
-        Ok(Standing { parent: Node::lent(parent), moves })
+    fn parent_link<'v>(&'v self, directory: Node<'v>) -> Answer<ParentLink<Node<'v>>, Self> {
+        let ParentLink { parent, moves } = directory.at.directory().place.parent_link(self.fs.decisions());
+        Ok(ParentLink { parent: Node::lent(parent), moves })
     }
 
     #[inline]

@@ -11,11 +11,11 @@
 use commit::{Decisions, Observed, Tag};
 use epoch::Guard;
 use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
-use posix_calls::Standing;
+use posix_calls::ParentLink;
 use sync::WaitReason;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::direct::{Direct, Refusal};
+use crate::direct::{Direct, OperationError};
 use crate::host::Host;
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
@@ -46,7 +46,7 @@ impl Place {
     }
 
     /// Where the directory stood at a moment of the call.
-    pub(crate) fn standing(&self, decisions: &Decisions) -> Standing<InodeRef> {
+    pub(crate) fn parent_link(&self, decisions: &Decisions) -> ParentLink<InodeRef> {
         loop {
             let moves = self.moves.load(Ordering::Acquire);
             // The tag before the parent: if there is none, the parent was right when it was looked at or came later.
@@ -63,8 +63,8 @@ impl Place {
             fence(Ordering::Acquire);
             if self.moves.load(Ordering::Relaxed) == moves {
                 match observed {
-                    Observed::NotCommitted => return Standing { parent: InodeRef::from_bits(parent), moves },
-                    Observed::Committed => return Standing { parent: InodeRef::from_bits(next), moves: moves + 1 },
+                    Observed::NotCommitted => return ParentLink { parent: InodeRef::from_bits(parent), moves },
+                    Observed::Committed => return ParentLink { parent: InodeRef::from_bits(next), moves: moves + 1 },
                     Observed::Over => {}
                 }
             }
@@ -196,7 +196,7 @@ impl<'c, H: Host> Direct<'c, H> {
         guard: &'d Guard<'d>,
         marks: Marks,
         together: &(impl MovedTogether + ?Sized),
-    ) -> Result<CoreLockGuard<'d>, Refusal> {
+    ) -> Result<CoreLockGuard<'d>, OperationError> {
         let core: &'d Core<'d> = guard.core();
         loop {
             let place = &moved.directory().place;
@@ -204,15 +204,15 @@ impl<'c, H: Host> Direct<'c, H> {
                 if marks == Marks::First {
                     self.wait_while_moving(moved);
                 }
-                return Err(Refusal::Changed);
+                return Err(OperationError::Changed);
             };
             // Orders our mark before the looks at others' marks, for each two moves.
             fence(Ordering::SeqCst);
             loop {
                 match self.climb(moved, target, together) {
                     Ancestors::Free => return Ok(mark),
-                    Ancestors::Loop => return Err(Refusal::Changed),
-                    Ancestors::Moving(..) if marks == Marks::Second => return Err(Refusal::Changed),
+                    Ancestors::Loop => return Err(OperationError::Changed),
+                    Ancestors::Moving(..) if marks == Marks::Second => return Err(OperationError::Changed),
                     Ancestors::Moving(node, holder) if holder < core.index() => {
                         drop(mark);
                         self.wait_while_moving(node);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use scalefs::names::{self, RenameMode};
 use scalefs::{
     Context, Credentials, Decision, Fields, Follow, Kind, NameChange, NameChanges, NewObject, ObjectOperations as _,
-    OpenFlags, Permissions, Refusal, ScaleFs, ScaleFsConfig, Start, attributes, directories,
+    OpenFlags, OperationError, Permissions, ScaleFs, ScaleFsConfig, Start, attributes, directories,
 };
 use sync::Spin;
 
@@ -127,10 +127,10 @@ fn attempt_with<'v, V: NameChanges>(
         .collect();
     let mut room: Vec<_> = changes.iter().map(|_| V::Room::default()).collect();
     let prepared = call.prepare(&changes, &mut room).map_err(|refusal| match refusal {
-        Refusal::Exists | Refusal::Changed => "changed".to_owned(),
-        Refusal::Dead | Refusal::NotEmpty => "dead or not empty".into(),
-        Refusal::NoSpace => "no space".into(),
-        Refusal::Fault(_) => "fault".into(),
+        OperationError::Exists | OperationError::Changed => "changed".to_owned(),
+        OperationError::Dead | OperationError::NotEmpty => "dead or not empty".into(),
+        OperationError::NoSpace => "no space".into(),
+        OperationError::Fault(_) => "fault".into(),
     })?;
     // Nobody sees anything of it yet, the caller included.
     for change in &changes {

@@ -7,7 +7,8 @@ use core::marker::PhantomData;
 
 use posix_calls::{
     Attributes, Credentials, Errno, Existence, Failed, Fields, InodeNumber, Item, Kind, NameChanges, NamedNode, Need,
-    NewObject, ObjectOperations, PermissionChange, Permissions, Refusal, Space, Standing, TargetName, TimesRight,
+    NewObject, ObjectOperations, OperationError, ParentLink, PermissionChange, Permissions, Space, TargetName,
+    TimesRight,
 };
 
 use sync::mutant::planted;
@@ -44,7 +45,7 @@ pub struct OpenNode {
     kind: Kind,
 }
 
-type Changed<T, B> = Result<T, Refusal<Fault<<B as ObjectOperations>::Fault>>>;
+type Changed<T, B> = Result<T, OperationError<Fault<<B as ObjectOperations>::Fault>>>;
 
 impl<'t, B: NameChanges> Call<'t, B> {
     /// Begins a call of a transaction, by means of a call of the base.
@@ -149,9 +150,9 @@ impl<'t, B: NameChanges> Call<'t, B> {
     /// Whether names may be made in a directory, and this one does not exist.
     fn check_free(&self, directory: Node<'_>, name: &[u8]) -> Changed<(), B> {
         if self.is_removed(directory)? {
-            return Err(Refusal::Dead);
+            return Err(OperationError::Dead);
         }
-        if self.exists(directory, &name)? { Err(Refusal::Exists) } else { Ok(()) }
+        if self.exists(directory, &name)? { Err(OperationError::Exists) } else { Ok(()) }
     }
 
     /// Whether an object that is to lose a name may: directories are empty.
@@ -163,14 +164,14 @@ impl<'t, B: NameChanges> Call<'t, B> {
         let mut gone = Vec::new();
         for (name, own) in state.layer.names_of(node.number) {
             if own.leads_to.is_some() {
-                return Err(Refusal::NotEmpty);
+                return Err(OperationError::NotEmpty);
             }
             gone.push(name.clone());
         }
         let is_made = state.is_made(node.number);
         drop(state);
         if !is_made && self.known(node.number, About::HasBeside(gone))?.truth() {
-            return Err(Refusal::NotEmpty);
+            return Err(OperationError::NotEmpty);
         }
         Ok(())
     }
@@ -203,13 +204,13 @@ impl<'t, B: NameChanges> Call<'t, B> {
 
     fn check_leads(&self, directory: Node<'_>, name: &[u8], expected: Option<Node<'_>>) -> Changed<(), B> {
         let expected = expected.map(|node| node.number);
-        if self.leads_to(directory, name)? == expected { Ok(()) } else { Err(Refusal::Changed) }
+        if self.leads_to(directory, name)? == expected { Ok(()) } else { Err(OperationError::Changed) }
     }
 
     /// Whether a directory would become its own descendant.
     fn check_place(&self, moved: Node<'_>, from: Node<'_>, to: Node<'_>) -> Changed<(), B> {
         let is_loop = from != to && moved.kind == Kind::Directory && self.is_above(moved, to)?;
-        if is_loop { Err(Refusal::Changed) } else { Ok(()) }
+        if is_loop { Err(OperationError::Changed) } else { Ok(()) }
     }
 
     /// Answers that a call looks at twice: all must still be so.
@@ -381,12 +382,12 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         let mut state = self.state()?;
         let base_directory = self.base.held(&state.objects[&directory.number].handle);
         let handle = self.base.make(base_directory, object, permissions).map_err(|refusal| match refusal {
-            Refusal::Exists => Refusal::Exists,
-            Refusal::Changed => Refusal::Changed,
-            Refusal::Dead => Refusal::Dead,
-            Refusal::NotEmpty => Refusal::NotEmpty,
-            Refusal::NoSpace => Refusal::NoSpace,
-            Refusal::Fault(fault) => Refusal::Fault(Fault::Base(fault)),
+            OperationError::Exists => OperationError::Exists,
+            OperationError::Changed => OperationError::Changed,
+            OperationError::Dead => OperationError::Dead,
+            OperationError::NotEmpty => OperationError::NotEmpty,
+            OperationError::NoSpace => OperationError::NoSpace,
+            OperationError::Fault(fault) => OperationError::Fault(Fault::Base(fault)),
         })?;
         let made = match number(&self.base, self.base.held(&handle)) {
             Ok(made) => made,
@@ -423,7 +424,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         match target.replaced {
             Some(_) => self.check_leads(target.directory, target.key, target.replaced)?,
             None => self.check_free(target.directory, target.key).map_err(|refusal| match refusal {
-                Refusal::Exists => Refusal::Changed,
+                OperationError::Exists => OperationError::Changed,
                 other => other,
             })?,
         }
@@ -456,10 +457,10 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         node.kind
     }
 
-    fn standing<'v>(&'v self, directory: Node<'v>) -> Within<Standing<Node<'v>>, B> {
+    fn parent_link<'v>(&'v self, directory: Node<'v>) -> Within<ParentLink<Node<'v>>, B> {
         // Moves are counted for calls that look twice; here, what was seen stays so.
         self.all_still_so()?;
-        Ok(Standing { parent: self.parent(directory)?, moves: 0 })
+        Ok(ParentLink { parent: self.parent(directory)?, moves: 0 })
     }
 
     fn parent<'v>(&'v self, directory: Node<'v>) -> Within<Node<'v>, B> {
@@ -525,7 +526,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
     }
 
     fn change_permissions(&self, node: Node<'_>, change: PermissionChange) -> Result<(), Errno> {
-        self.rule(node, Rule::Refuses(change))?.refusal().map_or(Ok(()), Err)?;
+        self.rule(node, Rule::Refuses(change))?.error().map_or(Ok(()), Err)?;
         self.change_attributes(node, AttributeChange::Permissions(change))
     }
 
@@ -561,7 +562,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
     }
 
     fn set_times(&self, node: Node<'_>, right: TimesRight, times: (Option<i64>, Option<i64>)) -> Result<(), Errno> {
-        self.rule(node, Rule::RefusesTimes(right))?.refusal().map_or(Ok(()), Err)?;
+        self.rule(node, Rule::RefusesTimes(right))?.error().map_or(Ok(()), Err)?;
         self.change_attributes(node, AttributeChange::Times(right, times))
     }
 

@@ -103,8 +103,8 @@ impl Rule {
             Rule::Permits(need) => Reply::Truth(need.check(credentials, kind, permissions).is_ok()),
             Rule::KeepsNames => Reply::Truth(mode & STICKY != 0 && user != credentials.user),
             Rule::InheritedGroup => Reply::Group((mode & SET_GROUP != 0).then_some(group)),
-            Rule::Refuses(change) => Reply::Refusal(change.of(credentials, kind, permissions).err()),
-            Rule::RefusesTimes(right) => Reply::Refusal(right.check(credentials, permissions).err()),
+            Rule::Refuses(change) => Reply::Error(change.of(credentials, kind, permissions).err()),
+            Rule::RefusesTimes(right) => Reply::Error(right.check(credentials, permissions).err()),
         }
     }
 }
@@ -118,7 +118,7 @@ pub(crate) enum Reply {
     Next(Option<Listed>),
     Permissions(Permissions),
     Group(Option<u32>),
-    Refusal(Option<Errno>),
+    Error(Option<Errno>),
     Count(u64),
     Times(i64, i64),
 }
@@ -262,7 +262,7 @@ parts! {
     next: Next(listed) -> Option<Listed>;
     permissions: Permissions(permissions) -> Permissions;
     group: Group(group) -> Option<u32>;
-    refusal: Refusal(errno) -> Option<Errno>;
+    error: Error(errno) -> Option<Errno>;
     count: Count(count) -> u64;
     times: Times(first, second) -> (i64, i64);
 }

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::cell::{RefCell, RefMut};
 
 use posix_calls::{
-    Answer, Decision, Errno, Existence, Failed, InodeNumber, Kind, NameChange, NameChanges, ObjectOperations, Refusal,
+    Answer, Decision, Errno, Existence, Failed, InodeNumber, Kind, NameChange, NameChanges, ObjectOperations,
+    OperationError,
 };
 use sync::mutant::planted;
 
@@ -308,9 +309,11 @@ impl<H> State<H> {
         }
         let mut room: Vec<_> = changes.iter().map(|_| B::Room::default()).collect();
         let prepared = base.prepare(&changes, &mut room).map_err(|refusal| match refusal {
-            Refusal::NoSpace => Fault::NoSpace,
-            Refusal::Fault(fault) => Fault::Base(fault),
-            Refusal::Exists | Refusal::Changed | Refusal::Dead | Refusal::NotEmpty => Fault::Stale,
+            OperationError::NoSpace => Fault::NoSpace,
+            OperationError::Fault(fault) => Fault::Base(fault),
+            OperationError::Exists | OperationError::Changed | OperationError::Dead | OperationError::NotEmpty => {
+                Fault::Stale
+            }
         })?;
         let checked = check();
         let decision = if checked.is_ok() { Decision::Commit } else { Decision::Abort };
