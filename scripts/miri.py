@@ -41,7 +41,8 @@ fn main() {
 
 def miri(arguments: Sequence[str], folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Runs `cargo +nightly miri` without the network. Raises TimeoutExpired after `LIMIT_SECONDS`."""
-    target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target" / "miri"))
+    # What Miri keeps of a program knows the folder of its source: each folder has a target of its own.
+    target = str(folder / "target" / "miri")
     chosen = {"MIRIFLAGS": FLAGS, "CARGO_TARGET_DIR": target, "CARGO_NET_OFFLINE": "true", "RUSTUP_AUTO_INSTALL": "0"}
     command = [*CARGO, *arguments]
     environment = {**os.environ, **chosen}
