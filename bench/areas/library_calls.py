@@ -9,12 +9,13 @@ only make them longer.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bench.figure import Figure, Goal
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall
@@ -90,7 +91,7 @@ def _recorded(name: str, session: ProcessSession) -> float:
         observe=(),
         orders=(Order((0, 1), outcomes),),
     )
-    (record,) = session.run([Job(dataclasses.replace(test, id=test.content_id()), 0)])
+    (record,) = session.run([Job(replace(test, id=test.content_id()), 0)])
     assert record.wrong is None and record.crashed is None, record
     return _told(session, [])
 
