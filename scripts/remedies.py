@@ -1,8 +1,8 @@
-"""`make remedies`: builds each patch of `patches/linux/6.1`, asks the tests that it concerns, and proves what it freed.
+"""`make remedies`: builds each patch of `patches/linux`, asks the tests that it concerns, and proves what it freed.
 
-Takes the trimmed kernel's own run first (`runs/remedies/base`, all tests of posix18, and again for the noise). What is
-there already is not done again, so an interrupted demonstration goes on. Prints a table: tests, foretold, freed as
-foretold, besides, worse, new, wrong.
+For each series of Linux it first takes the run of the trimmed kernel (`runs/remedies/6.1/base`, all tests of posix18,
+and again for the noise). What is there already is not done again, so an interrupted demonstration goes on. Prints a
+table per series: tests, foretold, freed as foretold, besides, left by noise alone, worse, new, wrong.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from pathlib import Path
 from steps import ROOT, StepFailed
 
 COMMUTANT = ROOT / ".venv" / "bin" / "commutant"
-PATCHES = ROOT / "patches" / "linux" / "6.1"
+PATCHES = ROOT / "patches" / "linux"
 RUNS = ROOT / "runs" / "remedies"
-BASE_KERNEL = "remedies-base"
+
+REFERENCES: dict[str, tuple[str, ...]] = {"6.1": (), "6.12": ("--reference", "linux-image-6.12-amd64")}
+"""Series of Linux, and which kernel of Debian's has the types that are to be met."""
 
 CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "address-space-host": ("address_space.*", ("--move", "address_space.host")),
@@ -36,7 +38,8 @@ CHANGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "signal-own-fault": ("init_ucounts*", ("--drop", "init_ucounts")),
     "vma-shared-last": ("vm_area_struct.*", ("--move", "vm_area_struct.shared")),
 }
-"""For each patch the variables whose tests are asked, and the change that foretells it; they apply in this order."""
+"""For each patch the variables whose tests are asked, and the change that foretells it; they apply in this order. A
+series has those that lie in its folder."""
 
 NOT_TOGETHER = "fd-array-own-line"
 """The first part of another one."""
@@ -57,23 +60,28 @@ def commutant(*arguments: str, fails: bool = False) -> str:
     return answer.stdout
 
 
-def run_of(name: str, *what: str) -> Path:
+def run_of(path: Path, *what: str) -> Path:
     """A finished run; checked if it is not there."""
-    path = RUNS / name
     if not (path / "summary.json").is_file():
         say(f"{'going on with' if path.is_dir() else 'checking'} {path.relative_to(ROOT)}")
         commutant("resume", str(path)) if path.is_dir() else commutant("check", *what, "-o", str(path))
     return path
 
 
-def kernel(name: str, *patches: str) -> str:
-    """A target with the kernel of these patches; built if it is not there."""
+def is_kept(name: str) -> bool:
+    """Whether there is a kernel of this name."""
     kept = json.loads(commutant("kernel", "list", "--format", "json"))["kernels"]
-    if not any(name in one["names"] for one in kept):
-        say(f"building {name}")
-        options = [word for patch in patches for word in ("--patch", str(PATCHES / f"{patch}.patch"))]
-        commutant("kernel", "build", "--source", "debian", "--name", name, *options)
-    return f"linux:kernel={name}"
+    return any(name in one["names"] for one in kept)
+
+
+def kernel(series: str, name: str, *patches: str) -> str:
+    """A target with the kernel of these patches; built if it is not there."""
+    full = f"remedies-{series}-{name}"
+    if not is_kept(full):
+        say(f"building {full}")
+        options = [word for patch in patches for word in ("--patch", str(PATCHES / series / f"{patch}.patch"))]
+        commutant("kernel", "build", "--source", "debian", "--name", full, *REFERENCES[series], *options)
+    return f"linux:kernel={full}"
 
 
 def row(base: Path, again: Path, name: str, new: Path, changes: tuple[str, ...]) -> str:
@@ -81,26 +89,39 @@ def row(base: Path, again: Path, name: str, new: Path, changes: tuple[str, ...])
     words = ("prove", str(base), str(new), "--again", str(again), *changes, "--format", "json")
     proof = json.loads(commutant(*words, fails=True))
     appeared = sum(one["tests"] for one in proof["appeared"])
-    freed, foretold = len(proof["freed"]), proof["foretold"]
+    freed, foretold, noise = len(proof["freed"]), proof["foretold"], proof["left_by_noise"]
     besides = freed - proof["freed_as_foretold"]
-    counts = (foretold, proof["freed_as_foretold"], besides, len(proof["worse"]), appeared, len(proof["wrong"]))
+    counts = (foretold, proof["freed_as_foretold"], besides, noise, len(proof["worse"]), appeared, len(proof["wrong"]))
     return f"| {name} | {proof['tests']:,} | " + " | ".join(f"{count:,}" for count in counts) + " |"
 
 
-def main() -> int:
-    """Prints the table; the exit code is that of the command line."""
-    RUNS.mkdir(parents=True, exist_ok=True)
-    target = kernel(BASE_KERNEL)
-    base = run_of("base", "posix18", "--target", target, "--seed", "1")
-    again = run_of("again", str(base), "--target", target, "--seed", "2")
-    print("| patch | tests | foretold | freed | besides | worse | new | wrong |\n" + "| --- " * 8 + "|", flush=True)
-    for name, (pattern, changes) in CHANGES.items():
-        patched = kernel(f"remedies-{name}", name)
+def demonstrate(series: str) -> None:
+    """Prints the table of a series."""
+    runs = RUNS / series
+    runs.mkdir(parents=True, exist_ok=True)
+    for reference in REFERENCES[series][1:]:
+        if not is_kept(reference):
+            commutant("prepare", reference)
+    target = kernel(series, "base")
+    base = run_of(runs / "base", "posix18", "--target", target, "--seed", "1")
+    again = run_of(runs / "again", str(base), "--target", target, "--seed", "2")
+    print(f"Linux {series}\n\n| patch | tests | foretold | freed | besides | left by noise | worse | new | wrong |")
+    print("| --- " * 9 + "|", flush=True)
+    here = {name: CHANGES[name] for name in CHANGES if (PATCHES / series / f"{name}.patch").is_file()}
+    for name, (pattern, changes) in here.items():
+        patched = kernel(series, name, name)
         asked = ("--of", str(base), "--sharing", pattern, "--sample", str(SAMPLE), "--target", patched)
-        print(row(base, again, name, run_of(name, *asked), changes), flush=True)
-    names = [name for name in CHANGES if name != NOT_TOGETHER]
-    everything = run_of("all", str(base), "--target", kernel("remedies-all", *names), "--seed", "1")
-    print(row(base, again, "all together", everything, tuple(word for name in names for word in CHANGES[name][1])))
+        print(row(base, again, name, run_of(runs / name, *asked), changes), flush=True)
+    names = [name for name in here if name != NOT_TOGETHER]
+    everything = run_of(runs / "all", str(base), "--target", kernel(series, "all", *names), "--seed", "1")
+    print(row(base, again, "all together", everything, tuple(word for name in names for word in here[name][1])))
+    print(flush=True)
+
+
+def main() -> int:
+    """Prints the tables; the exit code is that of the command line."""
+    for series in sys.argv[1:] or REFERENCES:
+        demonstrate(series)
     return 0
 
 
