@@ -34,7 +34,7 @@ from commutant.report.data import JudgedTest, RunReport
 from tests.report.invented import pair_test, summary_of
 from tests.report.test_formats import SARIF
 
-KEPT = Path(__file__).parents[1] / "remedy" / "kept" / "cred-non-rcu" / "base"
+KEPT = Path(__file__).with_name("run_of_an_earlier_version.tar.xz")
 OPEN, UNTOLD = pair_test("open", "open", ("a", "b"), 2, "any"), "common cause can be told"
 
 
@@ -119,7 +119,7 @@ def test_a_cause_that_cannot_be_told_is_said_so(tmp_path: Path) -> None:
 def old_run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A run that was kept: the first version knew no locks over lines and no owners, the one before not whose locks."""
     folder = tmp_path / "run"
-    shutil.copytree(KEPT, folder)
+    shutil.unpack_archive(KEPT, folder, filter="data")
     lines = [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()]
     known = [line["finding"] for line in lines if "finding" in line]
     assert known and not any("under_owner" in one or "lock_number" in one for one in known)
