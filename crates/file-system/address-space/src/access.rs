@@ -125,7 +125,8 @@ impl<M: Mmu> AddressSpace<M> {
     ) -> bool {
         match content {
             Content::Anonymous => bytes.fill(0),
-            // SAFETY: the page is in use, at least until the guard ends.
+            // SAFETY: found under this guard, and pages are given up by being retired: it is in use at least until the guard
+            // ends. Callers stay within a page.
             Content::Own(own) => unsafe {
                 shared_bytes::load(bytes, memory.pages.address(own).as_ptr().add(start));
             },
@@ -179,7 +180,8 @@ impl<M: Mmu> AddressSpace<M> {
         };
         match found {
             Some(Content::Own(own)) => {
-                // SAFETY: the page is in use, at least until the guard ends.
+                // SAFETY: found under this guard, in the slot or in the core's table, and pages are given up by being
+                // retired: it is in use at least until the guard ends. Callers stay within a page.
                 unsafe { shared_bytes::store(memory.pages.address(own).as_ptr().add(start), bytes) };
                 Ok(true)
             }
@@ -286,7 +288,8 @@ impl<M: Mmu> AddressSpace<M> {
                 // Before the copy: one that was taken after a cut is good, and one from before does not count.
                 let cuts = files.cuts(mapping.file);
                 note_copy(pages, own, Some((reference, cuts)));
-                // SAFETY: nobody else has the page before it is in the slot.
+                // SAFETY: allocated just now, after all who could read it as somebody else's had ended; nobody else has it before
+                // it is in the slot. The pool's memory is valid for reads, whatever it holds.
                 let bytes = unsafe { slice::from_raw_parts_mut(pages.address(own).as_ptr(), PAGE_BYTES) };
                 files.load(mapping.file, mapping.page_of_file(page), 0, bytes)
             }

@@ -74,7 +74,8 @@ impl MappingRef {
 
     #[inline]
     pub(crate) fn get(&self) -> &Mapping {
-        // SAFETY: found in a slot in this call: the count of pages is not applied before all cores have maintained.
+        // SAFETY: found in this call, in a slot or in the core's table (from which it is revoked before its count goes): the
+        // count of pages is not applied before all cores have maintained, which none does in a call.
         unsafe { self.0.as_ref() }
     }
 }

@@ -104,7 +104,7 @@ impl SoftwareMmu {
     #[inline]
     fn table<'g>(&'g self, guard: &'g Guard<'_>, core: usize) -> Option<&'g Table> {
         let address = self.tables.get(guard, core as u64)?;
-        // SAFETY: tables live as long as the address space.
+        // SAFETY: `own_table` alone puts addresses there, of tables that it has made; they live until `destroy`.
         NonNull::new(address as usize as *mut Table).map(|table| unsafe { table.as_ref() })
     }
 
@@ -119,7 +119,7 @@ impl SoftwareMmu {
         let table = Table { loads: array(), stores: array(), storing: CacheLine(AtomicU64::new(0)) };
         let table = core.allocate_object(table)?;
         slot.change(|| Some(table.as_ptr() as usize as u64));
-        // SAFETY: as in `table`.
+        // SAFETY: made above, and alive until `destroy`.
         Ok(unsafe { table.as_ref() })
     }
 }
@@ -196,7 +196,7 @@ impl Mmu for SoftwareMmu {
         // SAFETY: the caller's promise.
         unsafe { self.tables.unlock_taken_over(guard) };
         self.tables.for_each(guard, |_, address| {
-            // SAFETY: tables live as long as the address space.
+            // SAFETY: `own_table` alone puts addresses there, of tables that live until `destroy`.
             let table = unsafe { &*(address as usize as *const Table) };
             // SAFETY: the caller's promise.
             unsafe {
@@ -211,7 +211,7 @@ impl Mmu for SoftwareMmu {
         let core = guard.core();
         self.tables.for_each(guard, |_, address| {
             let Some(table) = NonNull::new(address as usize as *mut Table) else { return };
-            // SAFETY: the caller's promise.
+            // SAFETY: nobody uses the tables, by the caller's promise; each stands there once, and its arrays go before it.
             unsafe {
                 table.as_ref().loads.destroy(core);
                 table.as_ref().stores.destroy(core);

@@ -122,7 +122,8 @@ impl<M: Mmu> AddressSpace<M> {
     /// An empty address space.
     ///
     /// # Safety
-    /// As for [`AddressSpace::new`].
+    /// As for [`AddressSpace::new`]. The hardware finds nothing but what was installed for the core and the page, and neither
+    /// withdrawn nor revoked since: accesses go where it says.
     pub unsafe fn with_mmu(mmu: M) -> AddressSpace<M> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -349,7 +350,8 @@ impl<M: Mmu> AddressSpace<M> {
     fn give_up<F, W>(&self, memory: &Memory<'_, F, W>, range: &Range<u64>, value: u64) {
         let content = Content::decode(value);
         if let Some(mapping) = content.mapping(memory.pages) {
-            // SAFETY: the pages that lead to it no longer were counted.
+            // SAFETY: its count had one for each of these pages, which led to it until now; this call, in which it was found, has
+            // not ended.
             unsafe {
                 memory.counts.change(memory.guard.core(), &mapping.get().pages, range.start as i64 - range.end as i64);
             }

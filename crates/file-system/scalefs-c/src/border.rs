@@ -92,7 +92,7 @@ pub(crate) fn place<T>(pointer: *mut T) -> Result<*mut T, Errno> {
 /// Writes an answer as far as the caller's version of the struct goes, which its first field tells.
 ///
 /// # Safety
-/// There is room for as many bytes as the first field says, or the pointer is NULL.
+/// There is room for as many bytes as the first field says, aligned as the struct is, or the pointer is NULL.
 pub(crate) unsafe fn answer<T: Copy>(to: *mut T, answer: T) -> Result<i64, Errno> {
     const FIRST: usize = size_of::<u32>();
     let to = place(to)?.cast::<u8>();

@@ -180,7 +180,7 @@ impl scalefs_thread {
         // SAFETY: the caller's promise.
         let (thread, instance) = unsafe { (&*thread, &*(*thread).instance) };
         instance.check()?;
-        // SAFETY: as above.
+        // SAFETY: one thread uses the handle at a time, by the caller's promise, so nobody takes the core out meanwhile.
         match unsafe { &*thread.core.get() } {
             Some(core) => Ok(Attached { thread, instance, core }),
             None => reason::invalid("the thread was detached"),
@@ -237,7 +237,7 @@ impl scalefs_process {
         if !ptr::eq(process.instance, thread.instance) {
             return reason::invalid("the process and the thread are of two instances");
         }
-        // SAFETY: as above.
+        // SAFETY: the process does not exit meanwhile, by the caller's promise; nothing else changes the cell.
         match unsafe { &*process.process.get() } {
             Some(process) => Ok(process),
             None => reason::invalid("the process has exited"),

@@ -92,7 +92,8 @@ fn table(place: Place) -> &'static AtomicUsize {
 
 /// The socket in a place.
 fn socket(place: &AtomicUsize) -> Option<Socket> {
-    // SAFETY: what stands in a table is open; who closes it takes it out.
+    // SAFETY: what stands in a table was open when we looked: who closes it takes it out first. If it is closed meanwhile
+    // it is freed only after this core too has maintained, which it does between operations.
     unsafe { Socket::from_address(place.load(Ordering::Acquire)) }
 }
 

@@ -34,7 +34,7 @@ impl Context {
 
     /// Another process with the same credentials, mask and working directory (POSIX `fork`).
     ///
-    /// Nobody changes the working directory of this context meanwhile.
+    /// If another thread changes the working directory of this context meanwhile, it is the old one or the new one.
     ///
     /// # Panics
     /// If the context is of another instance.
@@ -50,7 +50,8 @@ impl Context {
         umask: u32,
         directory: InodeRef,
     ) -> Context {
-        // SAFETY: the root lives as long as the instance; another context's directory is held by that context.
+        // SAFETY: the root lives as long as the instance. Another context's directory was held by that context when the caller
+        // read it, and is not freed before this core has maintained, which is after it has counted.
         unsafe { fs.counts().change(core, &directory.inode().references, 1) };
         Context {
             identity: fs.identity,

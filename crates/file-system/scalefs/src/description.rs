@@ -125,7 +125,7 @@ impl DescriptionPtr {
 
     /// The description that an address leads to.
     pub(crate) fn from_address(address: u64) -> DescriptionPtr {
-        // SAFETY: addresses come from `address`.
+        // SAFETY: addresses come from `address`, so they are not zero; tables add bits below the alignment, which are taken off.
         DescriptionPtr(unsafe { NonNull::new_unchecked(address as usize as *mut Description) })
     }
 

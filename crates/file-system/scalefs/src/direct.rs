@@ -70,7 +70,7 @@ impl<'c, H: Host> Direct<'c, H> {
 
     #[inline]
     pub(crate) fn drop_reference(&self, node: InodeRef) {
-        // SAFETY: the caller's reference keeps the inode.
+        // SAFETY: the caller's reference, which is given up here, has kept the inode until now.
         unsafe { self.fs.counts().change(self.core(), &node.inode().references, -1) };
     }
 
@@ -108,7 +108,8 @@ impl<'c, H: Host> Direct<'c, H> {
             attributes = Attributes { mode, user, group, accessed_ns, ..attributes };
         }
         if fields.contains(Fields::LINK_COUNT) {
-            // SAFETY: nodes live during the call.
+            // SAFETY: the node is of this call: a name or a counted reference led to it since the core was pinned, or a reference
+            // keeps it; so it is not freed before the call ends.
             let count = unsafe { self.fs.counts().exact_after_fence(&inode.links, self.host) };
             attributes.link_count = u32::try_from(count).unwrap_or(0);
         }

@@ -333,7 +333,7 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
         let core = direct.core();
         for change in self.changes {
             for node in [change.before, change.after].into_iter().flatten() {
-                // SAFETY: as in `count`.
+                // SAFETY: found in this call, or kept by a handle, as when it was counted.
                 unsafe { direct.fs.counts().settle_one_of_many(core, &node.at.inode().links, tag, happened) };
             }
         }

@@ -230,7 +230,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                     if changed {
                         operation.abort();
                     }
-                    // SAFETY: as above.
+                    // SAFETY: a name led there in this call, which has not ended.
                     unsafe { counts.settle(core, links, happened) };
                     if happened || changed {
                         prepared.finish(happened);
@@ -267,7 +267,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
             // SAFETY: the name leads to the inode; the count is settled before the next one.
             unsafe { counts.prepare(core, links, -1, operation.tag()) };
             let happened = operation.commit().is_ok();
-            // SAFETY: as above.
+            // SAFETY: the name led there in this call, which has not ended.
             unsafe { counts.settle(core, links, happened) };
             prepared.finish(happened);
         }
@@ -338,7 +338,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                     }
                     let happened = operation.commit().is_ok();
                     if let Some(links) = links {
-                        // SAFETY: as above.
+                        // SAFETY: the name led there in this call, which has not ended.
                         unsafe { counts.settle(core, links, happened) };
                     }
                     put.finish(happened);

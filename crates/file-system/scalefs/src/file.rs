@@ -192,7 +192,7 @@ impl File {
                 unsafe { fs.pages().free(core, page) };
             }
         });
-        // SAFETY: the caller's promise.
+        // SAFETY: nobody uses the file, and so the array, by the caller's promise.
         unsafe { self.pages.destroy(core) };
     }
 
@@ -248,7 +248,8 @@ impl File {
                 let target = &mut bytes[..];
                 let count = end.saturating_sub(start).min(target.len());
                 match entry.page {
-                    // SAFETY: the page is in use, at least until the guard ends; what others write to it meanwhile is
+                    // SAFETY: the page was in the slot under this guard, and leaves slots by being retired: it is in use at least
+                    // until the guard ends. `count` bytes from `start` on lie in it. What others write there meanwhile is
                     // noticed by `RadixArray::read`.
                     Some(page) => unsafe {
                         shared_bytes::load(&mut target[..count], fs.pages().address(page).as_ptr().add(start));
@@ -325,7 +326,7 @@ impl File {
                 return Look::MayEnd;
             };
             let is_same = match Entry::decode(value).page {
-                // SAFETY: as in `read_page`.
+                // SAFETY: the page was in the slot under this guard, as in `read_page`; callers stay within a page.
                 Some(page) => unsafe { shared_bytes::equals(fs.pages().address(page).as_ptr().add(start), bytes) },
                 None => bytes.iter().all(|byte| *byte == 0),
             };

@@ -134,7 +134,7 @@ impl ScaleFs {
     /// # Errors
     /// [`OutOfMemory`] if the arena does not hold the tables of an empty file system.
     pub fn create<'a>(core: &Core<'a>, config: ScaleFsConfig) -> Result<&'a ScaleFs, OutOfMemory> {
-        // SAFETY: the pool has no page; an arena is aligned to pages.
+        // SAFETY: the pool has no page, so nothing is read or written there; an arena is aligned to pages.
         let pool = unsafe { PagePool::create(core.arena(), NonNull::from(core.arena()).cast(), 0) }?;
         ScaleFs::create_with_pages(core, pool, config)
     }
@@ -195,7 +195,7 @@ impl ScaleFs {
     }
 
     pub(crate) fn epochs(&self) -> &Epochs {
-        // SAFETY: lives in the arena, as `self` does; the same in the next two.
+        // SAFETY: placed in the arena, as `self` is, for good; the same for all below but the pages.
         unsafe { self.epochs.as_ref() }
     }
 
@@ -220,7 +220,8 @@ impl ScaleFs {
     }
 
     pub(crate) fn pages(&self) -> &PagePool {
-        // SAFETY: see `epochs`.
+        // SAFETY: `create_with_pages` borrowed them for as long as it lends `self`. Other processes reach both in the arena,
+        // if the pool lies in the same one. A pool of another is refused by the first call that takes or gives a page.
         unsafe { self.pages.as_ref() }
     }
 
@@ -352,7 +353,8 @@ impl ScaleFs {
         if node.kind() != Kind::Pipe {
             self.inodes.give(core);
         }
-        // SAFETY: the caller's promise; classes are those of `make`.
+        // SAFETY: nobody reaches the object, by the caller's promise. Types and classes are those of `make_object` and
+        // `make_pipe`, since the node's kind is the one that they gave; a directory still holds the reference to its parent.
         unsafe {
             match node.kind() {
                 Kind::Regular => {
@@ -437,7 +439,7 @@ impl ScaleFs {
             self.working_ended(core);
             if !names.wants_growth() {
                 place.set(0);
-                // SAFETY: the reference of `remember_growth`.
+                // SAFETY: `remember_growth` took the reference that is given up here, once: the place is zero from now on.
                 unsafe { self.counts().change(core, &directory.inode().references, -1) };
             }
         }
@@ -456,7 +458,8 @@ impl ScaleFs {
         self.stamps().flush(core, wait);
         self.sizes().flush(core, wait);
         self.epochs().maintain(core, |core, kind, object| {
-            // SAFETY: called by the maintenance of the one `Epochs`; who retires here is asked in turn.
+            // SAFETY: called once per object, by the maintenance of the instance's one `Epochs`. Who retires there is asked in
+            // turn: directories, arrays, and the instance's one pool.
             let is_ours = unsafe {
                 hashdir::free_retired(core, kind, object)
                     || radix::free_retired(core, kind, object)
@@ -465,7 +468,9 @@ impl ScaleFs {
             debug_assert!(is_ours);
         });
         let free = |core: &Core<'_>, counted: NonNull<Counted>| {
-            // SAFETY: dead objects are given to us once; kinds say in which field of an inode the count is.
+            // SAFETY: dead objects are given to us once. Kinds say in which field of which type the count is; they are the
+            // numbers with which this crate and `address-space` make counts, all different. What a dead object held a
+            // reference to is alive until that is given up here.
             unsafe {
                 match counted.as_ref().kind() {
                     KIND_LINKS => {
@@ -492,7 +497,8 @@ impl ScaleFs {
                 }
             }
         };
-        // SAFETY: the core is in no call, or the maintenance of epochs above would have panicked.
+        // SAFETY: the core is in no call, or the maintenance of epochs above would have panicked: calls are pinned. Of its own,
+        // maintenance holds nothing here.
         unsafe { self.counts().maintain(core, free) };
         self.grow_directories(core, wait);
     }

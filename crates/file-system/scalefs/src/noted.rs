@@ -39,7 +39,8 @@ impl Noted {
     pub(crate) unsafe fn nodes(&self) -> impl Iterator<Item = u64> {
         let mut block = self.first();
         core::iter::from_fn(move || {
-            // SAFETY: blocks in the list are not freed while the core's owner does not say so.
+            // SAFETY: blocks are made by `add`, and freed by `forget` alone. Both are the core's, which the caller is or has
+            // taken over, and which does neither while it walks.
             let current = unsafe { block.as_ref() }?;
             block = ptr::with_exposed_provenance_mut(current.next as usize);
             Some(&current.nodes[..current.count])
@@ -69,7 +70,7 @@ impl Noted {
     /// Forgets the objects, of which no lock or mark is left.
     pub(crate) fn forget(&self, core: &Core<'_>) {
         while let Some(block) = NonNull::new(self.first()) {
-            // SAFETY: the blocks are the core's; out of the list before it is freed.
+            // SAFETY: the blocks are the core's, allocated with this class; each is out of the list before it is freed.
             unsafe {
                 self.0.store(block.as_ref().next, Ordering::Release);
                 core.free(block.cast(), CLASS);

@@ -1,7 +1,11 @@
 //! Refusals of what belongs to another instance. Types cannot forbid all of it: two instances have the same types.
 //!
 //! A program that takes such values from somebody else begins its calls by [`ScaleFs::try_enter`] or [`ScaleFs::try_begin`], and
-//! asks `is_of` before it ends a process or closes an object. Every other way ends the program before anything is touched.
+//! asks `is_of` before it ends a process or closes an object. Every other way to hand over a core, a process, a context or an
+//! open object ends the program before anything is touched.
+//!
+//! What a call lends ([`Node`](crate::Node), what look-ups find, descriptions) names no instance, and nothing checks it: it is
+//! handed to the call that has lent it, as the functions of `posix-calls` do.
 
 use core::fmt;
 

@@ -45,7 +45,8 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_type::<pages::PagePool>()
     .and_type::<epoch::Retired>();
 
-// SAFETY: an instance is made for cores of several processes; the layout is of all that is reached from it.
+// SAFETY: an instance is made for cores of several processes, and placed for good (`ScaleFs::create` alone makes one). The
+// layout is of all that is reached from it, and no other type of root is made of the same parts.
 unsafe impl ArenaRoot for ScaleFs {
     const LAYOUT: Layout = LAYOUT;
 }

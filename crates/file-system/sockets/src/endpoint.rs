@@ -195,7 +195,7 @@ impl Endpoint {
 
     #[inline]
     fn ring(&self, number: usize) -> Option<&Ring> {
-        // SAFETY: rings stay as long as their endpoint.
+        // SAFETY: null, or a ring that `make` or `send` has put there; it stays until the endpoint is freed.
         unsafe { self.lane(number).load(Ordering::Acquire).as_ref() }
     }
 

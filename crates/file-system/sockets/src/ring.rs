@@ -198,7 +198,8 @@ impl Ring {
             };
             slot.page.store(page.get() + 1, Ordering::Relaxed);
             let bytes = pool.address(page).as_ptr();
-            // SAFETY: the slot is free, so the page is the senders', whose lock we hold; both parts lie within it.
+            // SAFETY: the slot is free, so the page is the senders', whose lock we hold. Both parts lie within it: names are no
+            // longer than their space, and `Sockets` refuses longer messages, which a debug build checks again.
             unsafe {
                 shared_bytes::store(bytes, name);
                 shared_bytes::store(bytes.add(NAME_SPACE_BYTES), message);

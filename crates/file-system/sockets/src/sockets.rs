@@ -154,7 +154,7 @@ pub struct Sockets {
 
 // SAFETY: pointers lead to objects of the arena that are `Sync`.
 unsafe impl Sync for Sockets {}
-// SAFETY: as above.
+// SAFETY: nothing that they lead to belongs to a thread.
 unsafe impl Send for Sockets {}
 
 impl Sockets {
@@ -164,7 +164,8 @@ impl Sockets {
     /// [`OutOfMemory`] if the arena does not hold the tables.
     ///
     /// # Safety
-    /// `pool` lies in the same arena, and is there as long as the instance is used.
+    /// `pool` lies in the same arena, and is there as long as the instance is used. Sockets are used with the instance that made
+    /// them, and while that is there: a [`Socket`] does not know it.
     pub unsafe fn create<'a>(
         core: &Core<'a>,
         pool: &'a PagePool,
@@ -200,12 +201,13 @@ impl Sockets {
     }
 
     fn counts(&self) -> &RefCache {
-        // SAFETY: as above.
+        // SAFETY: lies in the arena, as this does.
         unsafe { self.counts.as_ref() }
     }
 
     fn get(&self, socket: &Socket) -> &Endpoint {
-        // SAFETY: a handle is a reference to its endpoint.
+        // SAFETY: a handle is a counted reference to its endpoint, which was made in this arena (the promise to `create`); it is
+        // given up by `close`, which takes the handle.
         unsafe { socket.0.as_ref() }
     }
 
@@ -349,7 +351,7 @@ impl Sockets {
         if message.len() > MAX_MESSAGE_BYTES {
             return Err(SocketError::TooLong);
         }
-        // SAFETY: a peer, or found under a name in this call.
+        // SAFETY: a peer, to which the sender's endpoint holds a reference; or found under a name in this call, which is pinned.
         if unsafe { there.as_ref() }.is_gone() {
             return Err(SocketError::Refused);
         }

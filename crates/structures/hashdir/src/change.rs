@@ -220,7 +220,7 @@ impl<'g> Chain<'g> {
         }
         let entry = Entry::allocate(self.guard.core(), key, tie, value, tag)?;
         self.bucket.will_hold(key.hash);
-        // SAFETY: fresh; published by `set_head` with a release.
+        // SAFETY: allocated just now, and alive while the lock is held; published by `set_head` with a release.
         unsafe { entry.as_ref() }.next(self.parity).store(head, Ordering::Relaxed);
         self.bucket.set_head(entry.as_ptr());
         let crowded = &self.dir.upkeep.crowded;
@@ -230,9 +230,10 @@ impl<'g> Chain<'g> {
         Ok(entry)
     }
 
-    /// Takes an entry out of its chain and retires it.
+    /// Takes an entry out of its chain, in which it is, and retires it. With the lock held.
     fn unlink(&self, entry: NonNull<Entry>) {
-        // SAFETY: the entry is in this chain, and the chain is ours while we hold the lock.
+        // SAFETY: the chain is ours while we hold the lock. The entry is in it: it was found there or put there under this lock,
+        // and only one change takes it out, since it was present or being inserted when that began. So it is retired once.
         unsafe {
             let next = entry.as_ref().next(self.parity).load(Ordering::Relaxed);
             let (head, _) = self.bucket.head();
@@ -260,9 +261,9 @@ impl<'g> Chain<'g> {
         }
     }
 
-    /// Ends what was prepared of an entry of this chain.
+    /// Ends what was prepared of an entry of this chain. With the lock held since.
     pub(crate) fn end(&self, entry: NonNull<Entry>, change: Change, happened: bool) {
-        // SAFETY: prepared entries are in a chain that we have locked.
+        // SAFETY: found or made in this call, whose guard the chain keeps: even an entry that was taken out since lives on.
         let at = unsafe { entry.as_ref() };
         match (change, happened) {
             (Change::Insert, true) | (Change::Remove, false) => at.set_present(),
@@ -379,7 +380,7 @@ impl Prepared<'_> {
     #[inline]
     pub fn retag(&self, tag: Tag) {
         debug_assert!(self.change == Change::Insert, "only insertions are prepared without all locks");
-        // SAFETY: prepared entries are in a chain that we have locked.
+        // SAFETY: found or made in this call, whose guard the chain keeps.
         unsafe { self.entry.as_ref() }.mark_inserting(tag);
     }
 

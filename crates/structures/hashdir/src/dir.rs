@@ -44,7 +44,7 @@ pub(crate) const NOT_SETTLED: u64 = u64::MAX >> 1;
 
 // SAFETY: pointers lead to objects of the arena that are `Sync`.
 unsafe impl Sync for HashDir {}
-// SAFETY: as above.
+// SAFETY: nothing that it leads to belongs to a thread.
 unsafe impl Send for HashDir {}
 
 /// A name that a lookup found, with its value at that moment. Valid while the guard is.
@@ -87,8 +87,9 @@ impl HashDir {
     /// [`OutOfMemory`] if the arena does not hold the first table.
     ///
     /// # Safety
-    /// `decisions` lies in the arena of `core`. The directory is used with cores of that arena and guards of one
-    /// `Epochs` only, whose maintenance frees with `free_retired`.
+    /// `decisions` lies in the arena of `core`. The directory is used with cores of that arena and with one `Epochs` and its
+    /// guards only, whose maintenance frees with `free_retired`. A locked bucket is asked for nothing but names that lie in
+    /// it. Room for many names is neither exchanged nor looked at in another way while they are locked.
     pub unsafe fn new(core: &Core<'_>, decisions: &Decisions, bucket_count: usize) -> Result<HashDir, OutOfMemory> {
         let bucket_count = bucket_count.clamp(1, MAX_BUCKETS).next_power_of_two();
         let table = Table::allocate(core, bucket_count, 0)?;
@@ -121,7 +122,8 @@ impl HashDir {
     pub unsafe fn destroy(&self, core: &Core<'_>, mut each: impl FnMut(u64)) {
         let mut table = NonNull::new(self.table.load(Ordering::Acquire));
         while let Some(current) = table {
-            // SAFETY: nobody else uses tables or entries; each entry is in one chain that has not moved.
+            // SAFETY: nobody else uses tables or entries, by the caller's promise. Each entry is in one chain that has not moved,
+            // so it is freed once, and its link is read before that.
             unsafe {
                 for bucket in current.as_ref().made_buckets() {
                     let (mut head, moved) = bucket.head();
@@ -172,7 +174,7 @@ impl HashDir {
                 if !bucket.may_hold(key.hash) {
                     return None;
                 }
-                // SAFETY: as above.
+                // SAFETY: the head of a chain of this table, linked with its parity, whose entries live as long as the guard.
                 return unsafe { find_in_chain(head, current.parity, key) };
             }
             table = current.next.load(Ordering::Acquire);

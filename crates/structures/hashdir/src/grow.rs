@@ -53,13 +53,14 @@ impl HashDir {
         let Some(next) = self.next_table(table, epochs, guard.core()) else {
             return Growth::Idle;
         };
-        // SAFETY: as above.
+        // SAFETY: the next table is reached from this one, and becomes the directory's by us alone: it is not retired meanwhile.
         let next = unsafe { next.as_ref() };
         let from = self.upkeep.moved.get();
         let to = table.bucket_count().min(from.saturating_add(budget_buckets.max(1)));
         for index in from..to {
             for target in (index..next.bucket_count()).step_by(table.bucket_count()) {
-                // SAFETY: we hold the growth lock; others learn of the buckets when this one is marked as moved.
+                // SAFETY: we hold the growth lock, so nobody else makes segments; the target is below the next table's number of
+                // buckets. Others learn of the buckets when this one is marked as moved.
                 if unsafe { Table::ensure_segment(NonNull::from(next), guard.core(), target) }.is_err() {
                     self.upkeep.moved.set(index);
                     return Growth::Idle;
@@ -85,7 +86,8 @@ impl HashDir {
         self.table.store(ptr::from_ref(next).cast_mut(), Ordering::Release);
         self.upkeep.settled_in.set(epochs.stamp());
         self.upkeep.crowded.store(0, Ordering::Relaxed);
-        // SAFETY: nobody finds the old table any more; its entries are in the new one.
+        // SAFETY: new readers do not find the old table any more; its entries are in the new one. It is retired once, since the
+        // directory's table is replaced once by each, under the growth lock.
         unsafe { guard.retire(Table::link(NonNull::from(table)), KIND_TABLE) };
         Growth::Done
     }
@@ -155,7 +157,8 @@ fn move_chain(bucket: &Bucket, parity: usize, next: &Table) {
     if sync::mutant::planted("hashdir: moved before it is linked") {
         bucket.mark_moved();
     }
-    // SAFETY: the chain is ours; the new buckets belong to this bucket's hashes and are not used before it is marked.
+    // SAFETY: the chain is ours, under its lock. Its entries' hashes lead to this bucket (the promise to `HashDir::new`), and so
+    // to new buckets that the caller has made, which nobody else uses before this one is marked.
     while let Some(entry) = unsafe { head.as_ref() } {
         let target = next.bucket(entry.hash() as usize);
         let (target_head, _) = target.head();

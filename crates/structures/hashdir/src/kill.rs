@@ -84,7 +84,7 @@ impl HashDir {
 impl Killing<'_> {
     /// Takes a turn with each bucket's lock; whether none has a name.
     fn pass_buckets(&self, guard: &Guard<'_>, wait: &impl Wait) -> bool {
-        // SAFETY: tables live as long as the guard; growth is kept away.
+        // SAFETY: tables live as long as the guard; `close` has taken the lock of growth, so this one stays the directory's.
         let table = unsafe { &*self.dir.table.load(Ordering::Acquire) };
         table_is_empty(table, guard.core(), wait)
     }
@@ -118,7 +118,7 @@ impl Killing<'_> {
 
 fn table_is_empty(table: &Table, core: &Core<'_>, wait: &impl Wait) -> bool {
     let next = table.next.load(Ordering::Acquire);
-    // SAFETY: as in `pass_buckets`. A growth that has begun leaves two tables.
+    // SAFETY: the caller keeps growth away, so the next table is not retired. A growth that has begun leaves two tables.
     let next_is_empty = unsafe { next.as_ref() }.is_none_or(|next| table_is_empty(next, core, wait));
     table.made_buckets().fold(next_is_empty, |is_empty, bucket| {
         let _lock = (!sync::mutant::planted("hashdir: kill without bucket locks"))

@@ -161,7 +161,8 @@ impl Table {
 
     /// Atomic: where each segment's buckets are, null until they are made.
     fn segments(table: NonNull<Table>) -> NonNull<Segment<Bucket>> {
-        // SAFETY: the pointers follow the table, which is aligned at least as they are.
+        // SAFETY: tables are made by `allocate` alone, which takes memory for the table and the pointers behind it; the table is
+        // aligned at least as they are.
         unsafe { table.add(1).cast() }
     }
 
@@ -186,13 +187,13 @@ impl Table {
     /// Makes the buckets of the segment in which this index is, if they are not there.
     ///
     /// # Safety
-    /// Only one core at a time does this.
+    /// The table lives, the index is below its number of buckets, and only one core at a time does this.
     pub(crate) unsafe fn ensure_segment(
         table: NonNull<Table>,
         core: &Core<'_>,
         bucket_index: usize,
     ) -> Result<(), OutOfMemory> {
-        // SAFETY: the index is in bounds.
+        // SAFETY: in bounds by the caller's promise; the buckets are written to fresh memory that holds as many.
         unsafe {
             let place = Table::segments(table).add(bucket_index / SEGMENT_BUCKETS).as_ref();
             if place.load(Ordering::Relaxed).is_null() {
@@ -241,7 +242,9 @@ impl Table {
     #[inline]
     pub(crate) fn bucket(&self, index: usize) -> &Bucket {
         let index = index & (self.bucket_count - 1);
-        // SAFETY: the masked index is in bounds; segments live as long as their table.
+        // SAFETY: the masked index is in bounds; segments live as long as their table. The segment was made: each bucket of a
+        // directory's first table before that was told of, and those of a next table before their old bucket was marked as
+        // moved (or before the mover, who asks too, goes on).
         unsafe {
             // Relaxed: whoever asks was told of the buckets by an acquire load (of a moved bucket's head, or of the table).
             let segment =
@@ -254,7 +257,7 @@ impl Table {
     /// All buckets that have been made. More may come meanwhile, unless growth is kept away.
     pub(crate) fn made_buckets(&self) -> impl Iterator<Item = &Bucket> {
         (0..self.bucket_count).filter_map(move |index| {
-            // SAFETY: as in `bucket`.
+            // SAFETY: in bounds; a segment that is seen was made whole, and lives as long as its table.
             unsafe {
                 let segment = Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ref();
                 // Acquire pairs with the release in `ensure_segment`: buckets are seen as they were made.
@@ -270,7 +273,8 @@ impl Table {
 /// # Safety
 /// Called once per retired object, by that callback.
 pub unsafe fn free_retired(core: &Core<'_>, kind: RetiredKind, object: NonNull<Retired>) -> bool {
-    // SAFETY: objects of our kinds are retired with the links of entries and tables, respectively.
+    // SAFETY: objects of our kinds are retired with the links of entries and tables, respectively, and once (the promise to
+    // `retire`); whoever could still find them was pinned, and is no more.
     unsafe {
         match kind {
             KIND_ENTRY => Entry::free(core, Entry::of_link(object)),

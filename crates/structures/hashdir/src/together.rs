@@ -129,7 +129,8 @@ impl<T> LockedName<'_, T> {
 
     fn entry(&self) -> &Entry {
         let entry = self.entry.expect("only a name that exists can be changed");
-        // SAFETY: found under the bucket's lock, which is held.
+        // SAFETY: found in the call whose guard the chain keeps, so it lives. That the bucket is still locked is the promise to
+        // `HashDir::new` about room: a lock stands beside the first name of its bucket only.
         let entry = unsafe { entry.as_ref() };
         assert!(self.prepared.is_none() && entry.is_present(), "a name is changed once");
         entry

@@ -164,14 +164,15 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let own = self.own.get(core);
         let used = own.used.get();
         assert!(used as usize <= self.slot_mask, "each slot is listed once");
-        // SAFETY: the list has a place for each slot.
+        // SAFETY: the list has a place for each slot, and fewer are in use, as asserted.
         unsafe { own.list.add(used as usize).write(index as u32) };
         own.used.set(used + 1);
     }
 
     /// Brings words that were raised in a slot to their object.
     fn apply(core: &Core<'_>, (object, generation): (*mut Maximum<WORDS>, u64), words: [u64; WORDS], wait: &impl Wait) {
-        // SAFETY: an object that was raised is not freed before its core has flushed.
+        // SAFETY: null, or an object that this core has prepared or raised, and that is not freed before it has flushed: the
+        // promise to `raise`.
         if let Some(object) = unsafe { object.as_ref() } {
             let _lock = object.lock(core, wait);
             object.apply_locked(generation, &words);
@@ -271,7 +272,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let own = self.own.get(core);
         let table = self.slots.get(core).0;
         for place in 0..own.used.get() as usize {
-            // SAFETY: the list holds `used` indices of slots.
+            // SAFETY: the first `used` places of the list were written by `list_slot`, with indices of slots.
             let slot = unsafe { table.add(*own.list.add(place) as usize).as_ref() };
             let old = (slot.object(), slot.generation());
             slot.replace(ptr::null_mut(), 0, |words| Self::apply(core, old, words, wait));

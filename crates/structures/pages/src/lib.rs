@@ -106,7 +106,7 @@ pub struct PagePool {
 // SAFETY: the pointers lead to memory that outlives the pool by the promise of `create`; descriptors consist of atomics
 // and of a link that whoever retires the page owns.
 unsafe impl Sync for PagePool {}
-// SAFETY: as above.
+// SAFETY: nothing that it leads to belongs to a thread.
 unsafe impl Send for PagePool {}
 
 impl PagePool {
@@ -155,7 +155,7 @@ impl PagePool {
     #[inline]
     pub fn address(&self, page: PageNumber) -> NonNull<u8> {
         assert!(page.0 < self.page_count);
-        // SAFETY: within the pool.
+        // SAFETY: within the pool, as asserted, and so within what `create` was given.
         unsafe { self.base.add(page.0 as usize * PAGE_BYTES) }
     }
 
@@ -205,8 +205,8 @@ impl PagePool {
     /// Gives a page back once nobody can be reading it any more.
     ///
     /// # Safety
-    /// The page was allocated from this pool, new readers do not find it, and it is retired once; the maintenance of the
-    /// guard's epochs calls [`PagePool::free_retired`].
+    /// The page was allocated from this pool, new readers do not find it, and it is retired once. The maintenance of the
+    /// guard's epochs calls [`PagePool::free_retired`] of this pool, the only one whose pages are retired there.
     #[inline]
     pub unsafe fn retire(&self, guard: &Guard<'_>, page: PageNumber) {
         let link = NonNull::from(&self.descriptor(page.0).retired);
@@ -222,7 +222,8 @@ impl PagePool {
         if kind != KIND_PAGE {
             return false;
         }
-        // SAFETY: pages are retired by their descriptors, which form one array.
+        // SAFETY: pages are retired by their descriptors, which form one array: this pool's, by the promise to `retire`. The
+        // page is given back once, as the caller promises.
         unsafe {
             let descriptor = object.byte_sub(offset_of!(Descriptor, retired)).cast::<Descriptor>();
             let page = descriptor.offset_from(self.descriptors) as u32;

@@ -107,6 +107,9 @@ pub unsafe fn clear(target: *mut u8, length: usize) {
     }
 }
 
+/// # Safety
+/// `source` is valid for reads and `target` for writes of `length` bytes, and they do not overlap. The side that `DIRECTION`
+/// does not name is the caller's own; the other is accessed by this module only.
 #[inline]
 unsafe fn copy<const DIRECTION: bool>(target: *mut u8, source: *const u8, length: usize) {
     #[cfg(not(shuttle))]
@@ -123,10 +126,13 @@ unsafe fn copy<const DIRECTION: bool>(target: *mut u8, source: *const u8, length
     }
 }
 
+/// # Safety
+/// As for [`copy`].
 #[inline]
 unsafe fn copy_piece<const DIRECTION: bool>(target: *mut u8, source: *const u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the callers' promise; the direction flag is clear by the calling convention.
+    // SAFETY: reads and writes `length` bytes, as the caller promises, and says which registers it changes; the direction flag
+    // is clear by the calling convention.
     unsafe {
         // To start a string instruction costs as much as to copy a few lines: few words are copied one by one, and no
         // instruction is started for nothing.

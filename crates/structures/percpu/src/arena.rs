@@ -163,7 +163,7 @@ unsafe impl Sync for CoreRecord {}
 
 // SAFETY: the header is immutable but for atomics; records are reached through `&Core`, which one thread at a time has.
 unsafe impl Sync for Arena {}
-// SAFETY: as above; nothing in an arena belongs to a particular thread.
+// SAFETY: what makes it `Sync` makes it `Send`: nothing in an arena belongs to a particular thread.
 unsafe impl Send for Arena {}
 
 impl Arena {
@@ -209,7 +209,9 @@ impl Arena {
         }
         // For what is freed: see `Core::free`.
         base.as_ptr().expose_provenance();
-        // SAFETY: records_offset..first_free lies in the region, and the types are aligned to at most 64 bytes.
+        // SAFETY: 0..first_free lies in the region, which the caller lends for writing: the header, the records and the bytes
+        // of kinds, one after the other. The base is aligned to 4 KiB, and each type to 64 bytes at most, as is the size of
+        // those before it.
         unsafe {
             let records = base.as_ptr().add(records_offset).cast::<CoreRecord>();
             for number in 0..core_count {
@@ -262,7 +264,8 @@ impl Arena {
         if created_at != base.as_ptr() {
             return Err(AttachError::OtherAddress { created_at: created_at as usize });
         }
-        // SAFETY: an arena of this build, created here.
+        // SAFETY: an arena of this build, created at this address, whose creation has finished; valid for all of `'a`, as
+        // the caller promises.
         Ok(unsafe { &*header })
     }
 
@@ -291,7 +294,8 @@ impl Arena {
         if expected != found {
             return Err(AttachError::OtherBuild { expected, found });
         }
-        // SAFETY: a value of this type was put there, as the layouts say, and may be shared.
+        // SAFETY: a value of this type was put there, as the layouts say, and may be shared. It stays as long as the arena
+        // is used: `ArenaRoot` asks for all three.
         Ok(unsafe { root.cast::<R>().as_ref() })
     }
 
@@ -349,7 +353,7 @@ impl Arena {
     /// As [`Arena::allocate_permanent`].
     pub fn place<T>(&self, value: T) -> Result<&T, OutOfMemory> {
         let place = self.allocate_permanent(Layout::new::<T>())?.cast::<T>();
-        // SAFETY: fresh memory of the right layout, alive as long as the arena.
+        // SAFETY: fresh memory of the right layout, which is never given back, so that it lives as long as `self` is lent.
         unsafe {
             place.write(value);
             Ok(place.as_ref())
@@ -371,7 +375,7 @@ impl Arena {
     /// The parts of the arena in which objects of a kind lie: addresses, and the kind's number.
     pub fn kinds(&self) -> impl Iterator<Item = (Range<usize>, u8)> {
         let used = self.next_offset.0.load(Ordering::Relaxed).min(self.size_bytes);
-        // SAFETY: as above.
+        // SAFETY: the index is below the number of whole parts in use, and each part of the arena has a byte.
         let kind_of = |index| unsafe { &*self.kinds.add(index) }.load(Ordering::Relaxed);
         let base = self.base as usize;
         let mut index = 0;
@@ -395,7 +399,7 @@ impl Arena {
     #[inline]
     pub(crate) fn record(&self, index: CoreIndex) -> &CoreRecord {
         assert!(index.get() < self.core_count);
-        // SAFETY: in bounds; records are written at creation and shared from then on.
+        // SAFETY: in bounds, as asserted; records are written at creation, are `Sync`, and are only shared from then on.
         unsafe { &*self.records.add(index.get()) }
     }
 }

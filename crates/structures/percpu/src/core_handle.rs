@@ -233,7 +233,7 @@ impl Arena {
     /// [`ClaimError`]: there is no such core, or it is not the dead owner's.
     ///
     /// # Safety
-    /// `dead` has stopped for good: no thread of it executes any more.
+    /// `dead` has stopped for good: no thread acts as it any more, and no handle or guard of its is used or dropped again.
     pub unsafe fn take_over(&self, number: usize, dead: OwnerId, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         if number >= self.core_count() {
             return Err(ClaimError::OutOfRange { core_count: self.core_count() });

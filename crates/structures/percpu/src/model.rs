@@ -24,12 +24,13 @@ impl ModelArena {
     pub fn new(core_count: usize, size_bytes: usize) -> ModelArena {
         let region = fixed::take(size_bytes);
         let config = ArenaConfig { core_count, chunk_bytes: 4096 };
-        // SAFETY: used again after `drop` alone, when the model's threads have been joined and dropped their clones.
+        // SAFETY: mapped for as long as the process lives, and used for another arena after `drop` alone. Then the model's
+        // threads have been joined and dropped their clones; models let no reference live on, which nothing checks.
         let arena = unsafe { Arena::create_at(region, size_bytes, config) }.expect("a model's arena");
         ModelArena(Arc::new(Inner { arena, region }))
     }
 
-    /// The arena.
+    /// The arena. Not to be used once the last clone was dropped: the next model gets its memory.
     pub fn arena(&self) -> &'static Arena {
         self.0.arena
     }

@@ -130,8 +130,9 @@ impl ObjectKind {
 /// What the arena's users find first in it, from which all else can be reached.
 ///
 /// # Safety
-/// Values of the type may be used by several processes, and [`ArenaRoot::LAYOUT`] tells apart all builds that lay out
-/// differently what is reached from one.
+/// Values of the type may be used by several processes, and stay where they are as long as the arena is used.
+/// [`ArenaRoot::LAYOUT`] tells apart all types of which a value may be the root, and all builds that lay out differently
+/// what is reached from one.
 pub unsafe trait ArenaRoot: Sync {
     /// Where everything is that is reached from it.
     const LAYOUT: Layout;

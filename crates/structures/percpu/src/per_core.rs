@@ -35,7 +35,7 @@ pub struct PerCore<T> {
 // SAFETY: a core's value is reached through `&Core`, which one thread at a time has (claiming hands memory over with
 // acquire and release), or through `all`, which asks for `T: Sync`.
 unsafe impl<T: Send> Sync for PerCore<T> {}
-// SAFETY: as above.
+// SAFETY: the pointers lead to the arena, which belongs to no thread; the values may be sent, since `T` may.
 unsafe impl<T: Send> Send for PerCore<T> {}
 
 impl<T> PerCore<T> {
@@ -118,7 +118,7 @@ impl<T> PerCore<T> {
         // SAFETY: the arena is there, by the promise to `create`.
         let limit = limit.min(unsafe { (*self.arena).core_count() });
         (0..limit).map(|number| {
-            // SAFETY: in bounds; `T: Sync` allows the sharing.
+            // SAFETY: below the number of cores, as many as there are values; `T: Sync` allows the sharing.
             (CoreIndex(number as u16), unsafe { &(*self.values.add(number)).0 })
         })
     }

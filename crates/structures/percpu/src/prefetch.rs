@@ -27,7 +27,7 @@ pub fn prefetch_for_writing(start: *const u8, size_bytes: usize) {
 pub(crate) fn prefetch_unshared(start: *const u8, size_bytes: usize) {
     for line in lines(start, size_bytes) {
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-        // SAFETY: as above.
+        // SAFETY: a hint, as in `prefetch_for_writing`.
         unsafe {
             core::arch::asm!("prefetcht1 [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
         }

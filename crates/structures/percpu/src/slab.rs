@@ -130,14 +130,16 @@ impl Magazine {
         Some(object)
     }
 
-    /// Puts a free object of this core on the list; returns how many it has now.
+    /// Puts a free object of this core on the list; returns how many it has now. Called with what [`Core::free`] was given, and
+    /// with parts of a fresh chunk.
     #[inline]
     fn push(&self, object: NonNull<FreeObject>) -> u32 {
         let (next, count) = (self.active.get(), self.active_count.get() + 1);
         if sync::mutant::planted("percpu: the head comes before the link") {
             self.set_active(object.as_ptr(), count);
         }
-        // SAFETY: the object is ours, large and aligned enough for a `FreeObject`.
+        // SAFETY: the object is ours by the promise to `free`, or was never handed out; it has 64 bytes at least, to which it is
+        // aligned, and a `FreeObject` is smaller.
         unsafe { object.write(FreeObject { next, next_batch: ptr::null_mut() }) };
         self.set_active(object.as_ptr(), count);
         count
@@ -290,7 +292,8 @@ impl Core<'_> {
     #[inline]
     pub fn allocate_object<T: ArenaObject>(&self, value: T) -> Result<NonNull<T>, OutOfMemory> {
         let place = self.allocate_place::<T>()?;
-        // SAFETY: fresh memory of the type's class.
+        // SAFETY: fresh memory of the type's class, which holds a `T` (checked when it is compiled). Nothing smaller is in the
+        // kind's magazine, as `ArenaObject` promises.
         unsafe { place.write(value) };
         Ok(place)
     }
@@ -391,7 +394,8 @@ impl Core<'_> {
             depot.swap(ptr::null_mut(), Ordering::Acquire)
         };
         let batch = NonNull::new(taken)?;
-        // SAFETY: whoever exchanges the head for null owns all batches of the stack.
+        // SAFETY: whoever exchanges the head for null owns all batches of the stack; the first object of each was written by
+        // `push_depot`, whose release the exchange acquires.
         let rest = unsafe { (*batch.as_ptr()).next_batch };
         if !rest.is_null() {
             // Our own depot is empty, since we tried it first or emptied it just now, and only we push to it. An

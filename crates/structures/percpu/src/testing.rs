@@ -95,7 +95,7 @@ mod deaths {
         // SAFETY: the child acts as the core alone, and ends without running anything of its parent's.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: as above.
+            // SAFETY: ends the child at once, and runs nothing of its parent's; so below.
             let end = |status| unsafe { libc::_exit(status) };
             sync::scheduled::end_after(access, || unsafe { libc::_exit(DIED) });
             let outcome = catch_unwind(AssertUnwindSafe(|| act(&core)));

@@ -22,7 +22,8 @@ impl RadixArray {
     /// An array whose slots are all empty; it has no node.
     ///
     /// # Safety
-    /// It is used with cores of one arena and guards of one `Epochs` only, whose maintenance frees with `free_retired`.
+    /// It is used with cores of one arena and guards of one `Epochs` only, whose maintenance frees with `free_retired`. A core
+    /// that has locked an array to its end locks nothing more of it before that lock is dropped.
     pub unsafe fn new() -> RadixArray {
         RadixArray { root: AtomicU64::new(Word::new(Content::Uniform(None)).0) }
     }
@@ -104,7 +105,7 @@ impl RadixArray {
     pub fn for_each_in(&self, _guard: &Guard<'_>, range: Range<u64>, mut each: impl FnMut(Range<u64>, u64)) {
         let content = Word(self.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
-        // SAFETY: nodes are retired, so they live as long as the guard.
+        // SAFETY: nodes that are found under the guard are retired at the earliest now, so they live as long as it.
         unsafe { visit(content, (0, bits), &range, &mut each) };
     }
 
@@ -154,15 +155,16 @@ unsafe fn visit(
     }
 }
 
+/// Called by a core that is pinned (`unlock_taken_over`), so that nodes below the slot live.
 fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
     let word = Word(slot.load(Ordering::Acquire));
     if let Content::Child(node) = word.content() {
         for index in 0..node.slot_count() {
             if node.is_leaf() {
-                // SAFETY: the caller is pinned; the node is a leaf.
+                // SAFETY: the node is a leaf, and lives: see above.
                 unsafe { node.leaf_slot(index as u64) }.end_change_taken_over(core);
             }
-            // SAFETY: the caller is pinned.
+            // SAFETY: the node lives: see above.
             unlock_all(unsafe { node.slot(index) }, core);
         }
     }
@@ -176,7 +178,8 @@ fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
 /// Nobody uses the nodes below.
 unsafe fn free_below(core: &Core<'_>, content: Content) {
     if let Content::Child(node) = content {
-        // SAFETY: the caller's promise.
+        // SAFETY: nobody uses the node, by the caller's promise; it is freed after all that lie below it, which no other node
+        // leads to.
         unsafe {
             for index in 0..node.slot_count() {
                 free_below(core, Word(node.slot(index).load(Ordering::Relaxed)).content());

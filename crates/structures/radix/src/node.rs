@@ -145,12 +145,12 @@ pub const SLOT: ObjectKind =
     object_kind!(3, LeafSlot as "radix slot" { "word" = word, "sequence" = sequence, "retired" = retired });
 /// What tools call the parts of an inner node.
 pub const INNER: ObjectKind = object_kind!(4, Inner as "radix node" { "words" = words, "retired" = retired });
-// SAFETY: kinds of their own; neither has a destructor.
+// SAFETY: a kind of its own; it has no destructor.
 unsafe impl ArenaObject for Leaf {
     const KIND: ObjectKind = SLOT;
 }
 
-// SAFETY: as above.
+// SAFETY: a kind of its own; it has no destructor.
 unsafe impl ArenaObject for Inner {
     const KIND: ObjectKind = INNER;
 }
@@ -237,7 +237,8 @@ impl Node {
     #[inline]
     pub(crate) unsafe fn slot<'n>(self, index: usize) -> &'n AtomicU64 {
         let index = index & (self.slot_count() - 1);
-        // SAFETY: the node is what its bits say; the index is in bounds.
+        // SAFETY: `allocate` made a leaf if the bits are zero, and else an inner node; the bits stand beside the address in the
+        // word, and change with it alone. The node lives by the caller's promise; the index is masked.
         unsafe {
             if self.is_leaf() {
                 &self.address.cast::<Leaf>().as_ref().slots[index].word
@@ -254,13 +255,13 @@ impl Node {
     #[inline]
     pub(crate) unsafe fn leaf_slot<'n>(self, index: u64) -> &'n LeafSlot {
         debug_assert!(self.is_leaf());
-        // SAFETY: the caller's promise; the index is in bounds.
+        // SAFETY: a leaf that lives, by the caller's promise; the index is masked.
         unsafe { &self.address.cast::<Leaf>().as_ref().slots[index as usize & ((1 << LEAF_BITS) - 1)] }
     }
 
     /// Link and kind for retirement.
     pub(crate) fn retirement(self) -> (NonNull<Retired>, RetiredKind) {
-        // SAFETY: the fields lie in the node.
+        // SAFETY: the fields lie in the memory that `allocate` took for a node with these bits.
         unsafe {
             if self.is_leaf() {
                 (self.address.byte_add(offset_of!(LeafSlot, retired)).cast(), KIND_LEAF)
@@ -276,7 +277,7 @@ impl Node {
 /// # Safety
 /// Called once per retired object, by that callback.
 pub unsafe fn free_retired(core: &Core<'_>, kind: RetiredKind, object: NonNull<Retired>) -> bool {
-    // SAFETY: objects of our kinds are retired with these links.
+    // SAFETY: objects of our kinds are retired by the links that `retirement` gives, and once (the promise to `retire`).
     unsafe {
         match kind {
             KIND_LEAF => core.free_object::<Leaf>(object.byte_sub(offset_of!(LeafSlot, retired)).cast()),

@@ -66,13 +66,14 @@ impl Place<'_> {
     }
 }
 
-/// The places of a node's slots that meet a range.
+/// The places of a node's slots that meet a range. The caller chooses `'g`: the guard under which it has found the node, the
+/// call of `visit`, or the time in which the node is the caller's own.
 pub(crate) fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item = Place<'g>> + use<'g> {
     let bits = node.slot_bits;
     let range = range.clone();
     (0..node.slot_count())
         .map(move |index| {
-            // SAFETY: nodes are retired, and whoever walks is pinned for `'g`.
+            // SAFETY: the node lives for `'g`: whoever walks is pinned meanwhile, and nodes are retired; or nobody else knows it.
             let slot = unsafe { node.slot(index) };
             Place { slot, base: base + ((index as u64) << bits), bits }
         })
@@ -196,7 +197,8 @@ impl<'g> LockedRange<'g> {
             below.slot.store(dead.0, Ordering::Release);
         }
         let (link, kind) = node.retirement();
-        // SAFETY: new readers do not find the node.
+        // SAFETY: new readers do not find the node. We have locked all of its slots, as nobody else can, so that it is folded,
+        // and retired, once.
         unsafe { self.guard.retire(link, kind) };
     }
 
@@ -334,7 +336,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
         let node = Node::allocate(self.guard.core(), slot_bits, |index| if index == 0 { word } else { other })?;
         let new = Word::new(Content::Child(node)).0;
         if self.array.root.compare_exchange(word.0, new, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // SAFETY: nobody has seen the node.
+            // SAFETY: made above, and the exchange that would have told of it has failed.
             unsafe { node.free(self.guard.core()) };
         }
         Ok(())
@@ -406,7 +408,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
 /// # Safety
 /// Nobody but the caller has seen the node.
 unsafe fn free_unpublished(guard: &Guard<'_>, node: Node) {
-    // SAFETY: the caller's promise.
+    // SAFETY: nobody has seen the node, and so none of those that are reached through it.
     unsafe {
         for index in 0..node.slot_count() {
             if let Content::Child(below) = Word(node.slot(index).load(Ordering::Relaxed)).content() {

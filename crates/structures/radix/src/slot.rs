@@ -37,7 +37,7 @@ impl RadixArray {
                     // SAFETY: nodes are retired, so they live as long as the guard.
                     return End::Leaf(unsafe { node.leaf_slot(index) });
                 }
-                // SAFETY: as above.
+                // SAFETY: found under the guard, so it lives as long as that.
                 let slot = unsafe { node.slot((index >> node.slot_bits) as usize) };
                 word = Word(slot.load(Ordering::Acquire));
             }
@@ -119,7 +119,7 @@ impl RadixArray {
     pub fn any_from(&self, _guard: &Guard<'_>, start: u64, wait: &impl Wait) -> bool {
         let content = Word(self.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
-        // SAFETY: nodes are retired, so they live as long as the guard.
+        // SAFETY: nodes that are found under the guard are retired at the earliest now, so they live as long as it.
         unsafe { any_below(content, 0, bits, start, wait) }
     }
 

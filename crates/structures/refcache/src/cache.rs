@@ -68,13 +68,13 @@ struct SlotTable(NonNull<Slot>);
 
 // SAFETY: slots consist of atomics and live as long as the arena.
 unsafe impl Sync for SlotTable {}
-// SAFETY: as above.
+// SAFETY: what makes it `Sync` makes it `Send`: slots belong to no thread.
 unsafe impl Send for SlotTable {}
 // SAFETY: reached through `&Core` only; pointers lead to the arena.
 unsafe impl Send for Own {}
 // SAFETY: `decisions` lives in the same arena and is `Sync`; all else is `Sync`.
 unsafe impl Sync for RefCache {}
-// SAFETY: as above.
+// SAFETY: nothing that it leads to belongs to a thread.
 unsafe impl Send for RefCache {}
 
 impl RefCache {
@@ -145,7 +145,8 @@ impl RefCache {
     }
 
     fn decisions(&self) -> &Decisions {
-        // SAFETY: lives in the arena, as `self` does.
+        // SAFETY: `create` borrowed them for as long as it lends `self`. That they lie in the same arena, as it asks, is for
+        // other processes, which reach both through the arena alone.
         unsafe { self.decisions.as_ref() }
     }
 
@@ -185,7 +186,7 @@ impl RefCache {
     fn list_slot(&self, own: &Own, index: usize) {
         let used = own.used.get();
         assert!(used as usize <= self.slot_mask, "each slot is listed once");
-        // SAFETY: the list has a place for each slot.
+        // SAFETY: the list has a place for each slot, and fewer are in use, as asserted.
         unsafe { own.used_list.add(used as usize).write(index as u32) };
         own.used.set(used + 1);
     }
@@ -194,7 +195,8 @@ impl RefCache {
         if delta == 0 {
             return;
         }
-        // SAFETY: an object with a delta in some cache is not freed: its review would find it dirty.
+        // SAFETY: when it was counted it was alive (the promise to `change`), and an object with a delta in some cache is not
+        // freed: two epochs pass before its review ends, in which each core flushes, and the review finds it dirty.
         let counted = unsafe { object.as_ref() };
         if counted.apply(delta) == Verdict::BecameZero {
             self.queue(own, object, counted);
@@ -220,7 +222,7 @@ impl RefCache {
         let own = self.own.get(core);
         let table = self.slots.get(core).0;
         for place in 0..own.used.get() as usize {
-            // SAFETY: the list holds `used` indices of slots.
+            // SAFETY: the first `used` places of the list were written by `list_slot`, with indices of slots.
             let slot = unsafe { table.add(*own.used_list.add(place) as usize).as_ref() };
             debug_assert!(slot.pending().is_none(), "maintain is called between calls");
             if let Some(old) = NonNull::new(slot.object()) {
@@ -428,7 +430,8 @@ impl RefCache {
     /// Takes a reference to the target of a weak reference, if it lives.
     pub fn upgrade(&self, core: &Core<'_>, weak: &WeakRef) -> Option<NonNull<Counted>> {
         let target = weak.revive()?;
-        // SAFETY: the weak reference is not under review any more, so the target is not freed before this core flushes.
+        // SAFETY: the weak reference is not under review any more, so the target is not freed before this core flushes, which
+        // it does between calls only (the promise to `maintain`). That it is this cache's is the promise to `attach`.
         self.slot_of(core, unsafe { target.as_ref() }).add(1);
         Some(target)
     }

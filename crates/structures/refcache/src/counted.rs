@@ -177,7 +177,7 @@ impl Counted {
     /// Tells the weak reference that its target is under review.
     pub(crate) fn mark_weak(&self) {
         if let Some(weak) = NonNull::new(self.weak.load(Ordering::Acquire)) {
-            // SAFETY: a weak reference outlives its registration, by the contract of `attach_weak`.
+            // SAFETY: a weak reference outlives its registration, by the promise to `attach`.
             unsafe { weak.as_ref() }.word.fetch_or(WeakRef::DYING, Ordering::AcqRel);
         }
     }
@@ -186,7 +186,7 @@ impl Counted {
         let Some(weak) = NonNull::new(self.weak.load(Ordering::Acquire)) else {
             return true;
         };
-        // SAFETY: as in `mark_weak`.
+        // SAFETY: it outlives its registration, by the promise to `attach`.
         let word = unsafe { &weak.as_ref().word };
         if sync::mutant::planted("refcache: used weak references are ignored") {
             word.store(0, Ordering::Release);
@@ -215,7 +215,8 @@ impl WeakRef {
     /// Makes this the weak reference of `target`, which must not have one yet and must be held by the caller.
     ///
     /// # Safety
-    /// `target` and `self` stay at their addresses, and `self` lives until `target` is dead.
+    /// `target` and `self` stay at their addresses, and `self` lives until `target` is dead. Both are used with one
+    /// [`RefCache`](crate::RefCache) only.
     pub unsafe fn attach(&self, target: &Counted) {
         self.word.store(ptr::from_ref(target) as usize as u64, Ordering::Release);
         target.weak.store(ptr::from_ref(self).cast_mut(), Ordering::Release);

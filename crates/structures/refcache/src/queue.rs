@@ -6,7 +6,8 @@ use sync::OwnWord;
 
 use crate::counted::Counted;
 
-/// Objects of which this core saw the count become zero, oldest first.
+/// Objects of which this core saw the count become zero, oldest first. An object on a queue is not freed: only its review
+/// frees it, for which it is taken out; and it is on one queue at most, since its word says that it is queued.
 pub(crate) struct Queue {
     head: OwnWord<*mut Counted>,
     tail: OwnWord<*mut Counted>,
@@ -18,7 +19,7 @@ impl Queue {
     }
 
     pub(crate) fn push(&self, object: NonNull<Counted>, epoch: u64) {
-        // SAFETY: whoever queues an object owns its queue cells; it is alive.
+        // SAFETY: it is alive, since its review is still to come. Its queue cells are ours: our exchange of its word queued it.
         let counted = unsafe { object.as_ref() };
         counted.next.set(ptr::null_mut());
         counted.queued_in.set(epoch);

@@ -48,7 +48,8 @@ impl File {
         let Access { fs, guard, wait } = access;
         let value = self.pages.read(guard, index, wait, |value| value);
         if let Some(Entry { page: Some(page), may_end: false }) = value.map(Entry::decode) {
-            // SAFETY: the page is in use, at least until the guard ends.
+            // SAFETY: the page was in the slot under this guard, and leaves slots by being retired: it is in use at least until
+            // the guard ends. Callers stay within a page.
             unsafe { shared_bytes::store(fs.pages().address(page).as_ptr().add(start), bytes) };
             // Pairs with the slot's sequence, which a cut makes odd before it clears: one of the two sees the other.
             fence(Ordering::SeqCst);
