@@ -100,19 +100,17 @@ impl Instance {
         let tables_start = end_of_used();
         let core = claim(arena, cores)?;
         let config = ScaleFsConfig { hash_seed, directory_bucket_count: 1024, ..ScaleFsConfig::default() };
-        // `create` wants the core only while it runs; the instance lives in the arena.
-        let core: &'static Core<'static> = Box::leak(Box::new(core));
         let too_small = |_| "the arena is too small for an instance".to_owned();
         // SAFETY: the mapping is ours alone, and never unmapped.
         let pages = unsafe { PagePool::create(arena, pages_base, PAGE_COUNT) }.map_err(too_small)?;
-        let file_system = ScaleFs::create_with_pages(core, pages, config).map_err(too_small)?;
+        let file_system = ScaleFs::create_with_pages(&core, pages, config).map_err(too_small)?;
         let config = SocketsConfig { seed: hash_seed, bucket_count: 1024 };
         // SAFETY: the pool lies in the same arena.
-        let sockets = unsafe { Sockets::create(core, pages, config) }.map_err(too_small)?;
+        let sockets = unsafe { Sockets::create(&core, pages, config) }.map_err(too_small)?;
         let processes: Vec<_> =
-            (0..=SETUP_PROCESS).map(|_| Process::new(file_system, core, Credentials::SUPERUSER)).collect();
-        // SAFETY: leaked just now, and `create` has returned: the core is given up, for its thread to claim it.
-        unsafe { ptr::drop_in_place(ptr::from_ref(core).cast_mut()) };
+            (0..=SETUP_PROCESS).map(|_| Process::new(file_system, &core, Credentials::SUPERUSER)).collect();
+        // Given up, for its thread to claim it.
+        drop(core);
         Ok(Box::leak(Box::new(Instance {
             arena,
             tables: (tables_start, end_of_used()),

@@ -97,6 +97,16 @@ fn socket(place: &AtomicUsize) -> Option<Socket> {
     unsafe { Socket::from_address(place.load(Ordering::Acquire)) }
 }
 
+/// The socket in a place, for whoever closes it: of several only one gets it.
+fn take(place: &AtomicUsize) -> Option<Socket> {
+    // Look without writing first.
+    if place.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    // SAFETY: what stood in the table was open, and nobody else gets it to close it.
+    unsafe { Socket::from_address(place.swap(0, Ordering::AcqRel)) }
+}
+
 /// What a window's names stand for, and whether it has sockets.
 #[derive(Default)]
 pub struct SocketTest {
@@ -255,9 +265,8 @@ pub fn perform(actor: Option<Actor<'_>>, work: SocketWork, name: &[u8]) -> Resul
             }
             None => return Err(EBADF),
         },
-        SocketWork::Close(pair) => match socket(&RECEIVERS[pair]) {
+        SocketWork::Close(pair) => match take(&RECEIVERS[pair]) {
             Some(socket) => {
-                RECEIVERS[pair].store(0, Ordering::Release);
                 close(actor, socket);
                 Ok(Came::Nothing)
             }
@@ -308,8 +317,7 @@ fn drain(actor: Actor<'_>, from: &Socket, order: Order) -> Value<'static> {
 pub fn close_all(actor: Option<Actor<'_>>) {
     let Some(actor) = actor else { return };
     for place in RECEIVERS.iter().chain(&SENDERS).chain(&NAMED) {
-        if let Some(socket) = socket(place) {
-            place.store(0, Ordering::Release);
+        if let Some(socket) = take(place) {
             close(actor, socket);
         }
     }

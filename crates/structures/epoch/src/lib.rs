@@ -85,8 +85,9 @@ struct Sealed {
 struct Record {
     /// Atomic, written by the core, read by whoever advances: 2 * epoch + 1 while pinned, else 0.
     pinned: AtomicU64,
-    // The rest is the core's own; the heir begins with no guard, whatever it finds in the first.
-    nesting: Cell<u32>,
+    // The rest is the core's own; the heir begins with no guard, whatever it finds in the first. So many bits that a program
+    // which forgets guards for ever does not make it zero under one that it holds.
+    nesting: Cell<u64>,
     open: OwnWord<*mut Retired>,
     /// At most two stamps are not yet old enough, and they differ by one: a list's place is its stamp's last bit.
     sealed: [Sealed; 2],

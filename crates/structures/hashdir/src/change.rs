@@ -11,6 +11,8 @@ use sync::{Wait, WaitReason};
 use crate::dir::{ALIVE, DEAD, HashDir, KILLING, find_in_chain};
 use crate::entry::Entry;
 use crate::key::{Key, TIE_BITS, position};
+#[cfg(debug_assertions)]
+use crate::table::Table;
 use crate::table::{Bucket, KIND_ENTRY, RANK_BUCKET};
 
 /// A chain with this many entries makes the directory ask for growth.
@@ -42,6 +44,8 @@ pub(crate) struct Chain<'g> {
     pub(crate) bucket: &'g Bucket,
     parity: usize,
     guard: &'g Guard<'g>,
+    #[cfg(debug_assertions)]
+    table: &'g Table,
 }
 
 /// A bucket that the core has locked.
@@ -158,7 +162,23 @@ impl<'g> Chain<'g> {
     #[inline]
     pub(crate) fn of(dir: &'g HashDir, guard: &'g Guard<'g>, key: &Key<'_>) -> Chain<'g> {
         let (table, bucket) = dir.locate(guard, key.hash);
-        Chain { dir, bucket, parity: table.parity, guard }
+        Chain {
+            dir,
+            bucket,
+            parity: table.parity,
+            guard,
+            #[cfg(debug_assertions)]
+            table,
+        }
+    }
+
+    /// In debug builds: growth would put a name of another bucket where nobody looks for it, or where no bucket is.
+    #[inline]
+    fn assert_is_of(&self, key: &Key<'_>) {
+        #[cfg(debug_assertions)]
+        assert!(ptr::eq(self.table.bucket(key.hash as usize), self.bucket), "a bucket is asked for its own names");
+        #[cfg(not(debug_assertions))]
+        let _ = key;
     }
 
     #[inline]
@@ -181,6 +201,7 @@ impl<'g> Chain<'g> {
     /// The entry of a name, whatever its state.
     #[inline]
     pub(crate) fn find(&self, key: &Key<'_>) -> Option<&'g Entry> {
+        self.assert_is_of(key);
         let (head, _) = self.bucket.head();
         if !self.bucket.may_hold(key.hash) {
             return None;
@@ -202,6 +223,7 @@ impl<'g> Chain<'g> {
 
     pub(crate) fn push(&self, key: &Key<'_>, value: u64, tag: Option<Tag>) -> Result<NonNull<Entry>, InsertError> {
         self.check_status()?;
+        self.assert_is_of(key);
         let (head, _) = self.bucket.head();
         let mut chain_entries = 0;
         let mut tie = FIRST_TIE;

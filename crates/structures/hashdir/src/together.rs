@@ -50,6 +50,8 @@ pub fn lock_all<'r, 'g, 'k, T>(
         for place in room.iter_mut() {
             let (dir, key) = name(&place.beside);
             place.chain = Some(Chain::of(dir, guard, key));
+            // Who forgot names that were marked leaves that here: it is no mark of these.
+            place.prepared = None;
         }
         room.sort_unstable_by_key(|place| place.chain.as_ref().map(Chain::order));
         let mut last = None;

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use commit::Decisions;
 use epoch::Epochs;
-use hashdir::{FIRST_COOKIE, Growth, HashDir, InsertError, Key, NotEmpty, free_retired, lock_two};
+use hashdir::{
+    FIRST_COOKIE, Growth, HashDir, InsertError, Key, LockedName, NotEmpty, free_retired, lock_all, lock_two,
+};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::prelude::*;
 use sync::Spin;
@@ -177,6 +179,45 @@ fn a_name_that_two_look_ups_found_is_removed_once() {
         let (first, second) = (locked.lookup(&key("a")).unwrap(), locked.lookup(&key("a")).unwrap());
         first.remove();
         second.remove();
+    });
+}
+
+#[test]
+fn marks_that_were_forgotten_do_not_end_what_is_locked_later() {
+    with_world(|world| {
+        let core = world.arena.claim(0, owner()).unwrap();
+        let guard = world.epochs.pin(&core);
+        let dir = world.dir(&core, 2);
+        let keys = [(b"a", 0), (b"b", 2), (b"c", 1)].map(|(name, hash)| Key::with_hash(name, hash).unwrap());
+        dir.lock(&guard, &keys[2], &Spin).insert(&keys[2], 1).unwrap();
+        let mut room: [LockedName<'_, usize>; 2] = std::array::from_fn(|_| LockedName::default());
+        room[1].beside = 1;
+        let name = |index: &usize| (dir, &keys[*index]);
+        let operation = world.decisions.begin_firm(&core);
+        let mut names = lock_all(&guard, &mut room, name, &Spin);
+        for place in names.iter_mut() {
+            let key = &keys[place.beside];
+            place.prepare_insert(key, 1, operation.tag()).unwrap();
+        }
+        operation.abort();
+        std::mem::forget(names);
+        room.iter_mut().for_each(|place| place.beside = 2);
+        drop(lock_all(&guard, &mut room, name, &Spin));
+        assert!(dir.exists(&guard, &keys[2]), "another's mark ended it");
+    });
+}
+
+/// Debug builds alone look: in others it is the promise to `HashDir::new`.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "a bucket is asked for its own names")]
+fn a_bucket_takes_no_name_of_another() {
+    with_world(|world| {
+        let core = world.arena.claim(0, owner()).unwrap();
+        let guard = world.epochs.pin(&core);
+        let dir = world.dir(&core, 2);
+        let [zero, one] = [0, 1].map(|hash| Key::with_hash(b"a", hash).unwrap());
+        let _ = dir.lock(&guard, &zero, &Spin).insert(&one, 1);
     });
 }
 
