@@ -57,13 +57,28 @@ impl<'c, H: Host> Direct<'c, H> {
         self.fs.working_on(self.core(), nodes);
     }
 
+    /// In debug builds: an object that a call of another arena has lent is not ours to look at, or to count.
+    #[inline]
+    fn assert_is_here(&self, node: InodeRef) {
+        #[cfg(debug_assertions)]
+        {
+            let arena = self.core().arena();
+            let offset = node.address().addr().get().wrapping_sub(core::ptr::from_ref(arena).addr());
+            assert!(offset < arena.size_bytes(), "an object of another file system");
+        }
+        #[cfg(not(debug_assertions))]
+        let _ = node;
+    }
+
     #[inline]
     pub(crate) fn names(&self, directory: InodeRef) -> &HashDir {
+        self.assert_is_here(directory);
         &directory.directory().names
     }
 
     #[inline]
     pub(crate) fn take_reference(&self, node: InodeRef) {
+        self.assert_is_here(node);
         // SAFETY: a name or a reference has led to the inode in this call.
         unsafe { self.fs.counts().change(self.core(), &node.inode().references, 1) };
     }

@@ -144,11 +144,15 @@ impl ScaleFs {
     ///
     /// # Errors
     /// As [`ScaleFs::create`].
+    ///
+    /// # Panics
+    /// If the pages are of another arena.
     pub fn create_with_pages<'a>(
         core: &Core<'a>,
         pages: &'a PagePool,
         config: ScaleFsConfig,
     ) -> Result<&'a ScaleFs, OutOfMemory> {
+        assert!(pages.is_of(core), "pages of another arena");
         let arena = core.arena();
         let decisions = Decisions::create(arena)?;
         let counts = RefCacheConfig {
@@ -220,8 +224,7 @@ impl ScaleFs {
     }
 
     pub(crate) fn pages(&self) -> &PagePool {
-        // SAFETY: `create_with_pages` borrowed them for as long as it lends `self`. Other processes reach both in the arena,
-        // if the pool lies in the same one. A pool of another is refused by the first call that takes or gives a page.
+        // SAFETY: the pool lies in the arena, as `self` does: `create_with_pages` has asserted it.
         unsafe { self.pages.as_ref() }
     }
 

@@ -4,8 +4,8 @@
 //! asks `is_of` before it ends a process or closes an object. Every other way to hand over a core, a process, a context or an
 //! open object ends the program before anything is touched.
 //!
-//! What a call lends ([`Node`](crate::Node), what look-ups find, descriptions) names no instance, and nothing checks it: it is
-//! handed to the call that has lent it, as the functions of `posix-calls` do.
+//! What a call lends ([`Node`](crate::Node), what look-ups find, descriptions) names no instance: it is handed to the call that
+//! has lent it, as the functions of `posix-calls` do. Debug builds refuse directories, and references to objects, of another arena.
 
 use core::fmt;
 

@@ -1,10 +1,13 @@
 //! What safe code cannot do to an instance: refused by the compiler, or by an assertion that stays in release builds.
 #![cfg(not(any(loom, shuttle, tsan, asan)))]
 
+use std::ptr::NonNull;
+
+use pages::{PAGE_BYTES, PagePool};
 use percpu::testing::World;
 use scalefs::{
-    Context, Credentials, Errno, Follow, OpenFlags, OwnedConfig, OwnedScaleFs, Process, ScaleFs, ScaleFsConfig, Start,
-    names,
+    Context, Credentials, Errno, Follow, ObjectOperations, OpenFlags, OwnedConfig, OwnedScaleFs, Process, ScaleFs,
+    ScaleFsConfig, Start, names,
 };
 use sync::Spin;
 
@@ -90,6 +93,27 @@ fn an_open_object_is_not_closed_in_another_instance() {
         0o600,
     );
     names::close(&other.file_system().begin(&cores[1], &contexts[1], &Spin), opened.unwrap().handle);
+}
+
+/// Debug builds alone look.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic = "an object of another file system"]
+fn what_a_call_lends_is_not_handed_to_another_instance() {
+    let (one, other) = (owned(), owned());
+    let contexts = [context(&one), context(&other)];
+    let cores = [one.claim(0, owner()).unwrap(), other.claim(0, owner()).unwrap()];
+    let there = other.file_system().begin(&cores[1], &contexts[1], &Spin);
+    let _ = one.file_system().begin(&cores[0], &contexts[0], &Spin).set_working_directory(there.root());
+}
+
+#[test]
+#[should_panic = "pages of another arena"]
+fn an_instance_has_pages_of_its_own_arena() {
+    let (here, there) = (World::new(1), World::new(1));
+    // SAFETY: it has no page, so nothing is read or written there.
+    let pool = unsafe { PagePool::create(&there, NonNull::new(PAGE_BYTES as *mut u8).unwrap(), 0) }.unwrap();
+    let _ = ScaleFs::create_with_pages(&here.core(0), pool, ScaleFsConfig::default());
 }
 
 #[test]

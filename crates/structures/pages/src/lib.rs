@@ -165,6 +165,11 @@ impl PagePool {
         &self.descriptor(page.0).notes
     }
 
+    /// Whether the pool is of the arena of a core.
+    pub fn is_of(&self, core: &Core<'_>) -> bool {
+        self.budgets.is_of(core)
+    }
+
     /// Pages in all.
     pub fn total(&self) -> u64 {
         self.page_count.into()
