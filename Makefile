@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants miri bench site remedies gallery wheel lock clean
+.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies gallery wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -28,6 +28,9 @@ test-mutants: setup ## plant small faults in the Python half, some of each area,
 
 miri: ## look for undefined behaviour in the file system (needs a nightly toolchain with miri)
 	@$(PYTHON) scripts/miri.py
+
+fuzz: ## let a fuzzer choose calls for SECONDS=60 and compare ScaleFS with the reference (needs a C++ compiler)
+	@$(PYTHON) scripts/fuzz.py $(or $(SECONDS),60)
 
 bench: setup ## measure all areas and write docs/benchmarks.md
 	@$(BIN)/python -m bench

@@ -33,6 +33,9 @@ def main() -> int:
             lock_python("requirements-dev.lock", "--group", "dev")
         with timed("Rust crates", "locked"):
             run(["cargo", "update"])
+            # What the fuzzer runs has the workspace's versions; cargo adds those of libFuzzer.
+            shutil.copy(ROOT / "Cargo.lock", ROOT / "fuzz" / "Cargo.lock")
+            run(["cargo", "metadata", "--format-version", "1", "--manifest-path", ROOT / "fuzz" / "Cargo.toml"])
     except StepFailed as failure:
         print(f"{failure}\nno lock file was written in this step", file=sys.stderr)
         return 1

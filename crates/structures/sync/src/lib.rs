@@ -3,7 +3,7 @@
 //! **Idea.** A structure that is written against this crate runs unchanged in four worlds: ordinary builds (`core`'s
 //! atomics, `no_std`), model checking (`--cfg loom`: loom's atomics, all executions of a few accesses), random schedules
 //! (`--cfg shuttle`: one thread at a time, one execution of as many accesses as one likes, the same from the same seed),
-//! and sanitizers.
+//! and sanitizers. A fuzzer (`--cfg fuzzing`) has `core`'s atomics, and faults that it can plant.
 //!
 //! **ThreadSanitizer** knows nothing of fences, and would report what they order as races. Under `--cfg tsan` a fence is
 //! a read-modify-write of one word: it orders more than a fence does, so that of the races that only a wrong fence makes
@@ -18,7 +18,7 @@
 //!
 //! Models run with `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test loom`.
 #![warn(clippy::missing_errors_doc)]
-#![cfg_attr(not(any(loom, shuttle)), no_std)]
+#![cfg_attr(not(any(loom, shuttle, fuzzing)), no_std)]
 #![forbid(unsafe_code)]
 
 mod own;
@@ -26,7 +26,7 @@ mod wait;
 
 #[cfg(loom)]
 pub mod model;
-#[cfg(any(loom, shuttle))]
+#[cfg(any(loom, shuttle, fuzzing))]
 mod planted;
 #[cfg(shuttle)]
 pub mod scheduled;
@@ -63,12 +63,12 @@ mod tsan_fence {
 /// Faults that tests plant to prove that they would be caught.
 pub mod mutant {
     /// Whether the fault `name` is planted: never in ordinary builds.
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(loom, shuttle, fuzzing)))]
     #[inline(always)]
     pub const fn planted(_name: &str) -> bool {
         false
     }
 
-    #[cfg(any(loom, shuttle))]
-    pub use crate::planted::{must_be_caught, planted};
+    #[cfg(any(loom, shuttle, fuzzing))]
+    pub use crate::planted::{must_be_caught, plant, planted};
 }

@@ -11,21 +11,19 @@
 mod corners;
 mod host;
 mod host_data;
-mod maps;
-mod ours;
-mod system;
+mod systems;
 
-use call_language::{Answer, Bijection, Call, DataOperation, Operation, PLANTED, Random, USERS, WINDOWS, scene, told};
+use call_language::{Call, DataOperation, Operation, PLANTED, Random, USERS, scene};
 use corners::Corners;
 use host::Host;
-use maps::Maps;
-use ours::Memory;
 use pages::PAGE_BYTES;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use scalefs::Credentials;
 use scalefs::names::RenameMode;
-use system::{System, Systems};
+use systems::Systems;
+use systems::comparison::{Comparison, Seen, calls_of_bytes, difference_from_plain, report, shrunk};
+use systems::maps::Maps;
+use systems::ours::Memory;
 
 const CALLS_PER_SEQUENCE: usize = 200;
 /// Pages of the small file systems.
@@ -45,78 +43,28 @@ fn difference_at<S: Systems>(
     corners: &Corners,
 ) -> Option<String> {
     host.clear();
-    let mut numbers = Bijection::default();
     systems.with_empty(page_limit, host.first_user(), |ours| {
-        for (index, call) in calls.iter().enumerate() {
+        let both = |index: usize, call: &Call| [ours.call(index, call), host.call(call)];
+        let noting = |index: usize, call: &Call| {
             let place = Corners::before(call);
-            let (here, there) = (ours.call(index, call), host.call(call));
-            corners.after(place, &there);
-            if !numbers.same(&here, &there) {
-                let (here, there) = (told(&here), told(&there));
-                return Some(format!("call {index} gives {here} on {}, {there} on tmpfs", S::NAME));
-            }
+            let outcomes = both(index, call);
+            corners.after(place, &outcomes[1]);
+            outcomes
+        };
+        let mut comparison = Comparison::new([S::NAME, "tmpfs"]);
+        if let Some(difference) = comparison.different_outcome(calls, &noting) {
+            return Some(difference);
         }
-        let at_root = Call { user: 0, operation: Operation::ChangeDirectory("/".into()) };
         if host.can_use_root() {
-            let _ = (ours.call(0, &at_root), host.call(&at_root));
+            let _ = both(0, &Call { user: 0, operation: Operation::ChangeDirectory("/".into()) });
         }
-        different_trees::<S>(&*ours, host, ".", &mut numbers).or_else(|| ours.remains())
+        let seen = comparison.trees(".", &both);
+        match seen {
+            Err(difference) => Some(difference),
+            Ok(Seen::Part) if host.can_use_root() => Some("a directory cannot be looked at in the end".into()),
+            Ok(_) => ours.remains(),
+        }
     })
-}
-
-/// Compares what is below a directory.
-fn different_trees<S: Systems>(ours: &dyn System, host: &Host, path: &str, numbers: &mut Bijection) -> Option<String> {
-    let by_root = |operation| Call { user: 0, operation };
-    let list = by_root(Operation::List(path.into()));
-    let (here, there) = (ours.call(0, &list), host.call(&list));
-    if here != there {
-        return Some(format!("{path} holds {here:?} on {}, {there:?} on tmpfs", S::NAME));
-    }
-    let Ok(Answer::Names(names)) = &here else {
-        return host.can_use_root().then(|| format!("{path} cannot be listed: {here:?}"));
-    };
-    for (name, kind) in names {
-        let below = format!("{path}/{name}");
-        let mut looks = vec![Operation::Stat(below.clone(), false), Operation::ReadLink(below.clone())];
-        if *kind == scalefs::Kind::Regular as u8 {
-            looks.extend(WINDOWS.map(|offset| Operation::Data(DataOperation::Contents(below.clone(), offset))));
-        }
-        for operation in looks {
-            let call = by_root(operation);
-            let (here, there) = (ours.call(0, &call), host.call(&call));
-            if !numbers.same(&here, &there) {
-                let (here, there) = (told(&here), told(&there));
-                return Some(format!("{call:?} in the end gives {here} on {}, {there} on tmpfs", S::NAME));
-            }
-        }
-        if *kind == scalefs::Kind::Directory as u8
-            && let Some(found) = different_trees::<S>(ours, host, &below, numbers)
-        {
-            return Some(found);
-        }
-    }
-    None
-}
-
-/// Leaves out calls as long as some difference stays.
-fn shrunk(mut calls: Vec<Call>, mut differs: impl FnMut(&[Call]) -> bool) -> Vec<Call> {
-    let mut part = calls.len().div_ceil(2);
-    loop {
-        let mut start = 0;
-        while start < calls.len() {
-            let end = (start + part).min(calls.len());
-            let without = [&calls[..start], &calls[end..]].concat();
-            if differs(&without) {
-                calls = without;
-            } else {
-                start = end;
-            }
-        }
-        if part == 1 {
-            return calls;
-        }
-        part = part.div_ceil(2);
-    }
 }
 
 fn number_from_environment(name: &str) -> Option<u64> {
@@ -139,10 +87,8 @@ fn compare<S: Systems>(
         for seed in first..first + wanted.div_ceil(CALLS_PER_SEQUENCE as u64) {
             let calls = draw(&mut Random::new(seed), host.can_use_root());
             if difference_at(host, systems, page_limit, &calls, &corners).is_some() {
-                let few = shrunk(calls, |calls| difference(host, systems, page_limit, calls).is_some());
-                let lines: Vec<String> = few.iter().map(|call| format!("  {call:?}")).collect();
-                let what = difference(host, systems, page_limit, &few).unwrap_or_default();
-                return Err(format!("{what}\n{}\nrepeat with SCALEFS_FUZZ_SEED={seed}", lines.join("\n")));
+                let told = report(calls, |calls| difference(host, systems, page_limit, calls));
+                return Err(format!("{told}\nrepeat with SCALEFS_FUZZ_SEED={seed}"));
             }
         }
         Ok(())
@@ -220,30 +166,12 @@ fn random_calls_on_small_file_systems_give_the_same_on_plain() {
     compare_small(|| Maps);
 }
 
-/// The first call that gives something else on ScaleFS than on `plain`, of those that bytes stand for.
-fn difference_of_bytes(memory: &mut Memory, bytes: &[u8]) -> Option<String> {
-    let random = &mut Random::from_bytes(bytes);
-    let mut calls = scene(random, true);
-    while !random.is_exhausted() {
-        calls.push(Call::of_names_and_data(random, true, 0, false));
-    }
-    memory.with_empty(None, Credentials::SUPERUSER, |ours| {
-        Maps.with_empty(None, Credentials::SUPERUSER, |maps| {
-            let mut numbers = Bijection::default();
-            calls.iter().enumerate().find_map(|(index, call)| {
-                let (here, there) = (ours.call(index, call), maps.call(index, call));
-                (!numbers.same(&here, &there)).then(|| format!("{call:?} gives {} and {}", told(&here), told(&there)))
-            })
-        })
-    })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn calls_that_bytes_stand_for_give_the_same_on_scalefs_and_plain(bytes in vec(any::<u8>(), 0..4000)) {
-        prop_assert_eq!(difference_of_bytes(&mut Memory::new(), &bytes), None);
+        prop_assert_eq!(difference_from_plain(&mut Memory::new(), &calls_of_bytes(&bytes)), None);
     }
 }
 

@@ -11,7 +11,7 @@ use scalefs::{
 };
 use sync::Spin;
 
-use crate::system::{System, Systems, left, remove_below};
+use super::{System, Systems, left, remove_below};
 
 /// An instance with a process of every user, which all work in one directory.
 pub struct Ours<'a> {

@@ -4,7 +4,7 @@ use call_language::{Answer, Call, GROUPS, Operation, Outcome, USERS, perform};
 use plain::{Limits, Plain, Process};
 use posix_calls::{Credentials, Errno, Follow, ObjectOperations, Start, attributes, directories};
 
-use crate::system::{System, Systems, left, remove_below};
+use super::{System, Systems, left, remove_below};
 
 /// Instances of `plain`, which need no memory of ours.
 pub struct Maps;

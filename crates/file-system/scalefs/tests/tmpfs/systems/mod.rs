@@ -1,4 +1,8 @@
-//! What is compared with the host: an empty file system in which several users make calls.
+//! What is compared: empty file systems in which several users make calls. The fuzzer compares them too (`fuzz/calls.rs`).
+
+pub mod comparison;
+pub mod maps;
+pub mod ours;
 
 use call_language::{Answer, Call, Operation, Outcome};
 use scalefs::{Credentials, Kind, Space};
