@@ -199,6 +199,26 @@ def test_json_is_alone_on_standard_output(process):
         assert answer.stderr == ""
 
 
+TICKETS = """
+from commutant.lang import Interface, call
+
+class Ticket(Interface):
+    next: int
+    @call
+    def take(self) -> int:
+        self.next += 1
+        return self.next
+"""
+
+
+def test_a_model_whose_calls_never_commute_has_a_corpus_without_tests(commutant, tmp_path):
+    """The line that names a test to read once took the first of none."""
+    (tmp_path / "ticket.py").write_text(TICKETS)
+    answer = commutant("generate", str(tmp_path / "ticket.py"), "-o", str(tmp_path / "tickets.jsonl.gz"))
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("0 tests of ticket")
+
+
 TALKATIVE = '''
 from commutant.lang import Errno, Interface, call
 

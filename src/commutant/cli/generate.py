@@ -85,9 +85,8 @@ def command(
         console.message(f"{corpus.interface} has no setup(): set-ups were found by a search over its calls")
     made = f"{plural(len(corpus.tests), 'test')} of {corpus.interface}, level {corpus.level}"
     console.write(f"{made}: {console.one_line(str(path))}\n")
-    console.message(
-        f"to read one of them: commutant show {next(iter(corpus.tests)).id} --from {console.one_line(str(path))}"
-    )
+    for test in corpus.tests[:1]:
+        console.message(f"to read one of them: commutant show {test.id} --from {console.one_line(str(path))}")
     return 0
 
 
