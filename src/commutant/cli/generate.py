@@ -59,7 +59,7 @@ def command(
     format_: str,
 ) -> int:
     """Analyses INTERFACE and writes a corpus: test cases as data, which `commutant check` runs on any target."""
-    from commutant.corpus import tests_per_set, write_corpus
+    from commutant.corpus import first_test, tests_per_set, write_corpus
     from commutant.runs import CORPUS_FILE, new_directory, safe_folder_name
 
     if output is not None and output.exists():
@@ -85,7 +85,7 @@ def command(
         console.message(f"{corpus.interface} has no setup(): set-ups were found by a search over its calls")
     made = f"{plural(len(corpus.tests), 'test')} of {corpus.interface}, level {corpus.level}"
     console.write(f"{made}: {console.one_line(str(path))}\n")
-    for test in corpus.tests[:1]:
+    if (test := first_test(corpus.tests)) is not None:
         console.message(f"to read one of them: commutant show {test.id} --from {console.one_line(str(path))}")
     return 0
 

@@ -5,7 +5,15 @@
 words.
 """
 
-from commutant.corpus.file import Corpus, looks_like_corpus, read_corpus, select_tests, tests_per_set, write_corpus
+from commutant.corpus.file import (
+    Corpus,
+    first_test,
+    looks_like_corpus,
+    read_corpus,
+    select_tests,
+    tests_per_set,
+    write_corpus,
+)
 from commutant.corpus.packed import PackedTests, pack
 from commutant.corpus.testcase import (
     CORPUS_LINES,
@@ -57,6 +65,7 @@ __all__ = [
     "arguments_text",
     "call_text",
     "encode",
+    "first_test",
     "headline",
     "id_of",
     "looks_like_corpus",

@@ -80,6 +80,11 @@ def tests_per_set(tests: Sequence[TestCase]) -> Counter[tuple[str, ...]]:
     return Counter(tuple([call.call for call in test.calls]) for test in tests)
 
 
+def first_test(tests: Sequence[TestCase]) -> TestCase | None:
+    """The first of the tests, without reading the others; None of none."""
+    return tests.first() if isinstance(tests, PackedTests) else next(iter(tests), None)
+
+
 def content_of(corpus: Corpus) -> bytes:
     """The corpus as a file holds it; corpora that were generated alike give equal bytes."""
     tests, header = corpus.tests, corpus.header()

@@ -24,7 +24,7 @@ def pack(lines: Iterable[str]) -> bytes:
 
 
 class PackedTests(Sequence[TestCase]):
-    """Tests by their members, with their numbers per set; becomes test cases as a whole when the first is asked for."""
+    """Tests by their members, with their numbers per set; read when somebody looks, and kept once all were read."""
 
     def __init__(self, members: bytes, per_set: Mapping[tuple[str, ...], int]) -> None:
         self.members = members
@@ -32,9 +32,16 @@ class PackedTests(Sequence[TestCase]):
 
     @cached_property
     def _tests(self) -> list[TestCase]:
+        return list(self._read())
+
+    def _read(self) -> Iterator[TestCase]:
         reader = TestReader()
         with gzip.GzipFile(fileobj=io.BytesIO(self.members)) as lines:
-            return [reader.read(line) for line in lines]
+            yield from map(reader.read, lines)
+
+    def first(self) -> TestCase | None:
+        """The first test, read alone."""
+        return next(self._read(), None)
 
     @overload
     def __getitem__(self, index: int) -> TestCase: ...
