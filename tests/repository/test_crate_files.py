@@ -7,8 +7,6 @@ import pytest
 import crate_files
 
 CIRCLES = {
-    "percpu": [{"arena", "core_handle", "lock", "per_core", "slab"}],
-    "radix": [{"array", "range", "slot"}],
     "scalefs": [
         {"context", "description", "direct", "file", "inode", "inode_ref", "instance", "moves", "pipe"},
     ],

@@ -11,10 +11,10 @@ use core::sync::atomic::AtomicU8;
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::class::KIND_MAP_BYTES;
-use crate::core_handle::CoreIndex;
+use crate::core_index::CoreIndex;
+use crate::magazine::CoreSlabs;
 use crate::object::{ArenaRoot, Layout as Fingerprint};
 use crate::region::HeapRegion;
-use crate::slab::CoreSlabs;
 use crate::{LINE_BYTES, MAX_CORES, OutOfMemory};
 
 const MAGIC: u64 = 0x0061_6e65_7261_5f31;

@@ -6,22 +6,9 @@ use core::fmt;
 use sync::atomic::{Ordering, fence};
 
 use crate::arena::{Arena, CoreRecord};
-
-/// The index of a core in its arena, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CoreIndex(pub(crate) u16);
-
-impl CoreIndex {
-    /// The index as a number below [`MAX_CORES`](crate::MAX_CORES).
-    pub fn get(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// The index with this number, if an arena can have it.
-    pub fn new(number: usize) -> Option<CoreIndex> {
-        (number < crate::MAX_CORES).then_some(CoreIndex(number as u16))
-    }
-}
+use crate::core_index::CoreIndex;
+#[cfg(debug_assertions)]
+use crate::held_locks::HeldLocks;
 
 /// Names whoever claims a core, so that others can tell whose it is: a process id, for instance. Not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +68,7 @@ pub struct Core<'a> {
     #[cfg(feature = "fault")]
     allocations_left: Cell<u32>,
     #[cfg(debug_assertions)]
-    pub(crate) held: crate::lock::HeldLocks,
+    pub(crate) held: HeldLocks,
     // `Cell` makes the handle `!Sync`: sharing it would make two threads one core.
     _not_sync: core::marker::PhantomData<Cell<()>>,
 }
@@ -107,7 +94,7 @@ impl<'a> Core<'a> {
             #[cfg(feature = "fault")]
             allocations_left: Cell::new(u32::MAX),
             #[cfg(debug_assertions)]
-            held: crate::lock::HeldLocks::default(),
+            held: HeldLocks::default(),
             _not_sync: core::marker::PhantomData,
         }
     }

@@ -24,11 +24,17 @@
 extern crate alloc;
 
 mod arena;
+mod cache_line;
 mod class;
 mod core_handle;
+mod core_index;
 #[cfg(any(loom, shuttle))]
 mod fixed;
+#[cfg(debug_assertions)]
+mod held_locks;
 mod lock;
+mod lock_rank;
+mod magazine;
 #[cfg(loom)]
 pub mod model;
 mod object;
@@ -40,11 +46,14 @@ mod slab;
 pub mod testing;
 
 pub use arena::{Arena, ArenaConfig, AttachError, CreateError};
+pub use cache_line::CacheLine;
 pub use class::{MAX_KIND, SizeClass};
-pub use core_handle::{ClaimError, Core, CoreIndex, OwnerId};
-pub use lock::{CoreLock, CoreLockGuard, LockRank};
+pub use core_handle::{ClaimError, Core, OwnerId};
+pub use core_index::CoreIndex;
+pub use lock::{CoreLock, CoreLockGuard};
+pub use lock_rank::LockRank;
 pub use object::{ArenaObject, ArenaRoot, Layout, ObjectKind};
-pub use per_core::{CacheLine, PerCore};
+pub use per_core::PerCore;
 pub use prefetch::prefetch_for_writing;
 pub use region::HeapRegion;
 

@@ -12,12 +12,11 @@ use core::marker::PhantomData;
 use sync::atomic::{AtomicU32, Ordering};
 use sync::{Wait, WaitReason};
 
-use crate::core_handle::{Core, CoreIndex};
-
-/// Place of a kind of lock in the order in which locks are taken: a lock may be taken while holding only locks that are
-/// smaller by (rank, address).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LockRank(pub u8);
+use crate::core_handle::Core;
+use crate::core_index::CoreIndex;
+#[cfg(debug_assertions)]
+use crate::held_locks::HeldLocks;
+use crate::lock_rank::LockRank;
 
 /// A spin lock; see the module's head.
 pub struct CoreLock {
@@ -129,46 +128,5 @@ impl Drop for CoreLockGuard<'_> {
         self.held.pop(self.lock.address());
         // Release pairs with the acquiring exchange in `try_lock`.
         self.lock.word.store(0, Ordering::Release);
-    }
-}
-
-/// So many locks at once are checked. Nothing that the file system does in one step takes more of them but a transaction of
-/// very many names, whose names are sorted.
-#[cfg(debug_assertions)]
-const CHECKED_LOCKS: usize = 64;
-
-/// The locks that a core holds, as far as they fit: part of the handle, only in debug builds.
-#[cfg(debug_assertions)]
-pub(crate) struct HeldLocks {
-    locks: [core::cell::Cell<Option<(LockRank, usize)>>; CHECKED_LOCKS],
-}
-
-#[cfg(debug_assertions)]
-impl Default for HeldLocks {
-    fn default() -> HeldLocks {
-        HeldLocks { locks: core::array::from_fn(|_| core::cell::Cell::new(None)) }
-    }
-}
-
-#[cfg(debug_assertions)]
-impl HeldLocks {
-    fn check(&self, rank: LockRank, address: usize) {
-        if let Some(later) = self.locks.iter().filter_map(core::cell::Cell::get).find(|held| *held >= (rank, address)) {
-            panic!("lock order: {rank:?} at {address:#x} is taken while {later:x?} is held");
-        }
-    }
-
-    fn push(&self, rank: LockRank, address: usize) {
-        if let Some(free) = self.locks.iter().find(|place| place.get().is_none()) {
-            free.set(Some((rank, address)));
-        }
-    }
-
-    fn pop(&self, address: usize) {
-        let is_held =
-            |place: &&core::cell::Cell<Option<(LockRank, usize)>>| place.get().is_some_and(|(_, held)| held == address);
-        if let Some(place) = self.locks.iter().find(is_held) {
-            place.set(None);
-        }
     }
 }

@@ -1,27 +1,12 @@
 //! One value per core, each on lines of its own.
 
 use core::alloc::Layout;
-use core::ops::Deref;
 
+use crate::OutOfMemory;
 use crate::arena::Arena;
-use crate::core_handle::{Core, CoreIndex};
-use crate::{LINE_BYTES, OutOfMemory};
-
-/// A value that starts a cache line and shares it with nothing.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-pub struct CacheLine<T>(pub T);
-
-const _: () = assert!(align_of::<CacheLine<u8>>() == LINE_BYTES);
-
-impl<T> Deref for CacheLine<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
+use crate::cache_line::CacheLine;
+use crate::core_handle::Core;
+use crate::core_index::CoreIndex;
 
 /// An array in an arena with one `T` per core. The array itself never changes, so reaching a value writes nothing.
 ///

@@ -1,21 +1,27 @@
-//! The array: its root, and reads.
+//! The array: its root, the way to an index, walks over all of it.
 
 use core::ops::Range;
 
 use epoch::Guard;
-use percpu::{Core, OutOfMemory};
-use sync::Wait;
+use percpu::Core;
 use sync::atomic::{AtomicU64, Ordering};
 
-use crate::node::{Content, INDEX_BITS, Node, Word};
-use crate::range::{Extent, LockedRange, places};
-use crate::slot::{End, LockedSlot};
+use crate::node::{Content, INDEX_BITS, LeafSlot, Node, Word};
+use crate::place::places;
 
 /// An array of 2^52 slots, all empty at first; see the crate's head.
 ///
 /// The root's word covers everything that no node covers: a child covers its indices, and all beyond are empty.
 pub struct RadixArray {
     pub(crate) root: AtomicU64,
+}
+
+/// Where the way to an index ends.
+pub(crate) enum End<'g> {
+    /// In a slot of its own.
+    Leaf(&'g LeafSlot),
+    /// In a word that stands for more than this index, with who has that locked.
+    Uniform(Option<u64>, Option<usize>),
 }
 
 impl RadixArray {
@@ -28,72 +34,27 @@ impl RadixArray {
         RadixArray { root: AtomicU64::new(Word::new(Content::Uniform(None)).0) }
     }
 
-    /// The value at an index; `None` if it is empty.
     #[inline]
-    pub fn get(&self, guard: &Guard<'_>, index: u64) -> Option<u64> {
+    pub(crate) fn find<'g>(&self, _guard: &'g Guard<'_>, index: u64) -> End<'g> {
         loop {
-            match self.find(guard, index) {
-                End::Uniform(value, _) => return value,
-                End::Leaf(slot) => {
-                    if let Some(value) = Word(slot.word.load(Ordering::Acquire)).value() {
-                        return value;
-                    }
+            let mut word = Word(self.root.load(Ordering::Acquire));
+            if word.child().is_some_and(|node| index >> node.bits() != 0) {
+                return End::Uniform(None, None);
+            }
+            while let Some(node) = word.child() {
+                if node.is_leaf() {
+                    // SAFETY: nodes are retired, so they live as long as the guard.
+                    return End::Leaf(unsafe { node.leaf_slot(index) });
                 }
+                // SAFETY: found under the guard, so it lives as long as that.
+                let slot = unsafe { node.slot((index >> node.slot_bits) as usize) };
+                word = Word(slot.load(Ordering::Acquire));
+            }
+            // A slot without a value is dead: its node was folded away.
+            if let Some(value) = word.value() {
+                return End::Uniform(value.filter(|_| index >> INDEX_BITS == 0), word.holder());
             }
         }
-    }
-
-    /// Locks all indices of a range against other locks. Fails without memory for a node, and then holds nothing.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] without a node, and then nothing is held.
-    ///
-    /// # Panics
-    /// If the range is empty or exceeds 2^52.
-    pub fn lock<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-        range: Range<u64>,
-        wait: &impl Wait,
-    ) -> Result<LockedRange<'g>, OutOfMemory> {
-        assert!(range.start < range.end && range.end <= 1 << INDEX_BITS, "a range within the array");
-        LockedRange::lock(self, guard, range, Extent::Range, wait)
-    }
-
-    /// Locks an index and all that follow, without making nodes for them; they can only be emptied then, but for those
-    /// that nodes cover already. Fails without memory for a node, and then holds nothing.
-    ///
-    /// # Errors
-    /// As [`RadixArray::lock`].
-    ///
-    /// # Panics
-    /// If the index is not below 2^52.
-    pub fn lock_from<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-        start: u64,
-        wait: &impl Wait,
-    ) -> Result<LockedRange<'g>, OutOfMemory> {
-        assert!(start < 1 << INDEX_BITS, "an index within the array");
-        LockedRange::lock(self, guard, start..1 << INDEX_BITS, Extent::Rest, wait)
-    }
-
-    /// [`RadixArray::lock_from`] with the first index apart. That is not the same as to lock the index and then the rest:
-    /// two calls could each hold what the other one waits for.
-    ///
-    /// # Errors
-    /// As [`RadixArray::lock`].
-    ///
-    /// # Panics
-    /// If the index is not below 2^52 - 1.
-    pub fn lock_slot_and_rest<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-        index: u64,
-        wait: &impl Wait,
-    ) -> Result<(LockedSlot<'g>, LockedRange<'g>), OutOfMemory> {
-        assert!(index < (1 << INDEX_BITS) - 1, "an index within the array, and not its last");
-        LockedRange::lock(self, guard, index..1 << INDEX_BITS, Extent::SlotAndRest, wait).map(LockedRange::split_first)
     }
 
     /// Calls `each` for every value with the range of indices that hold it, in order; weakly consistent if others write.
@@ -162,7 +123,7 @@ fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
         for index in 0..node.slot_count() {
             if node.is_leaf() {
                 // SAFETY: the node is a leaf, and lives: see above.
-                unsafe { node.leaf_slot(index as u64) }.end_change_taken_over(core);
+                unsafe { end_change_taken_over(node.leaf_slot(index as u64), core) };
             }
             // SAFETY: the node lives: see above.
             unlock_all(unsafe { node.slot(index) }, core);
@@ -171,6 +132,13 @@ fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
     // Of nodes only the root's can be held: by who locked the array to its end.
     if word.holder() == Some(core.index().get()) {
         slot.store(word.unlocked().0, Ordering::Release);
+    }
+}
+
+/// Ends the change in whose middle the holder of the lock died, whose place the core has taken.
+fn end_change_taken_over(slot: &LeafSlot, core: &Core<'_>) {
+    if Word(slot.word.load(Ordering::Acquire)).holder() == Some(core.index().get()) {
+        slot.sequence.end();
     }
 }
 

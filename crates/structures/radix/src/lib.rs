@@ -36,8 +36,11 @@
 #![cfg_attr(not(loom), no_std)]
 
 mod array;
+mod lock;
 mod node;
+mod place;
 mod range;
+mod read;
 mod slot;
 
 pub use array::RadixArray;

@@ -4,12 +4,13 @@ use core::ops::Range;
 
 use epoch::Guard;
 use percpu::{CoreIndex, OutOfMemory};
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::Ordering;
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use crate::array::RadixArray;
 use crate::node::{Content, INDEX_BITS, Node, Word, slot_bits_for};
+use crate::place::{Place, places};
 use crate::slot::LockedSlot;
 
 /// A range of indices that the core has locked. Dropping it unlocks them.
@@ -42,42 +43,6 @@ enum Stop {
     /// A node was folded away under us: start again with what is not locked yet, at this index.
     Restart(u64),
     OutOfMemory(u64),
-}
-
-/// A slot with the range that it covers.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'g> {
-    pub(crate) slot: &'g AtomicU64,
-    pub(crate) base: u64,
-    pub(crate) bits: u32,
-}
-
-impl Place<'_> {
-    fn end(&self) -> u64 {
-        self.base + (1 << self.bits)
-    }
-
-    fn lies_in(&self, range: &Range<u64>) -> bool {
-        range.start <= self.base && self.end() <= range.end
-    }
-
-    fn meets(&self, range: &Range<u64>) -> bool {
-        range.start < self.end() && self.base < range.end
-    }
-}
-
-/// The places of a node's slots that meet a range. The caller chooses `'g`: the guard under which it has found the node, the
-/// call of `visit`, or the time in which the node is the caller's own.
-pub(crate) fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item = Place<'g>> + use<'g> {
-    let bits = node.slot_bits;
-    let range = range.clone();
-    (0..node.slot_count())
-        .map(move |index| {
-            // SAFETY: the node lives for `'g`: whoever walks is pinned meanwhile, and nodes are retired; or nobody else knows it.
-            let slot = unsafe { node.slot(index) };
-            Place { slot, base: base + ((index as u64) << bits), bits }
-        })
-        .filter(move |place| place.meets(&range))
 }
 
 impl<'g> LockedRange<'g> {

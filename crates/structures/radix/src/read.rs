@@ -1,0 +1,147 @@
+//! Reads of single indices: at once, consistent with what a value stands for, or settled. None of them writes.
+
+use epoch::Guard;
+use percpu::CoreIndex;
+use sync::atomic::Ordering;
+use sync::mutant::planted;
+use sync::{Wait, WaitReason};
+
+use crate::array::{End, RadixArray};
+use crate::node::{Content, INDEX_BITS, LeafSlot, Word};
+
+impl RadixArray {
+    /// The value at an index; `None` if it is empty.
+    #[inline]
+    pub fn get(&self, guard: &Guard<'_>, index: u64) -> Option<u64> {
+        loop {
+            match self.find(guard, index) {
+                End::Uniform(value, _) => return value,
+                End::Leaf(slot) => {
+                    if let Some(value) = Word(slot.word.load(Ordering::Acquire)).value() {
+                        return value;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets `look` look at what the value at an index stands for, again and again until nobody has changed it meanwhile.
+    /// Writes nothing. `look` may see the middle of a change; what it returned then is dropped.
+    #[inline]
+    pub fn read<'g, R>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        index: u64,
+        wait: &impl Wait,
+        mut look: impl FnMut(Option<u64>) -> R,
+    ) -> R {
+        let mut round = 0;
+        loop {
+            match self.find(guard, index) {
+                End::Uniform(value, _) => return look(value),
+                End::Leaf(slot) => {
+                    let moment = slot.sequence.now();
+                    let word = Word(slot.word.load(Ordering::Acquire));
+                    if !moment.is_changing()
+                        && let Some(value) = word.value()
+                    {
+                        let result = look(value);
+                        let is_same = slot.sequence.is_still(moment);
+                        // A fold or `set` changes the value without the sequence.
+                        if is_same && Word(slot.word.load(Ordering::Relaxed)).unlocked() == word.unlocked() {
+                            return result;
+                        }
+                    }
+                }
+            }
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// The value at an index at a moment at which nobody has it locked. Writes nothing.
+    pub fn settled(&self, guard: &Guard<'_>, index: u64, wait: &impl Wait) -> Option<u64> {
+        let mut round = 0;
+        loop {
+            match self.try_settled(guard, index) {
+                Ok(value) => return value,
+                Err(holder) => wait.wait(WaitReason::Lock { holder: holder.get() as u16 }, round),
+            }
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// [`RadixArray::settled`] without waiting; tells who has the index locked.
+    ///
+    /// # Errors
+    /// The core that has the index locked.
+    pub fn try_settled(&self, guard: &Guard<'_>, index: u64) -> Result<Option<u64>, CoreIndex> {
+        loop {
+            let (value, holder) = match self.find(guard, index) {
+                End::Uniform(value, holder) => (Some(value), holder),
+                End::Leaf(slot) => {
+                    let word = Word(slot.word.load(Ordering::Acquire));
+                    (word.value(), word.holder())
+                }
+            };
+            // Else the slot was folded away.
+            if let Some(value) = value {
+                return holder.and_then(CoreIndex::new).map_or(Ok(value), Err);
+            }
+        }
+    }
+
+    /// Whether an index from `start` on holds a value. Indices are looked at one after the other; each as
+    /// [`RadixArray::read`] would: of one that is about to get its first value, the end of the change is awaited.
+    pub fn any_from(&self, _guard: &Guard<'_>, start: u64, wait: &impl Wait) -> bool {
+        let content = Word(self.root.load(Ordering::Acquire)).content();
+        let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
+        // SAFETY: nodes that are found under the guard are retired at the earliest now, so they live as long as it.
+        unsafe { any_below(content, 0, bits, start, wait) }
+    }
+
+    /// The first index from `start` on that holds no value; looks at no index behind it.
+    pub fn first_empty(&self, guard: &Guard<'_>, start: u64) -> u64 {
+        (start..).find(|index| self.get(guard, *index).is_none()).unwrap_or(1 << INDEX_BITS)
+    }
+}
+
+/// # Safety
+/// The nodes below live during the call.
+unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64, wait: &impl Wait) -> bool {
+    if base + ((1 << bits) - 1) < start {
+        return false;
+    }
+    match content {
+        Content::Uniform(value) => value.is_some(),
+        Content::Dead => false,
+        Content::Child(node) => {
+            let bits = node.slot_bits;
+            // Slots before the one of `start` are not touched.
+            let first = (start.saturating_sub(base) >> bits) as usize;
+            (first..node.slot_count()).any(|index| {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    if node.is_leaf() {
+                        return holds_value(node.leaf_slot(index as u64), wait);
+                    }
+                    let below = Word(node.slot(index).load(Ordering::Acquire)).content();
+                    any_below(below, base + ((index as u64) << bits), bits, start, wait)
+                }
+            })
+        }
+    }
+}
+
+fn holds_value(slot: &LeafSlot, wait: &impl Wait) -> bool {
+    let mut round = 0;
+    loop {
+        // In this order: whoever has seen something of a change finds it under way, or its value.
+        let is_changing = slot.sequence.now().is_changing() && !planted("radix: a first value is not awaited");
+        match Word(slot.word.load(Ordering::Acquire)).value() {
+            Some(None) if is_changing => wait.wait(WaitReason::Operation, round),
+            value => return value.flatten().is_some(),
+        }
+        round = round.saturating_add(1);
+    }
+}
