@@ -20,7 +20,7 @@ from commutant.targets.process.program import FixedProgram, MemoryRegion, load_p
 from commutant.targets.process.session import ProcessSession
 from commutant.targets.process.traced import TracedProgram
 from commutant.targets.runner import ask, read_calls, signature
-from commutant.targets.stacks import Stacks
+from commutant.targets.stacks import Stacks, distinct_names, without_copy
 
 NO_NAMES = _native.ProgramNames([])
 NO_STACKS = Stacks(Path("p"), [])
@@ -117,6 +117,38 @@ def test_stacks_get_inlined_functions_with_their_lines() -> None:
     assert len(placed) > len(outer) / 2
     assert all(re.search(r" crates/file-system/posix-calls/src/data\.rs:[1-9]\d*$", frame) for frame in placed)
     assert expanded.second.stack == ("f+0x1",)  # no such symbol
+
+
+def test_copies_of_code_that_have_one_name_are_distinct_names_for_their_lines() -> None:
+    runner = artifacts.scalefs_runner_path()
+    listed = (line.split(" ", 2) for line in ask(runner, "--symbols").splitlines())
+    symbols = [(int(start, 16), int(end, 16), name) for start, end, name in listed]
+    apart = distinct_names(symbols)
+    assert len({name for _, _, name in apart}) == len(apart)
+    assert [(start, end, without_copy(name)) for start, end, name in apart] == symbols
+    copies = [one for one in apart if without_copy(one[2]) == "posix_calls::data::read"]
+    assert len(copies) > 1
+    stacks, alike = Stacks(runner, apart), Stacks(runner, symbols)
+    disagree = 0
+    for offset in range(min(end - start for start, end, _ in copies)):
+        told = [
+            stacks.expanded(
+                Finding(0, "m", "", "true", Access(0, True, 0, 8, name, (f"{name}+{offset:#x}",)), access(1, 0))
+            )
+            for _, _, name in copies
+        ]
+        assert {one.first.function for one in told} == {"posix_calls::data::read"}
+        assert all(one.first.stack[-1].startswith(f"posix_calls::data::read+{offset:#x}") for one in told)
+        frame = f"posix_calls::data::read+{offset:#x}"
+        stack = Access(0, True, 0, 8, "f", (frame,))
+        (*_, first) = said = alike.expanded(Finding(0, "m", "", "true", stack, access(1, 0))).first.stack
+        # Without their addresses, what all agree on is told, from the outermost function inwards.
+        if all(one.first.stack[-len(said) :] == said for one in told):
+            continue
+        disagree += 1
+        assert said == (frame,) and first == frame
+        assert len({one.first.stack[-1] for one in told}) > 1
+    assert disagree
 
 
 def test_regions_depend_on_the_arguments() -> None:

@@ -8,7 +8,7 @@ from commutant.support import artifacts
 from commutant.support.artifacts import lock_preload_path, locks_plugin_path
 from commutant.support.cache import ResultCache, engine_hash
 from commutant.support.cache_folder import CacheFolder
-from commutant.support.child import Limits, die_with, start_program
+from commutant.support.child import Limits, confinement_layers, die_with, start_program
 from commutant.support.closing import close_at_exit
 from commutant.support.collector import paused_collector
 from commutant.support.errors import CommutantError, RunError, UsageError, text_of
@@ -51,6 +51,7 @@ __all__ = [
     "available_processors",
     "build_advice",
     "close_at_exit",
+    "confinement_layers",
     "decompressed",
     "die_with",
     "engine_hash",

@@ -10,11 +10,13 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
+from commutant.support import confined
 from commutant.support.errors import RunError
 
 _PR_SET_PDEATHSIG = 1
@@ -22,6 +24,8 @@ _PR_SET_PDEATHSIG = 1
 
 _LOOK = 'test "$PPID" = "$0" && exec "$@"'
 """Whoever ended before the kernel was asked sends no signal any more: then the program is not begun."""
+
+_LAUNCHER = (sys.executable, "-I", "-S", str(confined.__file__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +47,24 @@ def start_program(
     output: int = subprocess.PIPE,
     messages: int = subprocess.DEVNULL,
     limits: Limits | None = None,
+    is_confined: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Starts a program, without buffers of our own; it ends with this process, and not by a Ctrl-C at the terminal.
 
     `passed` are descriptors that it keeps; `input`, `output` and `messages` its standard streams, as `Popen` takes
-    them.
+    them. One that `is_confined` can change nothing outside of itself, as far as the system has `confinement_layers`.
     Raises RunError if it cannot be started.
     """
-    return _spawner().submit(_start, [*_prefix(limits), *command], passed, (input, output, messages)).result()
+    launcher = (*_LAUNCHER, str(os.getpid())) if is_confined else ()
+    whole = [*_prefix(limits), *launcher, *command]
+    return _spawner().submit(_start, whole, passed, (input, output, messages)).result()
+
+
+@cache
+def confinement_layers() -> frozenset[str]:
+    """By which means this system confines programs: `seccomp`, and `namespaces` or `landlock`; see confined.py."""
+    with start_program(_LAUNCHER) as process:
+        return frozenset(process.communicate()[0].decode().split())
 
 
 def die_with(parent: int) -> None:

@@ -6,10 +6,12 @@ that was inlined there, or in several: each becomes a frame of its own above the
 
 from __future__ import annotations
 
+import itertools
 import queue
 import re
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -19,7 +21,8 @@ from msgspec import structs
 from commutant import _native
 from commutant.mtrace import Access, Finding
 
-_FRAME = re.compile(r"(.+)\+0x([0-9a-f]+)")
+_FRAME = re.compile(r"(.+?)(@0x[0-9a-f]+)?\+0x([0-9a-f]+)")
+_COPY = re.compile(r"@0x[0-9a-f]+")
 _SOURCES = re.compile(r".*/((?:crates|library)/.*)|(?:.*/)?build_\w+/(.*)")
 """What of a source file's path is the same on every machine: of this repository's crates, of Rust's own library, and of
 Debian's kernels, which are built in folders such as `debian/build/build_amd64_none_amd64`."""
@@ -30,11 +33,28 @@ Code = Sequence[tuple[str, tuple[str, int] | None]]
 """The functions that an instruction belongs to, the innermost first, with file and line where they are known."""
 
 
+Symbol = tuple[int, int, str]
+"""First address, first address behind, name."""
+
+
+def distinct_names(symbols: Iterable[Symbol]) -> list[Symbol]:
+    """The symbols, each with a name of its own: code that was generated for several types has one name, and gets the
+    address of the copy behind it. `Stacks` knows these names; `without_copy` is for all others."""
+    symbols = list(symbols)
+    counts = Counter(name for _, _, name in symbols)
+    return [(start, end, f"{name}@{start:#x}" if counts[name] > 1 else name) for start, end, name in symbols]
+
+
+def without_copy(name: str) -> str:
+    """The name, or names in words, as the program has them."""
+    return _COPY.sub("", name)
+
+
 class Stacks:
     """Expands the stacks of one program or kernel; for any number of threads."""
 
-    def __init__(self, path: Path, symbols: Iterable[tuple[int, int, str]]) -> None:
-        """`symbols` are the program's: first address, first address behind, name."""
+    def __init__(self, path: Path, symbols: Iterable[Symbol]) -> None:
+        """`symbols` are the program's, with distinct names or not."""
         self._path = path
         self._starts: dict[str, list[tuple[int, int]]] = {}
         for start, end, name in symbols:
@@ -66,7 +86,8 @@ class Stacks:
         return structs.replace(finding, first=self._access(finding.first), second=self._access(finding.second))
 
     def _access(self, access: Access) -> Access:
-        return structs.replace(access, stack=tuple(line for frame in access.stack for line in self._frames(frame)))
+        stack = tuple(line for frame in access.stack for line in self._frames(frame))
+        return structs.replace(access, function=without_copy(access.function), stack=stack)
 
     def _frames(self, frame: str) -> Sequence[str]:
         known = self._known.get(frame)
@@ -78,17 +99,22 @@ class Stacks:
         match = _FRAME.fullmatch(frame)
         if match is None:
             return (frame,)
-        offset = int(match[2], 16)
-        # Code that was generated for several types has one name: then it is not known which of them this is.
-        places = [start for start, end in self._starts.get(match[1], ()) if start + offset < end]
-        if len(places) != 1:
-            return (frame,)
-        code = self.code(places[0] + offset)
+        name, copy, offset = match[1], match[2] or "", int(match[3], 16)
+        frame = f"{name}+{offset:#x}"
+        # Where several functions that nobody told apart have one name, what all of them agree on is told, from the
+        # outermost function inwards.
+        places = [start for start, end in self._starts.get(name + copy, ()) if start + offset < end]
+        told = [reversed(self._shown(frame, start + offset)) for start in places]
+        agreed = itertools.takewhile(lambda lines: len(set(lines)) == 1, zip(*told, strict=False))
+        return tuple(lines[0] for lines in agreed)[::-1] or (frame,)
+
+    def _shown(self, frame: str, address: int) -> Sequence[str]:
+        """The functions at the address in words, the innermost first; the outermost has the name that the frame has."""
+        code = self.code(address)
         if not code:
             return (frame,)
         *inlined, (_, line) = code
-        shown = [_TYPE_ARGUMENTS.sub("", name) + _place(place) for name, place in inlined]
-        return (*shown, frame + _place(line))
+        return (*(_TYPE_ARGUMENTS.sub("", name) + _place(place) for name, place in inlined), frame + _place(line))
 
 
 _Questions = queue.SimpleQueue[tuple[int, Future[Code]] | None]

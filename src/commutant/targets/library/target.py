@@ -12,12 +12,13 @@ from pathlib import Path
 
 from commutant import _native
 from commutant.mtrace import Finding, Picture, TracedWindow
-from commutant.support import RunError, UsageError, artifacts
+from commutant.support import RunError, UsageError, artifacts, start_program
 from commutant.targets.base import Target
 from commutant.targets.counted import USUAL, Counted
 from commutant.targets.library.adapter import check_file
 from commutant.targets.library.options import Options, parse_options
 from commutant.targets.process.program import NameSource
+from commutant.targets.process.running import LIMITS
 from commutant.targets.process.target import ProgramTarget, other_seeds
 from commutant.targets.runner import Signature, parse_calls
 
@@ -28,6 +29,8 @@ RUST_CRATE = INCLUDE.parent / "rust"
 """The folder of the crate `commutant-adapter`."""
 
 _ANSWER_SECONDS = 20.0
+_LIMITS = dataclasses.replace(LIMITS, memory_bytes=4 << 30)
+"""What an adapter may take that is loaded without an emulator."""
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
@@ -83,19 +86,21 @@ class LibraryTarget(ProgramTarget):
         """Loads the adapter once, without the emulator; raises UsageError if it cannot be loaded."""
         check_file(self.options.path)
         command = [str(artifacts.library_runner_path()), "--adapter", str(self.options.path.resolve()), "--calls"]
-        try:
-            answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise RunError(f"{self.options.path}: asking for its calls: {error}") from None
-        if answer.returncode != 0:
-            lines = answer.stderr.strip().splitlines()
-            output = lines[-1].removeprefix("commutant-library-runner: ") if lines else "nothing"
-            if answer.returncode == 2:
-                raise UsageError(output)
+        with start_program(command, messages=subprocess.PIPE, limits=_LIMITS, is_confined=True) as process:
+            try:
+                output, words = process.communicate(timeout=_ANSWER_SECONDS)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                raise RunError(f"{self.options.path}: asking for its calls: {error}") from None
+        if process.returncode != 0:
+            lines = words.decode(errors="replace").strip().splitlines()
+            said = lines[-1].removeprefix("commutant-library-runner: ") if lines else "nothing"
+            if process.returncode == 2:
+                raise UsageError(said)
             raise UsageError(
-                f"{self.options.path}: loading it ended the program ({answer.returncode}); it says: {output}"
+                f"{self.options.path}: loading it ended the program ({process.returncode}); it says: {said}"
             )
-        return parse_calls(answer.stdout, self.options.path)
+        return parse_calls(output.decode(errors="replace"), self.options.path)
 
     def _load(self, workers: int) -> LibraryProgram:
         check_file(self.options.path)

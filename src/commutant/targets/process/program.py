@@ -19,7 +19,7 @@ from commutant.targets.counted import USUAL, Counted
 from commutant.targets.process.drawings import Drawings
 from commutant.targets.process.objects import ObjectMap
 from commutant.targets.runner import ask
-from commutant.targets.stacks import Stacks
+from commutant.targets.stacks import Stacks, distinct_names, without_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,9 @@ class _FixedNaming:
 
     def named(self, finding: Finding) -> Finding:
         """As `Naming.named`."""
-        return self.program.stacks.expanded(self.objects.named(finding) or self.program.in_region(finding))
+        named = self.program.stacks.expanded(self.objects.named(finding) or self.program.in_region(finding))
+        fields = tuple(structs.replace(field, name=without_copy(field.name)) for field in named.fields)
+        return structs.replace(named, object=without_copy(named.object), under=without_copy(named.under), fields=fields)
 
     def drawn(self, window: TracedWindow) -> Sequence[Picture]:
         """As `Naming.drawn`."""
@@ -137,7 +139,7 @@ class _FixedNaming:
 def load_program(path: Path, arguments: tuple[str, ...]) -> FixedProgram:
     """A program with the symbols (`--symbols`) and, for these arguments, the regions (`--regions`) that it lists of
     itself; raises RunError if it does not."""
-    symbols = _ranges(ask(path, "--symbols"))
+    symbols = distinct_names(_ranges(ask(path, "--symbols")))
     regions = tuple(MemoryRegion(*parts) for parts in _ranges(ask(path, *arguments, "--regions")))
     return FixedProgram(path, arguments, _native.ProgramNames(symbols), Stacks(path, symbols), regions)
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from commutant.mtrace import TracedWindow
 from commutant.support import Limits, RunError, start_program
 from commutant.targets.process.program import Naming
+from commutant.targets.process.spending import excess
 from commutant.targets.process.watchdog import Watchdog
 
 _PIPE_BYTES = 1 << 20
@@ -29,9 +30,14 @@ _KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _LENGTH = struct.Struct("<I")
 
-_LIMITS = Limits(memory_bytes=64 << 30, file_bytes=1 << 30, open_files=1024)
+LIMITS = Limits(memory_bytes=64 << 30, file_bytes=256 << 20, open_files=1024)
 """What a program may take that runs batches, which may come from anyone. Of addresses the emulator sets aside many more
-than it uses."""
+than it uses; see also `excess`."""
+
+LOOK_SECONDS = 0.25
+"""So often a program is looked at that is waited for."""
+
+_MOST_RESULT_BYTES = 1 << 28
 
 
 class ProgramDied(RunError):
@@ -45,6 +51,7 @@ class RunningProgram(ABC):
     """Names for what its windows show."""
 
     _watchdog: Watchdog | None = None
+    _look_at = 0.0
     _kind = "program"
 
     def __init__(self, command: Sequence[str], passed: Sequence[int] = ()) -> None:
@@ -53,7 +60,12 @@ class RunningProgram(ABC):
             self._messages = os.memfd_create("commutant-messages")
             stack.callback(os.close, self._messages)
             self._process = start_program(
-                list(command), passed=tuple(passed), input=subprocess.PIPE, messages=self._messages, limits=_LIMITS
+                list(command),
+                passed=tuple(passed),
+                input=subprocess.PIPE,
+                messages=self._messages,
+                limits=LIMITS,
+                is_confined=True,
             )
             assert self._process.stdin is not None and self._process.stdout is not None
             self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -99,16 +111,25 @@ class RunningProgram(ABC):
             poll.register(self._output, select.POLLIN)
             if self._outgoing:
                 poll.register(self._input, select.POLLOUT)
-            if self._watchdog and self._watchdog.is_stuck():
-                self.kill()
-                raise ProgramDied(f"{self._described}: {self._watchdog.verdict}")
-            patience_seconds = min(left_seconds, Watchdog.INTERVAL_SECONDS) if self._watchdog else left_seconds
-            for descriptor, _ in poll.poll(patience_seconds * 1000):
+            self._look()
+            for descriptor, _ in poll.poll(min(left_seconds, LOOK_SECONDS) * 1000):
                 if descriptor == self._input:
                     self._write()
                 elif not self._receive():
                     raise self.failure("it ended", EXIT_SECONDS)
         return frame
+
+    def _look(self, *, watched: bool = True) -> None:
+        """Kills a program that takes more than it may or, if it is `watched`, makes no progress; raises ProgramDied."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        reason = excess(self.process_id)
+        if not reason and watched and self._watchdog and self._watchdog.is_stuck():
+            reason = self._watchdog.verdict
+        if reason:
+            self.kill()
+            raise ProgramDied(f"{self._described}: {reason}")
 
     def _write(self) -> None:
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # an end of the program shows when we read
@@ -128,6 +149,8 @@ class RunningProgram(ABC):
         if len(self._incoming) < _LENGTH.size:
             return None
         end = _LENGTH.size + _LENGTH.unpack_from(self._incoming)[0]
+        if end > _MOST_RESULT_BYTES:
+            raise self.failure(f"results of {end} bytes")
         if len(self._incoming) < end:
             return None
         frame = bytes(self._incoming[_LENGTH.size : end])

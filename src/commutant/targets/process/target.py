@@ -10,7 +10,15 @@ from functools import cached_property
 from typing import Self
 
 from commutant.guest import find_user_emulator
-from commutant.support import MAX_CALLS_PER_SET, OnProgress, Progress, RunError, UsageError, artifacts
+from commutant.support import (
+    MAX_CALLS_PER_SET,
+    OnProgress,
+    Progress,
+    RunError,
+    UsageError,
+    artifacts,
+    confinement_layers,
+)
 from commutant.targets.counted import USUAL, Counted
 from commutant.targets.process.program import Program
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check
@@ -20,6 +28,11 @@ from commutant.targets.runner import Signature, signature
 
 _SEEDS = 1 << 64
 _OTHER_SEEDS = 2
+
+UNCONFINED = (
+    "this system has neither user namespaces nor Landlock: the programs of this target, which run what the corpus "
+    "says, can write your files; run corpora of people whom you do not trust in a container"
+)
 
 
 def other_seeds(seed: int) -> Sequence[int]:
@@ -100,6 +113,8 @@ class ProgramTarget(ABC):
         description |= self._counted.described()
         if self._program is not None:
             description |= {"qemu": self._emulator_version, "runner_arguments": list(self._program.arguments)}
+        if not confinement_layers() & {"namespaces", "landlock"}:
+            description["limits"] = UNCONFINED
         return description
 
     def close(self) -> None:

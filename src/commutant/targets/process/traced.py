@@ -13,6 +13,7 @@ import os
 import queue
 import termios
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from commutant.mtrace import TracedWindow, TraceReader
 from commutant.support import RunError, close_at_exit
 from commutant.targets.counted import tracer_arguments
 from commutant.targets.process.program import Program
-from commutant.targets.process.running import EXIT_SECONDS, RunningProgram
+from commutant.targets.process.running import EXIT_SECONDS, LOOK_SECONDS, RunningProgram
 from commutant.targets.process.watchdog import Watchdog
 
 _PIPE_BYTES = 1 << 20
@@ -79,10 +80,15 @@ class TracedProgram(RunningProgram):
 
     def windows(self, count: int, timeout_seconds: float) -> Sequence[TracedWindow]:
         """As `RunningProgram.windows`; raises RunError if the trace is damaged, or ends or stops before."""
-        try:
-            batch = self._batches.get(timeout=timeout_seconds)
-        except queue.Empty:
-            raise self.failure(f"no trace after {timeout_seconds:g} s") from None
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                batch = self._batches.get(timeout=LOOK_SECONDS)
+                break
+            except queue.Empty:
+                if time.monotonic() > deadline:
+                    raise self.failure(f"no trace after {timeout_seconds:g} s") from None
+                self._look(watched=False)  # it may be waiting for us
         if batch is None or isinstance(batch, RunError):
             raise self.failure(f"reading the trace: {batch or 'it ended'}", EXIT_SECONDS)
         if len(batch) != count:

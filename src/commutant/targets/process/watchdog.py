@@ -19,9 +19,6 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 class Watchdog:
     """Watches one process and the number of windows that it has begun."""
 
-    INTERVAL_SECONDS = 0.25
-    """How often it is worth asking."""
-
     _BUSY_SECONDS = 2.0
     _ASLEEP_SECONDS = 2.0
 

@@ -25,7 +25,7 @@ static MDB_txn *begin(struct store *store, unsigned flags) {
 
 static void *make(void) {
   struct store *store = malloc(sizeof *store);
-  char path[] = "/tmp/commutant-lmdb-XXXXXX", lock[sizeof path + 5];
+  char path[] = "/dev/shm/commutant-lmdb-XXXXXX", lock[sizeof path + 5];
   close(mkstemp(path));
   snprintf(lock, sizeof lock, "%s-lock", path);
   mdb_env_create(&store->env);
