@@ -89,7 +89,7 @@ impl Call<'_> {
     }
 
     /// Lets a number lead to a description.
-    fn put(&self, state: &mut State, number: u32, open_file: u64, on_exec: OnExec) {
+    pub(crate) fn put(&self, state: &mut State, number: u32, open_file: u64, on_exec: OnExec) {
         state.count_descriptor(open_file);
         let old = self.process.descriptors.borrow_mut().insert(number, (open_file, on_exec));
         if let Some((old, _)) = old {
@@ -97,7 +97,7 @@ impl Call<'_> {
         }
     }
 
-    fn leads_to(&self, number: u32) -> Result<(u64, OnExec), Errno> {
+    pub(crate) fn leads_to(&self, number: u32) -> Result<(u64, OnExec), Errno> {
         self.process.descriptors.borrow().get(&number).copied().ok_or(Errno::EBADF)
     }
 }

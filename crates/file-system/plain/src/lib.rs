@@ -32,6 +32,7 @@ mod names;
 mod object;
 mod process;
 mod process_state;
+mod processes;
 mod state;
 
 pub use call::{Call, Node, Unreachable};

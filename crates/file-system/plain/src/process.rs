@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use posix_calls::{Credentials, DataOperations, OnExec, SPACE_PAGES};
+use posix_calls::{Credentials, DataOperations, Ended, OnExec, ProcessNumber, SPACE_PAGES};
 
 use crate::object::Number;
-use crate::state::{Plain, ROOT};
+use crate::state::{Plain, ROOT, State};
 
 /// A process. It belongs to one instance, or to copies that were made together with copies of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub struct Process {
     pub(crate) descriptors: RefCell<BTreeMap<u32, (u64, OnExec)>>,
     /// The number of its memory.
     pub(crate) space: u64,
+    /// Its number; zero until it is adopted.
+    pub(crate) number: u64,
+    /// The number of its parent.
+    pub(crate) parent: Option<u64>,
 }
 
 impl Hash for Process {
@@ -31,15 +35,39 @@ impl Hash for Process {
 impl Process {
     /// A process without descriptors that works in the root directory.
     pub fn new(file_system: &Plain, credentials: Credentials) -> Process {
+        let number = file_system.state.borrow_mut().add_process();
+        Process { number, ..Process::unnumbered(file_system, credentials, 0o022, ROOT) }
+    }
+
+    /// A process that has no number yet.
+    pub(crate) fn unnumbered(
+        file_system: &Plain,
+        credentials: Credentials,
+        umask: u32,
+        working_directory: Number,
+    ) -> Process {
         let mut state = file_system.state.borrow_mut();
-        state.get_mut(ROOT).references += 1;
+        state.get_mut(working_directory).references += 1;
         Process {
             credentials,
-            umask: Cell::new(0o022),
-            working_directory: Cell::new(ROOT),
+            umask: Cell::new(umask),
+            working_directory: Cell::new(working_directory),
             descriptors: RefCell::default(),
             space: state.add_space(),
+            number: 0,
+            parent: None,
         }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> ProcessNumber {
+        ProcessNumber(self.number)
+    }
+
+    /// The number of its parent, while that runs.
+    pub fn parent(&self, file_system: &Plain) -> Option<ProcessNumber> {
+        let parent = self.parent?;
+        file_system.state.borrow().children.contains_key(&parent).then_some(ProcessNumber(parent))
     }
 
     /// Sets the mask of new files' permissions and returns the old one (POSIX `umask`).
@@ -59,23 +87,42 @@ impl Process {
         for (open_file, _) in self.descriptors.borrow().values() {
             state.count_descriptor(*open_file);
         }
-        Process { space: state.add_space(), ..self.clone() }
+        let mut child = Process { space: state.add_space(), ..self.clone() };
+        child.adopted_by(self, &mut state);
+        child
     }
 
-    /// Closes the descriptors that do not survive `exec`.
+    /// Gets a number as a child of a process.
+    pub(crate) fn adopted_by(&mut self, parent: &Process, state: &mut State) {
+        (self.number, self.parent) = (state.add_process(), Some(parent.number));
+        state.children.entry(parent.number).or_default().insert(self.number, None);
+    }
+
+    /// Closes the descriptors that do not survive `exec`, and gives up all memory.
     pub fn exec(&self, file_system: &Plain) {
+        file_system.state.borrow_mut().unmap_pages(self.space, 0..SPACE_PAGES);
         let closed = |(number, (_, on_exec)): (&u32, &(u64, OnExec))| (*on_exec == OnExec::Close).then_some(*number);
         let numbers: Vec<u32> = self.descriptors.borrow().iter().filter_map(closed).collect();
         self.close(file_system, numbers);
     }
 
-    /// Closes all descriptors and leaves the working directory (POSIX `_exit`).
+    /// [`Process::exit_with`] success.
     pub fn exit(self, file_system: &Plain) {
+        self.exit_with(file_system, Ended::Exited(0));
+    }
+
+    /// Closes all descriptors, leaves the working directory, and tells the parent (POSIX `_exit`).
+    pub fn exit_with(self, file_system: &Plain, ended: Ended) {
         self.close(file_system, self.descriptors());
         let mut state = file_system.state.borrow_mut();
         state.unmap_pages(self.space, 0..SPACE_PAGES);
         state.spaces.remove(&self.space);
         state.release(self.working_directory.get());
+        state.children.remove(&self.number);
+        let siblings = self.parent.and_then(|parent| state.children.get_mut(&parent));
+        if let Some(me) = siblings.and_then(|siblings| siblings.get_mut(&self.number)) {
+            *me = Some(ended);
+        }
     }
 
     fn close(&self, file_system: &Plain, numbers: Vec<u32>) {

@@ -1,8 +1,8 @@
-//! What the state keeps for processes: open file descriptions and mapped pages.
+//! What the state keeps for processes: open file descriptions, mapped pages, and children.
 
 use std::collections::BTreeMap;
 
-use posix_calls::{Protection, Sharing};
+use posix_calls::{Ended, Protection, Sharing};
 
 use crate::object::{Number, PAGE_BYTES};
 
@@ -45,3 +45,6 @@ impl MappedFile {
         self.page * PAGE_BYTES as u64
     }
 }
+
+/// The children of a process that nobody has waited for, by number; how each ended, if it has.
+pub(crate) type Children = BTreeMap<u64, Option<Ended>>;

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use posix_calls::Permissions;
 
 use crate::object::{Body, Directory, Number, Object, PAGE_BYTES};
-use crate::process_state::{OpenFile, Space};
+use crate::process_state::{Children, OpenFile, Space};
 
 pub(crate) const ROOT: Number = 1;
 
@@ -38,6 +38,9 @@ pub(crate) struct State {
     /// The memory of processes.
     pub(crate) spaces: BTreeMap<u64, Space>,
     made_spaces: u64,
+    /// Of processes that run, by number.
+    pub(crate) children: BTreeMap<u64, Children>,
+    made_processes: u64,
     pub(crate) limits: Limits,
     pub(crate) used: Limits,
 }
@@ -86,6 +89,8 @@ impl Plain {
             next_cookie: 2,
             spaces: BTreeMap::new(),
             made_spaces: 0,
+            children: BTreeMap::new(),
+            made_processes: 0,
             limits,
             used: Limits { inodes: 0, pages: 0 },
         };
@@ -200,6 +205,13 @@ impl State {
         self.made_spaces += 1;
         self.spaces.insert(self.made_spaces, Space::new());
         self.made_spaces
+    }
+
+    /// A number for a process.
+    pub(crate) fn add_process(&mut self) -> u64 {
+        self.made_processes += 1;
+        self.children.insert(self.made_processes, BTreeMap::new());
+        self.made_processes
     }
 
     /// Gives a reference up.

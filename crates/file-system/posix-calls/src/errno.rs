@@ -17,6 +17,8 @@ pub enum Errno {
     ENXIO = 6,
     /// Not an open descriptor, or not open for this.
     EBADF = 9,
+    /// No child to wait for.
+    ECHILD = 10,
     /// Nothing to do at the moment; try again.
     EAGAIN = 11,
     /// Out of memory.

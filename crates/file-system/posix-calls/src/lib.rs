@@ -1,6 +1,6 @@
 //! POSIX's rules for files, directories, descriptors and pipes, over any implementation of operations on objects.
 //!
-//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`memory`]) holds the rules:
+//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`memory`], [`processes`]) holds the rules:
 //! which checks, in which order, with which errno. It reaches objects only through [`ObjectOperations`] and
 //! [`DataOperations`], each operation on one object (or a compound one, with its steps written beside it). What runs the
 //! operations is chosen by type, so that a call costs nothing for it.
@@ -10,10 +10,12 @@
 //! mkdir rmdir readdir chdir ...   directories.rs │ rules, errno, order of checks, paths (walk.rs), rights (rights.rs)
 //! stat access chmod chown ...     attributes.rs  │
 //! read write lseek dup pipe ...   data.rs        │
-//! mmap munmap mprotect            memory.rs      ┘
+//! mmap munmap mprotect            memory.rs      │
+//! posix_spawn wait                processes.rs   ┘
 //!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
 //!        │ DataOperations         data_operations.rs
 //!        │ MemoryOperations       memory_operations.rs
+//!        │ ProcessOperations      process_operations.rs
 //!        │ NameChanges            name_changes.rs          many names at one moment: for transactions
 //! objects in shared memory (crate `scalefs`), in ordinary maps (crate `plain`), ...
 //! ```
@@ -45,6 +47,9 @@ mod memory_operations;
 mod name_changes;
 pub mod names;
 mod object_operations;
+mod process;
+mod process_operations;
+pub mod processes;
 mod rights;
 mod walk;
 
@@ -61,5 +66,7 @@ pub use names::{OpenFlags, Opened};
 pub use object_operations::{
     Answer, Existence, Item, NamedNode, NewObject, ObjectOperations, Outcome, ParentLink, Space, TargetName,
 };
+pub use process::{Ended, FileAction, Inherited, ProcessNumber, SpawnOptions, Which};
+pub use process_operations::{ChildState, ProcessOperations};
 pub use rights::{Need, PermissionChange, TimesRight};
 pub use walk::{Follow, MAX_PATH_BYTES, Start};

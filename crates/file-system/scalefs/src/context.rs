@@ -32,15 +32,21 @@ impl Context {
         Context::in_directory(fs, core, credentials, 0o022, fs.root_node())
     }
 
-    /// Another process with the same credentials, mask and working directory (POSIX `fork`).
+    /// Another process with the same mask and working directory, and these credentials or the same (POSIX `fork`).
     ///
     /// If another thread changes the working directory of this context meanwhile, it is the old one or the new one.
     ///
     /// # Panics
     /// If the context is of another instance.
-    pub fn duplicate(&self, fs: &ScaleFs, core: &Core<'_>) -> Context {
+    pub fn duplicate(&self, fs: &ScaleFs, core: &Core<'_>, credentials: Option<&Credentials>) -> Context {
         self.assert_of(fs);
-        Context::in_directory(fs, core, self.credentials, self.umask(), self.working_directory())
+        Context::in_directory(
+            fs,
+            core,
+            *credentials.unwrap_or(&self.credentials),
+            self.umask(),
+            self.working_directory(),
+        )
     }
 
     fn in_directory(

@@ -11,7 +11,7 @@ use hashdir::{ENTRY_CLASS, HashDir};
 use maxima::{Maxima, MaximaConfig};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaObject, CacheLine, Core, OutOfMemory, PerCore, SizeClass};
-use posix_calls::{InodeNumber, Kind, NewObject, Permissions, Space};
+use posix_calls::{InodeNumber, Kind, NewObject, Permissions, ProcessNumber, Space};
 use refcache::{Counted, RefCache, RefCacheConfig};
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait};
@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::context::Context;
 use crate::description::{Description, DescriptionPtr, KIND_DESCRIPTION};
 use crate::direct::Direct;
+use crate::family::{Family, KIND_FAMILY};
 use crate::file::{Access, File};
 use crate::host::Host;
 use crate::inode::{Directory, Inode, KIND_LINKS, KIND_REFERENCES, Named, Symlink, stamp_of};
@@ -111,6 +112,10 @@ struct Own {
     number_hint: OwnWord<u32>,
     /// How many inodes it has made.
     made: OwnWord<u64>,
+    /// How many processes it has made.
+    processes: OwnWord<u64>,
+    /// Where it looks first for a free place in a family.
+    child_hint: OwnWord<u32>,
     /// Bits of nodes of directories that want to grow, each with a reference; or zero.
     growing: [OwnWord<u64>; GROWING_DIRECTORIES],
     /// For whoever takes the core over: bits of nodes that a call is changing, and its operation; or zero.
@@ -120,6 +125,26 @@ struct Own {
     noted: Noted,
     /// As above: address of the description whose offset a call moves; or zero.
     moving_offset: AtomicU64,
+    /// As above: address of the family that a call works on, or zero; and the number of the child that it makes or ends.
+    family: [AtomicU64; 2],
+}
+
+/// While it lives, the core has noted that a call works on a family.
+pub(crate) struct FamilyNote<'n>(&'n [AtomicU64; 2]);
+
+impl FamilyNote<'_> {
+    /// The child that nobody runs if the process dies from now on.
+    pub(crate) fn of_child(&self, number: ProcessNumber) {
+        self.0[1].store(number.0, Ordering::Relaxed);
+        // Before what the call changes then, for the heir.
+        fence(Ordering::Release);
+    }
+}
+
+impl Drop for FamilyNote<'_> {
+    fn drop(&mut self) {
+        self.0[0].store(0, Ordering::Release);
+    }
 }
 
 // SAFETY: all pointers lead to `Sync` parts in the same arena.
@@ -186,11 +211,14 @@ impl ScaleFs {
                 PerCore::create(arena, |_| Own {
                     number_hint: OwnWord::new(0),
                     made: OwnWord::new(0),
+                    processes: OwnWord::new(0),
+                    child_hint: OwnWord::new(0),
                     growing: core::array::from_fn(|_| OwnWord::new(0)),
                     working_on: core::array::from_fn(|_| AtomicU64::new(0)),
                     operation: AtomicU64::new(0),
                     noted: Noted::new(),
                     moving_offset: AtomicU64::new(0),
+                    family: [AtomicU64::new(0), AtomicU64::new(0)],
                 })
             }?,
         })?;
@@ -246,6 +274,26 @@ impl ScaleFs {
 
     pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {
         &self.own.get(core).number_hint
+    }
+
+    pub(crate) fn child_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {
+        &self.own.get(core).child_hint
+    }
+
+    /// Which of the core's processes the next one is, from 1 on.
+    pub(crate) fn count_process(&self, core: &Core<'_>) -> u64 {
+        let processes = &self.own.get(core).processes;
+        processes.set(processes.get() + 1);
+        processes.get()
+    }
+
+    /// Notes the family that a call is about to change, for the case that its process dies in it, until the note is dropped.
+    pub(crate) fn work_on_family<'s>(&'s self, core: &'s Core<'_>, address: u64) -> FamilyNote<'s> {
+        let note = FamilyNote(&self.own.get(core).family);
+        note.of_child(ProcessNumber(0));
+        note.0[0].store(address, Ordering::Relaxed);
+        fence(Ordering::Release);
+        note
     }
 
     /// Marks that an object changes now. Objects that two cores mark share nothing by it.
@@ -496,6 +544,7 @@ impl ScaleFs {
                         self.counts().change(core, &node.inode().references, -1);
                         core.free_object(mapping);
                     }
+                    KIND_FAMILY => Family::free(Family::of_references(counted), core),
                     other => debug_assert!(false, "{other:?} is no kind of ours"),
                 }
             }
@@ -529,6 +578,12 @@ impl ScaleFs {
                 few.filter(|bits| *bits != 0).chain(own.noted.nodes()).map(InodeRef::from_bits)
             };
             let guard = self.epochs().pin(heir);
+            let [family, child] = [0, 1].map(|place| own.family[place].load(Ordering::Acquire));
+            if let Some(family) = NonNull::new(family as usize as *mut Family) {
+                let child = Some(ProcessNumber(child)).filter(|child| child.0 != 0);
+                family.as_ref().repair_taken_over(&guard, child, wait);
+                own.family[0].store(0, Ordering::Release);
+            }
             // What the call was setting back first, whose words only the object can tell.
             for node in noted() {
                 let Inode { stamps, links, .. } = node.inode();

@@ -70,6 +70,8 @@ mod direct_changes;
 mod direct_data;
 mod direct_memory;
 mod direct_names;
+mod direct_processes;
+mod family;
 mod file;
 mod fork;
 #[cfg(feature = "std")]
@@ -87,6 +89,7 @@ mod pipe;
 #[cfg(feature = "planted-causes")]
 pub mod planted_causes;
 mod process;
+mod relatives;
 
 pub use calls::ProcessCalls;
 pub use context::Context;

@@ -10,10 +10,10 @@ use address_space::Mapping;
 use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::ScaleFs;
-use crate::{description, file, inode, pipe};
+use crate::{description, family, file, inode, pipe};
 
 /// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 10] = [
+pub const OBJECT_KINDS: [&ObjectKind; 11] = [
     &hashdir::ENTRY,
     &hashdir::BUCKET,
     &radix::SLOT,
@@ -22,6 +22,7 @@ pub const OBJECT_KINDS: [&ObjectKind; 10] = [
     &file::FILE,
     &pipe::PIPE,
     &inode::DIRECTORY,
+    &family::FAMILY,
     &address_space::MAPPING,
     &address_space::TABLE,
 ];
@@ -35,6 +36,7 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(file::File::LAYOUT)
     .and_layout(pipe::Pipe::LAYOUT)
     .and_layout(inode::Directory::LAYOUT)
+    .and_layout(family::Family::LAYOUT)
     .and_type::<inode::Symlink>()
     .and_layout(Mapping::LAYOUT)
     .and_layout(address_space::TABLE_LAYOUT)

@@ -22,18 +22,28 @@
 //! set the marks of the new description;  change the table;  clear those of the old one that the new one does not have
 //! ```
 //! So what the table says has its marks set, at every moment; a mark alone says nothing.
+//!
+//! **Survivors.** Whether a descriptor survives `exec` is marked in an array of its own, which has slots only where one does:
+//! posix_spawn goes through it, and touches no line of the others, however many they are.
+//!
+//! **Numbers and children**: `family.rs`.
 #![allow(unsafe_code)]
+
+use core::ops::ControlFlow;
 
 use address_space::AddressSpace;
 use epoch::Guard;
 use percpu::{CacheLine, Core, OutOfMemory};
-use posix_calls::{Credentials, DESCRIPTOR_LIMIT, Errno, NumberChoice, OnExec, PipeEnd, Use};
+use posix_calls::{
+    Credentials, DESCRIPTOR_LIMIT, Ended, Errno, FileAction, NumberChoice, OnExec, PipeEnd, ProcessNumber, Use,
+};
 use radix::{LockedSlot, RadixArray};
 use sync::{OwnWord, Wait};
 
 use crate::context::Context;
 use crate::description::DescriptionPtr;
 use crate::instance::ScaleFs;
+use crate::relatives::Relatives;
 
 /// A process: what its calls have in common. Threads share it; it may lie in the arena.
 ///
@@ -44,7 +54,9 @@ pub struct Process {
     context: Context,
     descriptors: CacheLine<RadixArray>,
     marks: CacheLine<RadixArray>,
+    survivors: CacheLine<RadixArray>,
     pub(crate) memory: AddressSpace,
+    pub(crate) relatives: CacheLine<Relatives>,
 }
 
 /// What a number may be open for; its marks' places.
@@ -116,15 +128,34 @@ impl Descriptor {
 impl Process {
     /// A process without descriptors that works in the root directory.
     pub fn new(fs: &ScaleFs, core: &Core<'_>, credentials: Credentials) -> Process {
-        Process::with(Context::new(fs, core, credentials))
+        Process::with(Context::new(fs, core, credentials), Relatives::without_parent(fs, core))
     }
 
-    fn with(context: Context) -> Process {
+    /// A process without descriptors and children.
+    pub(crate) fn with(context: Context, relatives: Relatives) -> Process {
         // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
         let array = || CacheLine(unsafe { RadixArray::new() });
         // SAFETY: as above; used with the instance's pages and counts, whose maintenance gives mappings back.
         let memory = unsafe { AddressSpace::new() };
-        Process { context, descriptors: array(), marks: array(), memory }
+        Process {
+            context,
+            descriptors: array(),
+            marks: array(),
+            survivors: array(),
+            memory,
+            relatives: CacheLine(relatives),
+        }
+    }
+
+    /// Its number, which no other process of the instance has had or will have.
+    #[inline]
+    pub fn number(&self) -> ProcessNumber {
+        self.relatives.number
+    }
+
+    /// The number of its parent (POSIX `getppid`); `None` if it has none, or if that has ended.
+    pub fn parent(&self) -> Option<ProcessNumber> {
+        self.relatives.parent()
     }
 
     /// What calls on names want to know.
@@ -133,16 +164,16 @@ impl Process {
         &self.context
     }
 
-    /// Another process with the same descriptors (POSIX `fork`). A descriptor that another thread opens or closes
-    /// meanwhile is copied or not.
+    /// A child with the same descriptors (POSIX `fork`). A descriptor that another thread opens or closes meanwhile is copied
+    /// or not.
     ///
     /// # Errors
-    /// ENOMEM, and then nothing is left of it.
+    /// ENOMEM, EAGAIN without a number, and then nothing is left of it.
     ///
     /// # Panics
     /// If the process is of another instance.
     pub fn fork(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) -> Result<Process, Errno> {
-        let child = Process::with(self.context.duplicate(fs, core));
+        let mut child = Process::with(self.context.duplicate(fs, core, None), Relatives::unknown());
         let guard = fs.epochs().pin(core);
         let mut failed = false;
         self.descriptors.for_each(&guard, |range, _| {
@@ -163,12 +194,16 @@ impl Process {
                 Err(OutOfMemory) => failed = true,
             }
         });
+        let forked =
+            if failed { Err(Errno::ENOMEM) } else { self.relatives.adopt(fs, &guard, &mut child.relatives.0, wait) };
         drop(guard);
-        if failed {
-            child.exit(fs, core, wait);
-            return Err(Errno::ENOMEM);
+        match forked {
+            Ok(()) => Ok(child),
+            Err(errno) => {
+                child.exit(fs, core, wait);
+                Err(errno)
+            }
         }
-        Ok(child)
     }
 
     /// Closes the descriptors that do not survive `exec`.
@@ -180,19 +215,34 @@ impl Process {
         self.close_all(fs, core, wait, |descriptor| descriptor.on_exec == OnExec::Close);
     }
 
-    /// Closes all descriptors and leaves the working directory (POSIX `_exit`).
+    /// [`Process::exit_with`] success.
     ///
     /// # Panics
     /// If the process is of another instance.
     pub fn exit(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        self.exit_with(fs, core, Ended::Exited(0), wait);
+    }
+
+    /// Closes all descriptors, leaves the working directory, and tells the parent how it ended (POSIX `_exit`). Its children
+    /// have no parent any more.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
+    pub fn exit_with(self, fs: &ScaleFs, core: &Core<'_>, ended: Ended, wait: &impl Wait) {
         self.context.assert_of(fs);
+        let note = self.relatives.begin_end(fs, core);
         self.close_all(fs, core, wait, |_| true);
+        self.relatives.leave_children(fs, core);
         // SAFETY: the table is empty; calls borrow the process, so none uses it, its marks, or the memory.
         unsafe {
             self.release_memory(fs, core, wait);
             self.descriptors.destroy(core);
             self.marks.destroy(core);
+            self.survivors.destroy(core);
         }
+        // Last of all that can be seen: who has waited for it finds nothing of it.
+        self.relatives.end(fs, core, ended, wait);
+        drop(note);
         self.context.leave(fs, core);
     }
 
@@ -221,6 +271,7 @@ impl Process {
         unsafe {
             self.descriptors.unlock_taken_over(&guard);
             self.marks.unlock_taken_over(&guard);
+            self.survivors.unlock_taken_over(&guard);
             self.memory.repair_taken_over(&guard);
         }
     }
@@ -275,6 +326,11 @@ impl Process {
         let set =
             |mark: Mark, value| self.marks.lock_slot(guard, mark.index(number), wait).map(|slot| slot.change(|| value));
         let clears = |mark: &Mark| has(old, *mark) && !has(new, *mark);
+        let survives = |descriptor: Option<Descriptor>| descriptor.is_some_and(|found| found.on_exec == OnExec::Keep);
+        let (survived, survives) = (survives(old), survives(new));
+        if survives && !survived {
+            self.set_survives(guard, number, true, wait)?;
+        }
         if sync::mutant::planted("scalefs: marks are cleared first") {
             for mark in Mark::ALL.into_iter().filter(clears) {
                 set(mark, None)?;
@@ -282,13 +338,35 @@ impl Process {
         }
         // Only the first can lack memory: they have a leaf in common.
         for mark in Mark::ALL.into_iter().filter(|mark| has(new, *mark) && !has(old, *mark)) {
-            set(mark, Some(0))?;
+            if let Err(OutOfMemory) = set(mark, Some(0)) {
+                if survives && !survived {
+                    self.set_survives(guard, number, false, wait)?;
+                }
+                return Err(OutOfMemory);
+            }
         }
         slot.change(|| new.map(Descriptor::encode));
         for mark in Mark::ALL.into_iter().filter(clears) {
             set(mark, None)?;
         }
+        if survived && !survives {
+            self.set_survives(guard, number, false, wait)?;
+        }
         Ok(old)
+    }
+
+    /// Marks whether a number that the caller has locked may lead to what survives `exec`. It can lack memory only the first
+    /// time that one does.
+    fn set_survives(
+        &self,
+        guard: &Guard<'_>,
+        number: u64,
+        survives: bool,
+        wait: &impl Wait,
+    ) -> Result<(), OutOfMemory> {
+        let mark = self.survivors.lock_slot(guard, number, wait)?;
+        mark.change(|| survives.then_some(0));
+        Ok(())
     }
 
     /// Takes a number out of the table.
@@ -371,16 +449,52 @@ impl Process {
         on_exec: OnExec,
         wait: &impl Wait,
     ) -> Result<(), Errno> {
+        self.pass(fs, guard, number, (self, target, on_exec), wait)
+    }
+
+    /// Lets `target` in a process lead to what `number` leads to in this one; what it led to before is released.
+    pub(crate) fn pass(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        number: u32,
+        (to, target, on_exec): (&Process, u32, OnExec),
+        wait: &impl Wait,
+    ) -> Result<(), Errno> {
         let held = self.hold(fs, guard, number, wait)?;
-        let put = self
+        let put = to
             .descriptors
             .lock_slot(guard, target.into(), wait)
-            .and_then(|slot| self.put(guard, (target.into(), &slot), Some(Descriptor { on_exec, ..held }), wait));
+            .and_then(|slot| to.put(guard, (target.into(), &slot), Some(Descriptor { on_exec, ..held }), wait));
         let released = *put.as_ref().unwrap_or(&Some(held));
         if let Some(released) = released {
             released.release(fs, guard.core(), wait);
         }
         put.map(drop).map_err(|OutOfMemory| Errno::ENOMEM)
+    }
+
+    /// Passes the descriptors that survive `exec` to a process that is being made, but those whose numbers these actions change.
+    pub(crate) fn pass_surviving(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        (to, actions): (&Process, &[FileAction<'_>]),
+        wait: &impl Wait,
+    ) -> Result<(), Errno> {
+        let passed = self.survivors.try_for_each_in(guard, 0..1 << radix::INDEX_BITS, |part, _| {
+            let number = part.start as u32;
+            let passed = if FileAction::change(actions, number) {
+                Ok(())
+            } else {
+                self.pass(fs, guard, number, (to, number, OnExec::Keep), wait)
+            };
+            match passed {
+                // Closed meanwhile.
+                Ok(()) | Err(Errno::EBADF) => ControlFlow::Continue(()),
+                Err(errno) => ControlFlow::Break(errno),
+            }
+        });
+        passed.break_value().map_or(Ok(()), Err)
     }
 
     /// What a number leads to, counted as one descriptor more. A pipe's is counted under the number's lock: its last
@@ -411,7 +525,8 @@ impl Process {
         }
         let slot = self.descriptors.lock_slot(guard, number.into(), wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
         let descriptor = slot.value().map(Descriptor::decode).ok_or(Errno::EBADF)?;
-        slot.change(|| Some(Descriptor { on_exec, ..descriptor }.encode()));
+        let put = self.put(guard, (number.into(), &slot), Some(Descriptor { on_exec, ..descriptor }), wait);
+        put.map_err(|OutOfMemory| Errno::ENOMEM)?;
         Ok(descriptor.on_exec)
     }
 }

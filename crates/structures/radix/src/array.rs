@@ -1,6 +1,7 @@
 //! The array: its root, the way to an index, walks over all of it.
 
-use core::ops::Range;
+use core::convert::Infallible;
+use core::ops::{ControlFlow, Range};
 
 use epoch::Guard;
 use percpu::Core;
@@ -63,11 +64,24 @@ impl RadixArray {
     }
 
     /// [`RadixArray::for_each`] within a range: values reach no further than that, and slots beyond are not looked at.
-    pub fn for_each_in(&self, _guard: &Guard<'_>, range: Range<u64>, mut each: impl FnMut(Range<u64>, u64)) {
+    pub fn for_each_in(&self, guard: &Guard<'_>, range: Range<u64>, mut each: impl FnMut(Range<u64>, u64)) {
+        let ControlFlow::Continue(()) = self.try_for_each_in(guard, range, |part, value| {
+            each(part, value);
+            ControlFlow::<Infallible>::Continue(())
+        });
+    }
+
+    /// [`RadixArray::for_each_in`] until `each` breaks: slots behind that are not looked at either.
+    pub fn try_for_each_in<B>(
+        &self,
+        _guard: &Guard<'_>,
+        range: Range<u64>,
+        mut each: impl FnMut(Range<u64>, u64) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
         let content = Word(self.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
         // SAFETY: nodes that are found under the guard are retired at the earliest now, so they live as long as it.
-        unsafe { visit(content, (0, bits), &range, &mut each) };
+        unsafe { visit(content, (0, bits), &range, &mut each) }
     }
 
     /// Clears the locks that a dead process held, and ends the changes in whose middle it died: readers of those indices
@@ -92,27 +106,23 @@ impl RadixArray {
 
 /// # Safety
 /// The nodes below live during the call.
-unsafe fn visit(
+unsafe fn visit<B>(
     content: Content,
     (base, bits): (u64, u32),
     range: &Range<u64>,
-    each: &mut impl FnMut(Range<u64>, u64),
-) {
+    each: &mut impl FnMut(Range<u64>, u64) -> ControlFlow<B>,
+) -> ControlFlow<B> {
     match content {
         Content::Uniform(Some(value)) => {
             let part = base.max(range.start)..(base + (1 << bits)).min(range.end);
-            if !part.is_empty() {
-                each(part, value);
-            }
+            if part.is_empty() { ControlFlow::Continue(()) } else { each(part, value) }
         }
-        Content::Uniform(None) | Content::Dead => {}
-        Content::Child(node) => {
-            for place in places(node, base, range) {
-                let below = Word(place.slot.load(Ordering::Acquire)).content();
-                // SAFETY: the caller's promise.
-                unsafe { visit(below, (place.base, place.bits), range, each) };
-            }
-        }
+        Content::Uniform(None) | Content::Dead => ControlFlow::Continue(()),
+        Content::Child(node) => places(node, base, range).try_for_each(|place| {
+            let below = Word(place.slot.load(Ordering::Acquire)).content();
+            // SAFETY: the caller's promise.
+            unsafe { visit(below, (place.base, place.bits), range, each) }
+        }),
     }
 }
 
