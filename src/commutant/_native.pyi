@@ -32,10 +32,13 @@ class TestBook:
     def encode(self, windows: Sequence[tuple[int, int]]) -> bytes:
         """The binary batch for windows, each a pair of a test's number and the index of one of its orders."""
 
-    def judge(self, windows: Sequence[tuple[int, int]], bytes: bytes) -> list[str | None]:
-        """Judges a batch's results: per window None, or a text that says what was wrong.
+    def judge(
+        self, windows: Sequence[tuple[int, int]], bytes: bytes
+    ) -> list[tuple[str | None, str | None, list[int]] | None]:
+        """Judges a batch's results: per window None if there is nothing to say, or three things.
 
-        ValueError if the bytes are not the results of these windows.
+        They are what was wrong, what the target does not offer (one of both, or none), and the calls whose
+        transactions were aborted. ValueError if the bytes are not the results of these windows.
         """
 
 class Sequences:

@@ -68,7 +68,7 @@ def test_users_are_told_that_sharing_is_not_seen(target: PlainTarget) -> None:
 
 
 def test_options_and_large_tests_are_refused() -> None:
-    with pytest.raises(UsageError, match="'plain:cores=2': expected plain, which takes no options"):
+    with pytest.raises(UsageError, match=r"'plain:cores=2': unknown option 'cores'; expected tx=both\|one"):
         load_target("plain:cores=2")
     with pytest.raises(UsageError, match="a test has 99 calls: expected at most"):
         load_target("plain").start(lambda _: None, 99)

@@ -11,7 +11,8 @@ A kernel's memory traffic is not the same in every run, so one window that share
 
 A window whose outcome was not acceptable makes the test `wrong_result`, whatever else was seen; one in which the
 implementation died makes it `crashed`; both end the test with the round in which they happened. A test with a call that
-the target does not know is `skipped` and has no window. Nothing in here runs anything or knows of time.
+the target does not know is `skipped` and has no window; so is one in which the target does not offer what the test
+needs, which its windows show. Nothing in here runs anything or knows of time.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class Judge:
         "_pictures",
         "_repeats",
         "_seen",
+        "_unsupported",
         "_verdict",
         "_windows",
         "_with_findings",
@@ -107,6 +109,7 @@ class Judge:
         self._with_findings = 0
         self._wrong = ""
         self._crashed = ""
+        self._unsupported = ""
         self._verdict: Verdict | None = None
 
     @property
@@ -134,7 +137,9 @@ class Judge:
         if record.ignored:
             self._ignored = self._ignored or Counter()
             self._ignored.update(record.ignored)
-        if record.crashed is not None:
+        if record.unsupported is not None:
+            self._unsupported = record.unsupported
+        elif record.crashed is not None:
             self._crashed = self._crashed or record.crashed or "the implementation died"
         elif record.wrong is not None:
             self._wrong = self._wrong or record.wrong or "an outcome that is not acceptable"
@@ -161,6 +166,8 @@ class Judge:
             self._decide(Outcome.WRONG_RESULT, detail=self._wrong)
         elif self._crashed:
             self._decide(Outcome.CRASHED, detail=self._crashed)
+        elif self._unsupported:
+            self._decide(Outcome.SKIPPED, detail=self._unsupported)
         elif self._with_findings and self._windows < orders * self._repeats:
             self._due_until = orders * self._repeats
         else:

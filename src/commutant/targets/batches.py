@@ -67,6 +67,9 @@ class CaseRegistry:
         return number
 
 
+_NOTHING: tuple[None, None, tuple[int, ...]] = (None, None, ())
+
+
 class WindowBatch:
     """Jobs, to be judged by what their tests accept."""
 
@@ -92,10 +95,20 @@ class WindowBatch:
 
     def records(self, results: bytes, traced: Sequence[TracedWindow]) -> list[WindowRecord]:
         """As `Batch.records`."""
-        wrong = self._registry.native.judge(self._windows, results)
+        judged = self._registry.native.judge(self._windows, results)
         return [
-            WindowRecord(job, window.findings, window.ignored, text, pictures=window.pictures)
-            for job, window, text in zip(self._jobs, traced, wrong, strict=True)
+            WindowRecord(
+                job,
+                window.findings,
+                window.ignored,
+                wrong,
+                pictures=window.pictures,
+                unsupported=unsupported,
+                aborted=tuple(aborted),
+            )
+            for job, window, (wrong, unsupported, aborted) in zip(
+                self._jobs, traced, (one or _NOTHING for one in judged), strict=True
+            )
         ]
 
     def crashed(self, index: int, why: str) -> WindowRecord:

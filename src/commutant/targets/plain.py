@@ -13,23 +13,22 @@ from functools import cached_property
 
 from commutant.mtrace import TracedWindow
 from commutant.support import MAX_CALLS_PER_SET, OnProgress, Progress, RunError, UsageError, artifacts, close_at_exit
-from commutant.targets.base import Target
-from commutant.targets.options import Option
+from commutant.targets.base import Session, Target
+from commutant.targets.options import Option, one_of, read_options
 from commutant.targets.process.running import RunningProgram
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check_judgement
 from commutant.targets.process.session import ProcessSession
+from commutant.targets.process.transacted import TRANSACTED, Transacted, in_transactions
 from commutant.targets.runner import Signature, read_calls, signature
 
-OPTIONS: Mapping[str, Option] = {}
+OPTIONS: Mapping[str, Option] = {"tx": one_of(*TRANSACTED)}
 
 _LIMITS = "the target plain runs in one thread, so its tests tell results alone: conflict-free means nothing there"
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `plain`, not started; raises UsageError for options, which it has none of."""
-    if options:
-        raise UsageError(f"target {argument!r}: expected plain, which takes no options")
-    return PlainTarget(argument)
+    """The target for `plain[:tx=both|one]`, not started; raises UsageError for other options."""
+    return PlainTarget(argument, **read_options(argument, options, OPTIONS))
 
 
 class _PlainProgram(RunningProgram):
@@ -49,9 +48,10 @@ class _PlainProgram(RunningProgram):
 class PlainTarget:
     """`plain` in programs of one thread; see `commutant.targets.base.Target`."""
 
-    def __init__(self, argument: str) -> None:
-        """Does nothing yet."""
+    def __init__(self, argument: str, tx: Transacted | None = None) -> None:
+        """Does nothing yet; `tx` says which calls are made in transactions."""
         self.argument = argument
+        self._tx = tx
         self._workers = 0
         self._sessions: list[ProcessSession] = []
 
@@ -81,11 +81,12 @@ class PlainTarget:
         self._sessions.append(session)
         return session
 
-    def sessions(self, count: int) -> Sequence[ProcessSession]:
+    def sessions(self, count: int) -> Sequence[Session]:
         """Starts `count` programs."""
         with ThreadPoolExecutor(max(1, count)) as starters:
             futures = [starters.submit(self._new_session) for _ in range(count)]
-            return [future.result() for future in futures]
+            sessions = [future.result() for future in futures]
+        return in_transactions(sessions, self._tx)
 
     def reseeded(self) -> Sequence[PlainTarget]:
         """None: nothing is hashed."""
@@ -93,7 +94,8 @@ class PlainTarget:
 
     def describe(self) -> Mapping[str, object]:
         """The host, and what a run cannot tell."""
-        return {"host": platform.platform(), "limits": _LIMITS}
+        told = {"transactions": self._tx} if self._tx else {}
+        return {"host": platform.platform(), "limits": _LIMITS, **told}
 
     def close(self) -> None:
         """Ends all sessions; may be called twice, and while a session runs in another thread."""

@@ -2,7 +2,8 @@
 
 Each session is one program with one instance (crate `scalefs-runner`). A test's calls run in threads, each on a core of
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests
-may use (it has one more, for set-up and observation), `seed=N` moves its hash collisions.
+may use (it has one more, for set-up and observation), `seed=N` moves its hash collisions. `tx=both` makes the calls of
+a test in open transactions, `tx=one` all but one of them alone.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from commutant.support import artifacts
-from commutant.targets.base import Target
+from commutant.targets.base import Session, Target
 from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_counted
-from commutant.targets.options import number, read_options
+from commutant.targets.options import number, one_of, read_options
 from commutant.targets.process.program import Program, load_program
 from commutant.targets.process.target import ProgramTarget, other_seeds
+from commutant.targets.process.transacted import TRANSACTED, Transacted, in_transactions
 from commutant.targets.runner import Signature, read_calls
 
-OPTIONS = {"cores": number(2, 255), "seed": number(0, (1 << 64) - 1)}
+OPTIONS = {"cores": number(2, 255), "seed": number(0, (1 << 64) - 1), "tx": one_of(*TRANSACTED)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class ScaleFsOptions:
 
     cores: int = 2
     seed: int = 1
+    tx: Transacted | None = None
     counted: Counted = USUAL
 
 
@@ -37,7 +40,7 @@ def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `scalefs[:cores=N][,seed=N]`, not started; raises UsageError for other options."""
+    """The target for `scalefs[:cores=N][,seed=N][,tx=both|one]`, not started; raises UsageError for other options."""
     return ScaleFsTarget(argument, parse_options(argument, options))
 
 
@@ -57,6 +60,10 @@ class ScaleFsTarget(ProgramTarget):
         arguments = ("--cores", str(options.cores), "--workers", str(workers), "--seed", str(options.seed))
         return load_program(artifacts.scalefs_runner_path(), arguments)
 
+    def sessions(self, count: int) -> Sequence[Session]:
+        """As `ProgramTarget.sessions`, with transactions if they were asked for."""
+        return in_transactions(super().sessions(count), self.options.tx)
+
     def reseeded(self) -> Sequence[ScaleFsTarget]:
         """The same with the next two seeds."""
         seeds = other_seeds(self.options.seed)
@@ -67,6 +74,7 @@ class ScaleFsTarget(ProgramTarget):
         return {
             "cores": self.options.cores,
             "hash_seed": self.options.seed,
+            **({"transactions": self.options.tx} if self.options.tx else {}),
             "hash_seeds_of_conflicts": list(other_seeds(self.options.seed)),
             **super().describe(),
         }

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use wire::batch::{Batch, PlacedCall, Step, Window};
 use wire::case::{Case, Order, Part, read_calls, read_orders, read_steps};
-use wire::{WireError, judge, results};
+use wire::results::{self, WindowResult};
+use wire::{WireError, judge};
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -78,9 +79,10 @@ impl TestBook {
         Ok(PyBytes::new(python, &bytes))
     }
 
-    /// Judges a batch's results: per window None, or a text that says what was wrong. ValueError if the bytes are not the
-    /// results of these windows.
-    fn judge(&self, python: Python<'_>, windows: Vec<(usize, usize)>, bytes: &[u8]) -> PyResult<Vec<Option<String>>> {
+    /// Judges a batch's results: per window None if there is nothing to say, or what was wrong, what the target does not offer
+    /// (one of both, or none), and the calls whose transactions were aborted. ValueError if the bytes are not the results
+    /// of these windows.
+    fn judge(&self, python: Python<'_>, windows: Vec<(usize, usize)>, bytes: &[u8]) -> PyResult<Vec<Option<Judged>>> {
         python.detach(|| {
             let results = results::decode(bytes).map_err(value_error)?;
             if results.len() != windows.len() {
@@ -90,10 +92,23 @@ impl TestBook {
             windows
                 .iter()
                 .zip(&results)
-                .map(|((number, order), result)| Ok(judge::wrong(self.case(*number)?, *order, result)))
+                .map(|((number, order), result)| Ok(judged(self.case(*number)?, *order, result)))
                 .collect()
         })
     }
+}
+
+/// What was wrong, what the target does not offer, and the calls whose transactions were aborted.
+type Judged = (Option<String>, Option<String>, Vec<usize>);
+
+fn judged(case: &Case, order: usize, result: &WindowResult<'_>) -> Option<Judged> {
+    if let WindowResult::Unsupported(why) = result {
+        return Some((None, Some(why.clone()), vec![]));
+    }
+    let aborted = if let WindowResult::Ran { aborted, .. } = result { *aborted } else { 0 };
+    let wrong = judge::wrong(case, order, result);
+    let is_silent = wrong.is_none() && aborted == 0;
+    (!is_silent).then(|| (wrong, None, (0..8).filter(|index| aborted >> index & 1 == 1).collect()))
 }
 
 /// Sequences of calls for one batch, each a test case without calls under test, whose steps have expected results.

@@ -41,6 +41,18 @@ impl Agents {
     }
 }
 
+/// How the calls of a window have ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallsEnd {
+    /// All of them have happened.
+    Made {
+        /// Bit *i*: the transaction of call *i* was aborted, and the call made again.
+        aborted: u8,
+    },
+    /// The target does not offer one of them in a transaction.
+    Unsupported(String),
+}
+
 /// A system under test. Errors are texts for people: the window is then reported as not run.
 pub trait Target: Execution {
     /// Whether the author of an adapter promises that [`Target::fresh`] gives an empty state: then it is looked at now and
@@ -79,6 +91,29 @@ pub trait Target: Execution {
         call: usize,
         arguments: &Arguments<'_>,
     ) -> Result<(), String>;
+
+    /// All calls under test are prepared, and none is made; `places` says who makes them. Here is what belongs into the
+    /// window before them: transactions begin.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    fn begin_calls(&mut self, _crew: &mut Crew<Self>, _places: &[Place]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// All calls under test were made, with these numbers as results. Here is what belongs behind them, though not into the
+    /// window: transactions end.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    fn end_calls(
+        &mut self,
+        _crew: &mut Crew<Self>,
+        _places: &[Place],
+        _results: &mut [i64],
+    ) -> Result<CallsEnd, String> {
+        Ok(CallsEnd::Made { aborted: 0 })
+    }
 
     /// Writes what came back as the call's result, one value, and does what belongs to the call but not into the window.
     ///

@@ -11,7 +11,7 @@ use crate::crew::Crew;
 use crate::emptiness::Emptiness;
 use crate::marker;
 use crate::place::{CORE_LIMIT, Place};
-use crate::target::{Agents, Marks, Signature, Target};
+use crate::target::{Agents, CallsEnd, Marks, Signature, Target};
 
 /// A shape of the batch in terms of the target.
 struct Resolved {
@@ -28,6 +28,8 @@ struct Run<'a> {
     shapes: Vec<Result<Resolved, String>>,
     bindings: Bindings<'a>,
     results: ResultsWriter,
+    /// What the window needs and the target does not offer.
+    unsupported: Option<String>,
 }
 
 impl Run<'_> {
@@ -78,6 +80,7 @@ impl<T: Target> Interpreter<T> {
             shapes: plan.shapes.iter().map(|shape| resolve(self.target.signatures(), shape)).collect(),
             bindings: Bindings::default(),
             results: ResultsWriter::start(buffer, plan.window_count()),
+            unsupported: None,
         };
         for (index, (test, order)) in plan.windows().enumerate() {
             starting(index);
@@ -93,7 +96,10 @@ impl<T: Target> Interpreter<T> {
         let mut closed = false;
         run.results.setup(test.setup.len());
         if let Err(why) = self.run_window_marked(run, test, order, &mut closed) {
-            run.results.refused(&why);
+            match run.unsupported.take() {
+                Some(why) => run.results.unsupported(&why),
+                None => run.results.refused(&why),
+            }
         }
         if !closed {
             marker::window_open();
@@ -165,21 +171,34 @@ impl<T: Target> Interpreter<T> {
             self.crew.attend(place);
             self.prepare(run, call, place)?;
         }
+        let mut places = [Place::Home { process: 0 }; CORE_LIMIT];
+        places.iter_mut().zip(test.calls).for_each(|(place, call)| *place = place_of(call));
+        let places = &places[..test.calls.len()];
         let mut raw = [0; CORE_LIMIT];
         marker::window_open();
+        self.target.begin_calls(&mut self.crew, places)?;
         for index in order {
             let index = usize::from(*index);
-            raw[index] = self.crew.run(place_of(&test.calls[index]), Marks::Around);
+            raw[index] = self.crew.run(places[index], Marks::Around);
         }
         marker::window_close();
         *closed = true;
+        let aborted = match self.target.end_calls(&mut self.crew, places, &mut raw[..places.len()])? {
+            CallsEnd::Made { aborted } => aborted,
+            CallsEnd::Unsupported(why) => {
+                run.unsupported = Some(why);
+                return Err(String::new());
+            }
+        };
         run.results.calls(test.calls.len());
         for (call, raw) in test.calls.iter().zip(raw) {
             let number = run.resolved(call.shape)?.call;
             self.target.finish(&mut self.crew, place_of(call), number, raw, &mut run.results)?;
         }
         run.results.observation(test.observe.len());
-        test.observe.iter().try_for_each(|step| self.run_step(run, test, step))
+        test.observe.iter().try_for_each(|step| self.run_step(run, test, step))?;
+        run.results.end(aborted);
+        Ok(())
     }
 
     /// Makes one call of the set-up or observation.

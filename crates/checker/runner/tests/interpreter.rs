@@ -159,6 +159,7 @@ fn calls_run_in_the_order_asked_for_and_results_stand_in_the_test_s() {
         setup: vec![Value::Int(0)],
         calls: calls.map(Value::Int).to_vec(),
         observation: vec![Value::Int(left)],
+        aborted: 0,
     };
     assert_eq!(run(&batch(test, &[&[0, 1], &[1, 0], &[0, 1]])), [ran([9, 1], 2), ran([2, 9], 1), ran([9, 1], 2)]);
 }

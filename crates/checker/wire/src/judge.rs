@@ -105,8 +105,8 @@ impl<'a> Pairing<'a> {
 #[must_use]
 pub fn wrong(case: &Case, order_index: usize, result: &WindowResult<'_>) -> Option<String> {
     let (setup, calls, observation) = match result {
-        WindowResult::Ran { setup, calls, observation } => (setup, calls, observation),
-        WindowResult::Refused(why) => return Some(format!("not run: {why}")),
+        WindowResult::Ran { setup, calls, observation, .. } => (setup, calls, observation),
+        WindowResult::Refused(why) | WindowResult::Unsupported(why) => return Some(format!("not run: {why}")),
     };
     let Some(order) = case.orders.get(order_index) else {
         return Some(format!("the test has no order number {order_index}"));

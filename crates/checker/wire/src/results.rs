@@ -1,13 +1,15 @@
 //! What came of the windows of a batch, in their order.
 //!
-//! Binary form, version 1:
+//! Binary form, version 2:
 //!
 //! ```text
 //! "CMTRESLT" version:u32 texts_offset:u32
-//! windows:u32  { 0:u8 set-up:u16 { value } calls:u8 { value } observe:u16 { value }
-//!              | 1:u8 why:text }
+//! windows:u32  { 0:u8 set-up:u16 { value } calls:u8 { value } observe:u16 { value } aborted:u8
+//!              | 1:u8 why:text
+//!              | 2:u8 why:text }
 //! texts:u16    { length:u16 bytes }
 //! ```
+//! `aborted` has bit *i* set if the transaction of call *i* was aborted, and the call made again.
 
 use serde_json::json;
 
@@ -15,9 +17,10 @@ use crate::bytes::{Reader, TEXT_LIMIT_BYTES, WireError, Writer};
 use crate::value::{self, Value};
 
 const MAGIC: [u8; 8] = *b"CMTRESLT";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const RAN: u8 = 0;
 const REFUSED: u8 = 1;
+const UNSUPPORTED: u8 = 2;
 
 /// What one window gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +33,13 @@ pub enum WindowResult<'a> {
         calls: Vec<Value<'a>>,
         /// Results of the observation.
         observation: Vec<Value<'a>>,
+        /// Bit *i*: the transaction of call *i* was aborted, and the call made again.
+        aborted: u8,
     },
     /// The runner could not run it: an unknown call, an argument of the wrong kind, a limit.
     Refused(String),
+    /// The target does not offer what the window needs.
+    Unsupported(String),
 }
 
 impl WindowResult<'_> {
@@ -45,7 +52,7 @@ impl WindowResult<'_> {
             Self::Ran { setup, observation, .. } => {
                 json!({ "results": list(setup), "observation": list(observation) })
             }
-            Self::Refused(why) => json!({ "refused": why }),
+            Self::Refused(why) | Self::Unsupported(why) => json!({ "refused": why }),
         }
         .to_string()
     }
@@ -113,14 +120,28 @@ impl ResultsWriter {
         self.note(written);
     }
 
+    /// Ends a window that was run; bit *i* says that the transaction of call *i* was aborted.
+    pub fn end(&mut self, aborted: u8) {
+        self.writer.u8(aborted);
+    }
+
     /// The window was not run after all: takes back what was written since [`ResultsWriter::setup`].
     pub fn refused(&mut self, why: &str) {
+        self.not_run(REFUSED, why);
+    }
+
+    /// As [`ResultsWriter::refused`], since the target does not offer what the window needs.
+    pub fn unsupported(&mut self, why: &str) {
+        self.not_run(UNSUPPORTED, why);
+    }
+
+    fn not_run(&mut self, kind: u8, why: &str) {
         let mut end = why.len().min(TEXT_LIMIT_BYTES);
         while !why.is_char_boundary(end) {
             end -= 1;
         }
         self.writer.back_to(self.window);
-        self.writer.u8(REFUSED);
+        self.writer.u8(kind);
         let written = self.writer.text(&why[..end]);
         self.note(written);
     }
@@ -248,9 +269,10 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<WindowResult<'_>>, WireError> {
                 let calls = (0..count).map(|_| Value::read(&mut reader)).collect::<Result<_, _>>()?;
                 let count = reader.u16()?;
                 let observation = (0..count).map(|_| Value::read(&mut reader)).collect::<Result<_, _>>()?;
-                WindowResult::Ran { setup, calls, observation }
+                WindowResult::Ran { setup, calls, observation, aborted: reader.u8()? }
             }
             REFUSED => WindowResult::Refused(reader.text()?.into_owned()),
+            UNSUPPORTED => WindowResult::Unsupported(reader.text()?.into_owned()),
             kind => return Err(reader.error(format!("a window of unknown kind {kind}"))),
         });
     }

@@ -87,9 +87,10 @@ fn any_batch() -> impl Strategy<Value = Batch> {
 
 fn any_result() -> impl Strategy<Value = WindowResult<'static>> {
     prop_oneof![
-        (vec(any_value(), 0..4), vec(any_value(), 0..4), vec(any_value(), 0..4))
-            .prop_map(|(setup, calls, observation)| WindowResult::Ran { setup, calls, observation }),
+        (vec(any_value(), 0..4), vec(any_value(), 0..4), vec(any_value(), 0..4), any::<u8>())
+            .prop_map(|(setup, calls, observation, aborted)| WindowResult::Ran { setup, calls, observation, aborted }),
         ".{0,40}".prop_map(WindowResult::Refused),
+        ".{0,40}".prop_map(WindowResult::Unsupported),
     ]
 }
 
@@ -98,18 +99,23 @@ fn encode_by(windows: &[WindowResult<'_>], write: impl Fn(&mut ResultsWriter, &V
     let mut writer = ResultsWriter::start(Vec::new(), windows.len());
     for window in windows {
         match window {
-            WindowResult::Ran { setup, calls, observation } => {
+            WindowResult::Ran { setup, calls, observation, aborted } => {
                 writer.setup(setup.len());
                 setup.iter().for_each(|value| write(&mut writer, value));
                 writer.calls(calls.len());
                 calls.iter().for_each(|value| write(&mut writer, value));
                 writer.observation(observation.len());
                 observation.iter().for_each(|value| write(&mut writer, value));
+                writer.end(*aborted);
             }
             WindowResult::Refused(why) => {
                 writer.setup(2);
                 writer.number(1);
                 writer.refused(why);
+            }
+            WindowResult::Unsupported(why) => {
+                writer.setup(1);
+                writer.unsupported(why);
             }
         }
     }
@@ -296,7 +302,7 @@ fn deep_nesting_is_refused() {
     for _ in 0..20 {
         value = Value::Seq(vec![value]);
     }
-    let bytes = encode(&[WindowResult::Ran { setup: vec![value], calls: vec![], observation: vec![] }]);
+    let bytes = encode(&[WindowResult::Ran { setup: vec![value], calls: vec![], observation: vec![], aborted: 0 }]);
     assert!(results::decode(&bytes).unwrap_err().to_string().contains("nested too deeply"));
 }
 

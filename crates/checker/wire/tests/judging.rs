@@ -32,8 +32,12 @@ fn status(id: u64, nlink: i64) -> Value<'static> {
 
 fn judge(order: usize, calls: [Value<'_>; 2], observation: Value<'_>) -> Option<String> {
     let case = Case::parse(CASE).unwrap();
-    let result =
-        WindowResult::Ran { setup: vec![Value::Int(0)], calls: calls.to_vec(), observation: vec![observation] };
+    let result = WindowResult::Ran {
+        setup: vec![Value::Int(0)],
+        calls: calls.to_vec(),
+        observation: vec![observation],
+        aborted: 0,
+    };
     wrong(&case, order, &result)
 }
 
@@ -92,6 +96,7 @@ fn a_failed_set_up_is_named() {
         setup: vec![Value::Errno(17)],
         calls: vec![Value::Null; 2],
         observation: vec![Value::Null],
+        aborted: 0,
     };
     let why = wrong(&case, 0, &result).unwrap();
     assert!(why.contains("set-up 0, open(creat=true, name=\"a\"): returned EEXIST, acceptable is 0"), "{why}");
@@ -101,7 +106,7 @@ fn a_failed_set_up_is_named() {
 fn a_refusal_and_missing_results_are_wrong() {
     let case = Case::parse(CASE).unwrap();
     assert_eq!(wrong(&case, 0, &WindowResult::Refused("no".to_owned())).unwrap(), "not run: no");
-    let result = WindowResult::Ran { setup: vec![], calls: vec![], observation: vec![] };
+    let result = WindowResult::Ran { setup: vec![], calls: vec![], observation: vec![], aborted: 0 };
     assert!(wrong(&case, 0, &result).unwrap().contains("another number of results"));
     assert!(wrong(&case, 3, &result).unwrap().contains("no order"));
 }
@@ -154,7 +159,8 @@ fn a_sequence_is_as_expected_if_every_step_and_the_observation_are() {
     )
     .unwrap();
     let came = |setup: &[Value<'static>], observed: Value<'static>| {
-        let result = WindowResult::Ran { setup: setup.to_vec(), calls: vec![], observation: vec![observed] };
+        let result =
+            WindowResult::Ran { setup: setup.to_vec(), calls: vec![], observation: vec![observed], aborted: 0 };
         as_expected(&sequence, &result)
     };
     assert!(came(&[inode(4711), Value::Time(9)], inode(4711)));

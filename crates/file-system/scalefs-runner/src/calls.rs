@@ -5,7 +5,7 @@ use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::memory;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{
-    AccessError, Attributes, DataOperations, Errno, Fields, Follow, MemoryOperations, OpenFlags, Protection, Start,
+    AccessError, Attributes, Errno, Fields, Follow, MemoryOperations, ObjectOperations, OpenFlags, Protection, Start,
     StatusFlags,
 };
 
@@ -44,13 +44,13 @@ pub fn open<S: Subject>(
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn open_node<S: Subject>(actor: &S, process: usize, path: &[u8], flags: OpenFlags) -> Result<S::Handle, Errno> {
-    names::open(actor.enter(process).objects(), Start::WorkingDirectory, path, flags, MODE).map(|opened| opened.handle)
+pub fn open_node<V: ObjectOperations>(objects: &V, path: &[u8], flags: OpenFlags) -> Result<V::Handle, Errno> {
+    names::open(objects, Start::WorkingDirectory, path, flags, MODE).map(|opened| opened.handle)
 }
 
 /// Gives up what [`open_node`] returned.
-pub fn close_node<S: Subject>(actor: &S, process: usize, opened: S::Handle) {
-    names::close(actor.enter(process).objects(), opened);
+pub fn close_node<V: ObjectOperations>(objects: &V, opened: V::Handle) {
+    names::close(objects, opened);
 }
 
 /// See [`data::close`].
@@ -67,13 +67,8 @@ pub fn close<S: Subject>(actor: &S, process: usize, fd: u32) -> Result<(), Errno
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn link<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> Result<(), Errno> {
-    names::link(
-        actor.enter(process).objects(),
-        (Start::WorkingDirectory, old),
-        (Start::WorkingDirectory, new),
-        Follow::Nothing,
-    )
+pub fn link<V: ObjectOperations>(objects: &V, old: &[u8], new: &[u8]) -> Result<(), Errno> {
+    names::link(objects, (Start::WorkingDirectory, old), (Start::WorkingDirectory, new), Follow::Nothing)
 }
 
 /// See [`names::unlink`].
@@ -81,8 +76,8 @@ pub fn link<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> Re
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn unlink<S: Subject>(actor: &S, process: usize, path: &[u8]) -> Result<(), Errno> {
-    names::unlink(actor.enter(process).objects(), Start::WorkingDirectory, path)
+pub fn unlink<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
+    names::unlink(objects, Start::WorkingDirectory, path)
 }
 
 /// See [`names::rename`].
@@ -90,13 +85,8 @@ pub fn unlink<S: Subject>(actor: &S, process: usize, path: &[u8]) -> Result<(), 
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn rename<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> Result<(), Errno> {
-    names::rename(
-        actor.enter(process).objects(),
-        (Start::WorkingDirectory, old),
-        (Start::WorkingDirectory, new),
-        RenameMode::Replace,
-    )
+pub fn rename<V: ObjectOperations>(objects: &V, old: &[u8], new: &[u8]) -> Result<(), Errno> {
+    names::rename(objects, (Start::WorkingDirectory, old), (Start::WorkingDirectory, new), RenameMode::Replace)
 }
 
 /// See [`attributes::stat`].
@@ -104,8 +94,8 @@ pub fn rename<S: Subject>(actor: &S, process: usize, old: &[u8], new: &[u8]) -> 
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn stat<S: Subject>(actor: &S, process: usize, path: &[u8], fields: Fields) -> Result<Attributes, Errno> {
-    attributes::stat(actor.enter(process).objects(), Start::WorkingDirectory, path, Follow::Symlinks, fields)
+pub fn stat<V: ObjectOperations>(objects: &V, path: &[u8], fields: Fields) -> Result<Attributes, Errno> {
+    attributes::stat(objects, Start::WorkingDirectory, path, Follow::Symlinks, fields)
 }
 
 /// See [`attributes::access`].
@@ -113,8 +103,8 @@ pub fn stat<S: Subject>(actor: &S, process: usize, path: &[u8], fields: Fields) 
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn access<S: Subject>(actor: &S, process: usize, path: &[u8]) -> Result<(), Errno> {
-    attributes::access(actor.enter(process).objects(), Start::WorkingDirectory, path, Follow::Symlinks, Access::EXISTS)
+pub fn access<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
+    attributes::access(objects, Start::WorkingDirectory, path, Follow::Symlinks, Access::EXISTS)
 }
 
 /// See [`data::stat`].

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
 use runner::place::PROCESS_LIMIT;
-use scalefs::{Clocked, Credentials, InProcess, OpenNode, Process, ScaleFs, ScaleFsConfig};
+use scalefs::{Clocked, Credentials, Direct, InProcess, OpenNode, Process, ScaleFs, ScaleFsConfig};
 use sockets::{Sockets, SocketsConfig};
 use sync::Spin;
 
@@ -170,6 +170,7 @@ impl Subject for Actor {
     type Handle = OpenNode;
     type Fault = Infallible;
     type Call<'a> = InProcess<'a, Clock>;
+    type Objects<'a> = Direct<'a, Clock>;
 
     fn actor() -> &'static Actor {
         ACTOR.get().expect("threads enter the instance before they serve")
@@ -178,6 +179,10 @@ impl Subject for Actor {
     #[inline]
     fn enter(&self, process: usize) -> InProcess<'_, Clock> {
         self.file_system.enter(&self.core, &self.processes[process], &self.clock)
+    }
+
+    fn objects(&self, process: usize) -> Direct<'_, Clock> {
+        self.file_system.begin(&self.core, self.processes[process].context(), &self.clock)
     }
 
     fn core(&self) -> usize {

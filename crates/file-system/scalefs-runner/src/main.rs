@@ -16,6 +16,7 @@
 mod calls;
 mod instance;
 mod memory;
+mod name_calls;
 mod objects;
 mod operation;
 mod options;
@@ -24,6 +25,8 @@ mod plain;
 mod socket_calls;
 mod subject;
 mod target;
+mod transacted;
+mod transacting;
 mod values;
 
 use std::process::ExitCode;

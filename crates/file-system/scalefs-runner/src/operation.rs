@@ -1,51 +1,20 @@
 //! What an actor is to do, with all that it needs, and what came back: no pointer leads to the heap in a recorded call.
 
 use posix_calls::data::{DescriptorOptions, Whence};
-use posix_calls::{Attributes, Errno, Fields, OpenFlags, Protection};
+use posix_calls::{Attributes, DataOperations, Errno, Fields, OpenFlags, Protection};
 use program_runner::planted;
+use transact::Transaction;
 use wire::value::Value;
 
 use crate::calls::{self, Map};
 use crate::memory;
+use crate::name_calls::{NameCall, Named, Path};
 use crate::outside;
 use crate::socket_calls::{self, Came, SocketWork};
 use crate::subject::Subject;
+use crate::transacted::{self, Stage};
+use crate::transacting::Staged;
 use crate::values::PAGE_BYTES;
-
-const LONGEST_PATH_BYTES: usize = 511;
-
-/// A path.
-pub struct Path {
-    bytes: [u8; LONGEST_PATH_BYTES],
-    length: u16,
-}
-
-impl Default for Path {
-    fn default() -> Self {
-        Self { bytes: [0; LONGEST_PATH_BYTES], length: 0 }
-    }
-}
-
-impl Path {
-    /// Sets the path.
-    ///
-    /// # Errors
-    /// It is longer than any that a test needs.
-    pub fn set(&mut self, text: &str) -> Result<(), String> {
-        let place = self
-            .bytes
-            .get_mut(..text.len())
-            .ok_or_else(|| format!("a path of {} bytes: expected at most {LONGEST_PATH_BYTES}", text.len()))?;
-        place.copy_from_slice(text.as_bytes());
-        self.length = text.len() as u16;
-        Ok(())
-    }
-
-    /// The path.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
-    }
-}
 
 /// What an actor is to do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,13 +26,8 @@ pub enum Work {
         flags: OpenFlags,
         options: DescriptorOptions,
     },
-    OpenNode(OpenFlags),
     Close(u32),
-    Link,
-    Unlink,
-    Rename,
-    Stat(Fields),
-    Access,
+    Name(NameCall),
     Fstat {
         fd: u32,
         fields: Fields,
@@ -180,6 +144,10 @@ pub enum Outcome<H> {
 #[repr(align(128))]
 pub struct Operation<H> {
     pub work: Work,
+    /// Whether it is part of a transaction.
+    pub stage: Stage,
+    /// The transaction that the actor has open, until it ends it.
+    pub transaction: Option<Transaction<H>>,
     /// For which process.
     pub process: usize,
     pub paths: [Path; 2],
@@ -198,6 +166,8 @@ impl<H> Default for Operation<H> {
     fn default() -> Self {
         Self {
             work: Work::Nothing,
+            stage: Stage::Alone,
+            transaction: None,
             process: 0,
             paths: Default::default(),
             suffix: Path::default(),
@@ -209,11 +179,45 @@ impl<H> Default for Operation<H> {
     }
 }
 
+impl<H> Staged for Operation<H> {
+    fn stage(&mut self) -> &mut Stage {
+        &mut self.stage
+    }
+}
+
+impl<H> From<Named<H>> for Outcome<H> {
+    fn from(named: Named<H>) -> Outcome<H> {
+        match named {
+            Named::Done => Outcome::Success,
+            Named::Opened(handle) => Outcome::Opened(handle),
+            Named::Status(attributes) => Outcome::Status(attributes),
+        }
+    }
+}
+
 impl<H> Operation<H> {
-    /// Returns 0 or a negative error number.
+    /// Returns 0, a negative error number, or what comes instead of a result in a transaction ([`crate::transacted`]).
     pub fn perform<S: Subject<Handle = H>>(&mut self, actor: &S) -> i64 {
+        match self.stage {
+            Stage::Alone => self.perform_alone(actor),
+            Stage::Begin => transacted::begin(actor, self.process, &mut self.transaction),
+            Stage::Within => match (self.work, &self.transaction) {
+                (Work::Name(call), Some(transaction)) => {
+                    match transacted::make(actor, self.process, transaction, call, &self.paths) {
+                        Ok(named) => self.outcome = Outcome::from(named),
+                        Err(result) => return result,
+                    }
+                    0
+                }
+                _ => transacted::NOT_TRANSACTIONAL,
+            },
+            Stage::End => transacted::end(actor, self.process, &mut self.transaction),
+        }
+    }
+
+    fn perform_alone<S: Subject<Handle = H>>(&mut self, actor: &S) -> i64 {
         let process = self.process;
-        let [first, second] = [self.paths[0].bytes(), self.paths[1].bytes()];
+        let first = self.paths[0].bytes();
         let done = |()| Outcome::Success;
         let count = |bytes: usize| Outcome::Number(bytes as u64);
         let outcome = match self.work {
@@ -221,13 +225,8 @@ impl<H> Operation<H> {
             Work::Open { flags, options } => {
                 calls::open(actor, process, first, flags, options).map(|fd| Outcome::Number(fd.into()))
             }
-            Work::OpenNode(flags) => calls::open_node(actor, process, first, flags).map(Outcome::Opened),
             Work::Close(fd) => calls::close(actor, process, fd).map(done),
-            Work::Link => calls::link(actor, process, first, second).map(done),
-            Work::Unlink => calls::unlink(actor, process, first).map(done),
-            Work::Rename => calls::rename(actor, process, first, second).map(done),
-            Work::Access => calls::access(actor, process, first).map(done),
-            Work::Stat(fields) => calls::stat(actor, process, first, fields).map(Outcome::Status),
+            Work::Name(call) => call.perform(actor.enter(process).objects(), &self.paths).map(Outcome::from),
             Work::Fstat { fd, fields } => calls::fstat(actor, process, fd, fields).map(Outcome::Status),
             Work::Lseek { fd, offset, whence } => calls::lseek(actor, process, fd, offset, whence).map(Outcome::Number),
             Work::Pipe(options) => calls::pipe(actor, process, options).map(|(read, write)| Outcome::Ends(read, write)),
@@ -302,7 +301,7 @@ impl<H> Operation<H> {
             }),
             Work::CloseNode => {
                 if let Outcome::Opened(opened) = std::mem::take(&mut self.outcome) {
-                    calls::close_node(actor, process, opened);
+                    calls::close_node(actor.enter(process).objects(), opened);
                 }
                 Ok(Value::Null)
             }

@@ -76,7 +76,7 @@ pub fn open_file<S: Subject>(actor: &S, process: usize, path: &[u8], flags: Open
 /// Removes the name of a file under construction and closes it.
 pub fn forget_file<S: Subject>(actor: &S, path: &[u8], file: u32) -> Outcome {
     calls::close(actor, SETUP_PROCESS, FILES + file)?;
-    calls::unlink(actor, SETUP_PROCESS, path).map(|()| Value::Null)
+    calls::unlink(actor.enter(SETUP_PROCESS).objects(), path).map(|()| Value::Null)
 }
 
 /// An empty pipe, both of whose ends the set-up holds.

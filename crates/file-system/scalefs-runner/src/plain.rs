@@ -41,6 +41,7 @@ impl Subject for PlainActor {
     type Handle = plain::OpenNode;
     type Fault = Unreachable;
     type Call<'a> = plain::Call<'a>;
+    type Objects<'a> = plain::Call<'a>;
 
     fn actor() -> &'static PlainActor {
         ACTOR.get().expect("the coordinator enters before it serves")
@@ -48,6 +49,10 @@ impl Subject for PlainActor {
 
     fn enter(&self, process: usize) -> plain::Call<'_> {
         self.file_system.begin(&self.processes[process])
+    }
+
+    fn objects(&self, process: usize) -> plain::Call<'_> {
+        self.enter(process)
     }
 
     fn core(&self) -> usize {

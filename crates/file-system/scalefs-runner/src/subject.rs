@@ -1,7 +1,7 @@
 //! What the calls under test are made on: an implementation of the border (crate `posix-calls`).
 
 use percpu::Core;
-use posix_calls::{Errno, MemoryOperations, ObjectOperations};
+use posix_calls::{Errno, MemoryOperations, NameChanges};
 use sockets::Sockets;
 
 /// What a thread acts through.
@@ -14,7 +14,9 @@ pub trait Subject: 'static {
     /// Why an operation cannot be done.
     type Fault: Into<Errno>;
     /// One call of a process.
-    type Call<'a>: MemoryOperations<Objects: ObjectOperations<Handle = Self::Handle, Fault = Self::Fault>>;
+    type Call<'a>: MemoryOperations<Objects = Self::Objects<'a>>;
+    /// What such a call does to names and attributes.
+    type Objects<'a>: NameChanges<Handle = Self::Handle, Fault = Self::Fault>;
 
     /// What the calling thread acts through.
     ///
@@ -24,6 +26,9 @@ pub trait Subject: 'static {
 
     /// Begins a call of a process.
     fn enter(&self, process: usize) -> Self::Call<'_>;
+
+    /// Begins a call that knows no descriptors, for a transaction.
+    fn objects(&self, process: usize) -> Self::Objects<'_>;
 
     /// Number of the core that it acts as.
     fn core(&self) -> usize;

@@ -3,6 +3,7 @@
 //! All windows run on one instance, with the same processes and directories. A window's files have its number behind their
 //! name, so no name is used twice, and its names are removed and its descriptors closed afterwards. Hash collisions thus
 //! fall on other tests each time. Cores maintain before each window, never within.
+//! Calls under test may be in transactions, and so may parts of a sequence ([`crate::transacting`]).
 
 use std::marker::PhantomData;
 
@@ -14,17 +15,20 @@ use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
 use runner::place::{PROCESS_LIMIT, Place};
-use runner::target::{Agents, Execution, Marks, Signature, Target};
+use runner::target::{Agents, CallsEnd, Execution, Marks, Signature, Target};
 use wire::results::ResultsWriter;
 use wire::value::Value;
 
 use crate::calls::Map;
 use crate::instance::SETUP_PROCESS;
 use crate::memory;
+use crate::name_calls::NameCall;
 use crate::operation::{Operation, Outcome, Work};
 use crate::outside::{self, CONSTRUCTION};
 use crate::socket_calls::{SocketTest, SocketWork};
 use crate::subject::Subject;
+use crate::transacted::Stage;
+use crate::transacting::Transacting;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};
 
 const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signature {
@@ -71,6 +75,10 @@ pub const SIGNATURES: &[Signature] = &[
     call("peek_descriptors", &["times"]),
     call("peek_memory", &[]),
     call("probe_memory", &["first"]),
+    call("transactions", &["ends"]),
+    call("begin_transaction", &[]),
+    call("end_transaction", &[]),
+    call("count_transacted", &[]),
     planted::SIGNATURES[0],
     planted::SIGNATURES[1],
     call("send", &["pair", "message"]),
@@ -112,6 +120,7 @@ pub struct FileSystemTarget<S> {
     /// Processes that may have descriptors or memory.
     touched: [bool; PROCESS_LIMIT],
     sockets: SocketTest,
+    transacting: Transacting,
 }
 
 impl<S: Subject> FileSystemTarget<S> {
@@ -129,6 +138,7 @@ impl<S: Subject> FileSystemTarget<S> {
             chosen: Default::default(),
             touched: [false; PROCESS_LIMIT],
             sockets: SocketTest::default(),
+            transacting: Transacting::default(),
         }
     }
 
@@ -235,7 +245,7 @@ impl<S: Subject> FileSystemTarget<S> {
             }
             Outcome::Status(attributes) => {
                 let fields = match work {
-                    Work::Fstat { fields, .. } | Work::Stat(fields) => fields,
+                    Work::Fstat { fields, .. } | Work::Name(NameCall::Stat(fields)) => fields,
                     _ => Fields::ALL,
                 };
                 status(attributes, fields, true)
@@ -322,6 +332,7 @@ const ANY: DescriptorOptions = DescriptorOptions { number: NumberChoice::Any, ..
 fn run<S: Subject>(crew: &mut Crew<FileSystemTarget<S>>, process: usize, work: Work) -> i64 {
     let operation = crew.operation(COORDINATOR);
     operation.work = work;
+    operation.stage = Stage::Alone;
     operation.process = process;
     crew.run(COORDINATOR, Marks::None)
 }
@@ -398,6 +409,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         operation.process = process;
         self.touched[process] = true;
         let Signature { name, parameters } = SIGNATURES[call];
+        operation.stage = self.transacting.stage(place, name, arguments)?;
         let mut paths: [Option<String>; 2] = [None, None];
         if let Some((work, name)) = self.sockets.prepare(name, parameters, arguments)? {
             operation.work = Work::Socket(work);
@@ -406,7 +418,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         operation.work = match (name, parameters.len()) {
             ("open", 3) => {
                 paths[0] = Some(self.name(process, arguments.text(0)?)?);
-                Work::OpenNode(open_flags(arguments, &OPEN_FLAGS[..2])?)
+                Work::Name(NameCall::Open(open_flags(arguments, &OPEN_FLAGS[..2])?))
             }
             ("open", count) => {
                 paths[0] = Some(self.name(process, arguments.text(0)?)?);
@@ -417,15 +429,15 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 for (parameter, path) in paths.iter_mut().enumerate() {
                     *path = Some(self.name(process, arguments.text(parameter)?)?);
                 }
-                if name == "link" { Work::Link } else { Work::Rename }
+                Work::Name(if name == "link" { NameCall::Link } else { NameCall::Rename })
             }
             ("unlink" | "stat" | "access", _) => {
                 paths[0] = Some(self.name(process, arguments.text(0)?)?);
-                match name {
-                    "unlink" => Work::Unlink,
-                    "stat" => Work::Stat(self.fields_of_stat(process)),
-                    _ => Work::Access,
-                }
+                Work::Name(match name {
+                    "unlink" => NameCall::Unlink,
+                    "stat" => NameCall::Stat(self.fields_of_stat(process)),
+                    _ => NameCall::Access,
+                })
             }
             ("fstat", _) => Work::Fstat { fd: small(arguments, 0)?, fields: STAT },
             ("fstatx", _) => {
@@ -504,7 +516,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 paths[0] = Some(self.construction(small(arguments, 0)?)?);
                 let directory = self.directory(arguments.text(1)?)?;
                 paths[1] = Some(self.path(&directory, arguments.text(2)?)?);
-                Work::Link
+                Work::Name(NameCall::Link)
             }
             ("enter_directory", _) => {
                 let directory = self.directory(arguments.text(0)?)?;
@@ -547,6 +559,10 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 operation.chosen.clone_from(&self.chosen[process]);
                 Work::ProbeMemory { first: byte(arguments, 0)? }
             }
+            ("transactions" | "begin_transaction" | "end_transaction" | "count_transacted", _) => {
+                operation.outcome = Outcome::Success;
+                Work::Nothing
+            }
             ("count_shared", _) => Work::CountShared,
             ("count_per_core", _) => Work::CountPerCore,
             (other, _) => return Err(format!("{other} is listed but not made")),
@@ -559,6 +575,14 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         Ok(())
     }
 
+    fn begin_calls(&mut self, crew: &mut Crew<Self>, places: &[Place]) -> Result<(), String> {
+        self.transacting.begin_calls(crew, places)
+    }
+
+    fn end_calls(&mut self, crew: &mut Crew<Self>, places: &[Place], results: &mut [i64]) -> Result<CallsEnd, String> {
+        self.transacting.end_calls(crew, places, results)
+    }
+
     fn finish(
         &mut self,
         crew: &mut Crew<Self>,
@@ -567,10 +591,16 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         result: i64,
         results: &mut ResultsWriter,
     ) -> Result<(), String> {
+        let result = self.transacting.finish(crew, place, result)?;
+        if SIGNATURES[call].name == "count_transacted" {
+            results.value(&self.transacting.counted());
+            return Ok(());
+        }
         self.result(crew, place, call, result).map(|value| results.value(&value))
     }
 
     fn clean(&mut self, crew: &mut Crew<Self>, _: Agents) -> Result<(), String> {
+        self.transacting.clean(crew);
         for (process, touched) in self.touched.iter_mut().enumerate() {
             if std::mem::take(touched) {
                 run(crew, process, Work::CloseAll);
@@ -587,7 +617,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         run(crew, SETUP_PROCESS, Work::CloseAll);
         for path in std::mem::take(&mut self.paths) {
             crew.operation(COORDINATOR).paths[0].set(&path)?;
-            match run(crew, SETUP_PROCESS, Work::Unlink) {
+            match run(crew, SETUP_PROCESS, Work::Name(NameCall::Unlink)) {
                 0 => {}
                 result if result == -i64::from(libc::ENOENT) => {}
                 result => return Err(format!("removing {path}: error number {}", -result)),

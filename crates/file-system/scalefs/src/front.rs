@@ -23,8 +23,10 @@ use posix_calls::{
 };
 use sync::{Wait, WaitReason};
 
+use crate::direct::Direct;
 use crate::direct_data::InProcess;
 use crate::host::Host;
+use crate::instance::ScaleFs;
 use crate::owned::{OwnedConfig, OwnedScaleFs};
 use crate::process::Process;
 
@@ -37,7 +39,8 @@ const ROUNDS_FOR_SPACE: u32 = 8;
 const PATIENT_ROUNDS_FOR_SPACE: u32 = 32;
 
 /// The system's clock, and waiting that lets other threads run.
-struct Outside;
+#[derive(Clone, Copy, Debug)]
+pub struct Outside;
 
 impl Wait for Outside {
     fn wait(&self, _: WaitReason, round: u32) {
@@ -93,12 +96,17 @@ impl Shared {
         unreachable!("numbers do not end")
     }
 
+    /// As [`Shared::act`], for a call of the process.
+    fn call<T>(&self, mut call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
+        self.act(|fs, core| call(&fs.enter(core, &self.process, &Outside)))
+    }
+
     /// Makes a call. Space that was given up is free once all cores have maintained: a call that finds none is made again
     /// after that.
-    fn call<T>(&self, mut call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
+    fn act<T>(&self, mut call: impl FnMut(&ScaleFs, &Core<'_>) -> Result<T, Errno>) -> io::Result<T> {
         let (number, core) = self.core().ok_or_else(|| io::Error::other(ClaimError::OtherProcess))?;
         let fs = self.owned.file_system();
-        let mut result = call(&fs.enter(&core, &self.process, &Outside));
+        let mut result = call(fs, &core);
         for round in 0..ROUNDS_FOR_SPACE + PATIENT_ROUNDS_FOR_SPACE {
             if !matches!(result, Err(Errno::ENOSPC)) {
                 break;
@@ -107,7 +115,7 @@ impl Shared {
                 std::thread::sleep(Duration::from_millis(1));
             }
             fs.maintain_with_idle_cores(&core, &Outside);
-            result = call(&fs.enter(&core, &self.process, &Outside));
+            result = call(fs, &core);
         }
         let calls = &self.calls[number];
         // Only whoever is the core writes it.
@@ -171,6 +179,15 @@ impl FileSystem {
         let fd =
             self.0.call(|call| data::open(call, Start::WorkingDirectory, b"/", flags, 0, DescriptorOptions::PLAIN))?;
         Ok(Dir(Handle { shared: self.0.clone(), fd }))
+    }
+
+    /// Makes a call of the process by the operations on objects, for what stands on them, as transactions do. It is made
+    /// again where it finds no space and some may become free.
+    ///
+    /// # Errors
+    /// What the closure returns.
+    pub fn act<T>(&self, mut call: impl FnMut(Direct<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
+        self.0.act(|fs, core| call(fs.begin(core, self.0.process.context(), &Outside)))
     }
 
     /// Free and used space.

@@ -98,7 +98,7 @@ pub use direct::Direct;
 pub use direct_changes::{ChangeRoom, PreparedChanges};
 pub use direct_data::InProcess;
 #[cfg(feature = "std")]
-pub use front::{Dir, Entry, File, FileSystem, OpenOptions};
+pub use front::{Dir, Entry, File, FileSystem, OpenOptions, Outside};
 pub use host::{Clocked, Host};
 pub use inode_ref::{Node, OpenNode};
 pub use instance::{ScaleFs, ScaleFsConfig};

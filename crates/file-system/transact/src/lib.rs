@@ -45,13 +45,20 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(feature = "front")]
+extern crate std;
 
 mod call;
+#[cfg(feature = "front")]
+mod front;
+mod hooks;
 mod layer;
 mod question;
 mod transaction;
 mod transactional;
 
 pub use call::{Call, Node, OpenNode};
-pub use transaction::{Fault, Sharing, Transaction};
+#[cfg(feature = "front")]
+pub use front::{Scope, Transactions};
+pub use transaction::{Fault, Savepoint, Sharing, Transaction};
 pub use transactional::{Running, Transactional};

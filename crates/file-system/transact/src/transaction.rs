@@ -50,6 +50,10 @@ impl<F: Into<Errno>> From<Fault<F>> for Errno {
     }
 }
 
+/// What a transaction had changed at some time, to go back to.
+#[derive(Debug)]
+pub struct Savepoint(Layer);
+
 /// What an operation inside a transaction over `B` answers.
 pub(crate) type Within<T, B> = Result<T, Failed<Fault<<B as ObjectOperations>::Fault>>>;
 
@@ -137,13 +141,13 @@ impl<H> Transaction<H> {
     }
 
     /// What has changed up to now; see [`Transaction::go_back`].
-    pub(crate) fn savepoint(&self) -> Layer {
-        self.state().layer.clone()
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.state().layer.clone())
     }
 
     /// Forgets all changes since a savepoint. What was seen stays seen.
-    pub(crate) fn go_back(&self, savepoint: Layer) {
-        self.state().layer = savepoint;
+    pub fn go_back(&self, Savepoint(layer): Savepoint) {
+        self.state().layer = layer;
     }
 }
 

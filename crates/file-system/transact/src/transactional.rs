@@ -1,10 +1,11 @@
 //! `transaction`: a closure whose calls happen at once, and that runs again if they cannot.
 
-use core::fmt;
+use core::{fmt, mem};
 
 use posix_calls::{Errno, NameChanges};
 
 use crate::call::Call;
+use crate::hooks::Hooks;
 use crate::transaction::{Fault, Sharing, Transaction};
 
 /// So often a closure runs at most, unless told otherwise.
@@ -22,6 +23,7 @@ pub struct Running<'f, B: NameChanges, F: Fn() -> B> {
     /// There until the end.
     transaction: Option<Transaction<B::Handle>>,
     begin: &'f F,
+    hooks: Hooks<'f>,
 }
 
 impl<F> fmt::Debug for Transactional<F> {
@@ -55,12 +57,15 @@ impl<B: NameChanges, F: Fn() -> B> Transactional<F> {
     ///
     /// # Errors
     /// What the closure returns; ECANCELED if others came in between each time; ENOSPC if there is no memory for the changes.
-    pub fn transaction<T>(&self, mut body: impl FnMut(&Running<'_, B, F>) -> Result<T, Errno>) -> Result<T, Errno> {
+    pub fn transaction<'f, T>(
+        &'f self,
+        mut body: impl FnMut(&Running<'f, B, F>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         for _ in 0..self.attempts.max(1) {
             let base = (self.begin)();
             let transaction = Transaction::begin(&base, self.sharing).map_err(Errno::from)?;
             drop(base);
-            let mut running = Running { transaction: Some(transaction), begin: &self.begin };
+            let mut running = Running { transaction: Some(transaction), begin: &self.begin, hooks: Hooks::default() };
             let outcome = body(&running);
             let transaction = running.transaction.take().expect("it is there until the end");
             let base = (self.begin)();
@@ -68,6 +73,8 @@ impl<B: NameChanges, F: Fn() -> B> Transactional<F> {
                 Ok(_) => transaction.commit(&base),
                 Err(_) => transaction.abort(&base),
             };
+            drop(base);
+            mem::take(&mut running.hooks).run(outcome.is_ok() && end.is_ok());
             match end {
                 Ok(()) => return outcome,
                 Err(Fault::Stale) => {}
@@ -78,7 +85,7 @@ impl<B: NameChanges, F: Fn() -> B> Transactional<F> {
     }
 }
 
-impl<B: NameChanges, F: Fn() -> B> Running<'_, B, F> {
+impl<'f, B: NameChanges, F: Fn() -> B> Running<'f, B, F> {
     fn running(&self) -> &Transaction<B::Handle> {
         self.transaction.as_ref().expect("it is there until the end")
     }
@@ -86,6 +93,18 @@ impl<B: NameChanges, F: Fn() -> B> Running<'_, B, F> {
     /// Begins a call of the transaction.
     pub fn begin(&self) -> Call<'_, B> {
         Call::new((self.begin)(), self.running())
+    }
+
+    /// Runs a closure once the transaction has happened, and not if it does not happen: for what cannot be undone. Those of
+    /// one transaction run in the order in which they were given.
+    pub fn on_commit(&self, hook: impl FnOnce() + 'f) {
+        self.hooks.on_commit(hook);
+    }
+
+    /// Runs a closure if the transaction does not happen: before the transaction's closure runs again, and before its error
+    /// is told, or its panic goes on. Those of one transaction run the last ones first.
+    pub fn on_abort(&self, hook: impl FnOnce() + 'f) {
+        self.hooks.on_abort(hook);
     }
 
     /// Runs a part of the transaction. If it returns an error, nothing of the part has happened, and the transaction goes on.
@@ -103,6 +122,7 @@ impl<B: NameChanges, F: Fn() -> B> Drop for Running<'_, B, F> {
     fn drop(&mut self) {
         if let Some(transaction) = self.transaction.take() {
             let _ = transaction.abort(&(self.begin)());
+            mem::take(&mut self.hooks).run(false);
         }
     }
 }

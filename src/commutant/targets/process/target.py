@@ -19,6 +19,7 @@ from commutant.support import (
     artifacts,
     confinement_layers,
 )
+from commutant.targets.base import Session
 from commutant.targets.counted import USUAL, Counted
 from commutant.targets.process.program import Program
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check
@@ -98,7 +99,7 @@ class ProgramTarget(ABC):
         self._sessions.append(session)
         return session
 
-    def sessions(self, count: int) -> Sequence[ProcessSession]:
+    def sessions(self, count: int) -> Sequence[Session]:
         """Starts `count` programs, several at a time; the one of the self-test is among them."""
         spare, self._spare = self._spare, None
         sessions = [spare] if spare else []
