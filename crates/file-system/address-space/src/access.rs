@@ -125,11 +125,12 @@ impl<M: Mmu> AddressSpace<M> {
     ) -> bool {
         match content {
             Content::Anonymous => bytes.fill(0),
-            // SAFETY: found under this guard, and pages are given up by being retired: it is in use at least until the guard
-            // ends. Callers stay within a page.
-            Content::Own(own) => unsafe {
-                shared_bytes::load(bytes, memory.pages.address(own).as_ptr().add(start));
-            },
+            Content::Own(_) | Content::Shared(_) => {
+                let own = content.page().expect("a page of the pool");
+                // SAFETY: found under this guard, and pages are given up by being retired, or by a count that waits as long: it is
+                // in use at least until the guard ends. Callers stay within a page.
+                unsafe { shared_bytes::load(bytes, memory.pages.address(own).as_ptr().add(start)) };
+            }
             Content::File(mapping) => {
                 let mapping = mapping.get();
                 return memory.files.load(mapping.file, mapping.page_of_file(page), start, bytes);
@@ -210,6 +211,7 @@ impl<M: Mmu> AddressSpace<M> {
             content if content.is_looked_at(memory.pages) => Translation::Content,
             Content::Anonymous => Translation::Zeros,
             Content::Own(own) => Translation::Page(own),
+            Content::Shared(shared) => Translation::Page(shared.page()),
             Content::File(mapping) => Translation::File(mapping),
         };
         let is_still_so = || self.content.get(guard, page) == Some(value) && !is_hidden();
@@ -262,8 +264,9 @@ impl<M: Mmu> AddressSpace<M> {
         self.install(memory, (page, Access::Store), translation, is_still_so, wait)
     }
 
-    /// Gives the address space a page of its own where it has none: zeros, or what the file has there. Called while the core stores
-    /// to the page, so it waits for no lock of the content: `None` if others have it, or if the slot holds another value by now.
+    /// Gives the address space a page of its own where it has none: zeros, what the file has there, or what is shared. Called while
+    /// the core stores to the page, so it waits for no lock of the content: `None` if others have it, or if the slot holds another
+    /// value by now.
     fn make_own<F: Files, W: Wait>(
         &self,
         memory: &Memory<'_, F, W>,
@@ -275,38 +278,45 @@ impl<M: Mmu> AddressSpace<M> {
             return Ok(None);
         };
         let content = Content::decode(value);
+        let source = content.present(page, pages, files);
+        if let Content::Own(own) = source {
+            return Ok(Some(own));
+        }
         let own = pages.allocate(guard.core())?;
-        let is_there = match content.mapping(pages) {
-            None => {
-                // SAFETY: the page is ours alone.
-                unsafe { shared_bytes::clear(pages.address(own).as_ptr(), PAGE_BYTES) };
-                note_copy(pages, own, None);
-                true
-            }
-            Some(reference) => {
-                let mapping = reference.get();
-                // Before the copy: one that was taken after a cut is good, and one from before does not count.
-                let cuts = files.cuts(mapping.file);
-                note_copy(pages, own, Some((reference, cuts)));
-                // SAFETY: allocated just now, after all who could read it as somebody else's had ended; nobody else has it before
-                // it is in the slot. The pool's memory is valid for reads, whatever it holds.
-                let bytes = unsafe { slice::from_raw_parts_mut(pages.address(own).as_ptr(), PAGE_BYTES) };
-                files.load(mapping.file, mapping.page_of_file(page), 0, bytes)
-            }
-        };
-        if !is_there {
+        if !self.copy_to(memory, page, source, own) {
             // SAFETY: allocated just now.
             unsafe { pages.free(guard.core(), own) };
             return Err(Fault::Bus);
         }
         slot.change(|| Some(Content::Own(own).encode()));
-        match content {
-            Content::Anonymous => self.mmu.revoke(guard, page..page + 1, Revoked::Loads, wait),
-            // Loads of private pages of files look at the content each time.
-            Content::File(_) => {}
-            // A copy that was cut off. SAFETY: it was in this slot only, and no table leads to it.
-            Content::Own(old) => unsafe { pages.retire(guard, old) },
+        // Loads of private pages of files look at the content each time.
+        if !content.is_looked_at(pages) {
+            self.mmu.revoke(guard, page..page + 1, Revoked::Loads, wait);
         }
+        // The mapping has the page as before.
+        self.drop_stored(memory, content);
         Ok(Some(own))
+    }
+
+    /// Fills a page that is the caller's alone with what a page of the space is, and notes whose copy it is. False if that lies
+    /// behind the end of its file.
+    pub(crate) fn copy_to<F: Files, W: Wait>(
+        &self,
+        memory: &Memory<'_, F, W>,
+        page: u64,
+        source: Content,
+        own: PageNumber,
+    ) -> bool {
+        let Memory { pages, files, .. } = *memory;
+        let original = match source {
+            // Before the copy: one that was taken after a cut is good, and one from before does not count.
+            Content::File(mapping) => Some((mapping, files.cuts(mapping.get().file))),
+            copy => copy.original(pages),
+        };
+        note_copy(pages, own, original);
+        // SAFETY: allocated by the caller, after all who could read it as somebody else's had ended; nobody else has it before it
+        // is in the slot. The pool's memory is valid for reads, whatever it holds.
+        let bytes = unsafe { slice::from_raw_parts_mut(pages.address(own).as_ptr(), PAGE_BYTES) };
+        self.copy_out(memory, page, 0, source, bytes)
     }
 }

@@ -8,6 +8,9 @@ pub struct FileId(pub u64);
 
 /// The files of a file system, in one call of a core.
 pub trait Files {
+    /// Takes a reference to a file that is mapped.
+    fn hold(&self, file: FileId);
+
     /// Copies bytes of a page from `start` on, zeros behind the end. False, and nothing is copied, if the page lies behind
     /// the file's end.
     fn load(&self, file: FileId, page: u64, start: usize, bytes: &mut [u8]) -> bool;

@@ -5,7 +5,7 @@
 //! changes one page locks that page. Each core has a table of its own, in which stands what the core itself has touched.
 //!
 //! ```text
-//! content    nothing │ anonymous, untouched │ a page of a file, by its mapping │ a page of its own      a line per page
+//! content    nothing │ anonymous, untouched │ a page of a file, by its mapping │ a page of its own, or shared since a fork      a line per page
 //! marks      mapped │ writable │ hidden │ sealed                                                a line per page and mark
 //! tables     core 0: loads, stores │ core 1: loads, stores │ ...                   a line per page, core and kind of access
 //! ```
@@ -21,6 +21,9 @@
 //! map:      lock content and the marks that change;  change the content;  ask all cores' tables for the pages;  change the marks
 //! unmap:    as map, to nothing;  if no page of the range is mapped: nothing
 //! protect:  lock "writable";  ask all cores' tables of stores;  change it
+//! discard:  per page of its own: lock content;  what it was before;  ask all cores' tables
+//! remap:    lock content and rights of both places;  the new content;  unmap the old;  the marks of the new
+//! fork:     per mapped part: lock content and "writable";  pages of its own become shared;  ask all cores' tables of stores
 //! ```
 //! Who changes nothing writes nothing: each call looks first.
 //!
@@ -46,10 +49,14 @@
 
 mod access;
 mod content;
+mod discard;
 mod files;
+mod fork;
 mod mapping;
 mod marks;
 mod mmu;
+mod remap;
+mod shared;
 mod software;
 mod space;
 
@@ -57,6 +64,8 @@ pub use access::Fault;
 pub use files::{FileId, Files};
 pub use mapping::{KIND_MAPPING, MAPPING, Mapping};
 pub use mmu::{Access, Mmu, Revoked, Translation};
-pub use posix_calls::{Place, Protection, SPACE_PAGES, Sharing};
+pub use posix_calls::{Growth, Place, Protection, SPACE_PAGES, Sharing};
+pub use remap::RemapError;
+pub use shared::{KIND_SHARED_PAGE, SHARED_PAGE, SharedPage};
 pub use software::{SoftwareMmu, TABLE, TABLE_LAYOUT};
 pub use space::{AddressSpace, Backing, MapError, Mapped, Memory, ProtectError};

@@ -28,9 +28,12 @@ const MARKS: [Mark; 4] = [Mark::Writable, Mark::Hidden, Mark::Sealed, Mark::Mapp
 /// The marks of an address space.
 pub(crate) struct Marks([CacheLine<RadixArray>; 4]);
 
-/// What marks are to be: per mark, set or not, or as it is.
+/// What marks are to be: per mark, set or not, or as it is. And whether nobody else may change rights meanwhile even if none change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted([Option<bool>; 4]);
+pub(crate) struct Wanted {
+    marks: [Option<bool>; 4],
+    keeps_rights: bool,
+}
 
 /// Locks of the marks that change.
 pub(crate) enum Locked<'g> {
@@ -39,15 +42,19 @@ pub(crate) enum Locked<'g> {
 }
 
 impl Wanted {
-    pub(crate) const AS_IT_IS: Wanted = Wanted([None; 4]);
+    pub(crate) const AS_IT_IS: Wanted = Wanted { marks: [None; 4], keeps_rights: false };
 
     pub(crate) fn with(mut self, mark: Mark, set: bool) -> Wanted {
-        self.0[mark as usize] = Some(set);
+        self.marks[mark as usize] = Some(set);
         self
     }
 
+    pub(crate) fn keeping_rights(self) -> Wanted {
+        Wanted { keeps_rights: true, ..self }
+    }
+
     fn get(self, mark: Mark) -> Option<bool> {
-        self.0[mark as usize]
+        self.marks[mark as usize]
     }
 }
 
@@ -89,6 +96,14 @@ impl Marks {
         }
     }
 
+    /// What is said of all pages of a range, if it is the same: but for "mapped".
+    pub(crate) fn common_rights(&self, guard: &Guard<'_>, range: &Range<u64>) -> Option<Wanted> {
+        [Mark::Writable, Mark::Hidden, Mark::Sealed].into_iter().try_fold(Wanted::AS_IT_IS, |wanted, mark| {
+            let set = self.of(mark).get(guard, range.start).is_some();
+            self.is_so(guard, range, mark, set).then(|| wanted.with(mark, set))
+        })
+    }
+
     /// Whether nothing would change.
     pub(crate) fn are(&self, guard: &Guard<'_>, range: &Range<u64>, wanted: Wanted) -> bool {
         MARKS.into_iter().all(|mark| wanted.get(mark).is_none_or(|set| self.is_so(guard, range, mark, set)))
@@ -103,7 +118,7 @@ impl Marks {
         wait: &impl Wait,
     ) -> Result<Locked<'g>, OutOfMemory> {
         let changes = |mark: Mark| wanted.get(mark).is_some_and(|set| !self.is_so(guard, range, mark, set));
-        let guarded = [Mark::Hidden, Mark::Sealed].into_iter().any(changes);
+        let guarded = wanted.keeps_rights || [Mark::Hidden, Mark::Sealed].into_iter().any(changes);
         let is_locked = |mark: &Mark| changes(*mark) || (*mark == Mark::Writable && guarded);
         if range.end - range.start == 1 {
             let mut locked = [const { None }; 4];
@@ -117,6 +132,26 @@ impl Marks {
             locked[mark as usize] = Some(self.of(mark).lock(guard, range.clone(), wait)?);
         }
         Ok(Locked::Range(locked))
+    }
+
+    /// Gives the same pages of marks that nobody else knows yet what is said of them here. The caller keeps that from changing.
+    pub(crate) fn copy_to(
+        &self,
+        copy: &Marks,
+        guard: &Guard<'_>,
+        range: Range<u64>,
+        wait: &impl Wait,
+    ) -> Result<(), OutOfMemory> {
+        let mut outcome = Ok(());
+        for mark in MARKS {
+            self.of(mark).for_each_in(guard, range.clone(), |piece, value| {
+                if outcome.is_ok() {
+                    let locked = copy.of(mark).lock(guard, piece, wait);
+                    outcome = locked.map(|locked| locked.fill(Some(value), |_, _| ()));
+                }
+            });
+        }
+        outcome
     }
 
     /// # Safety

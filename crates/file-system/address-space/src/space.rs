@@ -218,7 +218,7 @@ impl<M: Mmu> AddressSpace<M> {
         if !is_mapped {
             return Ok(());
         }
-        let wanted = rights(Protection::Read).with(Mark::Sealed, false).with(Mark::Mapped, false);
+        let wanted = unmapped();
         let content = self.content.lock(guard, range.clone(), wait)?;
         let marks = self.marks.lock(guard, &range, wanted, wait)?;
         marks.change(wanted, || {
@@ -347,23 +347,36 @@ impl<M: Mmu> AddressSpace<M> {
     }
 
     /// The pages of a range do not lead there any more.
-    fn give_up<F, W>(&self, memory: &Memory<'_, F, W>, range: &Range<u64>, value: u64) {
+    pub(crate) fn give_up<F, W>(&self, memory: &Memory<'_, F, W>, range: &Range<u64>, value: u64) {
         let content = Content::decode(value);
-        if let Some(mapping) = content.mapping(memory.pages) {
-            // SAFETY: its count had one for each of these pages, which led to it until now; this call, in which it was found, has
+        let pages = range.end as i64 - range.start as i64;
+        self.count_mapping(memory, content.mapping(memory.pages), -pages);
+        self.drop_stored(memory, content);
+    }
+
+    /// So many pages more, or less, lead to a mapping, if there is one.
+    pub(crate) fn count_mapping<F, W>(&self, memory: &Memory<'_, F, W>, mapping: Option<MappingRef>, pages: i64) {
+        if let Some(mapping) = mapping {
+            // SAFETY: its count has one for each page that leads to it, as one did until now; this call, in which it was found, has
             // not ended.
-            unsafe {
-                memory.counts.change(memory.guard.core(), &mapping.get().pages, range.start as i64 - range.end as i64);
-            }
+            unsafe { memory.counts.change(memory.guard.core(), &mapping.get().pages, pages) };
         }
-        if let Content::Own(page) = content {
-            // SAFETY: it was in this slot only. Tables may lead to it until the caller, who is pinned, has revoked that.
-            unsafe { memory.pages.retire(memory.guard, page) };
+    }
+
+    /// What the space had stored to a page is in its slot no more. Tables may lead there until the caller, who is pinned, has
+    /// revoked that.
+    pub(crate) fn drop_stored<F, W>(&self, memory: &Memory<'_, F, W>, content: Content) {
+        match content {
+            Content::Anonymous | Content::File(_) => {}
+            // SAFETY: it was in this slot only.
+            Content::Own(page) => unsafe { memory.pages.retire(memory.guard, page) },
+            // SAFETY: the slot led there, and the count has one for it.
+            Content::Shared(shared) => unsafe { memory.counts.change(memory.guard.core(), shared.spaces(), -1) },
         }
     }
 
     /// Locks so many pages of the core's own part that lead nowhere.
-    fn choose<'g, F, W: Wait>(
+    pub(crate) fn choose<'g, F, W: Wait>(
         &'g self,
         memory: &Memory<'g, F, W>,
         pages: u64,
@@ -406,15 +419,20 @@ impl<M: Mmu> AddressSpace<M> {
     }
 }
 
-fn is_empty(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> bool {
+pub(crate) fn is_empty(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> bool {
     let mut is_empty = true;
     array.for_each_in(guard, range.clone(), |_, _| is_empty = false);
     is_empty
 }
 
 /// The marks of a protection.
-fn rights(protection: Protection) -> Wanted {
+pub(crate) fn rights(protection: Protection) -> Wanted {
     Wanted::AS_IT_IS
         .with(Mark::Writable, protection == Protection::ReadWrite)
         .with(Mark::Hidden, protection == Protection::None)
+}
+
+/// The marks of pages that lead nowhere.
+pub(crate) fn unmapped() -> Wanted {
+    rights(Protection::Read).with(Mark::Sealed, false).with(Mark::Mapped, false)
 }

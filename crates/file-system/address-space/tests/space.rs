@@ -6,7 +6,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use address_space::{Backing, Fault, FileId, MapError, Place, ProtectError, Protection, SPACE_PAGES, Sharing};
+use address_space::{
+    Backing, Fault, FileId, Growth, MapError, Place, ProtectError, Protection, RemapError, SPACE_PAGES, Sharing,
+};
 use pages::PAGE_BYTES;
 use percpu::{Core, OutOfMemory};
 use proptest::prelude::*;
@@ -58,27 +60,52 @@ enum Call {
         file: usize,
         length: usize,
     },
+    Discard {
+        range: Range<u64>,
+    },
+    Grow {
+        range: Range<u64>,
+        more: u64,
+    },
+    Relocate {
+        range: Range<u64>,
+        place: u64,
+        more: u64,
+    },
+    /// Another space, if there are not enough yet; the last one goes if there are.
+    Fork,
     Maintain,
 }
+
+const SPACES: usize = 3;
 
 fn protection() -> impl Strategy<Value = Protection> {
     prop_oneof![1 => Just(Protection::None), 1 => Just(Protection::Read), 3 => Just(Protection::ReadWrite)]
 }
 
+/// Mostly one of few, so that calls meet.
+fn page() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0..6_u64, 1 => 0..NAMED_PAGES]
+}
+
+fn length() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 1..4_u64, 1 => 1..20_u64]
+}
+
 fn range() -> impl Strategy<Value = Range<u64>> {
-    (0..NAMED_PAGES, 1..20_u64).prop_map(|(start, length)| start..(start + length).min(NAMED_PAGES))
+    (page(), length()).prop_map(|(start, length)| start..(start + length).min(NAMED_PAGES))
 }
 
 fn address() -> impl Strategy<Value = u64> {
-    (0..NAMED_PAGES, prop_oneof![Just(0), Just(PAGE - 3), 0..PAGE]).prop_map(|(page, byte)| page * PAGE + byte)
+    (page(), prop_oneof![Just(0), Just(PAGE - 3), 0..PAGE]).prop_map(|(page, byte)| page * PAGE + byte)
 }
 
 fn call() -> impl Strategy<Value = Call> {
     let sharing = prop_oneof![Just(Sharing::Shared), Just(Sharing::Private)];
     let backing = proptest::option::of((0..FILES, 0..4_u64, sharing, any::<bool>()));
-    let place = proptest::option::weighted(0.9, 0..NAMED_PAGES);
+    let place = proptest::option::weighted(0.9, page());
     prop_oneof![
-        3 => (place, any::<bool>(), 1..20_u64, protection(), backing).prop_map(
+        3 => (place, any::<bool>(), length(), protection(), backing).prop_map(
             |(place, may_replace, pages, protection, backing)| Call::Map { place, may_replace, pages, protection, backing }
         ),
         2 => range().prop_map(|range| Call::Unmap { range }),
@@ -88,14 +115,22 @@ fn call() -> impl Strategy<Value = Call> {
             .prop_map(|(address, length, byte)| Call::Store { address, length, byte }),
         2 => (0..FILES, prop_oneof![0..5 * PAGE_BYTES, (0..6_usize).prop_map(|pages| pages * PAGE_BYTES)])
             .prop_map(|(file, length)| Call::Resize { file, length }),
+        1 => range().prop_map(|range| Call::Discard { range }),
+        2 => (range(), 1..6_u64).prop_map(|(range, more)| Call::Grow { range, more }),
+        2 => (range(), 0..NAMED_PAGES, 0..6_u64).prop_map(|(range, place, more)| Call::Relocate { range, place, more }),
+        1 => Just(Call::Fork),
         1 => Just(Call::Maintain),
     ]
 }
 
-/// The plain address space.
-#[derive(Default)]
+/// What pages of one mapping have in common: a file with its page that lies at the first one, and how it is shared; rights; whether
+/// they can never be stored to.
+type Common = (Option<(usize, u64, Sharing)>, Protection, bool);
+
+/// The plain address spaces: those that calls are on, and their files.
 struct Model {
-    pages: BTreeMap<u64, Page>,
+    spaces: Vec<BTreeMap<u64, Page>>,
+    current: usize,
     files: Vec<TestFile>,
 }
 
@@ -108,13 +143,13 @@ impl Model {
                     Kind::File { file, page: start + page, sharing, may_write, copy: None }
                 }
             };
-            self.pages.insert(first + page, Page { protection, kind });
+            self.spaces[self.current].insert(first + page, Page { protection, kind });
         }
     }
 
     fn protect(&mut self, range: Range<u64>, protection: Protection) -> Result<(), ProtectError> {
         for page in range {
-            let page = self.pages.get_mut(&page).ok_or(ProtectError::NotMapped)?;
+            let page = self.spaces[self.current].get_mut(&page).ok_or(ProtectError::NotMapped)?;
             let is_sealed = matches!(page.kind, Kind::File { sharing: Sharing::Shared, may_write: false, .. });
             if protection == Protection::ReadWrite && is_sealed {
                 return Err(ProtectError::Denied);
@@ -124,12 +159,46 @@ impl Model {
         Ok(())
     }
 
+    /// What pages are of, if they are one mapping: of a file with its page that lies at the first one.
+    fn common(&self, range: &Range<u64>) -> Option<Common> {
+        let mut pages = range.clone().map(|page| {
+            let Page { protection, kind } = self.spaces[self.current].get(&page)?;
+            Some(match kind {
+                Kind::Own(_) => (None, *protection, false),
+                Kind::File { file, page: in_file, sharing, may_write, .. } => {
+                    let is_sealed = *sharing == Sharing::Shared && !may_write;
+                    let first = in_file.wrapping_sub(page).wrapping_add(range.start);
+                    (Some((*file, first, *sharing)), *protection, is_sealed)
+                }
+            })
+        });
+        let first = pages.next()??;
+        pages.all(|page| page == Some(first)).then_some(first)
+    }
+
+    /// Pages behind the end of a mapping, like it.
+    fn add_behind(&mut self, first: u64, pages: Range<u64>, like: Common) {
+        let (file, protection, is_sealed) = like;
+        for page in pages {
+            let kind = match file {
+                None => Kind::Own(vec![0; PAGE_BYTES]),
+                Some((file, in_file, sharing)) => {
+                    Kind::File { file, page: in_file + (page - first), sharing, may_write: !is_sealed, copy: None }
+                }
+            };
+            self.spaces[self.current].insert(page, Page { protection, kind });
+        }
+    }
+
     fn is_cut(files: &[TestFile], file: usize, page: u64, seen: usize) -> bool {
         files[file].cuts[seen..].iter().any(|first| *first <= page)
     }
 
     fn load(&self, page: u64, start: usize, bytes: &mut [u8]) -> Result<(), Fault> {
-        let found = self.pages.get(&page).filter(|page| page.protection != Protection::None).ok_or(Fault::Segment)?;
+        let found = self.spaces[self.current]
+            .get(&page)
+            .filter(|page| page.protection != Protection::None)
+            .ok_or(Fault::Segment)?;
         match &found.kind {
             Kind::Own(own) => bytes.copy_from_slice(&own[start..start + bytes.len()]),
             Kind::File { file, page, copy: Some((copy, seen)), .. }
@@ -150,7 +219,7 @@ impl Model {
     fn store(&mut self, page: u64, start: usize, bytes: &[u8]) -> Result<(), Fault> {
         let mut whole = vec![0; PAGE_BYTES];
         let may_load = self.load(page, 0, &mut whole);
-        let found = self.pages.get_mut(&page).ok_or(Fault::Segment)?;
+        let found = self.spaces[self.current].get_mut(&page).ok_or(Fault::Segment)?;
         if found.protection != Protection::ReadWrite {
             return Err(Fault::Segment);
         }
@@ -210,7 +279,7 @@ fn step(instance: &Instance<'_>, space: &address_space::AddressSpace, core: &Cor
             match mapped {
                 Ok(mapped) => {
                     let range = mapped.page..mapped.page + pages;
-                    let is_free = model.pages.range(range).next().is_none();
+                    let is_free = model.spaces[model.current].range(range).next().is_none();
                     match place {
                         Place::Fixed(page) => assert_eq!(mapped.page, page),
                         Place::FixedNoReplace(page) => assert!(mapped.page == page && is_free),
@@ -220,14 +289,14 @@ fn step(instance: &Instance<'_>, space: &address_space::AddressSpace, core: &Cor
                 }
                 Err(MapError::Exists) => {
                     let Place::FixedNoReplace(page) = place else { panic!("{place:?} exists") };
-                    assert!(model.pages.range(page..page + pages).next().is_some());
+                    assert!(model.spaces[model.current].range(page..page + pages).next().is_some());
                 }
                 Err(MapError::OutOfMemory) => {}
             }
         }
         Call::Unmap { ref range } => {
             if instance.call(core, |memory| space.unmap(memory, range.clone())) == Ok(()) {
-                model.pages.retain(|page, _| !range.contains(page));
+                model.spaces[model.current].retain(|page, _| !range.contains(page));
             }
         }
         Call::Protect { ref range, protection } => {
@@ -264,15 +333,65 @@ fn step(instance: &Instance<'_>, space: &address_space::AddressSpace, core: &Cor
             }
             data.bytes.resize(length, 0);
         }
+        Call::Discard { ref range } => {
+            // Each page is a step: without memory some have been forgotten, so this has enough.
+            core.fail_allocations_after(None);
+            instance.call(core, |memory| space.discard(memory, range.clone())).unwrap();
+            for (_, page) in model.spaces[model.current].range_mut(range.clone()) {
+                match &mut page.kind {
+                    Kind::Own(bytes) => bytes.fill(0),
+                    Kind::File { copy, .. } => *copy = None,
+                }
+            }
+        }
+        Call::Grow { ref range, more } => {
+            let outcome = instance.call(core, |memory| space.grow(memory, range.clone(), more));
+            let common = model.common(range);
+            let behind = range.end..range.end + more;
+            let is_free = model.spaces[model.current].range(behind.clone()).next().is_none();
+            match outcome {
+                Err(RemapError::OutOfMemory) => {}
+                Err(error) => assert_eq!((error, common), (RemapError::NotOneMapping, None)),
+                Ok(Growth::NoRoom) => assert!(common.is_some() && !is_free),
+                Ok(Growth::Done) => {
+                    assert!(is_free);
+                    model.add_behind(range.start, behind, common.expect("one mapping"));
+                }
+            }
+        }
+        Call::Relocate { ref range, place, more } => {
+            let pages = range.end - range.start + more;
+            // Behind what calls name, or anywhere.
+            let place = (place % 3 != 0).then_some(NAMED_PAGES + 64 + place);
+            let outcome = instance.call(core, |memory| space.relocate(memory, range.clone(), place, pages));
+            let common = model.common(range);
+            let is_free =
+                |model: &Model, first| model.spaces[model.current].range(first..first + pages).next().is_none();
+            match outcome {
+                Err(RemapError::OutOfMemory) => {}
+                Err(RemapError::Exists) => assert!(!is_free(model, place.expect("a place"))),
+                Err(error) => assert_eq!((error, common), (RemapError::NotOneMapping, None)),
+                Ok(first) => {
+                    assert!(is_free(model, first) && place.is_none_or(|place| place == first));
+                    for page in range.clone() {
+                        let moved = model.spaces[model.current].remove(&page).unwrap();
+                        model.spaces[model.current].insert(first + (page - range.start), moved);
+                    }
+                    let behind = first + (range.end - range.start)..first + pages;
+                    model.add_behind(first, behind, common.expect("one mapping"));
+                }
+            }
+        }
+        Call::Fork => unreachable!("made by `run`"),
         Call::Maintain => instance.maintain(core),
     }
 }
 
-/// All pages in the end, by a load of each; then nothing is left.
+/// All pages in the end, by a load of each; then nothing is left of the space.
 fn finish(instance: &Instance<'_>, space: &address_space::AddressSpace, cores: &[Core<'_>], model: &Model) {
     let mut mapped = Vec::new();
     instance.call(&cores[0], |memory| space.for_each_mapped(memory.guard, |range| mapped.extend(range)));
-    assert_eq!(mapped, model.pages.keys().copied().collect::<Vec<_>>());
+    assert_eq!(mapped, model.spaces[model.current].keys().copied().collect::<Vec<_>>());
     for page in mapped {
         let call = Call::Load { address: page * PAGE, length: PAGE_BYTES };
         let (mut ours, mut theirs) = (vec![0; PAGE_BYTES], vec![0; PAGE_BYTES]);
@@ -282,49 +401,86 @@ fn finish(instance: &Instance<'_>, space: &address_space::AddressSpace, cores: &
             assert_eq!(ours, theirs, "page {page}");
         }
     }
-    // SAFETY: the test is over.
+    // SAFETY: nobody calls it after this.
     instance.call(&cores[0], |memory| unsafe { space.destroy(memory) });
-    for core in cores.iter().cycle().take(8 * cores.len()) {
-        instance.maintain(core);
+}
+
+/// Another space like the last one, and the model of it; if there are enough, the last one goes.
+fn fork<'a>(
+    instance: &Instance<'a>,
+    spaces: &mut Vec<&'a address_space::AddressSpace>,
+    cores: &[Core<'_>],
+    core: &Core<'_>,
+    model: &mut Model,
+) {
+    if spaces.len() == SPACES {
+        model.current = SPACES - 1;
+        core.fail_allocations_after(None);
+        finish(instance, spaces.pop().unwrap(), cores, model);
+        model.spaces.pop();
+        return;
     }
-    assert_eq!(instance.pages.free_pages(), instance.pages.total(), "pages");
-    assert_eq!(instance.arena.live_bytes(), 0, "nodes, tables and mappings");
-    assert!(instance.files.0.lock().unwrap().iter().all(|file| file.references == 0), "references to files");
+    let parent = *spaces.last().unwrap();
+    // SAFETY: used with this instance only.
+    let child = instance.arena.place(unsafe { address_space::AddressSpace::new() }).unwrap();
+    match instance.call(core, |memory| parent.fork_to(memory, child)) {
+        Ok(()) => {
+            spaces.push(child);
+            model.spaces.push(model.spaces.last().unwrap().clone());
+        }
+        // SAFETY: nobody knows it.
+        Err(OutOfMemory) => instance.call(core, |memory| unsafe { child.destroy(memory) }),
+    }
 }
 
 fn run(calls: &[(usize, Call)], page_count: u32, failures: &[Option<u32>]) {
     with_instance(2, page_count, |instance, space| {
         let cores = [0, 1].map(|number| instance.arena.claim(number, owner()).unwrap());
         *instance.files.0.lock().unwrap() = vec![TestFile::default(); FILES];
-        let mut model = Model { files: vec![TestFile::default(); FILES], ..Model::default() };
-        for (number, (core, call)) in calls.iter().enumerate() {
-            let core = &cores[*core];
+        let mut model = Model { spaces: vec![BTreeMap::new()], current: 0, files: vec![TestFile::default(); FILES] };
+        let mut spaces = vec![space];
+        for (number, (choice, call)) in calls.iter().enumerate() {
+            let core = &cores[choice % 2];
             core.fail_allocations_after(failures.get(number).copied().flatten());
-            step(instance, space, core, &mut model, call);
+            if matches!(call, Call::Fork) {
+                fork(instance, &mut spaces, &cores, core, &mut model);
+            } else {
+                model.current = choice / 2 % spaces.len();
+                step(instance, spaces[model.current], core, &mut model, call);
+            }
             core.fail_allocations_after(None);
         }
-        finish(instance, space, &cores, &model);
+        for (current, space) in spaces.iter().enumerate() {
+            model.current = current;
+            finish(instance, space, &cores, &model);
+        }
+        for core in cores.iter().cycle().take(8 * cores.len()) {
+            instance.maintain(core);
+        }
+        assert_eq!(instance.pages.free_pages(), instance.pages.total(), "pages");
+        assert_eq!(instance.arena.live_bytes(), 0, "nodes, tables, mappings and shared pages");
+        assert!(instance.files.0.lock().unwrap().iter().all(|file| file.references == 0), "references to files");
     });
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn calls_do_what_the_plain_map_does(calls in prop::collection::vec((0..2_usize, call()), 1..60)) {
+    fn calls_do_what_the_plain_map_does(calls in prop::collection::vec((0..12_usize, call()), 1..60)) {
         run(&calls, 1000, &[]);
     }
 
     #[test]
     fn a_call_without_memory_changes_nothing(
-        calls in prop::collection::vec((0..2_usize, call()), 1..40),
+        calls in prop::collection::vec((0..12_usize, call()), 1..40),
         failures in prop::collection::vec(prop::option::of(0..4_u32), 40),
     ) {
         run(&calls, 1000, &failures);
     }
 
     #[test]
-    fn pages_run_out(calls in prop::collection::vec((0..2_usize, call()), 1..60)) {
+    fn pages_run_out(calls in prop::collection::vec((0..12_usize, call()), 1..60)) {
         run(&calls, 5, &[]);
     }
 }

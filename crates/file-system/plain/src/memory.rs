@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use posix_calls::{
-    AccessError, AnswerOf, Errno, Failed, MemoryOperations, OperationError, Outcome, Place, Protection, SPACE_PAGES,
-    Sharing, Source,
+    AccessError, AnswerOf, Errno, Failed, Growth, MemoryOperations, OperationError, Outcome, Place, Protection,
+    SPACE_PAGES, Sharing, Source,
 };
 
 use crate::call::{Call, Node, Unreachable};
@@ -21,7 +21,27 @@ const FIRST_CHOSEN_PAGE: u64 = 1 << 30;
 /// Each page is an entry of its own: larger mappings are refused, as without memory.
 const LARGEST_MAPPING_PAGES: u64 = 1 << 16;
 
+/// Pages of a file whose bytes have numbers of 64 bits.
+const LAST_FILE_PAGE: u64 = u64::MAX / PAGE_BYTES as u64;
+
 type Accessed = Result<(), AccessError<Unreachable>>;
+
+impl Mapped {
+    /// The page that lies so far behind this one in its mapping, if so many follow it.
+    fn part(&self, distance: u64, pages: u64) -> Result<Mapped, Errno> {
+        let file = match self.file {
+            Some(file) => {
+                let page = file.page.checked_add(distance).ok_or(Errno::EINVAL)?;
+                if page.checked_add(pages).is_none_or(|end| end > LAST_FILE_PAGE) {
+                    return Err(Errno::EINVAL);
+                }
+                Some(MappedFile { page, ..file })
+            }
+            None => None,
+        };
+        Ok(Mapped { file, own: None, protection: self.protection })
+    }
+}
 
 impl State {
     fn mapped(&mut self, space: u64, page: u64) -> Result<&mut Mapped, AccessError<Unreachable>> {
@@ -69,6 +89,48 @@ impl State {
             first = page + 1;
         }
         (first + pages <= SPACE_PAGES).then_some(first)
+    }
+
+    /// The first page of some, without what was stored to it, if they are one mapping.
+    fn common(&self, space: u64, pages: &Range<u64>) -> Result<Mapped, Errno> {
+        let space = self.spaces.get(&space).ok_or(Errno::EFAULT)?;
+        let first = space.get(&pages.start).ok_or(Errno::EFAULT)?;
+        let first = Mapped { own: None, ..first.clone() };
+        let alike = space.range(pages.clone()).zip(0..).filter(|((page, mapped), distance)| {
+            let expected = first.part(*distance, 1);
+            **page == pages.start + distance
+                && expected.is_ok_and(|page| page.protection == mapped.protection && page.file == mapped.file)
+        });
+        if alike.count() as u64 == pages.end - pages.start { Ok(first) } else { Err(Errno::EFAULT) }
+    }
+
+    /// Maps pages from a page of a mapping on; the caller has seen that they are free.
+    fn add_pages(&mut self, space: u64, first: u64, pages: u64, like: &Mapped) -> Result<(), Errno> {
+        if pages > LARGEST_MAPPING_PAGES {
+            return Err(Errno::ENOMEM);
+        }
+        for distance in 0..pages {
+            let page = like.part(distance, 1)?;
+            if let Some(file) = page.file {
+                self.get_mut(file.number).references += 1;
+            }
+            self.spaces.entry(space).or_default().insert(first + distance, page);
+        }
+        Ok(())
+    }
+
+    /// Another process's memory with the same in it (POSIX `fork`).
+    pub(crate) fn copy_space(&mut self, space: u64) -> u64 {
+        let copy = self.spaces.get(&space).cloned().unwrap_or_default();
+        for mapped in copy.values() {
+            self.used.pages += u64::from(mapped.own.is_some());
+            if let Some(file) = mapped.file {
+                self.get_mut(file.number).references += 1;
+            }
+        }
+        let number = self.add_space();
+        self.spaces.insert(number, copy);
+        number
     }
 
     fn load_within(&mut self, space: u64, page: u64, start: usize, bytes: &mut [u8]) -> Accessed {
@@ -182,6 +244,52 @@ impl MemoryOperations for Call<'_> {
             mapped.protection = protection;
         }
         Ok(())
+    }
+
+    fn is_mapped(&self, pages: Range<u64>) -> AnswerOf<bool, Self> {
+        let mapped = self.ask()?.spaces.get(&self.process.space).map_or(0, |space| space.range(pages.clone()).count());
+        Ok(mapped as u64 == pages.end - pages.start)
+    }
+
+    fn discard(&self, pages: Range<u64>) -> Outcome<(), Self> {
+        let mut state = self.change()?;
+        let state = &mut *state;
+        let stored =
+            state.spaces.get_mut(&self.process.space).into_iter().flat_map(|space| space.range_mut(pages.clone()));
+        state.used.pages -= stored.filter_map(|(_, mapped)| mapped.own.take()).count() as u64;
+        Ok(())
+    }
+
+    fn grow(&self, pages: Range<u64>, more: u64) -> Result<Growth, Errno> {
+        let mut state = self.change()?;
+        let space = self.process.space;
+        let first = state.common(space, &pages)?;
+        let behind = pages.end..pages.end.saturating_add(more);
+        let new = first.part(pages.end - pages.start, more)?;
+        if behind.end > SPACE_PAGES || state.spaces[&space].range(behind.clone()).next().is_some() {
+            return Ok(Growth::NoRoom);
+        }
+        state.add_pages(space, behind.start, more, &new)?;
+        Ok(Growth::Done)
+    }
+
+    fn relocate(&self, pages: Range<u64>, first: Option<u64>, new_pages: u64) -> Result<u64, Errno> {
+        let mut state = self.change()?;
+        let space = self.process.space;
+        let old_pages = pages.end - pages.start;
+        let mapping = state.common(space, &pages)?;
+        let new = mapping.part(old_pages, new_pages - old_pages)?;
+        let place = first.or_else(|| state.room(space, new_pages)).ok_or(Errno::ENOMEM)?;
+        if state.spaces[&space].range(place..place + new_pages).next().is_some() {
+            return Err(Errno::EEXIST);
+        }
+        state.add_pages(space, place + old_pages, new_pages - old_pages, &new)?;
+        let pages_of_space = state.spaces.get_mut(&space).expect("it has pages");
+        for (page, to) in pages.zip(place..) {
+            let moved = pages_of_space.remove(&page).expect("looked at just now");
+            pages_of_space.insert(to, moved);
+        }
+        Ok(place)
     }
 
     fn load(&self, address: u64, bytes: &mut [u8]) -> Accessed {

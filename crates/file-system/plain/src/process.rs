@@ -80,14 +80,15 @@ impl Process {
         self.descriptors.borrow().keys().copied().collect()
     }
 
-    /// Another process with the same descriptors and working directory (POSIX `fork`), and without memory, as in ScaleFS.
+    /// Another process with the same descriptors, working directory and memory (POSIX `fork`). It takes pages for what was stored,
+    /// even if there are none.
     pub fn fork(&self, file_system: &Plain) -> Process {
         let mut state = file_system.state.borrow_mut();
         state.get_mut(self.working_directory.get()).references += 1;
         for (open_file, _) in self.descriptors.borrow().values() {
             state.count_descriptor(*open_file);
         }
-        let mut child = Process { space: state.add_space(), ..self.clone() };
+        let mut child = Process { space: state.copy_space(self.space), ..self.clone() };
         child.adopted_by(self, &mut state);
         child
     }

@@ -25,6 +25,8 @@ pub enum Errno {
     ENOMEM = 12,
     /// Permission denied.
     EACCES = 13,
+    /// An address at which there is not what the call needs.
+    EFAULT = 14,
     /// Device or resource busy.
     EBUSY = 16,
     /// File exists.

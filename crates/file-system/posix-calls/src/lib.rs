@@ -60,7 +60,7 @@ pub use errno::Errno;
 pub use fault::{Failed, OperationError};
 pub use fields::{Attributes, Fields};
 pub use kind::{InodeNumber, Kind, Permissions, SET_GROUP, SET_USER, STICKY};
-pub use memory_operations::{AccessError, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
+pub use memory_operations::{AccessError, Growth, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 pub use name_changes::{Decision, NameChange, NameChanges};
 pub use names::{OpenFlags, Opened};
 pub use object_operations::{

@@ -1,11 +1,11 @@
-//! Calls on memory: `mmap`, `munmap`, `mprotect`. Which checks, in which order, with which error.
+//! Calls on memory: `mmap`, `munmap`, `mprotect`, `mremap`, `madvise`, `msync`. Which checks, in which order, with which error.
 
 use core::ops::Range;
 
 use crate::errno::Errno;
 use crate::fault::OperationError;
 use crate::kind::Kind;
-use crate::memory_operations::{MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
+use crate::memory_operations::{Growth, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 use crate::object_operations::ObjectOperations;
 
 /// Bytes of a page.
@@ -152,6 +152,121 @@ pub fn protect<V: MemoryOperations>(
     }
     let range = mapped_range(address, length_bytes)?;
     memory.protect(range, protection)
+}
+
+/// Where a mapping may go that gets another length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// It stays.
+    Same,
+    /// It stays, or goes anywhere if there is no room (MREMAP_MAYMOVE).
+    Any,
+    /// Here, in the place of what is there (MREMAP_MAYMOVE | MREMAP_FIXED).
+    Fixed(u64),
+}
+
+/// Gives a mapping another length, or another place; returns its address.
+///
+/// # Errors
+/// EINVAL for addresses between pages, no bytes, places that overlap or that no address space has; EFAULT where the bytes
+/// are not one mapping, which Linux asks of those only that grow or move; ENOMEM.
+///
+/// Linux `mremap`, `check_mremap_params`, `check_prep_vma`. A shared mapping of which no bytes are named is not duplicated
+/// (EINVAL); several mappings that touch are not moved together (EFAULT; Linux moves them since 6.17).
+pub fn remap<V: MemoryOperations>(
+    memory: &V,
+    address: u64,
+    old_length_bytes: u64,
+    new_length_bytes: u64,
+    destination: Destination,
+) -> Result<u64, Errno> {
+    let (old_pages, new_pages) = (old_length_bytes.div_ceil(PAGE), new_length_bytes.div_ceil(PAGE));
+    if !address.is_multiple_of(PAGE) || new_pages == 0 || new_pages > SPACE_PAGES {
+        return Err(Errno::EINVAL);
+    }
+    let page = address / PAGE;
+    if let Destination::Fixed(place) = destination {
+        let first = place / PAGE;
+        let overlaps = first < page.saturating_add(old_pages) && page < first + new_pages;
+        if !place.is_multiple_of(PAGE) || first > SPACE_PAGES - new_pages || overlaps {
+            return Err(Errno::EINVAL);
+        }
+    }
+    if page >= SPACE_PAGES || !memory.is_mapped(page..page + 1)? {
+        return Err(Errno::EFAULT);
+    }
+    if old_pages == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let kept_pages = old_pages.min(new_pages);
+    let old = page..page + kept_pages;
+    let is_to_be_whole = new_pages > old_pages || matches!(destination, Destination::Fixed(_));
+    if is_to_be_whole && (old.end > SPACE_PAGES || !memory.is_mapped(old.clone())?) {
+        return Err(Errno::EFAULT);
+    }
+    if let Destination::Fixed(place) = destination {
+        unmap(memory, place, new_length_bytes)?;
+    }
+    if new_pages < old_pages {
+        unmap(memory, old.end * PAGE, (old_pages - new_pages) * PAGE)?;
+    }
+    match destination {
+        Destination::Fixed(place) => loop {
+            match memory.relocate(old.clone(), Some(place / PAGE), new_pages) {
+                // Somebody has mapped something there since.
+                Err(Errno::EEXIST) => unmap(memory, place, new_length_bytes)?,
+                moved => return moved.map(|first| first * PAGE),
+            }
+        },
+        _ if new_pages <= old_pages => Ok(address),
+        _ => match (memory.grow(old.clone(), new_pages - old_pages)?, destination) {
+            (Growth::Done, _) => Ok(address),
+            (Growth::NoRoom, Destination::Any) => memory.relocate(old, None, new_pages).map(|first| first * PAGE),
+            (Growth::NoRoom, _) => Err(Errno::ENOMEM),
+        },
+    }
+}
+
+/// Forgets what the process itself has stored (MADV_DONTNEED): private memory is again what it was when it was mapped.
+///
+/// # Errors
+/// EINVAL for an address between pages or a range that wraps; ENOMEM where nothing is mapped, after the rest was done.
+///
+/// Linux `do_madvise`, `madvise_dontneed_single_vma`. (POSIX's `posix_madvise` is advice only.)
+pub fn discard<V: MemoryOperations>(memory: &V, address: u64, length_bytes: u64) -> Result<(), Errno> {
+    if !address.is_multiple_of(PAGE) {
+        return Err(Errno::EINVAL);
+    }
+    let length_bytes = length_bytes.checked_next_multiple_of(PAGE).ok_or(Errno::EINVAL)?;
+    let end = address.checked_add(length_bytes).ok_or(Errno::EINVAL)? / PAGE;
+    let inside = (address / PAGE).min(SPACE_PAGES)..end.min(SPACE_PAGES);
+    if !inside.is_empty() {
+        memory.discard(inside).map_err(|refusal| match refusal {
+            OperationError::Fault(fault) => fault.into(),
+            _ => Errno::ENOMEM,
+        })?;
+    }
+    must_be_mapped(memory, address / PAGE..end)
+}
+
+/// Makes sure that what was stored to shared mappings of files is in the files: it always is.
+///
+/// # Errors
+/// EINVAL for an address between pages; ENOMEM for a range that wraps, and where nothing is mapped.
+///
+/// POSIX `msync`; Linux `ksys_msync`, which takes the longest lengths for none.
+pub fn synchronize<V: MemoryOperations>(memory: &V, address: u64, length_bytes: u64) -> Result<(), Errno> {
+    if !address.is_multiple_of(PAGE) {
+        return Err(Errno::EINVAL);
+    }
+    let length_bytes = length_bytes.checked_next_multiple_of(PAGE).unwrap_or(0);
+    let end = address.checked_add(length_bytes).ok_or(Errno::ENOMEM)?;
+    must_be_mapped(memory, address / PAGE..end / PAGE)
+}
+
+fn must_be_mapped<V: MemoryOperations>(memory: &V, pages: Range<u64>) -> Result<(), Errno> {
+    let is_mapped = pages.is_empty() || (pages.end <= SPACE_PAGES && memory.is_mapped(pages)?);
+    if is_mapped { Ok(()) } else { Err(Errno::ENOMEM) }
 }
 
 /// The pages of a range; what lies outside the address space is not mapped.

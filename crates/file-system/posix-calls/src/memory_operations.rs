@@ -4,7 +4,7 @@
 
 use core::ops::Range;
 
-use crate::data_operations::{DataOperations, FaultOf, NodeOf};
+use crate::data_operations::{AnswerOf, DataOperations, FaultOf, NodeOf};
 use crate::errno::Errno;
 use crate::object_operations::Outcome;
 
@@ -40,6 +40,15 @@ pub enum Sharing {
     Shared,
     /// The address space alone: the page becomes one of its own.
     Private,
+}
+
+/// What became of an attempt to let a mapping go on behind its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// The pages are there.
+    Done,
+    /// Something is mapped there, or the address space ends; nothing has changed.
+    NoRoom,
 }
 
 /// Why a load or a store ended.
@@ -101,6 +110,31 @@ pub trait MemoryOperations: DataOperations {
     /// # Errors
     /// ENOMEM, EACCES: pages before have changed.
     fn protect(&self, pages: Range<u64>, protection: Protection) -> Result<(), Errno>;
+
+    /// Whether something is mapped at each of some pages.
+    ///
+    /// # Errors
+    /// The implementation's fault.
+    fn is_mapped(&self, pages: Range<u64>) -> AnswerOf<bool, Self>;
+
+    /// Forgets what the process itself has stored to pages: private memory is again what it was when it was mapped.
+    ///
+    /// # Errors
+    /// `NoSpace` without memory: some pages have been forgotten.
+    fn discard(&self, pages: Range<u64>) -> Outcome<(), Self::Objects>;
+
+    /// Lets a mapping go on for so many pages behind its last one.
+    ///
+    /// # Errors
+    /// EFAULT if the pages are not one mapping, EINVAL if the file's pages have no such numbers, ENOMEM; nothing has changed.
+    fn grow(&self, pages: Range<u64>, more: u64) -> Result<Growth, Errno>;
+
+    /// Moves a mapping to another place, where it has so many pages, no fewer than before; `None`: the implementation chooses.
+    /// Returns the first page.
+    ///
+    /// # Errors
+    /// As [`MemoryOperations::grow`]; EEXIST if something is mapped there.
+    fn relocate(&self, pages: Range<u64>, first: Option<u64>, new_pages: u64) -> Result<u64, Errno>;
 
     /// Loads bytes from addresses of the process.
     ///

@@ -5,9 +5,10 @@ use core::ops::Range;
 
 use core::convert::Infallible;
 
-use address_space::{Backing, Fault, FileId, Files, MapError, Memory, ProtectError};
+use address_space::{Backing, Fault, FileId, Files, MapError, Memory, ProtectError, RemapError};
+use epoch::Guard;
 use percpu::{Core, OutOfMemory};
-use posix_calls::{AccessError, Errno, MemoryOperations, Place, Protection, Source};
+use posix_calls::{AccessError, AnswerOf, Errno, Growth, MemoryOperations, Place, Protection, Source};
 use sync::Wait;
 
 use crate::direct::OperationError;
@@ -22,6 +23,12 @@ use crate::process::Process;
 struct MappedFiles<'a, W>(Access<'a, W>);
 
 impl<W: Wait> Files for MappedFiles<'_, W> {
+    fn hold(&self, file: FileId) {
+        let Access { fs, guard, .. } = self.0;
+        // SAFETY: a mapping that was found in this call has a reference to the file.
+        unsafe { fs.counts().change(guard.core(), &InodeRef::from_bits(file.0).inode().references, 1) };
+    }
+
     fn load(&self, file: FileId, page: u64, start: usize, bytes: &mut [u8]) -> bool {
         InodeRef::from_bits(file.0).file().load_mapped(self.0, page, start, bytes)
     }
@@ -50,6 +57,15 @@ fn access_error(fault: Fault) -> AccessError<Infallible> {
         Fault::Segment => AccessError::Segment,
         Fault::Bus => AccessError::Bus,
         Fault::OutOfMemory => AccessError::OutOfMemory,
+    }
+}
+
+fn remap_errno(error: RemapError) -> Errno {
+    match error {
+        RemapError::NotOneMapping => Errno::EFAULT,
+        RemapError::TooLarge => Errno::EINVAL,
+        RemapError::Exists => Errno::EEXIST,
+        RemapError::OutOfMemory => Errno::ENOMEM,
     }
 }
 
@@ -94,6 +110,24 @@ impl<H: Host> MemoryOperations for InProcess<'_, H> {
         })
     }
 
+    fn is_mapped(&self, pages: Range<u64>) -> AnswerOf<bool, Self> {
+        Ok(with_memory(self.access(), |memory| self.process().memory.is_mapped_throughout(memory, pages)))
+    }
+
+    fn discard(&self, pages: Range<u64>) -> Result<(), OperationError> {
+        let discarded = with_memory(self.access(), |memory| self.process().memory.discard(memory, pages));
+        discarded.map_err(|OutOfMemory| OperationError::NoSpace)
+    }
+
+    fn grow(&self, pages: Range<u64>, more: u64) -> Result<Growth, Errno> {
+        with_memory(self.access(), |memory| self.process().memory.grow(memory, pages, more)).map_err(remap_errno)
+    }
+
+    fn relocate(&self, pages: Range<u64>, first: Option<u64>, new_pages: u64) -> Result<u64, Errno> {
+        let space = &self.process().memory;
+        with_memory(self.access(), |memory| space.relocate(memory, pages, first, new_pages)).map_err(remap_errno)
+    }
+
     fn load(&self, address: u64, bytes: &mut [u8]) -> Result<(), AccessError<Infallible>> {
         with_memory(self.access(), |memory| self.process().memory.load(memory, address, bytes)).map_err(access_error)
     }
@@ -111,6 +145,17 @@ impl Process {
     pub fn for_each_mapped(&self, fs: &ScaleFs, core: &Core<'_>, each: impl FnMut(Range<u64>)) {
         self.context().assert_of(fs);
         self.memory.for_each_mapped(&fs.epochs().pin(core), each);
+    }
+
+    /// Gives a child that nobody else knows yet what is in the memory (POSIX `fork`).
+    pub(crate) fn copy_memory_to(
+        &self,
+        child: &Process,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        wait: &impl Wait,
+    ) -> Result<(), OutOfMemory> {
+        with_memory(Access { fs, guard, wait }, |memory| self.memory.fork_to(memory, &child.memory))
     }
 
     /// Gives up all memory.

@@ -4,7 +4,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use address_space::{KIND_MAPPING, Mapping};
+use address_space::{KIND_MAPPING, KIND_SHARED_PAGE, Mapping, SharedPage};
 use commit::{Decisions, Tag};
 use epoch::Epochs;
 use hashdir::{ENTRY_CLASS, HashDir};
@@ -538,6 +538,7 @@ impl ScaleFs {
                         self.counts().change(core, &node.inode().references, -1);
                         description.free(core);
                     }
+                    KIND_SHARED_PAGE => SharedPage::free_counted(core, self.pages(), counted),
                     KIND_MAPPING => {
                         let mapping = Mapping::of_count(counted);
                         let node = InodeRef::from_bits(mapping.as_ref().file().0);

@@ -6,14 +6,14 @@
 
 use core::ops::Range;
 
-use address_space::Mapping;
+use address_space::{Mapping, SharedPage};
 use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::ScaleFs;
 use crate::{description, family, file, inode, pipe};
 
 /// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 11] = [
+pub const OBJECT_KINDS: [&ObjectKind; 12] = [
     &hashdir::ENTRY,
     &hashdir::BUCKET,
     &radix::SLOT,
@@ -24,6 +24,7 @@ pub const OBJECT_KINDS: [&ObjectKind; 11] = [
     &inode::DIRECTORY,
     &family::FAMILY,
     &address_space::MAPPING,
+    &address_space::SHARED_PAGE,
     &address_space::TABLE,
 ];
 
@@ -39,6 +40,7 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(family::Family::LAYOUT)
     .and_type::<inode::Symlink>()
     .and_layout(Mapping::LAYOUT)
+    .and_layout(SharedPage::LAYOUT)
     .and_layout(address_space::TABLE_LAYOUT)
     .and_layout(refcache::SLOT.layout())
     .and_type::<refcache::Counted>()

@@ -164,8 +164,8 @@ impl Process {
         &self.context
     }
 
-    /// A child with the same descriptors (POSIX `fork`). A descriptor that another thread opens or closes meanwhile is copied
-    /// or not.
+    /// A child with the same descriptors and memory (POSIX `fork`). A descriptor that another thread opens or closes meanwhile is
+    /// copied or not, and so is what it maps or stores, page by page.
     ///
     /// # Errors
     /// ENOMEM, EAGAIN without a number, and then nothing is left of it.
@@ -194,8 +194,11 @@ impl Process {
                 Err(OutOfMemory) => failed = true,
             }
         });
-        let forked =
-            if failed { Err(Errno::ENOMEM) } else { self.relatives.adopt(fs, &guard, &mut child.relatives.0, wait) };
+        let copied = if failed { Err(OutOfMemory) } else { self.copy_memory_to(&child, fs, &guard, wait) };
+        let forked = match copied {
+            Ok(()) => self.relatives.adopt(fs, &guard, &mut child.relatives.0, wait),
+            Err(OutOfMemory) => Err(Errno::ENOMEM),
+        };
         drop(guard);
         match forked {
             Ok(()) => Ok(child),

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use std::sync::Mutex;
 
-use address_space::{AddressSpace, FileId, Files, KIND_MAPPING, Mapping, Memory};
+use address_space::{AddressSpace, FileId, Files, KIND_MAPPING, KIND_SHARED_PAGE, Mapping, Memory, SharedPage};
 use commit::Decisions;
 use epoch::{Epochs, Guard};
 use pages::{PAGE_BYTES, PagePool};
@@ -66,12 +66,17 @@ impl Instance<'_> {
             assert!(is_ours);
         });
         let free = |core: &Core<'_>, count: NonNull<Counted>| {
-            // SAFETY: dead objects are given once; only mappings are counted.
+            // SAFETY: dead objects are given once; mappings and shared pages are counted.
             unsafe {
-                assert_eq!(count.as_ref().kind(), KIND_MAPPING);
-                let mapping = Mapping::of_count(count);
-                self.files.change_references(mapping.as_ref().file(), -1);
-                core.free_object(mapping);
+                match count.as_ref().kind() {
+                    KIND_SHARED_PAGE => SharedPage::free_counted(core, self.pages, count),
+                    kind => {
+                        assert_eq!(kind, KIND_MAPPING);
+                        let mapping = Mapping::of_count(count);
+                        self.files.change_references(mapping.as_ref().file(), -1);
+                        core.free_object(mapping);
+                    }
+                }
             }
         };
         // SAFETY: a test's core holds no pointers between its calls.
@@ -112,6 +117,10 @@ pub fn part_of(length: usize, page: u64, start: usize, count: usize) -> Option<s
 }
 
 impl Files for TestFiles {
+    fn hold(&self, file: FileId) {
+        self.change_references(file, 1);
+    }
+
     fn load(&self, file: FileId, page: u64, start: usize, bytes: &mut [u8]) -> bool {
         let files = self.0.lock().unwrap();
         let data = &files[file.0 as usize].bytes;
