@@ -30,7 +30,7 @@ SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*
 LIMITED = ["--config", f"target.'cfg(all())'.runner = {[PYTHON, str(ROOT / 'scripts' / 'limited.py')]}"]
 """Ends a test program that hangs, with the stacks of all its threads."""
 HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
-HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths"]
+HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths", "--test", "family_deaths"]
 BUILDING = {"sanitizers": "tests/scalefs/test_sanitizers.py", "libraries": "tests/libraries"}
 """Python tests that mostly build: crates with sanitizers, and projects in three languages."""
 PYTHON_SEED = f"--hypothesis-seed={SEED}"

@@ -5,13 +5,15 @@
 //! valgrind --tool=callgrind --branch-sim=yes target/release/examples/instructions stat 640
 //! ```
 //! The difference of runs of 1,280 and of 640 calls is what 640 calls cost, with what surrounds them; `nothing` tells that.
+//! A third argument is how many descriptors that `exec` closes the process has: `spawn 640 100000`.
 use std::hint::black_box;
 
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::names::{self, RenameMode};
+use scalefs::processes;
 use scalefs::{
-    Credentials, DataOperations, Fields, Follow, InProcess, OpenFlags, OwnedConfig, OwnedScaleFs, Process, Start,
-    attributes, directories,
+    Credentials, DataOperations, Fields, Follow, InProcess, OnExec, OpenFlags, OwnedConfig, OwnedScaleFs, Process,
+    SpawnOptions, Start, Which, attributes, directories,
 };
 use sync::Spin;
 
@@ -43,6 +45,10 @@ fn main() {
     let stat = |path: &[u8]| {
         black_box(attributes::stat(enter().objects(), AT, path, Follow::Symlinks, Fields::ALL).unwrap());
     };
+    let closed: u32 = arguments.next().map_or(0, |count| count.parse().expect("expected how many descriptors"));
+    for number in 0..closed {
+        data::duplicate_to(&enter(), fd, 100 + number, OnExec::Close).unwrap();
+    }
     let mut page = [0; 4096];
     for round in 0..count {
         match call.as_str() {
@@ -74,6 +80,15 @@ fn main() {
             "link-unlink" => {
                 names::link(enter().objects(), (AT, b"f"), (AT, b"g"), Follow::Nothing).unwrap();
                 names::unlink(enter().objects(), AT, b"g").unwrap();
+            }
+            "spawn" => {
+                let child = processes::spawn(&enter(), &[], SpawnOptions::default()).unwrap();
+                child.exit(fs, &core, &Spin);
+                processes::wait(&enter(), Which::Any).unwrap();
+            }
+            "fork" => {
+                process.fork(fs, &core, &Spin).unwrap().exit(fs, &core, &Spin);
+                processes::wait(&enter(), Which::Any).unwrap();
             }
             other => panic!("{other}: no such call"),
         }

@@ -484,9 +484,12 @@ impl Process {
         (to, actions): (&Process, &[FileAction<'_>]),
         wait: &impl Wait,
     ) -> Result<(), Errno> {
-        let passed = self.survivors.try_for_each_in(guard, 0..1 << radix::INDEX_BITS, |part, _| {
+        let looks_at_all = sync::mutant::planted("scalefs: posix_spawn looks at every descriptor");
+        let looked_at = if looks_at_all { &self.descriptors } else { &self.survivors };
+        let passed = looked_at.try_for_each_in(guard, 0..1 << radix::INDEX_BITS, |part, value| {
             let number = part.start as u32;
-            let passed = if FileAction::change(actions, number) {
+            let is_closed = looks_at_all && Descriptor::decode(value).on_exec == OnExec::Close;
+            let passed = if is_closed || FileAction::change(actions, number) {
                 Ok(())
             } else {
                 self.pass(fs, guard, number, (to, number, OnExec::Keep), wait)

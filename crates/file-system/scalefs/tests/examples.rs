@@ -31,3 +31,11 @@ fn all_mail_is_delivered() {
 fn a_process_goes_on_where_another_died() {
     assert!(output("processes").starts_with("the other process died; its core goes on as core 1\n"));
 }
+
+#[test]
+fn a_process_gets_what_its_actions_say() {
+    let printed = output("spawn");
+    for line in ["it ended: Exited(0)", "sorted: _ainoppssw", "there is not: ENOENT", "no child is left"] {
+        assert!(printed.contains(line), "{line} is not in\n{printed}");
+    }
+}

@@ -37,6 +37,7 @@ std::thread_local! {
     static CHOICE: RefCell<Option<Choice>> = const { RefCell::new(None) };
     /// How many accesses are left, and what comes then.
     static ENDING: Cell<Option<(u64, fn() -> !)>> = const { Cell::new(None) };
+    static ACCESSES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Runs `body`, whose threads ([`shuttle::thread`]) take turns: at each access to an atomic of this crate, with a chance
@@ -81,8 +82,14 @@ pub fn end_never() {
     ENDING.with(|ending| ending.set(None));
 }
 
+/// How many accesses this thread has made: see [`end_after`].
+pub fn accesses() -> u64 {
+    ACCESSES.with(Cell::get)
+}
+
 /// One access more.
 pub(crate) fn pass() {
+    ACCESSES.with(|accesses| accesses.set(accesses.get() + 1));
     ENDING.with(|ending| match ending.get() {
         Some((0, end)) => end(),
         Some((left, end)) => ending.set(Some((left - 1, end))),

@@ -1,0 +1,89 @@
+//! What posix_spawn and fork cost a process with many descriptors that `exec` closes, here and on the host:
+//! `cargo run --release -p scalefs --example spawn_cost`. Nanoseconds for a process that is made, ends and is waited for; the
+//! best of some rounds. The host's process runs `/bin/true`, so that only its growth can be compared. Linux.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use percpu::{Core, OwnerId};
+use scalefs::data::{self, DescriptorOptions};
+use scalefs::processes;
+use scalefs::{
+    Credentials, NumberChoice, OnExec, OpenFlags, OwnedConfig, OwnedScaleFs, Process, ScaleFs, SpawnOptions, Start,
+    Which,
+};
+use sync::Spin;
+
+const SURVIVING: u32 = 3;
+
+/// Nanoseconds that an act takes, at best.
+fn best_ns(rounds: usize, count: u32, mut act: impl FnMut()) -> f64 {
+    let round = |_| {
+        let begin = Instant::now();
+        (0..count).for_each(|_| act());
+        begin.elapsed().as_nanos() as f64 / f64::from(count)
+    };
+    (0..rounds).map(round).fold(f64::INFINITY, f64::min)
+}
+
+fn end(fs: &ScaleFs, core: &Core<'_>, parent: &Process, child: Process) {
+    child.exit(fs, core, &Spin);
+    black_box(processes::wait(&fs.enter(core, parent, &Spin), Which::Any)).expect("a child that has ended");
+    fs.maintain(core, &Spin);
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let config = OwnedConfig { metadata_bytes: 512 << 20, ..OwnedConfig::default() };
+    let owned = OwnedScaleFs::create(config)?;
+    let fs = owned.file_system();
+    let core = owned.claim(0, OwnerId::new(1).ok_or("no owner")?)?;
+    println!("{:>16} {:>12} {:>12} {:>12}", "close-on-exec", "spawn (ns)", "fork (ns)", "host's spawn");
+    let flags = OpenFlags::READ | OpenFlags::CREATE;
+    for count in [3, 100, 1_000, 10_000, 100_000] {
+        let process = Process::new(fs, &core, Credentials::SUPERUSER);
+        let call = || fs.enter(&core, &process, &Spin);
+        let first = data::open(&call(), Start::WorkingDirectory, b"f", flags, 0o600, DescriptorOptions::PLAIN)?;
+        for _ in 1..SURVIVING {
+            data::duplicate(&call(), first, NumberChoice::LowestFrom(0), OnExec::Keep)?;
+        }
+        for number in 0..count {
+            data::duplicate_to(&call(), first, SURVIVING + number, OnExec::Close)?;
+            if number % 64 == 0 {
+                fs.maintain(&core, &Spin);
+            }
+        }
+        let spawn = best_ns(5, 200, || {
+            let child = processes::spawn(&call(), &[], SpawnOptions::default()).expect("a process");
+            end(fs, &core, &process, child);
+        });
+        let fork = best_ns(3, (20_000 / count).clamp(1, 200), || {
+            let child = process.fork(fs, &core, &Spin).expect("a process");
+            end(fs, &core, &process, child);
+        });
+        println!("{count:>16} {spawn:>12.0} {fork:>12.0} {:>12}", host_ns(count));
+        process.exit(fs, &core, &Spin);
+        (0..8).for_each(|_| fs.maintain(&core, &Spin));
+    }
+    Ok(())
+}
+
+/// The same on the host; a dash where it does not let a process have so many descriptors.
+#[cfg(unix)]
+fn host_ns(count: u32) -> String {
+    use std::fs::File;
+    use std::process::Command;
+    // The library opens files so that `exec` closes them.
+    let Ok(files) = (0..count).map(|_| File::open("/dev/null")).collect::<Result<Vec<_>, _>>() else {
+        return "-".into();
+    };
+    let ns = best_ns(3, 20, || {
+        black_box(Command::new("/bin/true").status()).expect("/bin/true");
+    });
+    drop(files);
+    format!("{ns:.0}")
+}
+
+#[cfg(not(unix))]
+fn host_ns(_: u32) -> String {
+    "-".into()
+}

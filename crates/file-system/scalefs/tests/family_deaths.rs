@@ -1,0 +1,256 @@
+//! A process dies before each of its accesses in fork, posix_spawn, exit and wait: its parent then waits for no child for
+//! ever, and all go on. Two threads wait for one child in chosen schedules. And what posix_spawn touches, counted.
+#![cfg(all(shuttle, target_os = "linux"))]
+
+use std::mem::forget;
+
+use history::threads;
+use percpu::testing::{World, die, die_everywhere, owner};
+use percpu::{ArenaConfig, Core};
+use scalefs::data::{self, DescriptorOptions};
+use scalefs::processes;
+use scalefs::{
+    Credentials, Ended, Errno, FileAction, Host, NumberChoice, OnExec, OpenFlags, Process, ScaleFs, ScaleFsConfig,
+    SpawnOptions, Start, StatusFlags, Which,
+};
+use sync::mutant::must_be_caught;
+use sync::{Spin, Wait, WaitReason};
+
+/// Waits for a while, and then takes it that nobody will come.
+struct Patience;
+
+impl Wait for Patience {
+    fn wait(&self, reason: WaitReason, round: u32) {
+        assert!(round < 10_000, "waits for ever: {reason:?}");
+    }
+}
+
+impl Host for Patience {
+    fn now_ns(&self) -> u64 {
+        0
+    }
+}
+
+const FLAGS: OpenFlags = OpenFlags::READ.union(OpenFlags::CREATE);
+const ACTIONS: [FileAction<'static>; 2] = [
+    FileAction::Duplicate { number: 0, target: 5 },
+    FileAction::Open { number: 4, path: b"g", flags: FLAGS, status: StatusFlags::NONE, permissions: 0o600 },
+];
+
+fn world(bytes: usize) -> World {
+    World::with(bytes, ArenaConfig { core_count: 2, chunk_bytes: 4096 })
+}
+
+/// An instance, and a process with three descriptors that survive `exec`, and so many that do not.
+fn begin<'w>(core: &Core<'w>, closed: u32) -> (&'w ScaleFs, Process) {
+    let config = ScaleFsConfig {
+        root_bucket_count: 2,
+        directory_bucket_count: 2,
+        count_slots_per_core: 64,
+        ..ScaleFsConfig::default()
+    };
+    let fs = ScaleFs::create(core, config).unwrap();
+    let process = Process::new(fs, core, Credentials::SUPERUSER);
+    let call = || fs.enter(core, &process, &Patience);
+    let first = data::open(&call(), Start::WorkingDirectory, b"f", FLAGS, 0o600, DescriptorOptions::PLAIN).unwrap();
+    for _ in 0..2 {
+        data::duplicate(&call(), first, NumberChoice::LowestFrom(0), OnExec::Keep).unwrap();
+    }
+    for number in 0..closed {
+        data::duplicate_to(&call(), first, 10 + number, OnExec::Close).unwrap();
+        if number % 64 == 0 {
+            fs.maintain(core, &Patience);
+        }
+    }
+    (fs, process)
+}
+
+fn spawn(fs: &ScaleFs, core: &Core<'_>, process: &Process, actions: &[FileAction<'_>]) -> Result<Process, Errno> {
+    processes::spawn(&fs.enter(core, process, &Patience), actions, SpawnOptions::default())
+}
+
+/// What a process does when it dies, with the child that it has; and whether that child ends in it.
+type Act = (&'static str, bool, fn(&ScaleFs, &Core<'_>, &Process, Process));
+
+const ACTS: [Act; 4] = [
+    ("posix_spawn", false, |fs, core, process, child| {
+        forget(child);
+        forget(spawn(fs, core, process, &ACTIONS));
+    }),
+    ("fork", false, |fs, core, process, child| {
+        forget(child);
+        forget(process.fork(fs, core, &Patience));
+    }),
+    ("exit", true, |fs, core, _, child| child.exit_with(fs, core, Ended::Exited(5), &Patience)),
+    ("wait", true, |fs, core, process, child| {
+        child.exit_with(fs, core, Ended::Exited(5), &Patience);
+        processes::wait(&fs.enter(core, process, &Patience), Which::Any).unwrap();
+    }),
+];
+
+/// Lets a process die in what it does; `None` if it came to its end, else whether all children are known to have ended.
+fn survive((_, ends, act): Act, access: u64) -> Option<bool> {
+    let world = world(2 << 20);
+    let core = world.core(0);
+    let (fs, process) = begin(&core, 2);
+    // All that is shared lies in the arena from now on: the parent has had a child on the core that will die.
+    let child = {
+        let other = world.arena().claim(1, owner(2)).unwrap();
+        let first = spawn(fs, &other, &process, &[]).unwrap();
+        first.exit(fs, &other, &Patience);
+        processes::wait(&fs.enter(&other, &process, &Patience), Which::Any).unwrap();
+        spawn(fs, &other, &process, &[]).unwrap()
+    };
+    let number = child.number();
+    let mut child = Some(child);
+    let heir = die(world.arena(), 1, access, |other| act(fs, other, &process, child.take().unwrap()));
+    let child = child.expect("taken by the process that died");
+    let Some(heir) = heir else {
+        forget((child, process));
+        return None;
+    };
+    // SAFETY: the process has gone.
+    unsafe {
+        fs.repair_taken_over(&heir, &Patience);
+        process.repair_taken_over(fs, &heir);
+    }
+    if ends {
+        forget(child);
+    } else {
+        child.exit_with(fs, &core, Ended::Exited(5), &Patience);
+    }
+    let all_have_ended = loop {
+        match processes::wait(&fs.enter(&core, &process, &Patience), Which::Any) {
+            Ok(Some((child, ended))) => {
+                let possible =
+                    if child == number { &[Ended::Exited(5), Ended::Killed(9)][..] } else { &[Ended::Killed(9)] };
+                assert!(possible.contains(&ended), "{ended:?}");
+            }
+            Ok(None) => break false,
+            Err(errno) => {
+                assert_eq!(errno, Errno::ECHILD);
+                break true;
+            }
+        }
+    };
+    for core in [&core, &heir] {
+        for actions in [&ACTIONS[..], &[]] {
+            let child = spawn(fs, core, &process, actions).unwrap();
+            let made = child.number();
+            child.exit_with(fs, core, Ended::Exited(1), &Patience);
+            let waited = processes::wait(&fs.enter(core, &process, &Patience), Which::Child(made));
+            assert_eq!(waited, Ok(Some((made, Ended::Exited(1)))));
+            fs.maintain(core, &Patience);
+        }
+    }
+    process.exit(fs, &core, &Patience);
+    (0..4).for_each(|_| [&core, &heir].into_iter().for_each(|core| fs.maintain(core, &Patience)));
+    Some(all_have_ended)
+}
+
+/// Accesses of a call after it has made a child, which runs then: whoever runs it has died; or before one begins to end.
+const OUTSIDE: u64 = 8;
+
+/// Lets a process die everywhere in what it does.
+fn survive_all(act: Act) -> u64 {
+    let mut running = Vec::new();
+    let deaths = die_everywhere(|access| {
+        let survived = survive(act, access);
+        running.extend((survived == Some(false)).then_some(access));
+        survived.is_some()
+    });
+    let is_outside = |access: &u64| if act.1 { *access < OUTSIDE } else { *access >= deaths - OUTSIDE };
+    assert!(running.iter().all(is_outside), "{}: of {deaths} deaths, a child is said to run after {running:?}", act.0);
+    deaths
+}
+
+#[test]
+fn parents_wait_for_nobody_for_ever_wherever_a_process_dies() {
+    for act in ACTS {
+        println!("{}: {} deaths", act.0, survive_all(act));
+    }
+}
+
+#[test]
+fn a_child_that_nobody_runs_is_found() {
+    must_be_caught("scalefs: an heir does not say that a child was killed", || survive_all(ACTS[0]));
+}
+
+/// How many accesses a process that is made takes, with so many descriptors that `exec` closes.
+fn accesses(closed: u32, make: fn(&ScaleFs, &Core<'_>, &Process) -> Process) -> u64 {
+    let world = world(96 << 20);
+    let core = world.core(0);
+    let (fs, process) = begin(&core, closed);
+    let mut counted = 0;
+    // The first one makes what later ones have.
+    for _ in 0..3 {
+        let before = sync::scheduled::accesses();
+        let child = make(fs, &core, &process);
+        counted = sync::scheduled::accesses() - before;
+        child.exit(fs, &core, &Patience);
+        processes::wait(&fs.enter(&core, &process, &Patience), Which::Any).unwrap();
+        fs.maintain(&core, &Patience);
+    }
+    process.exit(fs, &core, &Patience);
+    counted
+}
+
+fn spawn_takes_the_same_with(many: u32) {
+    let make = |fs: &ScaleFs, core: &Core<'_>, process: &Process| spawn(fs, core, process, &ACTIONS).unwrap();
+    let [few, many] = [3, many].map(|closed| accesses(closed, make));
+    println!("posix_spawn: {few} accesses with few descriptors that exec closes, {many} with many");
+    assert!(many * 10 <= few * 11, "{few} accesses with few, {many} with many");
+}
+
+#[test]
+fn spawn_does_not_look_at_descriptors_that_exec_closes() {
+    spawn_takes_the_same_with(100_000);
+    let fork = |fs: &ScaleFs, core: &Core<'_>, process: &Process| process.fork(fs, core, &Patience).unwrap();
+    println!("fork: {} accesses with few, {} with 1,000", accesses(3, fork), accesses(1_000, fork));
+    must_be_caught("scalefs: posix_spawn looks at every descriptor", || spawn_takes_the_same_with(1_000));
+}
+
+/// Two threads wait for one child, which has ended, while a third makes and ends another in its place: one of them gets it,
+/// and the other finds no such child.
+fn two_wait_for_one(seed: u64) {
+    threads::run(seed, || {
+        let world = World::with(2 << 20, ArenaConfig { core_count: 4, chunk_bytes: 4096 });
+        let core = world.core(3);
+        let (fs, process) = begin(&core, 0);
+        let child = spawn(fs, &core, &process, &[]).unwrap();
+        let number = child.number();
+        child.exit_with(fs, &core, Ended::Exited(3), &Spin);
+        // The third thread makes children as the core that made this one, so in its place.
+        drop(core);
+        let waited = threads::scope(|scope| {
+            let (world, process) = (&world, &process);
+            let waiting = [0, 1].map(|place| {
+                scope.spawn(move || {
+                    let core = world.core(place);
+                    processes::wait(&fs.enter(&core, process, &Spin), Which::Child(number))
+                })
+            });
+            scope.spawn(move || {
+                let core = world.core(3);
+                for _ in 0..2 {
+                    forget(processes::spawn(&fs.enter(&core, process, &Spin), &[], SpawnOptions::default()));
+                }
+            });
+            waiting.map(|thread| thread.join().unwrap())
+        });
+        let got = waited.iter().filter(|waited| **waited == Ok(Some((number, Ended::Exited(3))))).count();
+        let nobody = waited.iter().filter(|waited| **waited == Err(Errno::ECHILD)).count();
+        assert_eq!((got, nobody), (1, 1), "{waited:?}");
+        forget(process);
+    });
+}
+
+#[test]
+fn of_two_threads_one_gets_the_child() {
+    (0..100).for_each(two_wait_for_one);
+    for mutant in
+        ["scalefs: two threads wait for one child", "scalefs: a child that was waited for meanwhile is said to run"]
+    {
+        must_be_caught(mutant, || (0..3_000).for_each(two_wait_for_one));
+    }
+}
