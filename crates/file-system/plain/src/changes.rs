@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use posix_calls::{Answer, Decision, Kind, NameChange, NameChanges, NewObject, OperationError, Outcome, Permissions};
+use posix_calls::{
+    Answer, AttributeChange, AttributeChanges, Decision, Kind, NameChange, NameChanges, NewObject,
+    ObjectOperations as _, OperationError, Outcome, Permissions, Urgency,
+};
 
 use crate::call::{Call, Node, Unreachable};
 use crate::object::{Number, Object, OpenNode};
@@ -20,7 +23,11 @@ struct Change {
 /// Changes that are prepared.
 #[derive(Clone, Debug)]
 #[must_use = "what is dropped does not happen"]
-pub struct PreparedChanges(Vec<Change>);
+pub struct PreparedChanges {
+    names: Vec<Change>,
+    attributes: Vec<(Number, Vec<AttributeChange>)>,
+    has_happened: bool,
+}
 
 impl State {
     /// Whether a directory would be above itself, were these the parents.
@@ -99,6 +106,33 @@ impl State {
     }
 }
 
+impl Call<'_> {
+    /// Makes the changes of one object's attributes, or refuses.
+    fn change_attributes(
+        &self,
+        state: &mut State,
+        number: Number,
+        changes: &[AttributeChange],
+    ) -> Result<(), OperationError<Unreachable>> {
+        let object = state.get_mut(number);
+        for change in changes {
+            match *change {
+                AttributeChange::Permissions(change) => {
+                    let new = change.of(self.credentials(), object.body.kind(), object.permissions);
+                    object.permissions = new.map_err(|_| OperationError::Changed)?;
+                }
+                AttributeChange::Times(right, (accessed, modified)) => {
+                    right.check(self.credentials(), object.permissions).map_err(|_| OperationError::Changed)?;
+                    object.accessed_ns = accessed.unwrap_or(object.accessed_ns);
+                    object.modified_ns = modified.unwrap_or(object.modified_ns);
+                }
+            }
+            object.changed_ns = self.now_ns();
+        }
+        Ok(())
+    }
+}
+
 impl NameChanges for Call<'_> {
     type Room<'v>
         = ()
@@ -109,6 +143,14 @@ impl NameChanges for Call<'_> {
     where
         Self: 'v,
         'v: 'p;
+    type AttributeRoom<'v>
+        = ()
+    where
+        Self: 'v;
+    type Looks<'v>
+        = Call<'v>
+    where
+        Self: 'v;
 
     fn make(&self, directory: Node<'_>, object: NewObject<'_>, permissions: Permissions) -> Outcome<OpenNode, Self> {
         let mut state = self.change()?;
@@ -138,13 +180,47 @@ impl NameChanges for Call<'_> {
             })
             .collect();
         self.ask()?.clone().change_names(&changes, self.now_ns())?;
-        Ok(PreparedChanges(changes))
+        Ok(PreparedChanges { names: changes, attributes: Vec::new(), has_happened: false })
     }
 
-    fn finish(&self, prepared: PreparedChanges, decision: Decision) -> Answer<(), Self> {
-        if decision == Decision::Commit {
-            let done = self.file_system.state.borrow_mut().change_names(&prepared.0, self.now_ns());
+    fn prepare_attributes<'p, 'v>(
+        &'v self,
+        prepared: &mut PreparedChanges,
+        changes: &[AttributeChanges<'_, Node<'v>>],
+        room: &'p mut [()],
+    ) -> Outcome<(), Self>
+    where
+        'v: 'p,
+    {
+        assert!(room.len() >= changes.len(), "there is room for each change");
+        let mut state = self.ask()?.clone();
+        for AttributeChanges { node, changes } in changes {
+            self.change_attributes(&mut state, node.number, changes)?;
+            prepared.attributes.push((node.number, changes.to_vec()));
+        }
+        Ok(())
+    }
+
+    fn open<'v>(&'v self, _: &mut PreparedChanges, _: Urgency) -> Call<'v> {
+        Call { file_system: self.file_system, process: self.process }
+    }
+
+    fn decide(&self, prepared: &mut PreparedChanges) -> Answer<bool, Self> {
+        let now_ns = self.now_ns();
+        let mut state = self.change()?;
+        let done = state.change_names(&prepared.names, now_ns);
+        assert_eq!(done, Ok(()), "nothing else changes what is prepared");
+        for (number, changes) in &prepared.attributes {
+            let done = self.change_attributes(&mut state, *number, changes);
             assert_eq!(done, Ok(()), "nothing else changes what is prepared");
+        }
+        prepared.has_happened = true;
+        Ok(true)
+    }
+
+    fn finish(&self, mut prepared: PreparedChanges, decision: Decision) -> Answer<(), Self> {
+        if decision == Decision::Commit && !prepared.has_happened {
+            self.decide(&mut prepared)?;
         }
         Ok(())
     }

@@ -10,10 +10,20 @@
 //! finish        Commit: all of it is so at one moment;  Abort: nothing has happened
 //! ```
 //! Dropping what was prepared aborts it.
+//!
+//! **What else must be so** and is not locked is asked for while the changes are *open*: whoever meets one of them then
+//! makes the decision fail, and it is asked for again.
+//!
+//! ```text
+//! prepare, prepare_attributes
+//! loop: open → ask by what it gives → decide      true: all has happened;  false: somebody came in between
+//! finish
+//! ```
 
 use crate::fault::OperationError;
 use crate::kind::Permissions;
 use crate::object_operations::{Answer, NewObject, ObjectOperations, Outcome};
+use crate::rights::{PermissionChange, TimesRight};
 
 /// What becomes of a name. With nothing before and after it stays absent until the decision, and with the same object it
 /// stays as it is.
@@ -28,6 +38,46 @@ pub struct NameChange<'k, N, K> {
     /// What it is to lead to; nothing if it is to be gone. An object that loses its last name is removed; a directory that
     /// does must be empty then, and takes no names.
     pub after: Option<N>,
+}
+
+/// A change of an object's attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttributeChange {
+    /// As [`ObjectOperations::change_permissions`].
+    Permissions(PermissionChange),
+    /// As [`ObjectOperations::set_times`]: access and modification time in nanoseconds since 1970, each if given.
+    Times(TimesRight, (Option<i64>, Option<i64>)),
+}
+
+/// What becomes of an object's attributes.
+#[derive(Clone, Copy, Debug)]
+pub struct AttributeChanges<'k, N> {
+    /// The object, which no other of the same decision is.
+    pub node: N,
+    /// The changes, in order.
+    pub changes: &'k [AttributeChange],
+}
+
+/// Who goes first of two decisions that look at each other's changes: the one with the smaller number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Precedence(pub u64);
+
+/// What becomes of others who meet open changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stance {
+    /// They make the decision fail.
+    Yields,
+    /// They wait for it.
+    Insists,
+}
+
+/// How open changes stand against others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Urgency {
+    /// Against those who have open changes, too.
+    pub precedence: Precedence,
+    /// Against all others.
+    pub stance: Stance,
 }
 
 /// Whether what was prepared happens.
@@ -50,6 +100,14 @@ pub trait NameChanges: ObjectOperations {
     where
         Self: 'v,
         'v: 'p;
+    /// Room for changes of one object's attributes while they are prepared.
+    type AttributeRoom<'v>: Default
+    where
+        Self: 'v;
+    /// Looks at what is so before the changes that the caller has open.
+    type Looks<'v>: ObjectOperations<Handle = Self::Handle, Fault = Self::Fault>
+    where
+        Self: 'v;
 
     /// Makes an object that no name leads to, and keeps it. A directory stands in `directory` until a name says otherwise, and
     /// takes names together with its own, or later.
@@ -84,7 +142,33 @@ pub trait NameChanges: ObjectOperations {
     where
         'v: 'p;
 
-    /// Decides, and replaces all marks by what has become of them.
+    /// Prepares changes of attributes, of different objects, under the same decision, with room for each; once, before it is
+    /// opened. Nobody sees anything of them, and nobody else changes permissions of these objects, before the decision.
+    ///
+    /// # Errors
+    /// `Changed` if one is refused, or `NoSpace`; then all that was prepared can only be aborted. Or the fault.
+    ///
+    /// # Panics
+    /// If there is less room than changes.
+    fn prepare_attributes<'p, 'v>(
+        &'v self,
+        prepared: &mut Self::Prepared<'p, 'v>,
+        changes: &[AttributeChanges<'_, Self::Node<'v>>],
+        room: &'p mut [Self::AttributeRoom<'v>],
+    ) -> Outcome<(), Self>
+    where
+        'v: 'p;
+
+    /// Opens what is prepared, or opens it again: [`NameChanges::decide`] then succeeds only if nobody has met it since.
+    fn open<'v>(&'v self, prepared: &mut Self::Prepared<'_, 'v>, urgency: Urgency) -> Self::Looks<'v>;
+
+    /// Lets what is open happen, unless somebody has come in between: then false, and it may be opened again.
+    ///
+    /// # Errors
+    /// The implementation's fault: then nothing has happened.
+    fn decide(&self, prepared: &mut Self::Prepared<'_, '_>) -> Answer<bool, Self>;
+
+    /// Decides, if that has not been done, and replaces all marks by what has become of them.
     ///
     /// # Errors
     /// The implementation's fault: then nothing has happened.

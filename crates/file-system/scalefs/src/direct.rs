@@ -5,6 +5,7 @@
 use core::cell::Cell;
 use core::convert::Infallible;
 
+use commit::{Anyone, Owner};
 use epoch::Guard;
 use hashdir::HashDir;
 use percpu::Core;
@@ -102,6 +103,16 @@ impl<'c, H: Host> Direct<'c, H> {
         unsafe { core::slice::from_raw_parts(place.add(1).cast().as_ptr(), usize::from(place.as_ref().target_bytes)) }
     }
 
+    /// Permissions and access time.
+    #[inline]
+    pub(crate) fn read_header(&self, node: InodeRef) -> (Permissions, i64) {
+        let (header, decisions) = (&node.inode().header, self.fs.decisions());
+        match H::SEES_THROUGH_OWN_MARKS {
+            false => header.read(decisions, Anyone, self.host),
+            true => header.read(decisions, Owner(self.core().index()), self.host),
+        }
+    }
+
     /// For calls that have changed nothing since they were pinned.
     pub(crate) fn read_attributes(&self, node: InodeRef, fields: Fields) -> Attributes {
         let inode = node.inode();
@@ -118,14 +129,19 @@ impl<'c, H: Host> Direct<'c, H> {
             changed_ns: 0,
         };
         if fields.contains(Fields::PERMISSIONS) {
-            let (permissions, accessed_ns) = inode.header.read(self.host);
+            let (permissions, accessed_ns) = self.read_header(node);
             let Permissions { mode, user, group } = permissions;
             attributes = Attributes { mode, user, group, accessed_ns, ..attributes };
         }
         if fields.contains(Fields::LINK_COUNT) {
             // SAFETY: the node is of this call: a name or a counted reference led to it since the core was pinned, or a reference
             // keeps it; so it is not freed before the call ends.
-            let count = unsafe { self.fs.counts().exact_after_fence(&inode.links, self.host) };
+            let count = unsafe {
+                match H::SEES_THROUGH_OWN_MARKS {
+                    false => self.fs.counts().exact_after_fence(&inode.links, self.host),
+                    true => self.fs.counts().exact_for(&inode.links, Owner(self.core().index()), self.host),
+                }
+            };
             attributes.link_count = u32::try_from(count).unwrap_or(0);
         }
         if fields.contains(Fields::SIZE) {
@@ -146,7 +162,7 @@ impl<'c, H: Host> Direct<'c, H> {
         let header = &node.inode().header;
         let change = |old| change.of(self.context.credentials(), node.kind(), old);
         // Look without writing first.
-        change(header.read(self.host).0)?;
+        change(self.read_header(node).0)?;
         self.working_on(&[node]);
         header.write(self.core(), self.host, |permissions, accessed| {
             change(permissions).map(|permissions| (permissions, accessed))
@@ -170,7 +186,7 @@ impl<'c, H: Host> Direct<'c, H> {
         let Inode { header, stamps, .. } = node.inode();
         let check = |permissions| right.check(self.context.credentials(), permissions);
         // Look without writing first.
-        check(header.read(self.host).0)?;
+        check(self.read_header(node).0)?;
         self.working_on(&[node]);
         let set_modified = || {
             let Some(modified_ns) = modified else { return };

@@ -1,8 +1,9 @@
 //! Many names that change at one moment in shared memory.
 //!
 //! In this order, so that no two who do this wait for each other: marks of directories that come to other parents, then
-//! directories that go closed to new names, then all buckets by address, then counts. What lies beyond the locks, a count
-//! that another operation has claimed, is not waited for while anything of that kind is held.
+//! directories that go closed to new names, then all buckets by address, then counts, then permissions by address, and at
+//! the decision times by address. What lies beyond the locks, a count that another operation has claimed, is not waited for
+//! while anything of that kind is held.
 //!
 //! **Death of a process** in between: all objects are noted first, and the decision says what becomes of them. Beside what
 //! the operations on one name can lose, an object that was made and not named stays.
@@ -10,14 +11,18 @@
 
 use commit::Operation;
 use hashdir::{InsertError, Killing, LockedName, LockedNames, NotEmpty, lock_all};
+use maxima::Reset;
 use percpu::{CoreLockGuard, OutOfMemory};
-use posix_calls::{Answer, Decision, Kind, NameChange, NameChanges, NewObject, Outcome, Permissions};
+use posix_calls::{
+    Answer, AttributeChange, AttributeChanges, Decision, Errno, Kind, NameChange, NameChanges, NewObject, Outcome,
+    Permissions, Urgency,
+};
 use refcache::Pending;
 use sync::WaitReason;
 
 use crate::direct::{Direct, OperationError};
-use crate::host::Host;
-use crate::inode::Named;
+use crate::host::{Host, Owning};
+use crate::inode::{Named, stamp_of};
 use crate::inode_ref::{InodeRef, Node, OpenNode};
 use crate::instance::Stamp;
 use crate::moves::{Marks, MovedTogether};
@@ -44,14 +49,27 @@ pub struct Beside<'v> {
     is_first: bool,
 }
 
+/// Room for changes of one object's attributes; see [`NameChanges::prepare_attributes`].
+#[derive(Default)]
+pub struct AttributeRoom<'v> {
+    /// The object, once it is marked.
+    node: Option<InodeRef>,
+    modified_ns: Option<i64>,
+    /// While it is decided: of the times, and that of the change before.
+    reset: Option<(Reset<'v, 2>, u64)>,
+}
+
 /// Changes of names that are prepared; see [`NameChanges`].
 #[must_use = "what is dropped does not happen"]
 pub struct PreparedChanges<'p, 'v, H: Host> {
     direct: &'v Direct<'v, H>,
     changes: &'p [Change<'p, 'v>],
     names: LockedNames<'p, 'v, Beside<'v>>,
+    attributes: &'p mut [AttributeRoom<'v>],
     operation: Operation<'v>,
-    is_decided: bool,
+    /// Whether it has happened, once that is certain.
+    decided: Option<bool>,
+    is_over: bool,
 }
 
 /// Lets a directory take names: one without a name, which nobody else finds, does not.
@@ -144,6 +162,14 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
     where
         Self: 'v,
         'v: 'p;
+    type AttributeRoom<'v>
+        = AttributeRoom<'v>
+    where
+        Self: 'v;
+    type Looks<'v>
+        = Direct<'v, Owning<H>>
+    where
+        Self: 'v;
 
     fn make(&self, directory: Node<'_>, object: NewObject<'_>, permissions: Permissions) -> Outcome<OpenNode, Self> {
         let now_ns = self.host.now_ns();
@@ -181,7 +207,15 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         let names = lock_all(&self.guard, room, name, self.host);
         let operation = self.fs.decisions().begin_firm(self.guard.core());
         self.fs.working_under(self.core(), operation.tag());
-        let mut prepared = PreparedChanges { direct: self, changes, names, operation, is_decided: false };
+        let mut prepared = PreparedChanges {
+            direct: self,
+            changes,
+            names,
+            attributes: &mut [],
+            operation,
+            decided: None,
+            is_over: false,
+        };
         match prepared.prepare_all() {
             Ok(()) => Ok(prepared),
             Err(obstacle) => {
@@ -202,19 +236,60 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         }
     }
 
+    fn prepare_attributes<'p, 'v>(
+        &'v self,
+        prepared: &mut PreparedChanges<'p, 'v, H>,
+        changes: &[AttributeChanges<'_, Node<'v>>],
+        room: &'p mut [AttributeRoom<'v>],
+    ) -> Result<(), OperationError>
+    where
+        'v: 'p,
+    {
+        assert!(room.len() >= changes.len(), "there is room for each change");
+        let nodes = changes.iter().map(|change| change.node.at.to_bits());
+        self.fs.noted(self.core()).add_more(self.core(), nodes).map_err(|OutOfMemory| OperationError::NoSpace)?;
+        prepared.attributes = &mut room[..changes.len()];
+        // The objects by address, so that no two wait for each other.
+        let mut last = 0;
+        for place in prepared.attributes.iter_mut() {
+            let next = changes.iter().filter(|change| change.node.at.to_bits() > last);
+            let change = next.min_by_key(|change| change.node.at.to_bits()).expect("objects differ");
+            last = change.node.at.to_bits();
+            place.modified_ns = self.mark_attributes(change)?;
+            place.node = Some(change.node.at);
+        }
+        Ok(())
+    }
+
+    fn open<'v>(&'v self, prepared: &mut PreparedChanges<'_, 'v, H>, urgency: Urgency) -> Direct<'v, Owning<H>> {
+        let Urgency { precedence, stance } = urgency;
+        let stance = match stance {
+            posix_calls::Stance::Yields => commit::Stance::Yields,
+            posix_calls::Stance::Insists => commit::Stance::Insists,
+        };
+        prepared.operation.open(commit::Precedence(precedence.0), stance);
+        Direct::new(self.fs, self.guard.core(), self.context, Owning::of(self.host))
+    }
+
+    fn decide(&self, prepared: &mut PreparedChanges<'_, '_, H>) -> Answer<bool, Self> {
+        Ok(prepared.decide())
+    }
+
     fn finish(&self, mut prepared: PreparedChanges<'_, '_, H>, decision: Decision) -> Answer<(), Self> {
         if sync::mutant::planted("scalefs: names change before it is decided") && decision == Decision::Commit {
             prepared.names.finish(true);
         }
-        let happens = decision == Decision::Commit && prepared.operation.commit().is_ok();
-        if !happens {
-            prepared.operation.abort();
+        if decision == Decision::Commit && prepared.decided.is_none() {
+            prepared.decide();
         }
-        prepared.end(happens);
+        let happens = prepared.end();
         let changes = prepared.changes;
+        let attributes = core::mem::take(&mut prepared.attributes);
         drop(prepared);
         if happens {
-            self.mark_times(changes);
+            self.mark_times(changes, attributes);
+            let without_times = attributes.iter().filter(|place| place.modified_ns.is_none());
+            without_times.filter_map(|place| place.node).for_each(|node| self.mark(node, Stamp::Status));
         }
         Ok(())
     }
@@ -326,9 +401,42 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
         }
     }
 
-    /// Replaces all marks, once the operation has committed (`happened`) or never will.
-    fn end(&mut self, happened: bool) {
-        self.is_decided = true;
+    /// Lets it happen, unless it was revoked; then false.
+    fn decide(&mut self) -> bool {
+        let direct = self.direct;
+        // Who reads these times from now on waits; we wait for nobody but those who do the same behind us.
+        for place in self.attributes.iter_mut().filter(|place| place.modified_ns.is_some()) {
+            let stamps = &place.node.expect("marked").inode().stamps;
+            let (reset, [_, changed]) = direct.fs.stamps().reset(direct.core(), stamps, direct.host);
+            place.reset = Some((reset, changed));
+        }
+        let happens = self.operation.commit().is_ok();
+        if happens {
+            self.decided = Some(true);
+        } else {
+            self.attributes.iter_mut().for_each(|place| place.reset = None);
+        }
+        happens
+    }
+
+    /// Replaces all marks by what has become of them; an operation that is not decided never happens. Returns whether it has.
+    fn end(&mut self) -> bool {
+        let happened = *self.decided.get_or_insert_with(|| {
+            self.operation.abort();
+            false
+        });
+        self.is_over = true;
+        let now = stamp_of(self.direct.host.now_ns() as i64);
+        for place in self.attributes.iter_mut() {
+            if let Some((reset, changed)) = place.reset.take()
+                && let Some(modified_ns) = place.modified_ns.filter(|_| happened)
+            {
+                reset.finish([stamp_of(modified_ns), changed.max(now)]);
+            }
+            if let Some(node) = place.node {
+                node.inode().header.end_mark(happened);
+            }
+        }
         let (direct, tag) = (self.direct, self.operation.tag());
         let core = direct.core();
         for change in self.changes {
@@ -358,14 +466,14 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
             }
         }
         self.names.unlock();
+        happened
     }
 }
 
 impl<H: Host> Drop for PreparedChanges<'_, '_, H> {
     fn drop(&mut self) {
-        if !self.is_decided {
-            self.operation.abort();
-            self.end(false);
+        if !self.is_over {
+            self.end();
         }
         let core = self.direct.core();
         self.direct.fs.noted(core).forget(core);
@@ -373,10 +481,34 @@ impl<H: Host> Drop for PreparedChanges<'_, '_, H> {
 }
 
 impl<H: Host> Direct<'_, H> {
+    /// Marks what permissions and access time of an object are to be; returns the time of modification, if that changes.
+    fn mark_attributes(
+        &self,
+        AttributeChanges { node, changes }: &AttributeChanges<'_, Node<'_>>,
+    ) -> Result<Option<i64>, OperationError> {
+        let (credentials, kind) = (self.context.credentials(), node.kind());
+        let mut modified_ns = None;
+        let all = |permissions, accessed_ns| {
+            changes.iter().try_fold((permissions, accessed_ns), |(permissions, accessed_ns), change| match *change {
+                AttributeChange::Permissions(change) => Ok((change.of(credentials, kind, permissions)?, accessed_ns)),
+                AttributeChange::Times(right, (accessed, modified)) => {
+                    right.check(credentials, permissions)?;
+                    modified_ns = modified.or(modified_ns);
+                    Ok((permissions, accessed.unwrap_or(accessed_ns)))
+                }
+            })
+        };
+        let marked: Result<(), Errno> = node.at.inode().header.mark(self.core(), self.host, all);
+        marked.map(|()| modified_ns).map_err(|_| OperationError::Changed)
+    }
+
     /// Marks times once the changes have happened, without locks.
-    fn mark_times(&self, changes: &[Change<'_, '_>]) {
+    fn mark_times(&self, changes: &[Change<'_, '_>], attributes: &[AttributeRoom<'_>]) {
+        // A time that was set was set after the names changed.
+        let is_set = |node| attributes.iter().any(|place| place.node == Some(node) && place.modified_ns.is_some());
         for change in changes.iter().filter(|change| change.before != change.after) {
-            self.mark_all([(change.directory.at, Stamp::Data)]);
+            let stamp = if is_set(change.directory.at) { Stamp::Status } else { Stamp::Data };
+            self.mark_all([(change.directory.at, stamp)]);
             for node in [change.before, change.after].into_iter().flatten() {
                 self.mark_all([(node.at, Stamp::Status)]);
             }

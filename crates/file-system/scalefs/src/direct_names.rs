@@ -8,12 +8,14 @@
 
 use core::convert::Infallible;
 
+use commit::{Anyone, Owner};
 use epoch::Guard;
 use hashdir::{Found, InsertError, Key, Killing, NotEmpty, Present, lock_two};
 use posix_calls::{
     Answer, Attributes, Credentials, Errno, Existence, Fields, Item, Kind, NamedNode, NewObject, ObjectOperations,
     ParentLink, PermissionChange, Permissions, Space, TargetName, TimesRight,
 };
+use sync::WaitReason;
 use sync::atomic::{Ordering, fence};
 
 use crate::direct::{Direct, OperationError};
@@ -22,6 +24,9 @@ use crate::inode::Named;
 use crate::inode_ref::{InodeRef, Node, OpenNode};
 use crate::instance::Stamp;
 use crate::moves::{Alone, Marks};
+
+/// So often a commit looks whether another core is still about to remove a directory, before it takes it for removed.
+const LOOKS_AT_REMOVAL: u32 = 100;
 
 impl<'c, H: Host> Direct<'c, H> {
     /// Turns what prevents an insertion into a refusal, after waiting for a removal that is under way. No lock is held.
@@ -39,6 +44,15 @@ impl<'c, H: Host> Direct<'c, H> {
     /// Whether a directory was removed, once a removal that is under way has ended.
     pub(crate) fn was_removed(&self, directory: InodeRef) -> bool {
         let names = self.names(directory);
+        if H::SEES_THROUGH_OWN_MARKS {
+            // Who is about to remove it may wait for us.
+            let looks = (0..LOOKS_AT_REMOVAL).find_map(|round| {
+                let told = names.is_dead_beside_own(self.core());
+                told.is_none().then(|| self.host.wait(WaitReason::Operation, round));
+                told
+            });
+            return looks.unwrap_or(true);
+        }
         names.wait_for_kill(self.host);
         names.is_dead()
     }
@@ -120,7 +134,12 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
 
     #[inline]
     fn existence(&self, directory: Node<'_>, key: &Key<'_>) -> Answer<Existence, Self> {
-        Ok(match self.names(directory.at).present(&self.guard, key) {
+        let names = self.names(directory.at);
+        let present = match H::SEES_THROUGH_OWN_MARKS {
+            false => names.present(&self.guard, key),
+            true => names.present_for(&self.guard, key, Owner(self.core().index())),
+        };
+        Ok(match present {
             None => Existence::Absent,
             Some(present) if present.may_be_marked() => Existence::MaybeSymlink,
             Some(_) => Existence::Plain,
@@ -139,7 +158,11 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
 
     #[inline]
     fn look_up<'v>(&'v self, directory: Node<'v>, key: &Key<'_>) -> Answer<Option<Found<'v>>, Self> {
-        Ok(self.names(directory.at).lookup(&self.guard, key))
+        let names = self.names(directory.at);
+        Ok(match H::SEES_THROUGH_OWN_MARKS {
+            false => names.lookup(&self.guard, key),
+            true => names.lookup_for(&self.guard, key, Owner(self.core().index())),
+        })
     }
 
     #[inline]
@@ -163,10 +186,15 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         from: u64,
         each: &mut dyn FnMut(Item<'_, Node<'v>>) -> bool,
     ) -> Answer<Option<u64>, Self> {
-        Ok(self.names(directory.at).list(&self.guard, from.max(hashdir::FIRST_COOKIE), |listed| {
+        let (names, from) = (self.names(directory.at), from.max(hashdir::FIRST_COOKIE));
+        let each = |listed: hashdir::Listed<'_>| {
             let node = Node::lent(InodeRef::from_bits(listed.value));
             each(Item { name: listed.name, node, next_cookie: listed.next_cookie })
-        }))
+        };
+        Ok(match H::SEES_THROUGH_OWN_MARKS {
+            false => names.list(&self.guard, from, each),
+            true => names.list_for(&self.guard, from, Owner(self.core().index()), each),
+        })
     }
 
     fn create<'v>(
@@ -430,7 +458,11 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
 
     #[inline]
     fn parent_link<'v>(&'v self, directory: Node<'v>) -> Answer<ParentLink<Node<'v>>, Self> {
-        let ParentLink { parent, moves } = directory.at.directory().place.parent_link(self.fs.decisions());
+        let (place, decisions) = (&directory.at.directory().place, self.fs.decisions());
+        let ParentLink { parent, moves } = match H::SEES_THROUGH_OWN_MARKS {
+            false => place.parent_link(decisions, Anyone),
+            true => place.parent_link(decisions, Owner(self.core().index())),
+        };
         Ok(ParentLink { parent: Node::lent(parent), moves })
     }
 
@@ -446,7 +478,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
 
     #[inline]
     fn permissions(&self, node: Node<'_>) -> Answer<Permissions, Self> {
-        Ok(node.at.inode().header.read(self.host).0)
+        Ok(self.read_header(node.at).0)
     }
 
     fn permissions_after_change(&self, node: Node<'_>) -> Answer<Permissions, Self> {

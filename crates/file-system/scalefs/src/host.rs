@@ -7,6 +7,39 @@ pub trait Host: Wait {
     /// Nanoseconds since the epoch of POSIX (1 January 1970, UTC). A coarse clock will do: times of files are compared
     /// by "not earlier".
     fn now_ns(&self) -> u64;
+
+    /// Whether calls look through the marks of their core's own open operation ([`Owning`]).
+    #[doc(hidden)]
+    const SEES_THROUGH_OWN_MARKS: bool = false;
+}
+
+/// A host of looks through the marks of the core's own open operation, at what was before. The file system's own.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Owning<H>(H);
+
+impl<H> Owning<H> {
+    #[allow(unsafe_code)]
+    pub(crate) fn of(host: &H) -> &Owning<H> {
+        // SAFETY: the type has the same representation.
+        unsafe { &*core::ptr::from_ref(host).cast() }
+    }
+}
+
+impl<H: Wait> Wait for Owning<H> {
+    #[inline]
+    fn wait(&self, reason: WaitReason, round: u32) {
+        self.0.wait(reason, round);
+    }
+}
+
+impl<H: Host> Host for Owning<H> {
+    const SEES_THROUGH_OWN_MARKS: bool = true;
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
 }
 
 /// For callers to whom times do not matter: it is always 1970.

@@ -8,15 +8,18 @@
 //! touches: permissions on the first, the link count and the times in caches per core.
 //!
 //! **Permissions** change under a sequence lock in one word: the low bits name the core that writes, the rest counts.
-//! A core that dies in a write leaves its number there; `ScaleFs::repair_taken_over` ends the write.
+//! A core that dies in a write leaves its number there; `ScaleFs::repair_taken_over` ends the write. A change that depends
+//! on an operation (crate `commit`) is a write that goes on: the new permissions stand beside the old ones, and whoever
+//! reads asks the operation of the core which of them are so.
 #![allow(unsafe_code)]
 
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
+use commit::{Decisions, Observed, Viewer};
 use hashdir::HashDir;
 use maxima::Maximum;
-use percpu::{ArenaObject, CacheLine, Core, ObjectKind, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreIndex, ObjectKind, object_kind};
 use refcache::{Counted, CountedKind};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
@@ -34,6 +37,7 @@ pub(crate) const KIND_REFERENCES: CountedKind = CountedKind(2);
 const _: () = assert!(Kind::Symlink as u64 == hashdir::MARK);
 
 /// The first line: who the inode is, never changed, and permissions, changed under the sequence.
+#[repr(C)]
 pub(crate) struct Header {
     /// Immutable.
     number: InodeNumber,
@@ -46,9 +50,18 @@ pub(crate) struct Header {
     group: AtomicU32,
     /// Atomic: 1 once it has had a name.
     named: AtomicU32,
+    /// Guarded by `sequence`: what permissions and access time will be if the operation of the core commits that has marked
+    /// the sequence.
+    next_mode: AtomicU32,
     /// Immutable.
     kind: Kind,
+    /// As `next_mode`.
+    next_accessed: AtomicU64,
+    next_user: AtomicU32,
+    next_group: AtomicU32,
 }
+
+const _: () = assert!(size_of::<Header>() <= 64);
 
 /// Whether a new inode has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +74,13 @@ pub(crate) enum Named {
 
 const HOLDER_BITS: u32 = 16;
 const HOLDER_MASK: u64 = (1 << HOLDER_BITS) - 1;
+/// Beside the holder: what changes depends on its operation.
+const MARKED: u64 = 1 << (HOLDER_BITS - 1);
+
+/// The core that writes, of a sequence in which there is one.
+fn holder(sequence: u64) -> u16 {
+    (sequence & HOLDER_MASK & !MARKED).wrapping_sub(1) as u16
+}
 
 impl Header {
     #[inline]
@@ -91,21 +111,50 @@ impl Header {
 
     /// Permissions and access time as they were at one moment.
     #[inline]
-    pub(crate) fn read(&self, wait: &impl Wait) -> (Permissions, i64) {
+    pub(crate) fn read(&self, decisions: &Decisions, viewer: impl Viewer, wait: &impl Wait) -> (Permissions, i64) {
+        // Acquire pairs with the release at the end of `write`.
+        let before = self.sequence.load(Ordering::Acquire);
+        let seen = self.peek();
+        // Pairs with the release fence in `write`: having seen a word of a writer, we see its sequence.
+        fence(Ordering::Acquire);
+        if before & HOLDER_MASK == 0 && self.sequence.load(Ordering::Relaxed) == before {
+            return seen;
+        }
+        self.read_beside_writer(decisions, viewer, wait)
+    }
+
+    #[cold]
+    fn read_beside_writer(&self, decisions: &Decisions, viewer: impl Viewer, wait: &impl Wait) -> (Permissions, i64) {
         let mut round = 0;
         loop {
-            // Acquire pairs with the release at the end of `write`.
             let before = self.sequence.load(Ordering::Acquire);
-            let seen = self.peek();
-            // Pairs with the release fence in `write`: having seen a word of a writer, we see its sequence.
+            let writer = holder(before);
+            let is_marked = before & MARKED != 0;
+            let core = CoreIndex::new(usize::from(writer)).filter(|_| is_marked);
+            let decision = || core.map(|core| decisions.observe_last(core, viewer));
+            let decided = decision();
+            let seen = if decided == Some(Observed::Committed) { self.peek_next() } else { self.peek() };
             fence(Ordering::Acquire);
-            if before & HOLDER_MASK == 0 && self.sequence.load(Ordering::Relaxed) == before {
+            // What is undecided still has not begun to become the new.
+            let is_whole = match decided {
+                None => before & HOLDER_MASK == 0,
+                Some(decided) => decided != Observed::Over && decision() == Some(decided),
+            };
+            if is_whole && self.sequence.load(Ordering::Relaxed) == before {
                 return seen;
             }
-            let holder = (before & HOLDER_MASK).wrapping_sub(1) as u16;
-            wait.wait(WaitReason::Lock { holder }, round);
+            wait.wait(WaitReason::Lock { holder: writer }, round);
             round = round.saturating_add(1);
         }
+    }
+
+    fn peek_next(&self) -> (Permissions, i64) {
+        let permissions = Permissions {
+            mode: self.next_mode.load(Ordering::Relaxed),
+            user: self.next_user.load(Ordering::Relaxed),
+            group: self.next_group.load(Ordering::Relaxed),
+        };
+        (permissions, self.next_accessed.load(Ordering::Relaxed) as i64)
     }
 
     fn peek(&self) -> (Permissions, i64) {
@@ -117,13 +166,8 @@ impl Header {
         (permissions, self.accessed.load(Ordering::Relaxed) as i64)
     }
 
-    /// Lets `change` turn permissions and access time into new ones, or refuse; others wait meanwhile.
-    pub(crate) fn write<E>(
-        &self,
-        core: &Core<'_>,
-        wait: &impl Wait,
-        change: impl FnOnce(Permissions, i64) -> Result<(Permissions, i64), E>,
-    ) -> Result<(), E> {
+    /// Waits until nobody else writes, and keeps others from it. Returns the sequence before.
+    fn lock(&self, core: &Core<'_>, wait: &impl Wait) -> u64 {
         let mut round = 0;
         let before = loop {
             let seen = self.sequence.load(Ordering::Relaxed);
@@ -134,29 +178,79 @@ impl Header {
                     break seen;
                 }
             }
-            let holder = (seen & HOLDER_MASK).wrapping_sub(1) as u16;
-            wait.wait(WaitReason::Lock { holder }, round);
+            wait.wait(WaitReason::Lock { holder: holder(seen) }, round);
             round = round.saturating_add(1);
         };
         fence(Ordering::Release);
-        let (permissions, accessed) = self.peek();
-        let outcome = change(permissions, accessed).map(|(new, accessed)| {
-            // The mode first: a death in between must not leave a new owner with the old one's set-id bits.
-            self.mode.store(new.mode, Ordering::Relaxed);
-            self.user.store(new.user, Ordering::Release);
-            self.group.store(new.group, Ordering::Release);
-            self.accessed.store(accessed as u64, Ordering::Relaxed);
-        });
+        before
+    }
+
+    fn unlock(&self, before: u64) {
         self.sequence.store(before + (1 << HOLDER_BITS), Ordering::Release);
         fence(Ordering::SeqCst);
+    }
+
+    fn set(&self, new: Permissions, accessed: i64) {
+        // The mode first: a death in between must not leave a new owner with the old one's set-id bits.
+        self.mode.store(new.mode, Ordering::Relaxed);
+        self.user.store(new.user, Ordering::Release);
+        self.group.store(new.group, Ordering::Release);
+        self.accessed.store(accessed as u64, Ordering::Relaxed);
+    }
+
+    /// Lets `change` turn permissions and access time into new ones, or refuse; others wait meanwhile.
+    pub(crate) fn write<E>(
+        &self,
+        core: &Core<'_>,
+        wait: &impl Wait,
+        change: impl FnOnce(Permissions, i64) -> Result<(Permissions, i64), E>,
+    ) -> Result<(), E> {
+        let before = self.lock(core, wait);
+        let (permissions, accessed) = self.peek();
+        let outcome = change(permissions, accessed).map(|(new, accessed)| self.set(new, accessed));
+        self.unlock(before);
         outcome
     }
 
-    /// Ends the write in whose middle the owner of `core` died.
-    pub(crate) fn repair_taken_over(&self, core: &Core<'_>) {
+    /// Lets `change` say what permissions and access time are to be if the operation commits that the core has begun, or
+    /// refuse. Until [`Header::end_mark`] others may read, and wait to write.
+    pub(crate) fn mark<E>(
+        &self,
+        core: &Core<'_>,
+        wait: &impl Wait,
+        change: impl FnOnce(Permissions, i64) -> Result<(Permissions, i64), E>,
+    ) -> Result<(), E> {
+        let before = self.lock(core, wait);
+        let (permissions, accessed) = self.peek();
+        let (new, accessed) = change(permissions, accessed).inspect_err(|_| self.unlock(before))?;
+        self.next_mode.store(new.mode, Ordering::Relaxed);
+        self.next_user.store(new.user, Ordering::Relaxed);
+        self.next_group.store(new.group, Ordering::Relaxed);
+        self.next_accessed.store(accessed as u64, Ordering::Relaxed);
+        let locked = self.sequence.load(Ordering::Relaxed);
+        // Release: who sees the mark sees what will be.
+        self.sequence.store(locked | MARKED, Ordering::Release);
+        Ok(())
+    }
+
+    /// Ends what [`Header::mark`] began, once the operation has committed (`happened`) or never will.
+    pub(crate) fn end_mark(&self, happened: bool) {
+        let locked = self.sequence.load(Ordering::Relaxed);
+        if happened {
+            // Who peeks at one of these finds the operation committed. Pairs with the acquire fence of readers.
+            fence(Ordering::Release);
+            let (new, accessed) = self.peek_next();
+            self.set(new, accessed);
+        }
+        self.unlock(locked & !HOLDER_MASK);
+    }
+
+    /// Ends the write in whose middle the owner of `core` died; its operation has committed (`happened`) or never will.
+    pub(crate) fn repair_taken_over(&self, core: &Core<'_>, happened: bool) {
         let seen = self.sequence.load(Ordering::Acquire);
-        if seen & HOLDER_MASK == core.index().get() as u64 + 1 {
-            self.sequence.store((seen & !HOLDER_MASK) + (1 << HOLDER_BITS), Ordering::Release);
+        if seen & HOLDER_MASK & !MARKED == core.index().get() as u64 + 1 {
+            let is_lost = sync::mutant::planted("scalefs: an heir forgets permissions that were decided");
+            self.end_mark(seen & MARKED != 0 && happened && !is_lost);
         }
     }
 }
@@ -203,6 +297,10 @@ impl Inode {
                 user: AtomicU32::new(user),
                 group: AtomicU32::new(group),
                 named: AtomicU32::new(links),
+                next_mode: AtomicU32::new(0),
+                next_accessed: AtomicU64::new(0),
+                next_user: AtomicU32::new(0),
+                next_group: AtomicU32::new(0),
                 kind,
             }),
             links: CacheLine(Counted::new(links.into(), KIND_LINKS)),

@@ -597,7 +597,7 @@ impl ScaleFs {
             self.stamps().repair_taken_over(heir);
             self.sizes().repair_taken_over(heir);
             for node in noted() {
-                node.inode().header.repair_taken_over(heir);
+                node.inode().header.repair_taken_over(heir, happened);
                 match node.kind() {
                     Kind::Directory => {}
                     Kind::Symlink => continue,

@@ -95,11 +95,11 @@ pub use calls::ProcessCalls;
 pub use context::Context;
 pub use description::DescriptionRef;
 pub use direct::Direct;
-pub use direct_changes::{ChangeRoom, PreparedChanges};
+pub use direct_changes::{AttributeRoom, ChangeRoom, PreparedChanges};
 pub use direct_data::InProcess;
 #[cfg(feature = "std")]
 pub use front::{Dir, Entry, File, FileSystem, OpenOptions, Outside};
-pub use host::{Clocked, Host};
+pub use host::{Clocked, Host, Owning};
 pub use inode_ref::{Node, OpenNode};
 pub use instance::{ScaleFs, ScaleFsConfig};
 pub use other_instance::OtherInstance;

@@ -8,7 +8,7 @@
 //! target, marks included: of moves that together would close a loop, the one that marks last finds another one's mark.
 #![allow(unsafe_code)]
 
-use commit::{Decisions, Observed, Tag};
+use commit::{Decisions, Observed, Tag, Viewer};
 use epoch::Guard;
 use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
 use posix_calls::ParentLink;
@@ -46,7 +46,7 @@ impl Place {
     }
 
     /// Where the directory stood at a moment of the call.
-    pub(crate) fn parent_link(&self, decisions: &Decisions) -> ParentLink<InodeRef> {
+    pub(crate) fn parent_link(&self, decisions: &Decisions, viewer: impl Viewer) -> ParentLink<InodeRef> {
         loop {
             let moves = self.moves.load(Ordering::Acquire);
             // The tag before the parent: if there is none, the parent was right when it was looked at or came later.
@@ -55,7 +55,7 @@ impl Place {
             let parent = self.parent.load(Ordering::Acquire);
             let observed = match tag {
                 Some(tag) if !sync::mutant::planted("scalefs: a move is seen before its parent") => {
-                    decisions.observe(tag)
+                    decisions.observe_by(tag, viewer)
                 }
                 _ => Observed::NotCommitted,
             };

@@ -50,15 +50,20 @@ impl Noted {
     }
 
     /// Notes objects, by the bits of their nodes, that a call of the core is about to change, before it takes a lock or sets a
-    /// mark. Follows `ScaleFs::working_on`.
-    pub(crate) fn add(&self, core: &Core<'_>, mut nodes: impl Iterator<Item = u64>) -> Result<(), OutOfMemory> {
+    /// mark. Follows `ScaleFs::working_on`. Without memory nothing is noted any more.
+    pub(crate) fn add(&self, core: &Core<'_>, nodes: impl Iterator<Item = u64>) -> Result<(), OutOfMemory> {
+        self.add_more(core, nodes).inspect_err(|_| self.forget(core))
+    }
+
+    /// [`Noted::add`] for objects that the call changes beside others; without memory those stay noted.
+    pub(crate) fn add_more(&self, core: &Core<'_>, mut nodes: impl Iterator<Item = u64>) -> Result<(), OutOfMemory> {
         while let Some(first) = nodes.next() {
             let mut block = Block { next: self.0.load(Ordering::Relaxed), count: 1, nodes: [first; NODES] };
             for (place, node) in block.nodes[1..].iter_mut().zip(nodes.by_ref().take(NODES - 1)) {
                 *place = node;
                 block.count += 1;
             }
-            let place: NonNull<Block> = core.allocate(CLASS).inspect_err(|_| self.forget(core))?.cast();
+            let place: NonNull<Block> = core.allocate(CLASS)?.cast();
             // SAFETY: fresh memory of the class.
             unsafe { place.write(block) };
             // Release: an heir that finds the block finds what is in it.

@@ -14,9 +14,10 @@ use scalefs::attributes::{self, NewTime};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Credentials, DataOperations, Decision, Errno, Fields, Follow, Host, InProcess, Kind, NameChange, NameChanges,
-    NewObject, NumberChoice, ObjectOperations as _, OnExec, OpenFlags, Permissions, Process, ScaleFs, ScaleFsConfig,
-    Start, StatusFlags, directories,
+    AttributeChange, AttributeChanges, Credentials, DataOperations, Decision, Errno, Fields, Follow, Host, InProcess,
+    Kind, NameChange, NameChanges, NewObject, NumberChoice, ObjectOperations as _, OnExec, OpenFlags, PermissionChange,
+    Permissions, Precedence, Process, ScaleFs, ScaleFsConfig, Stance, Start, StatusFlags, TimesRight, Urgency,
+    directories,
 };
 use sync::{Wait, WaitReason};
 
@@ -74,9 +75,10 @@ fn prepare(verbs: &ObjectOperations) {
 /// Where calls on many names are in the list.
 const MANY_CHANGES: usize = 16;
 const A_TREE_IS_REMOVED: usize = 17;
+const A_TRANSACTION: usize = 18;
 
 /// Of these each happens or does not.
-const ON_NAMES: [Call; 18] = [
+const ON_NAMES: [Call; 19] = [
     ("create", |verbs| open(verbs, "d/n", OpenFlags::CREATE, StatusFlags::NONE).map(drop)),
     ("mkdir", |verbs| directories::make_directory(verbs.objects(), AT, b"d/n", 0o755)),
     ("symlink", |verbs| names::symlink(verbs.objects(), b"f", AT, b"d/n")),
@@ -119,6 +121,10 @@ const ON_NAMES: [Call; 18] = [
         let paths = ["d/sub", "d/f", "d", "f", "h"];
         change(verbs, &paths.map(|path| (path, look(verbs, path), None)))
     }),
+    ("names and permissions change", |verbs| {
+        let f = look(verbs, "f");
+        change_with(verbs, &[("f", f, None), ("m", None, f), ("h", look(verbs, "h"), None)], &["f", "e"])
+    }),
 ];
 
 type Node<'v> = scalefs::Node<'v>;
@@ -143,6 +149,15 @@ fn change<'v>(
     verbs: &'v ObjectOperations<'_>,
     changes: &[(&str, Option<Node<'v>>, Option<Node<'v>>)],
 ) -> Result<(), Errno> {
+    change_with(verbs, changes, &[])
+}
+
+/// [`change`], together with the permissions and times of some objects, open for a look in between.
+fn change_with<'v>(
+    verbs: &'v ObjectOperations<'_>,
+    changes: &[(&str, Option<Node<'v>>, Option<Node<'v>>)],
+    attributes: &[&str],
+) -> Result<(), Errno> {
     let objects = verbs.objects();
     let key = |path: &str| path.rsplit('/').next().unwrap().to_owned();
     let names: Vec<String> = changes.iter().map(|(path, ..)| key(path)).collect();
@@ -157,7 +172,24 @@ fn change<'v>(
         .collect();
     let changes = changes.ok_or(Errno::ENOENT)?;
     let mut room: Vec<_> = changes.iter().map(|_| Default::default()).collect();
-    let prepared = objects.prepare(&changes, &mut room).map_err(|_| Errno::EAGAIN)?;
+    let new = [
+        AttributeChange::Permissions(PermissionChange::Mode(0o600)),
+        AttributeChange::Times(TimesRight::Owner, (Some(7), Some(9))),
+    ];
+    let nodes: Option<Vec<_>> = attributes.iter().map(|path| look(verbs, path)).collect();
+    let nodes = nodes.ok_or(Errno::ENOENT)?;
+    let attributes: Vec<_> = nodes.iter().map(|node| AttributeChanges { node: *node, changes: &new }).collect();
+    let mut attribute_room: Vec<_> = attributes.iter().map(|_| Default::default()).collect();
+    let mut prepared = objects.prepare(&changes, &mut room).map_err(|_| Errno::EAGAIN)?;
+    if !nodes.is_empty() {
+        let marked = objects.prepare_attributes(&mut prepared, &attributes, &mut attribute_room);
+        marked.map_err(|_| Errno::EAGAIN)?;
+        let urgency = Urgency { precedence: Precedence(0), stance: Stance::Yields };
+        let looks = objects.open(&mut prepared, urgency);
+        assert_ne!(looks.permissions(nodes[0])?.mode, 0o600, "one sees through one's own marks what was before");
+        drop(looks);
+        assert!(objects.decide(&mut prepared)?, "nobody comes in between");
+    }
     objects.finish(prepared, Decision::Commit).map_err(Errno::from)
 }
 
@@ -187,8 +219,8 @@ fn set_times(verbs: &ObjectOperations, times: (NewTime, NewTime)) -> Result<(), 
     attributes::set_times(verbs.objects(), AT, b"f", Follow::Symlinks, times)
 }
 
-/// Of all paths: what they lead to, its number, and a file's bytes.
-type Tree = Vec<(String, Kind, u64, Vec<u8>)>;
+/// Of all paths: what they lead to, its number and permissions, and a file's bytes.
+type Tree = Vec<(String, Kind, u64, u32, Vec<u8>)>;
 
 /// All that paths lead to.
 fn tree(fs: &ScaleFs, core: &Core, process: &Process) -> Tree {
@@ -237,7 +269,7 @@ fn tree(fs: &ScaleFs, core: &Core, process: &Process) -> Tree {
             }
             _ => {}
         }
-        told.push((path, status.kind, status.number.0, bytes));
+        told.push((path, status.kind, status.number.0, status.mode, bytes));
     }
     told.sort_by(|one, other| one.0.cmp(&other.0));
     told
@@ -394,6 +426,7 @@ fn changes_of_many_names_that_are_not_made_good_are_found() {
     for (mutant, call) in [
         ("scalefs: changes of many names are not noted", MANY_CHANGES),
         ("scalefs: names change before it is decided", A_TREE_IS_REMOVED),
+        ("scalefs: an heir forgets permissions that were decided", A_TRANSACTION),
     ] {
         let call = ON_NAMES[call];
         let states = before_and_after(Tables::Smallest, call);

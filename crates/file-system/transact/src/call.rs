@@ -6,16 +6,16 @@ use core::cell::RefMut;
 use core::marker::PhantomData;
 
 use posix_calls::{
-    Attributes, Credentials, Errno, Existence, Failed, Fields, InodeNumber, Item, Kind, NameChanges, NamedNode, Need,
-    NewObject, ObjectOperations, OperationError, ParentLink, PermissionChange, Permissions, Space, TargetName,
-    TimesRight,
+    AttributeChange, Attributes, Credentials, Errno, Existence, Failed, Fields, InodeNumber, Item, Kind, NameChanges,
+    NamedNode, Need, NewObject, ObjectOperations, OperationError, ParentLink, PermissionChange, Permissions, Space,
+    TargetName, TimesRight,
 };
 
 use sync::mutant::planted;
 
-use crate::layer::{AttributeChange, OWN_COOKIES, OwnObject};
+use crate::layer::{OWN_COOKIES, OwnObject};
 use crate::question::{About, FIRST_COOKIE, Object, Origin, Question, Reply, Rule, meet, number};
-use crate::transaction::{Fault, Sharing, State, Transaction, Within, from_base};
+use crate::transaction::{Fault, State, Transaction, Within, from_base};
 
 /// A call of a transaction. Between two calls of it others may make theirs.
 #[derive(Debug)]
@@ -132,9 +132,6 @@ impl<'t, B: NameChanges> Call<'t, B> {
     }
 
     fn change_attributes(&self, node: Node<'_>, change: AttributeChange) -> Result<(), Errno> {
-        if self.transaction.state().sharing == Sharing::Shared && !self.is_made(node) {
-            return Err(Fault::<B::Fault>::NotTransactional.into());
-        }
         let now = self.now();
         let mut state = self.state()?;
         let own = state.layer.object_mut(node.number);
@@ -256,9 +253,6 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
     }
 
     fn set_working_directory(&self, directory: Node<'_>) -> Within<(), B> {
-        if self.transaction.state().sharing == Sharing::Shared {
-            return Err(Failed(Fault::NotTransactional));
-        }
         self.state()?.layer.working_directory = Some(directory.number);
         Ok(())
     }

@@ -3,12 +3,12 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use posix_calls::{InodeNumber, PermissionChange, TimesRight};
+use posix_calls::{AttributeChange, InodeNumber};
 
 use crate::question::Name;
 
 /// Cookies of names that the base does not have are this or larger.
-pub(crate) const OWN_COOKIES: u64 = (1 << 63) - (1 << 40);
+pub(crate) const OWN_COOKIES: u64 = (1 << 63) - (1 << 24);
 
 /// What a transaction has changed. A copy is a savepoint.
 #[derive(Clone, Debug, Default)]
@@ -43,13 +43,6 @@ pub(crate) struct OwnObject {
     pub(crate) accessed_ns: Option<i64>,
     pub(crate) modified_ns: Option<i64>,
     pub(crate) changed_ns: Option<i64>,
-}
-
-/// A change of an object's attributes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum AttributeChange {
-    Permissions(PermissionChange),
-    Times(TimesRight, (Option<i64>, Option<i64>)),
 }
 
 impl Layer {

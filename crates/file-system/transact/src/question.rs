@@ -8,8 +8,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use posix_calls::{
-    Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, NameChanges, Need, PermissionChange, Permissions,
-    SET_GROUP, STICKY, TimesRight,
+    Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, Need, ObjectOperations, PermissionChange,
+    Permissions, SET_GROUP, STICKY, TimesRight,
 };
 
 /// Where listings of all names start.
@@ -61,19 +61,6 @@ impl About {
         match self {
             About::LeadsTo(name) | About::Existence(name) | About::Exists(name) => Some(name),
             _ => None,
-        }
-    }
-
-    /// Whether a reply may be relied upon where others use the base. Names are locked by the commit; what goes is seen to
-    /// be empty, and what moves not to come below itself, by whoever prepares that; what is removed stays so. Permissions
-    /// and the working directory are asked for as single calls ask for them.
-    pub(crate) fn is_held(&self, reply: &Reply) -> bool {
-        match self {
-            About::LeadsTo(_) | About::Existence(_) | About::Exists(_) | About::IsRemoved => true,
-            About::HasBeside(_) | About::IsUnder(_) => *reply == Reply::Truth(false),
-            About::Permissions(..) | About::WorkingDirectory => true,
-            About::Next(_) | About::Parent | About::LinkCount | About::SizeBytes => false,
-            About::AccessedNs | About::ChangedNs => false,
         }
     }
 }
@@ -155,12 +142,12 @@ pub(crate) type Objects<H> = BTreeMap<InodeNumber, Object<H>>;
 pub(crate) type Met<H> = Option<(InodeNumber, Object<H>)>;
 
 /// The number of an object of the base.
-pub(crate) fn number<'v, B: NameChanges>(base: &'v B, node: B::Node<'v>) -> Answer<InodeNumber, B> {
+pub(crate) fn number<'v, B: ObjectOperations>(base: &'v B, node: B::Node<'v>) -> Answer<InodeNumber, B> {
     Ok(base.attributes(node, Fields::IDENTITY)?.number)
 }
 
 /// An object's number, and the object itself if it is not known yet.
-pub(crate) fn meet<'v, B: NameChanges>(
+pub(crate) fn meet<'v, B: ObjectOperations>(
     base: &'v B,
     objects: &Objects<B::Handle>,
     node: B::Node<'v>,
@@ -175,24 +162,20 @@ pub(crate) fn meet<'v, B: NameChanges>(
     Ok((number, met))
 }
 
-fn key<'n, B: NameChanges>(base: &B, name: &'n [u8]) -> B::Key<'n> {
+fn key<'n, B: ObjectOperations>(base: &B, name: &'n [u8]) -> B::Key<'n> {
     base.key(name).expect("names are kept if they are names")
 }
 
-/// Asks the base. An object that the reply names is handed over if it is not known yet.
-pub(crate) fn ask<B: NameChanges>(
-    base: &B,
-    objects: &Objects<B::Handle>,
+/// Asks the base, or looks at it through changes that are open. `introduce` tells the number of an object that the reply
+/// names.
+pub(crate) fn ask<'v, B: ObjectOperations>(
+    base: &'v B,
+    objects: &'v Objects<B::Handle>,
     question: &Question,
-) -> Answer<(Reply, Met<B::Handle>), B> {
+    mut introduce: impl FnMut(B::Node<'v>) -> Answer<InodeNumber, B>,
+) -> Answer<Reply, B> {
     let node_of = |number: &InodeNumber| base.held(&objects[number].handle);
     let node = node_of(&question.subject);
-    let mut met = None;
-    let mut introduce = |node| -> Answer<InodeNumber, B> {
-        let (number, new) = meet(base, objects, node)?;
-        met = new;
-        Ok(number)
-    };
     let fields = |fields| base.attributes(node, fields);
     let reply = match &question.about {
         About::LeadsTo(name) => {
@@ -237,7 +220,7 @@ pub(crate) fn ask<B: NameChanges>(
             Reply::Times(attributes.modified_ns, attributes.changed_ns)
         }
     };
-    Ok((reply, met))
+    Ok(reply)
 }
 
 /// What a question asks for, out of a reply to it.

@@ -5,24 +5,25 @@ use alloc::vec::Vec;
 use core::cell::{RefCell, RefMut};
 
 use posix_calls::{
-    Answer, Decision, Errno, Existence, Failed, InodeNumber, Kind, NameChange, NameChanges, ObjectOperations,
-    OperationError,
+    Answer, AttributeChange, AttributeChanges, Decision, Errno, Existence, Failed, InodeNumber, Kind, NameChange,
+    NameChanges, ObjectOperations, OperationError, Precedence, Stance, Urgency,
 };
 use sync::mutant::planted;
 
-use crate::layer::{AttributeChange, Layer};
-use crate::question::{About, Name, Object, Objects, Origin, Question, Reply, ask, meet};
+use crate::layer::Layer;
+use crate::question::{About, Name, Object, Objects, Origin, Question, Reply, ask, meet, number};
 
 /// Up to so many answers, all are asked for again with each new one.
 const FEW: usize = 64;
+/// So often others make a commit look again, before they wait for its look.
+const REVOCATIONS: usize = 3;
 
 /// Who else uses the base while a transaction commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nobody: the base is used by one thread. Then attributes and the working directory change with names.
+    /// Nobody: the base is used by one thread.
     Alone,
-    /// Others. Then only names change, and attributes of what the transaction has made; and a transaction sees names and
-    /// permissions, not listings, parents, counts or times.
+    /// Others: the commit keeps them from the names that the transaction has seen, too.
     Shared,
 }
 
@@ -80,6 +81,7 @@ pub(crate) struct State<H> {
     pub(crate) objects: Objects<H>,
     pub(crate) layer: Layer,
     pub(crate) root: InodeNumber,
+    precedence: Precedence,
     /// Where the process worked in the beginning.
     working_directory: InodeNumber,
     log: BTreeMap<Question, Reply>,
@@ -105,8 +107,31 @@ impl<H> Transaction<H> {
         };
         objects.extend(met);
         let (layer, log) = (Layer::default(), BTreeMap::new());
-        let state = State { sharing, objects, layer, root, working_directory, log, unchecked: FEW, is_stale: false };
+        let precedence = Precedence(base.now_ns());
+        let state = State {
+            precedence,
+            sharing,
+            objects,
+            layer,
+            root,
+            working_directory,
+            log,
+            unchecked: FEW,
+            is_stale: false,
+        };
         Ok(Transaction { state: RefCell::new(state) })
+    }
+
+    /// Lets it commit before others that do so at the same time, if the number is smaller than theirs. By default it is the time
+    /// of its beginning in nanoseconds.
+    pub fn with_precedence(mut self, precedence: Precedence) -> Transaction<H> {
+        self.state.get_mut().precedence = precedence;
+        self
+    }
+
+    /// Who commits first of those that do so at the same time.
+    pub fn precedence(&self) -> Precedence {
+        self.state.borrow().precedence
     }
 
     /// How many answers of the base it rests on.
@@ -182,14 +207,17 @@ impl<H> State<H> {
         if let Some(reply) = self.told(&question) {
             return Ok(reply);
         }
-        let (reply, met) = ask(base, &self.objects, &question).map_err(from_base)?;
+        let mut met = None;
+        let reply = ask(base, &self.objects, &question, |node| {
+            let (number, new) = meet(base, &self.objects, node)?;
+            met = new;
+            Ok(number)
+        });
+        let reply = reply.map_err(from_base)?;
         self.objects.extend(met);
         if self.is_made(question.subject) {
             // Nobody else changes it.
             return Ok(reply);
-        }
-        if self.sharing == Sharing::Shared && !question.about.is_held(&reply) {
-            return Err(Failed(Fault::NotTransactional));
         }
         let is_kept =
             !(matches!(reply, Reply::Node(None) | Reply::Truth(false)) && planted("transact: absence is not kept"));
@@ -211,11 +239,10 @@ impl<H> State<H> {
     }
 
     /// Asks all questions again.
-    fn check<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
+    fn check<L: ObjectOperations<Handle = H>>(&self, looks: &L) -> End<L> {
         for (question, reply) in &self.log {
-            let (now, met) = ask(base, &self.objects, question).map_err(|Failed(fault)| Fault::Base(fault))?;
-            release(base, met);
-            if now != *reply {
+            let now = ask(looks, &self.objects, question, |node| number(looks, node));
+            if now.map_err(|Failed(fault)| Fault::Base(fault))? != *reply {
                 return Err(Fault::Stale);
             }
         }
@@ -233,19 +260,11 @@ impl<H> State<H> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
-        self.change_attributes(base, Origin::Made)?;
-        if planted("transact: checked after the changes") {
-            self.change_names(base, || Ok(()))?;
-            self.check(base)?;
-        } else {
-            self.change_names(base, || self.check(base))?;
-        }
-        if self.sharing == Sharing::Alone {
-            self.change_attributes(base, Origin::Base)?;
-            if let Some(directory) = self.layer.working_directory {
-                let directory = base.held(&self.objects[&directory].handle);
-                base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
-            }
+        self.change_what_was_made(base)?;
+        self.change(base)?;
+        if let Some(directory) = self.layer.working_directory {
+            let directory = base.held(&self.objects[&directory].handle);
+            base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
         }
         Ok(())
     }
@@ -260,17 +279,8 @@ impl<H> State<H> {
     }
 
     /// Adds the names that were seen, so that they stay as they are until the decision.
-    fn lock_seen_names<'s, F>(&'s self, wanted: &mut Wanted<'s>) -> Result<(), Fault<F>> {
+    fn lock_seen_names<'s>(&'s self, wanted: &mut Wanted<'s>) {
         for (question, reply) in &self.log {
-            let is_removed = |number| self.layer.object(number).is_some_and(|own| own.is_removed);
-            let is_held = match question.about {
-                About::HasBeside(_) => is_removed(question.subject),
-                About::IsUnder(other) => self.layer.has_moves || is_removed(other),
-                _ => true,
-            };
-            if !is_held {
-                return Err(Fault::NotTransactional);
-            }
             let Some(name) = question.about.name() else { continue };
             let becomes = match reply {
                 Reply::Node(leads_to) => Becomes::Same(*leads_to),
@@ -282,17 +292,17 @@ impl<H> State<H> {
                 *known = becomes;
             }
         }
-        Ok(())
     }
 
-    /// Prepares the changes of names, checks, and decides.
-    fn change_names<B: NameChanges<Handle = H>>(&self, base: &B, check: impl FnOnce() -> End<B>) -> End<B> {
+    /// Changes names and attributes at one moment at which all answers are so.
+    fn change<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
         let mut wanted = self.changed_names();
         if self.sharing == Sharing::Shared && !planted("transact: seen names are not locked") {
-            self.lock_seen_names(&mut wanted)?;
+            self.lock_seen_names(&mut wanted);
         }
-        if wanted.is_empty() {
-            return check();
+        let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
+        if wanted.is_empty() && attributes.is_empty() {
+            return self.check(base);
         }
         let key = |name| base.key(name).expect("names are kept if they are names");
         let keys: Vec<_> = wanted.keys().map(|(_, name)| key(name)).collect();
@@ -311,27 +321,53 @@ impl<H> State<H> {
             };
             changes.push(NameChange { directory, key, before, after });
         }
+        let attributes =
+            attributes.into_iter().map(|(number, changes)| AttributeChanges { node: node(number), changes });
+        let attributes: Vec<_> = attributes.collect();
         let mut room: Vec<_> = changes.iter().map(|_| B::Room::default()).collect();
-        let prepared = base.prepare(&changes, &mut room).map_err(|refusal| match refusal {
-            OperationError::NoSpace => Fault::NoSpace,
-            OperationError::Fault(fault) => Fault::Base(fault),
-            OperationError::Exists | OperationError::Changed | OperationError::Dead | OperationError::NotEmpty => {
-                Fault::Stale
-            }
-        })?;
-        let checked = check();
-        let decision = if checked.is_ok() { Decision::Commit } else { Decision::Abort };
+        let mut attribute_room: Vec<_> = attributes.iter().map(|_| B::AttributeRoom::default()).collect();
+        let mut prepared = base.prepare(&changes, &mut room).map_err(refused)?;
+        let outcome = match base.prepare_attributes(&mut prepared, &attributes, &mut attribute_room) {
+            Ok(()) => self.decide(base, &mut prepared),
+            Err(refusal) => Err(refused(refusal)),
+        };
+        let decision = if outcome.is_ok() { Decision::Commit } else { Decision::Abort };
         let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));
-        checked.and(finished)
+        outcome.and(finished)
     }
 
-    /// Makes the changes of attributes of objects of an origin again, in the base.
-    fn change_attributes<B: NameChanges<Handle = H>>(&self, base: &B, origin: Origin) -> End<B> {
-        let of_origin = |number| self.objects[&number].origin == origin;
-        for (number, own) in self.layer.objects().filter(|(number, _)| of_origin(*number)) {
+    /// Asks everything again and decides, until nobody comes in between.
+    fn decide<'v, B: NameChanges<Handle = H>>(&self, base: &'v B, prepared: &mut B::Prepared<'_, 'v>) -> End<B> {
+        for round in 0.. {
+            let stance = if round < REVOCATIONS { Stance::Yields } else { Stance::Insists };
+            let is_late = planted("transact: checked after the changes");
+            if !planted("transact: changes are not open while all is asked for") {
+                let looks = base.open(prepared, Urgency { precedence: self.precedence, stance });
+                if !is_late {
+                    self.check(&looks)?;
+                }
+            } else {
+                self.check(base)?;
+            }
+            if base.decide(prepared).map_err(|Failed(fault)| Fault::Base(fault))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Attributes that have changed of objects of an origin.
+    fn changed_attributes(&self, origin: Origin) -> impl Iterator<Item = (InodeNumber, &[AttributeChange])> {
+        let of_origin = move |number: &InodeNumber| self.objects[number].origin == origin;
+        let objects = self.layer.objects().filter(move |(number, own)| of_origin(number) && !own.attributes.is_empty());
+        objects.map(|(number, own)| (number, &own.attributes[..]))
+    }
+
+    /// Gives objects that nobody else knows the attributes that the transaction has given them.
+    fn change_what_was_made<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
+        for (number, changes) in self.changed_attributes(Origin::Made) {
             let node = base.held(&self.objects[&number].handle);
-            for change in &own.attributes {
-                // What it rests on was asked for; so a refusal is of something that is not so any more.
+            for change in changes {
                 match *change {
                     AttributeChange::Permissions(change) => base.change_permissions(node, change),
                     AttributeChange::Times(right, times) => base.set_times(node, right, times),
@@ -340,6 +376,17 @@ impl<H> State<H> {
             }
         }
         Ok(())
+    }
+}
+
+/// Why nothing can be prepared.
+fn refused<F>(refusal: OperationError<F>) -> Fault<F> {
+    match refusal {
+        OperationError::NoSpace => Fault::NoSpace,
+        OperationError::Fault(fault) => Fault::Base(fault),
+        OperationError::Exists | OperationError::Changed | OperationError::Dead | OperationError::NotEmpty => {
+            Fault::Stale
+        }
     }
 }
 

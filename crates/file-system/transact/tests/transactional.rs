@@ -162,23 +162,28 @@ fn a_part_is_undone_alone() {
 }
 
 #[test]
-fn what_does_not_happen_at_one_moment_is_refused() {
+fn attributes_and_names_change_at_one_moment() {
     let (file_system, process) = world();
     create(&file_system.begin(&process), b"f").unwrap();
     let fs = Transactional::new(Sharing::Shared, || file_system.begin(&process));
     fs.transaction(|t| {
-        let refused = Err(Errno::EOPNOTSUPP);
         directories::make_directory(&t.begin(), at(), b"d", 0o755)?;
-        assert_eq!(attributes::change_mode(&t.begin(), at(), b"f", 0o600), refused);
+        attributes::change_mode(&t.begin(), at(), b"f", 0o600)?;
         let times = (NewTime::At(1), NewTime::Same);
-        assert_eq!(attributes::set_times(&t.begin(), at(), b"f", Follow::Nothing, times), refused);
-        assert_eq!(directories::change_directory(&t.begin(), at(), b"d"), refused);
-        // Nobody else finds it yet.
-        attributes::change_mode(&t.begin(), at(), b"d", 0o700)
+        attributes::set_times(&t.begin(), at(), b"f", Follow::Nothing, times)?;
+        attributes::change_mode(&t.begin(), at(), b"d", 0o700)?;
+        directories::change_directory(&t.begin(), at(), b"d")?;
+        create(&t.begin(), b"g")?;
+        assert!(exists(&t.begin(), b"../d/g"));
+        let before = attributes::stat(&file_system.begin(&process), at(), b"f", Follow::Nothing, Fields::ALL)?;
+        assert_eq!(before.mode, 0o644);
+        Ok(())
     })
     .unwrap();
-    let status = attributes::stat(&file_system.begin(&process), at(), b"d", Follow::Nothing, Fields::ALL);
-    assert_eq!(status.unwrap().mode, 0o700);
+    let call = file_system.begin(&process);
+    let status = |path| attributes::stat(&call, at(), path, Follow::Nothing, Fields::ALL).unwrap();
+    assert_eq!((status(b"../d").mode, status(b"../f").mode, status(b"../f").accessed_ns), (0o700, 0o600, 1));
+    assert!(exists(&call, b"g"));
 }
 
 #[test]

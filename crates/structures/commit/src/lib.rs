@@ -17,8 +17,19 @@
 //!
 //! ```text
 //! begin(k):  word = (sequence + 1, k)
-//! commit:    word = (sequence, committed)                 firm: a store; revocable: compare and exchange; then a fence
+//! commit:    word = (sequence, committed)                 firm: a store; else compare and exchange; then a fence
 //! observe t: (s, k) = word of t's core;  s ≠ t's → Over;  k = revocable → compare and exchange to aborted
+//! ```
+//!
+//! **Open.** A large operation prepares firmly, under locks, and then rests on what it has not locked: it *opens*
+//! ([`Operation::open`]), asks again for all that must be so, and commits. Whoever sees a mark meanwhile revokes it; it
+//! opens again under the same tag, its marks stay. If that happens too often it *insists*: others then wait for one look.
+//! Of two open operations that look at each other's marks the one with precedence revokes, the other one waits; since
+//! precedence is an order of all, no two wait for each other. The owner looks through its own marks ([`Owner`]).
+//!
+//! ```text
+//! open(r):   word = (sequence, open), then a fence     aborted → open again: what others saw before was before
+//! commit:    compare and exchange open → committed
 //! ```
 //!
 //! The fence after the commit makes the call's effect visible before the caller's next call reads anything: without it
@@ -41,8 +52,10 @@ const FIRM: u64 = 0;
 const REVOCABLE: u64 = 1;
 const COMMITTED: u64 = 2;
 const ABORTED: u64 = 3;
-const STATE_MASK: u64 = 3;
-const STATE_BITS: u32 = 2;
+const OPEN: u64 = 4;
+const INSISTING: u64 = 5;
+const STATE_MASK: u64 = 7;
+const STATE_BITS: u32 = 3;
 const CORE_BITS: u32 = 8;
 
 /// Names one operation: a core and a number that counts its operations. Not zero, and below 2^62.
@@ -77,7 +90,8 @@ impl Tag {
 pub enum Observed {
     /// It has happened.
     Committed,
-    /// It has not happened up to now; a revocable one never will under this tag.
+    /// It has not happened up to now; a revocable one never will under this tag, an open one only if all that it rests on is so
+    /// later.
     NotCommitted,
     /// It ended, and the marks are gone: look at the object again.
     Over,
@@ -87,14 +101,63 @@ pub enum Observed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revoked;
 
+/// Who goes first of two open operations: the one with the smaller number, of equal ones that of the core with the
+/// smaller index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Precedence(pub u64);
+
+/// What an open operation does about observers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stance {
+    /// They revoke it.
+    Yields,
+    /// They wait until it has committed, or opens no more.
+    Insists,
+}
+
+/// Who looks at marks.
+pub trait Viewer: Copy {
+    /// The core whose open operation looks; none for all others.
+    fn owner(self) -> Option<CoreIndex>;
+}
+
+/// Whoever has no open operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Anyone;
+
+impl Viewer for Anyone {
+    #[inline(always)]
+    fn owner(self) -> Option<CoreIndex> {
+        None
+    }
+}
+
+/// The open operation of this core: it sees through its own marks what was before.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner(pub CoreIndex);
+
+impl Viewer for Owner {
+    #[inline]
+    fn owner(self) -> Option<CoreIndex> {
+        Some(self.0)
+    }
+}
+
 /// The decision words of all cores.
 pub struct Decisions {
-    words: PerCore<AtomicU64>,
+    words: PerCore<Word>,
+}
+
+/// What a core tells of its operation. Written by the core, but for revocations.
+struct Word {
+    state: AtomicU64,
+    /// Has a meaning while the state is open or insisting.
+    precedence: AtomicU64,
 }
 
 /// An operation of the caller's core that is not decided yet.
 pub struct Operation<'d> {
-    word: &'d AtomicU64,
+    word: &'d Word,
     tag: Tag,
     kind: u64,
 }
@@ -107,7 +170,9 @@ impl Decisions {
     #[allow(unsafe_code)]
     pub fn create(arena: &Arena) -> Result<&Decisions, OutOfMemory> {
         // SAFETY: what is made lies in the arena itself, with what keeps it.
-        let words = unsafe { PerCore::create(arena, |_| AtomicU64::new(ABORTED)) }?;
+        let words = unsafe {
+            PerCore::create(arena, |_| Word { state: AtomicU64::new(ABORTED), precedence: AtomicU64::new(0) })
+        }?;
         arena.place(Decisions { words })
     }
 
@@ -126,42 +191,78 @@ impl Decisions {
     #[inline]
     fn begin<'d>(&'d self, core: &'d Core<'_>, kind: u64) -> Operation<'d> {
         let word = self.words.get(core);
-        let sequence = (word.load(Ordering::Relaxed) >> STATE_BITS) + 1;
+        let sequence = (word.state.load(Ordering::Relaxed) >> STATE_BITS) + 1;
         // Release: who finds the operation over also finds the marks of the one before replaced.
-        word.store(sequence << STATE_BITS | kind, Ordering::Release);
+        word.state.store(sequence << STATE_BITS | kind, Ordering::Release);
         let tag = Tag(sequence << CORE_BITS | core.index().get() as u64);
         Operation { word, tag, kind }
     }
 
-    /// Learns whether an operation has happened. Revokes it if it is revocable and undecided.
+    /// Learns whether an operation has happened. Revokes it if it is revocable, or open, and undecided.
     #[inline]
     pub fn observe(&self, tag: Tag) -> Observed {
+        self.observe_by(tag, Anyone)
+    }
+
+    /// [`Decisions::observe`] for a viewer that may have an open operation itself.
+    #[inline]
+    pub fn observe_by(&self, tag: Tag, viewer: impl Viewer) -> Observed {
         let Some(core) = tag.core() else {
             return Observed::Over;
         };
+        if viewer.owner() == Some(core) {
+            return Observed::NotCommitted;
+        }
         let word = self.words.of(core);
         loop {
-            // Acquire pairs with the releases in `begin` and `commit`.
-            let seen = word.load(Ordering::Acquire);
+            // Acquire pairs with the releases in `begin`, `open` and `commit`.
+            let seen = word.state.load(Ordering::Acquire);
             if seen >> STATE_BITS != tag.sequence() {
                 return Observed::Over;
             }
             match seen & STATE_MASK {
                 COMMITTED => return Observed::Committed,
-                REVOCABLE if !sync::mutant::planted("commit: observers do not revoke") => {
+                FIRM | ABORTED => return Observed::NotCommitted,
+                state => {
+                    if !self.may_revoke(state, core, viewer) {
+                        sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0);
+                        continue;
+                    }
+                    if sync::mutant::planted("commit: observers do not revoke") {
+                        return Observed::NotCommitted;
+                    }
                     let aborted = seen & !STATE_MASK | ABORTED;
-                    if word.compare_exchange(seen, aborted, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    if word.state.compare_exchange(seen, aborted, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                         return Observed::NotCommitted;
                     }
                 }
-                _ => return Observed::NotCommitted,
             }
         }
     }
 
+    /// Whether a viewer revokes the undecided operation of another core rather than waiting for it.
+    #[inline]
+    fn may_revoke(&self, state: u64, core: CoreIndex, viewer: impl Viewer) -> bool {
+        match viewer.owner() {
+            _ if state == REVOCABLE => true,
+            None => state == OPEN,
+            Some(own) => {
+                let rank = |core: CoreIndex| (self.words.of(core).precedence.load(Ordering::Relaxed), core.get());
+                rank(own) < rank(core)
+            }
+        }
+    }
+
+    /// [`Decisions::observe_by`] of the operation that a core has begun last, for marks that name a core only. Who uses it
+    /// looks at the mark again.
+    pub fn observe_last(&self, core: CoreIndex, viewer: impl Viewer) -> Observed {
+        let sequence = self.words.of(core).state.load(Ordering::Acquire) >> STATE_BITS;
+        self.observe_by(Tag(sequence << CORE_BITS | core.get() as u64), viewer)
+    }
+
     /// The last operation of a core that was taken over, and whether it has happened; an undecided one is aborted.
     pub fn last(&self, core: &Core<'_>) -> (Tag, bool) {
-        let word = self.words.get(core);
+        let word = &self.words.get(core).state;
         let seen = word.load(Ordering::Acquire);
         let sequence = seen >> STATE_BITS;
         let committed = seen & STATE_MASK == COMMITTED;
@@ -179,19 +280,34 @@ impl Operation<'_> {
         self.tag
     }
 
-    /// Makes the operation happen. Fails only if it is revocable and was revoked.
+    /// From now on whoever sees a mark of the operation revokes it, or waits. What must be so is asked for after this, by
+    /// [`Owner`]; then it is committed, or aborted, or opened again. Also opens an operation that was revoked.
+    pub fn open(&mut self, precedence: Precedence, stance: Stance) {
+        self.kind = if stance == Stance::Insists { INSISTING } else { OPEN };
+        self.word.precedence.store(precedence.0, Ordering::Relaxed);
+        // Release: who finds it open sees its precedence, and all marks.
+        self.word.state.store(self.tag.sequence() << STATE_BITS | self.kind, Ordering::Release);
+        if !sync::mutant::planted("commit: no fence after opening") {
+            // Who changes something after we have asked for it, and then looks at a mark, finds the operation open. Pairs with
+            // the fences of all changes.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Makes the operation happen. Fails only if it is revocable or open, and was revoked.
     ///
     /// # Errors
-    /// [`Revoked`] if somebody revoked it: it has not happened, and never will.
+    /// [`Revoked`] if somebody revoked it: it has not happened, and does not unless it is opened again.
     #[inline]
     pub fn commit(&self) -> Result<(), Revoked> {
         let committed = self.tag.sequence() << STATE_BITS | COMMITTED;
         if self.kind == FIRM {
             // Release pairs with the acquire in `observe`: who sees the decision sees all marks.
-            self.word.store(committed, Ordering::Release);
+            self.word.state.store(committed, Ordering::Release);
         } else {
-            let undecided = self.tag.sequence() << STATE_BITS | REVOCABLE;
+            let undecided = self.tag.sequence() << STATE_BITS | self.kind;
             self.word
+                .state
                 .compare_exchange(undecided, committed, Ordering::AcqRel, Ordering::Relaxed)
                 .map_err(|_| Revoked)?;
         }
@@ -213,6 +329,6 @@ impl Operation<'_> {
     /// Makes sure that the operation never happens.
     #[inline]
     pub fn abort(&self) {
-        self.word.store(self.tag.sequence() << STATE_BITS | ABORTED, Ordering::Release);
+        self.word.state.store(self.tag.sequence() << STATE_BITS | ABORTED, Ordering::Release);
     }
 }

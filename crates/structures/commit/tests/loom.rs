@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use commit::{Decisions, Observed, Tag};
+use commit::{Decisions, Observed, Owner, Precedence, Stance, Tag};
 use percpu::model::ModelArena;
 use sync::atomic::{AtomicU64, Ordering};
 
@@ -31,13 +31,17 @@ impl Name {
     }
 
     fn exists(&self, decisions: &Decisions) -> bool {
+        self.exists_for(decisions, commit::Anyone)
+    }
+
+    fn exists_for(&self, decisions: &Decisions, viewer: impl commit::Viewer) -> bool {
         loop {
             let state = self.state.load(Ordering::Acquire);
             if state & 2 == 0 {
                 return state == PRESENT;
             }
             let appears = state & 1 == PRESENT;
-            match decisions.observe(Tag::from_bits(state >> 2).unwrap()) {
+            match decisions.observe_by(Tag::from_bits(state >> 2).unwrap(), viewer) {
                 Observed::Committed => return appears,
                 Observed::NotCommitted => return !appears,
                 Observed::Over => sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0),
@@ -174,6 +178,90 @@ fn revocable() {
             "commit: no fence after the decision",
         ] {
             sync::model::must_catch(mutant, 3, move || link(first));
+        }
+    }
+}
+
+/// Two transactions, each of which makes its name if the other's is not there: not both do, and with these one does.
+fn skew(first: bool, stances: [Stance; 2]) {
+    let model = ModelArena::new(2, 128 << 10);
+    let decisions = Decisions::create(model.arena()).unwrap();
+    let names = [Name::new(ABSENT), Name::new(ABSENT)];
+    let made = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let role = |mine: usize| {
+        let (names, made, core) = (names.clone(), Arc::clone(&made), model.core(mine));
+        move || {
+            let mut operation = decisions.begin_firm(&core);
+            names[mine].mark(operation.tag(), PRESENT);
+            let happened = loop {
+                operation.open(Precedence(0), stances[mine]);
+                if names[1 - mine].exists_for(decisions, Owner(core.index())) {
+                    operation.abort();
+                    break false;
+                }
+                if operation.commit().is_ok() {
+                    break true;
+                }
+            };
+            names[mine].settle(if happened { PRESENT } else { ABSENT });
+            made.fetch_add(usize::from(happened), std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let (a, b) = (role(0), role(1));
+    spawn_both(first, a, b);
+    assert_eq!(made.load(std::sync::atomic::Ordering::Relaxed), 1, "each has made a name that the other did not see");
+}
+
+/// A plain creation and a look at the other name, beside a transaction that makes that if it does not see the first.
+fn open_beside_plain(first: bool, stance: Stance) {
+    let model = ModelArena::new(2, 128 << 10);
+    let decisions = Decisions::create(model.arena()).unwrap();
+    let names = [Name::new(ABSENT), Name::new(ABSENT)];
+    let seen = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let transaction = {
+        let (names, seen, core) = (names.clone(), Arc::clone(&seen), model.core(0));
+        move || {
+            let mut operation = decisions.begin_firm(&core);
+            names[0].mark(operation.tag(), PRESENT);
+            let happened = loop {
+                operation.open(Precedence(0), stance);
+                if names[1].exists_for(decisions, Owner(core.index())) {
+                    operation.abort();
+                    break false;
+                }
+                if operation.commit().is_ok() {
+                    break true;
+                }
+            };
+            names[0].settle(if happened { PRESENT } else { ABSENT });
+            seen.fetch_add(usize::from(!happened), std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let plain = {
+        let (names, seen, core) = (names.clone(), Arc::clone(&seen), model.core(1));
+        move || {
+            let operation = decisions.begin_firm(&core);
+            names[1].mark(operation.tag(), PRESENT);
+            operation.commit().unwrap();
+            names[1].settle(PRESENT);
+            seen.fetch_add(usize::from(names[0].exists(decisions)), std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    spawn_both(first, transaction, plain);
+    assert_eq!(seen.load(std::sync::atomic::Ordering::Relaxed), 1, "exactly one comes first");
+}
+
+#[test]
+fn open() {
+    let mutants = ["commit: observers do not revoke", "commit: no fence after opening"];
+    for first in [false, true] {
+        for stance in [Stance::Yields, Stance::Insists] {
+            assert!(sync::model::explore(3, move || open_beside_plain(first, stance)) > 20);
+        }
+        assert!(sync::model::explore(2, move || skew(first, [Stance::Yields, Stance::Yields])) > 20);
+        assert!(sync::model::explore(2, move || skew(first, [Stance::Insists, Stance::Yields])) > 20);
+        for mutant in mutants {
+            sync::model::must_catch(mutant, 3, move || open_beside_plain(first, Stance::Yields));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ptr::{self, NonNull};
 
-use commit::Decisions;
+use commit::{Anyone, Decisions, Viewer};
 use epoch::Guard;
 use percpu::{CacheLine, Core, CoreLock, Layout, OutOfMemory};
 use sync::OwnWord;
@@ -190,19 +190,31 @@ impl HashDir {
     /// A name without its value, if it exists: for checks that may have to be made again.
     #[inline]
     pub fn present<'g>(&'g self, guard: &'g Guard<'_>, key: &Key<'_>) -> Option<Present<'g>> {
+        self.present_for(guard, key, Anyone)
+    }
+
+    /// [`HashDir::present`] for a viewer that may have marked the name itself.
+    #[inline]
+    pub fn present_for<'g>(&'g self, guard: &'g Guard<'g>, key: &Key<'_>, viewer: impl Viewer) -> Option<Present<'g>> {
         let entry = self.find(guard, key)?;
         let decisions = self.decisions();
-        entry.exists(decisions).then_some(Present { entry, decisions })
+        entry.exists_for(decisions, viewer).then_some(Present { entry, decisions })
     }
 
     /// A name and its value, if it exists.
     #[inline]
     pub fn lookup<'g>(&'g self, guard: &'g Guard<'_>, key: &Key<'_>) -> Option<Found<'g>> {
+        self.lookup_for(guard, key, Anyone)
+    }
+
+    /// [`HashDir::lookup`] for a viewer that may have marked the name itself.
+    #[inline]
+    pub fn lookup_for<'g>(&'g self, guard: &'g Guard<'g>, key: &Key<'_>, viewer: impl Viewer) -> Option<Found<'g>> {
         let entry = self.find(guard, key)?;
-        let found = Found::of(entry, self.decisions());
+        let found = Found::of(entry, self.decisions(), viewer);
         // In this order: a value that was read while the entry existed later was its value all the time in between,
         // or a value that it had before.
-        entry.exists(self.decisions()).then_some(found)
+        entry.exists_for(self.decisions(), viewer).then_some(found)
     }
 
     /// Whether the directory was killed.
@@ -214,8 +226,8 @@ impl HashDir {
 
 impl<'g> Found<'g> {
     #[inline]
-    pub(crate) fn of(entry: &'g Entry, decisions: &'g Decisions) -> Found<'g> {
-        let (value, version) = entry.value(decisions);
+    pub(crate) fn of(entry: &'g Entry, decisions: &'g Decisions, viewer: impl Viewer) -> Found<'g> {
+        let (value, version) = entry.value_for(decisions, viewer);
         Found { entry, decisions, value, version }
     }
 

@@ -4,7 +4,7 @@ use core::alloc::Layout;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
-use commit::{Decisions, Observed, Tag};
+use commit::{Anyone, Decisions, Observed, Tag, Viewer};
 use epoch::Retired;
 use percpu::{ArenaObject, Core, ObjectKind, OutOfMemory, SizeClass, object_kind};
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
@@ -208,13 +208,19 @@ impl Entry {
     /// Whether the name exists now, undecided operations counted as not having happened (and revoked if revocable).
     #[inline]
     pub(crate) fn exists(&self, decisions: &Decisions) -> bool {
+        self.exists_for(decisions, Anyone)
+    }
+
+    /// [`Entry::exists`] for a viewer.
+    #[inline]
+    pub(crate) fn exists_for(&self, decisions: &Decisions, viewer: impl Viewer) -> bool {
         loop {
             // Acquire pairs with the releases of whoever changes the state.
             let state = self.first.state.load(Ordering::Acquire);
             let observed = match (state & KIND_MASK, Tag::from_bits(state >> 2)) {
                 (PRESENT, _) => return true,
                 (_, None) => return false,
-                (_, Some(tag)) => decisions.observe(tag),
+                (_, Some(tag)) => decisions.observe_by(tag, viewer),
             };
             match observed {
                 Observed::Committed => return state & KIND_MASK == INSERTING,
@@ -228,13 +234,19 @@ impl Entry {
     /// The value and the number of its version.
     #[inline]
     pub(crate) fn value(&self, decisions: &Decisions) -> (u64, u64) {
+        self.value_for(decisions, Anyone)
+    }
+
+    /// [`Entry::value`] for a viewer.
+    #[inline]
+    pub(crate) fn value_for(&self, decisions: &Decisions, viewer: impl Viewer) -> (u64, u64) {
         let second = &self.second;
         loop {
             let version = second.version.load(Ordering::Acquire);
             // Acquire pairs with the releases in `prepare_replace` and `finish_replace`.
             let tag_bits = second.tag.load(Ordering::Acquire);
             let (old, new) = (second.value.load(Ordering::Relaxed), second.value_to_be.load(Ordering::Relaxed));
-            let value = match Tag::from_bits(tag_bits).map(|tag| decisions.observe(tag)) {
+            let value = match Tag::from_bits(tag_bits).map(|tag| decisions.observe_by(tag, viewer)) {
                 None | Some(Observed::NotCommitted) => old,
                 Some(Observed::Committed) => new,
                 Some(Observed::Over) => {

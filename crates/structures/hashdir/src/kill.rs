@@ -35,6 +35,15 @@ impl HashDir {
         empty
     }
 
+    /// Whether the directory was killed, for the core whose operation may be about to do so; none while another core is
+    /// about to.
+    pub fn is_dead_beside_own(&self, core: &Core<'_>) -> Option<bool> {
+        match self.status.load(Ordering::Acquire) {
+            KILLING => (self.upkeep.lock.holder() == Some(core.index())).then_some(false),
+            status => Some(status == DEAD),
+        }
+    }
+
     /// Lets a directory that nobody else knows take names, or none, as if it were dead.
     pub fn take_names(&self, takes: bool) {
         self.status.store(if takes { ALIVE } else { DEAD }, Ordering::Release);

@@ -1,5 +1,6 @@
 //! Listing by cookie; see the crate's head for why cookies stay valid.
 
+use commit::{Anyone, Viewer};
 use epoch::Guard;
 use sync::atomic::Ordering;
 
@@ -25,7 +26,18 @@ pub struct Listed<'e> {
 impl HashDir {
     /// Tells `each` the names from a cookie on, in the order of their cookies, until it returns false or there are no
     /// more. Returns the cookie to go on from, or `None` at the end.
-    pub fn list(&self, guard: &Guard<'_>, from: u64, mut each: impl FnMut(Listed<'_>) -> bool) -> Option<u64> {
+    pub fn list(&self, guard: &Guard<'_>, from: u64, each: impl FnMut(Listed<'_>) -> bool) -> Option<u64> {
+        self.list_for(guard, from, Anyone, each)
+    }
+
+    /// [`HashDir::list`] for a viewer that may have marked names itself.
+    pub fn list_for(
+        &self,
+        guard: &Guard<'_>,
+        from: u64,
+        viewer: impl Viewer,
+        mut each: impl FnMut(Listed<'_>) -> bool,
+    ) -> Option<u64> {
         let mut cookie = from;
         loop {
             // Cookies are 63 bits; a bucket's index is the hash's low bits, which are the cookie's high bits.
@@ -37,8 +49,8 @@ impl HashDir {
             // SAFETY: entries are retired, so they live as long as the guard.
             while let Some(entry) = unsafe { smallest_from(head, table.parity, cookie) } {
                 let next_cookie = entry.cookie() + 1;
-                if entry.exists(self.decisions()) {
-                    let (value, _) = entry.value(self.decisions());
+                if entry.exists_for(self.decisions(), viewer) {
+                    let (value, _) = entry.value_for(self.decisions(), viewer);
                     if !each(Listed { name: entry.name(), value, next_cookie }) {
                         return Some(next_cookie);
                     }

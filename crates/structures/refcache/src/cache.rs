@@ -4,7 +4,7 @@ use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
-use commit::{Decisions, Observed, Tag};
+use commit::{Anyone, Decisions, Observed, Tag, Viewer};
 use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
@@ -348,7 +348,7 @@ impl RefCache {
     /// As for [`RefCache::change`].
     pub unsafe fn exact(&self, object: &Counted, wait: &impl Wait) -> i64 {
         // Its fence also orders what this core changed before the collects: of two eager releases one sees the other.
-        self.collect_stable(object, self.slots.limit(), wait)
+        self.collect_stable(object, self.slots.limit(), Anyone, wait)
     }
 
     /// [`RefCache::exact`] for a core that has changed nothing since its last sequentially consistent fence, such as the one
@@ -358,20 +358,28 @@ impl RefCache {
     /// As for [`RefCache::change`].
     #[inline]
     pub unsafe fn exact_after_fence(&self, object: &Counted, wait: &impl Wait) -> i64 {
-        self.collect_stable(object, self.slots.limit_seen(), wait)
+        self.collect_stable(object, self.slots.limit_seen(), Anyone, wait)
+    }
+
+    /// [`RefCache::exact`] for a viewer that may have let deltas wait itself.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`].
+    pub unsafe fn exact_for(&self, object: &Counted, viewer: impl Viewer, wait: &impl Wait) -> i64 {
+        self.collect_stable(object, self.slots.limit(), viewer, wait)
     }
 
     #[inline]
-    fn collect_stable(&self, object: &Counted, mut limit: usize, wait: &impl Wait) -> i64 {
+    fn collect_stable(&self, object: &Counted, mut limit: usize, viewer: impl Viewer, wait: &impl Wait) -> i64 {
         let mut round = 0;
         loop {
-            let first = self.collect(object, limit);
+            let first = self.collect(object, limit, viewer);
             if sync::mutant::planted("refcache: single collect") {
                 return first.total;
             }
             // Pairs with the release fence in `Sequence::change`: a word of a change is seen with its odd number or later.
             fence(Ordering::Acquire);
-            if !first.changing && self.collect(object, limit) == first {
+            if !first.changing && self.collect(object, limit, viewer) == first {
                 // A core that came on-line after we took the limit may have counted, and another have counted on that:
                 // having seen what the other did, we see the new limit.
                 if self.slots.limit_seen() == limit {
@@ -386,26 +394,26 @@ impl RefCache {
     }
 
     #[inline]
-    fn collect(&self, object: &Counted, limit: usize) -> Collected {
+    fn collect(&self, object: &Counted, limit: usize, viewer: impl Viewer) -> Collected {
         let index = self.slot_index(object);
         let mut seen = Collected::default();
         for (_, table) in self.slots.below(limit) {
             // SAFETY: the mask keeps the index in the table.
-            unsafe { table.0.add(index).as_ref() }.collect(object, self.decisions(), &mut seen);
+            unsafe { table.0.add(index).as_ref() }.collect(object, self.decisions(), viewer, &mut seen);
         }
         let (applied, is_pending) = object.applied_and_pending();
         seen.total += applied;
         if is_pending && !sync::mutant::planted("refcache: a delta in an object is not read") {
-            self.collect_pending(object, &mut seen);
+            self.collect_pending(object, viewer, &mut seen);
         }
         seen
     }
 
     /// Adds the delta that waits in the object itself.
     #[cold]
-    fn collect_pending(&self, object: &Counted, seen: &mut Collected) {
+    fn collect_pending(&self, object: &Counted, viewer: impl Viewer, seen: &mut Collected) {
         let delta = object.pending_delta();
-        match object.claimed_by().map(|tag| self.decisions().observe(tag)) {
+        match object.claimed_by().map(|tag| self.decisions().observe_by(tag, viewer)) {
             Some(Observed::Committed) => seen.total += delta,
             Some(Observed::NotCommitted) if sync::mutant::planted("refcache: what is prepared counts at once") => {
                 seen.total += delta;

@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use commit::{Decisions, Observed, Tag};
+use commit::{Decisions, Observed, Tag, Viewer};
 use percpu::{ObjectKind, object_kind};
 use seqlock::Sequence;
 use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
@@ -119,7 +119,13 @@ impl Slot {
 
     /// Adds what the slot says about `object` to `seen`.
     #[inline]
-    pub(crate) fn collect(&self, object: *const Counted, decisions: &Decisions, seen: &mut Collected) {
+    pub(crate) fn collect(
+        &self,
+        object: *const Counted,
+        decisions: &Decisions,
+        viewer: impl Viewer,
+        seen: &mut Collected,
+    ) {
         let moment = self.sequence.now();
         seen.versions = seen.versions.wrapping_add(moment.number());
         seen.changing |= moment.is_changing();
@@ -128,7 +134,7 @@ impl Slot {
         }
         seen.total += self.delta();
         if let Some(tag) = self.pending() {
-            match decisions.observe(tag) {
+            match decisions.observe_by(tag, viewer) {
                 Observed::Committed => seen.total += self.pending_delta.load(Ordering::Relaxed),
                 Observed::NotCommitted => {}
                 Observed::Over => seen.changing = true,

@@ -50,8 +50,27 @@ fn any_call() -> impl Strategy<Value = Call> {
     ]
 }
 
+/// What rests on more than names, or changes it.
+fn any_other_call() -> impl Strategy<Value = Call> {
+    let name = || prop::sample::select(&NAMES[..]);
+    prop_oneof![
+        2 => name().prop_map(|name| Call::Stat(name, Follow::Nothing, Fields::IDENTITY | Fields::LINK_COUNT)),
+        2 => name().prop_map(|name| Call::Stat(name, Follow::Nothing, Fields::IDENTITY | Fields::PERMISSIONS)),
+        2 => (name(), prop::sample::select(&[0o600, 0o644][..])).prop_map(|(name, mode)| Call::ChangeMode(name, mode)),
+        1 => (name(), 1..3_i64).prop_map(|(name, time)| Call::SetTimes(name, -time)),
+        1 => prop::sample::select(&["d/../n", "m/..", "d/n/.."][..]).prop_map(Call::Exists),
+    ]
+}
+
+/// What is atomic in transactions alone.
+fn any_listing() -> impl Strategy<Value = Call> {
+    prop::sample::select(&[".", "d"][..]).prop_map(Call::List)
+}
+
 fn any_action() -> impl Strategy<Value = Action> {
-    prop_oneof![1 => any_call().prop_map(Action::Alone), 2 => vec(any_call(), 1..4).prop_map(Action::Together)]
+    let alone = prop_oneof![2 => any_call(), 1 => any_other_call()];
+    let together = prop_oneof![4 => any_call(), 2 => any_other_call(), 1 => any_listing()];
+    prop_oneof![1 => alone.prop_map(Action::Alone), 2 => vec(together, 1..4).prop_map(Action::Together)]
 }
 
 /// Ordinary maps and the process that calls.
@@ -118,12 +137,11 @@ fn explain(number: u64, plan: &Plan) {
                 Action::Together(calls) => {
                     let all = Transactional::new(Sharing::Shared, begin).attempts(8).transaction(|t| {
                         let told: Vec<_> = calls.iter().map(|call| perform(&t.begin(), *call, 0)).collect();
-                        // Some renamings of directories.
-                        if told.contains(&Err(Errno::EOPNOTSUPP)) { Err(Errno::EOPNOTSUPP) } else { Ok(told) }
+                        Ok(told)
                     });
                     match all {
                         Ok(told) => Some(told),
-                        Err(Errno::ECANCELED | Errno::EOPNOTSUPP) => None,
+                        Err(Errno::ECANCELED) => None,
                         Err(other) => panic!("a transaction ends with {other}"),
                     }
                 }
@@ -164,11 +182,74 @@ fn look_after_making() -> Plan {
     ]
 }
 
+/// Each makes a name in the directory that the other has listed: not without seeing that of the other.
+fn skew_of_listings() -> Plan {
+    let one = |listed, made| vec![Action::Together(vec![Call::List(listed), Call::CreateNew(made)])];
+    vec![one(".", "d/m"), one("d", "m")]
+}
+
+/// One makes a link and then looks for a name, which a transaction makes that has counted the links.
+fn count_beside_link() -> Plan {
+    let count = Call::Stat("n", Follow::Nothing, Fields::IDENTITY | Fields::LINK_COUNT);
+    vec![
+        vec![Action::Alone(Call::Link("n", "d/n")), Action::Alone(Call::Exists("m"))],
+        vec![Action::Together(vec![count, Call::CreateNew("m")])],
+    ]
+}
+
+/// Each rests on the permissions that the other changes.
+fn skew_of_permissions() -> Plan {
+    let one = |seen, changed| {
+        let seen = Call::Stat(seen, Follow::Nothing, Fields::IDENTITY | Fields::PERMISSIONS);
+        vec![Action::Together(vec![seen, Call::ChangeMode(changed, 0o600)])]
+    };
+    vec![one("n", "d"), one("d", "n")]
+}
+
+/// One changes permissions and then looks for a name that comes with other permissions.
+fn permissions_with_names() -> Plan {
+    let look = |name, fields| Action::Alone(Call::Stat(name, Follow::Nothing, Fields::IDENTITY | fields));
+    vec![
+        vec![look("n", Fields::PERMISSIONS), look("m", Fields::IDENTITY), look("d", Fields::PERMISSIONS)],
+        vec![Action::Together(vec![
+            Call::ChangeMode("n", 0o600),
+            Call::CreateNew("m"),
+            Call::ChangeMode("d", 0o700),
+            Call::SetTimes("n", -7),
+        ])],
+    ]
+}
+
 #[test]
 fn who_looks_and_makes_is_one_step() {
     let rounds = if cfg!(shuttle) { 300 } else { 50 };
-    repeat(rounds, skew(), explain);
-    repeat(rounds, look_after_making(), explain);
+    for plan in [
+        skew(),
+        look_after_making(),
+        skew_of_listings(),
+        count_beside_link(),
+        skew_of_permissions(),
+        permissions_with_names(),
+    ] {
+        repeat(rounds, plan, explain);
+    }
+}
+
+#[cfg(shuttle)]
+#[test]
+fn commits_are_open_while_all_is_asked_for() {
+    for plan in [skew_of_listings(), count_beside_link(), skew_of_permissions()] {
+        let mutant = "transact: changes are not open while all is asked for";
+        sync::mutant::must_be_caught(mutant, || repeat(20_000, plan, explain));
+    }
+}
+
+#[cfg(shuttle)]
+#[test]
+fn observers_revoke() {
+    for plan in [skew_of_listings(), count_beside_link()] {
+        sync::mutant::must_be_caught("commit: observers do not revoke", || repeat(20_000, plan, explain));
+    }
 }
 
 #[cfg(shuttle)]
