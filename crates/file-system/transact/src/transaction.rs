@@ -297,7 +297,7 @@ impl<H> State<H> {
     /// Changes names and attributes at one moment at which all answers are so.
     fn change<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
         let mut wanted = self.changed_names();
-        if self.sharing == Sharing::Shared && !planted("transact: seen names are not locked") {
+        if self.sharing == Sharing::Shared {
             self.lock_seen_names(&mut wanted);
         }
         let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
