@@ -27,17 +27,23 @@ RUST_SEED = ["env", f"PROPTEST_RNG_SEED={SEED}"]
 SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'target' / 'shuttle'}"]
 """For threads of which a scheduler lets one run at a time (crates/structures/sync); all is built apart."""
 SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
-LIMITED = ["--config", f"target.'cfg(all())'.runner = {[PYTHON, str(ROOT / 'scripts' / 'limited.py')]}"]
-"""Ends a test program that hangs, with the stacks of all its threads."""
 HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 HISTORIES += ["--test", "histories", "--test", "data_histories", "--test", "deaths", "--test", "family_deaths"]
+PRINTING = ["--", "--show-output"]
+"""Tests that pass print as well: how many histories, calls and deaths there were."""
 BUILDING = {"sanitizers": "tests/scalefs/test_sanitizers.py", "libraries": "tests/libraries"}
 """Python tests that mostly build: crates with sanitizers, and projects in three languages."""
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"
 """What cargo prints of the many parts of crates that hold no tests."""
+PASSED = r"(?ms)^successes:$.*?(?=^failures:$|^test result|\Z)"
+"""What cargo shows of the tests that passed; it says nothing about one that failed."""
+COUNTED = ("histories", "deaths", "calls held against tmpfs", "combinations of rights")
+"""What tests count beside themselves, a line such as `400 histories` each."""
 LONG_TEST_LIMIT_SECONDS = 5400
 """After this a long test is stopped with all stacks; the quick ones' limit is in pyproject.toml."""
+LONG_TEST_LIMIT = ["env", f"COMMUTANT_TEST_LIMIT_SECONDS={LONG_TEST_LIMIT_SECONDS - 60}"]
+"""The same for programs that cargo runs in it, so that they tell their stacks first (scripts/limited.py)."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +109,8 @@ def lanes(cargo: str) -> tuple[list[Suite], list[Suite]]:
     """
     pytest = [PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED]
     built = [
-        Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", *LIMITED, *RUST]),
-        Suite("histories", [*SCHEDULED, cargo, *HISTORIES, *LIMITED, *RUST[1:]]),
+        Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", *RUST, *PRINTING]),
+        Suite("histories", [*SCHEDULED, cargo, *HISTORIES, *RUST[1:], *PRINTING]),
         *(Suite(name, [*pytest, path]) for name, path in BUILDING.items()),
     ]
     return built, [Suite("pytest", [*pytest, *(f"--ignore={path}" for path in BUILDING.values())])]
@@ -123,7 +129,8 @@ def run_lane(suites: Sequence[Suite], interrupted: Event) -> list[str]:
         try:
             printed = run(suite.command)
         except StepFailed as failure:
-            shown = "\n".join(line for line in str(failure).splitlines() if not re.match(NO_TESTS, line))
+            told = re.sub(PASSED, "", str(failure))
+            shown = "\n".join(line for line in told.splitlines() if not re.match(NO_TESTS, line))
             print(f"{shown}\n{suite.name} failed", file=sys.stderr, flush=True)
             failed.append(suite.name)
         else:
@@ -132,10 +139,12 @@ def run_lane(suites: Sequence[Suite], interrupted: Event) -> list[str]:
 
 
 def counted(printed: str) -> str:
-    """How many tests passed and were skipped, by what cargo or pytest printed."""
+    """How many tests passed and were skipped, and what they counted, by what cargo or pytest printed."""
     passed = sum(map(int, re.findall(r"(?m)^(?:test result: ok\. )?(\d+) passed", printed)))
     skipped = sum(map(int, re.findall(r"(?m)^\d+ passed, (\d+) skipped", printed)))
-    return f"{passed} tests" + (f", {skipped} skipped" if skipped else "")
+    found = {what: sum(map(int, re.findall(rf"(?m)^(\d+) {what}$", printed))) for what in COUNTED}
+    counts = [f"{passed} tests", *(f"{count:,} {what}" for what, count in found.items() if count)]
+    return ", ".join([*counts, *([f"{skipped} skipped"] if skipped else [])])
 
 
 def test(cargo: str) -> list[str]:
@@ -158,7 +167,21 @@ def test_long(paths: list[str]) -> list[str]:
     """
     limit = f"faulthandler_timeout={LONG_TEST_LIMIT_SECONDS}"
     try:
-        stream([PYTHON, "-m", "pytest", "-m", "long", "--verbose", "--durations=10", "--override-ini", limit, *paths])
+        stream(
+            [
+                *LONG_TEST_LIMIT,
+                PYTHON,
+                "-m",
+                "pytest",
+                "-m",
+                "long",
+                "--verbose",
+                "--durations=10",
+                "--override-ini",
+                limit,
+                *paths,
+            ]
+        )
     except StepFailed as failure:
         print(failure, file=sys.stderr)
         return ["pytest -m long"]

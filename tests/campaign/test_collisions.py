@@ -58,7 +58,7 @@ def test_a_conflict_that_another_seed_removes_is_a_collision(target, tmp_path, c
     from rich.console import Console
 
     print_heat_map(document, Console(width=200))
-    assert "4 of them hash collisions" in capsys.readouterr().out
+    assert "4 of them not repeated under other seeds" in capsys.readouterr().out
 
 
 def test_a_target_without_seeds_has_no_collisions(tmp_path):

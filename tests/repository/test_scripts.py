@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,7 @@ def test_a_suite_that_fails_shows_what_it_printed_and_the_others_run(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = "print('test result: ok. 3 passed; 0 failed'); print('4 passed, 1 skipped in 2 s'); "
+    program += "print('400 histories'); print('1500 histories'); print('12 deaths at most')"
     broken = verify.Suite(
         "broken", [sys.executable, "-c", "print('running 0 tests'); print('why'); raise SystemExit(1)"]
     )
@@ -118,7 +120,7 @@ def test_a_suite_that_fails_shows_what_it_printed_and_the_others_run(
     assert verify.test("cargo") == ["broken"]
     printed = capsys.readouterr()
     assert printed.err.startswith("why\n") and printed.err.endswith("broken failed\n")
-    assert printed.out.count(" s, 7 tests, 1 skipped\n") == 2
+    assert printed.out.count(" s, 7 tests, 1,900 histories, 1 skipped\n") == 2
 
 
 def test_a_program_that_hangs_is_ended_with_the_stacks_of_all_threads(tmp_path: Path) -> None:
@@ -129,7 +131,8 @@ def test_a_program_that_hangs_is_ended_with_the_stacks_of_all_threads(tmp_path: 
         "int main(void) { pthread_t thread; pthread_create(&thread, 0, waits_for_ever, 0);\n"
         "                 return pthread_join(thread, 0); }\n"
     )
-    program = tmp_path / "hangs"
+    program = tmp_path / "deps" / "hangs"
+    program.parent.mkdir()
     subprocess.run(["gcc", "-g", "-pthread", source, "-o", program], check=True)
     command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", program, "argument"]
     limited = {**os.environ, "COMMUTANT_TEST_LIMIT_SECONDS": "2"}
@@ -142,9 +145,25 @@ def test_a_program_that_hangs_is_ended_with_the_stacks_of_all_threads(tmp_path: 
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -ABRT $$", 128 + 6), ("exit 0", 0)])
-def test_a_program_within_its_limit_ends_as_it_does(script: str, code: int) -> None:
-    command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", "sh", "-c", script]
+def test_a_program_within_its_limit_ends_as_it_does(script: str, code: int, tmp_path: Path) -> None:
+    shell = tmp_path / "deps" / "sh"
+    shell.parent.mkdir()
+    shell.symlink_to("/bin/sh")
+    command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", shell, "-c", script]
     assert subprocess.run(command).returncode == code
+
+
+def test_what_is_no_test_has_no_limit() -> None:
+    limited = {**os.environ, "COMMUTANT_TEST_LIMIT_SECONDS": "0.01"}
+    command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", "sh", "-c", "sleep 0.3; exit 3"]
+    assert subprocess.run(command, env=limited).returncode == 3
+
+
+def test_cargo_starts_every_program_by_it() -> None:
+    """From any folder of the repository, whoever calls cargo."""
+    config = tomllib.loads((ROOT / ".cargo" / "config.toml").read_text())
+    assert config["target"]["cfg(all())"]["runner"] == ["scripts/limited.py"]
+    assert os.access(ROOT / "scripts" / "limited.py", os.X_OK)
 
 
 def test_the_long_run_names_each_test_with_its_result(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,16 @@ def test_random_calls_against_tmpfs(part: int) -> None:
     run_test("scalefs", "tmpfs", {"SCALEFS_FUZZ_CALLS": str(CALLS_PER_PART), "SCALEFS_FUZZ_SEED": str(seed)})
 
 
+def test_all_rights_are_those_of_tmpfs() -> None:
+    run_test("scalefs", "tmpfs", {"RIGHTS": "all"})
+
+
+def test_planted_faults_of_calls_are_found(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """By as many calls as `make test` makes; under `--cfg fuzzing`, where faults can be planted, all is built apart."""
+    target = tmp_path_factory.getbasetemp() / "fuzzing"
+    run_test("scalefs", "tmpfs", {"RUSTFLAGS": "--cfg fuzzing", "CARGO_TARGET_DIR": str(target)})
+
+
 @pytest.mark.parametrize("calls", ["histories", "data_histories"])
 def test_concurrent_histories(calls: str) -> None:
     run_test("scalefs", calls, {"HISTORIES": str(HISTORIES)})

@@ -1,9 +1,9 @@
-"""Conflicts of a target with a hash seed, asked for again under other seeds.
+"""Conflicts of a target with a seed, asked for again under other seeds.
 
 Two names that fall into one bucket share a line that the interface does not ask for. Another seed parts them; a
 conflict of the calls themselves stays. So a conflicting test runs again on targets that differ in nothing but their
-seed, and one that is conflict-free there is a *collision*: it stays conflicting, and the summary tells how many there
-are of these.
+seed. One that is conflict-free there is *not repeated under other seeds*: it stays conflicting, and the summary tells
+how many there are of these, as `collisions`, which is what most of them are. Nobody has compared the hashes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ def ask_other_seeds(
 ) -> list[tuple[TestCase, Verdict]]:
     """The tests with the verdicts that they have once `target.reseeded()` were asked, one after the other.
 
-    A test that is conflict-free under one of them is a collision. One that dies or is wrong there is that: no seed
-    excuses it. Windows and ignored lines of all runs are added up. Raises RunError if a target cannot start or go on.
+    A test that is conflict-free under one of them is marked (`collision`). One that dies or is wrong there is that: no
+    seed excuses it. Windows and ignored lines of all runs are added up.
+
+    Raises RunError if a target cannot start or go on.
     """
     tests: dict[str, TestCase] = {}
     verdicts: dict[str, Verdict] = {}

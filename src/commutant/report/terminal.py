@@ -110,7 +110,7 @@ def _title(summary: Mapping[str, object], sets: Sequence[SetCounts], beside: int
     )
     collisions = summary.get("collisions", 0)
     for count, words in (
-        (collisions if isinstance(collisions, int) else 0, "of them hash collisions"),
+        (collisions if isinstance(collisions, int) else 0, "of them not repeated under other seeds"),
         (beside, "of them by neighbouring lines alone"),
         (total.unstable, "of them unstable"),
         (total.wrong_result, "with a wrong result"),

@@ -107,7 +107,7 @@ class Target(Protocol):
 
     def reseeded(self) -> Sequence[Target]:
         """Targets that differ from this one in nothing but a hash seed, not started; none if it has no such seed. A
-        conflict that one of them does not show is a hash collision."""
+        conflict that one of them does not show is told as not repeated under other seeds."""
 
     def describe(self) -> Mapping[str, object]:
         """What `run.json` records of the target: versions, kernel, command line, options; JSON values only.

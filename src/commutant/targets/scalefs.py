@@ -2,8 +2,8 @@
 
 Each session is one program with one instance (crate `scalefs-runner`). A test's calls run in threads, each on a core of
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests
-may use (it has one more, for set-up and observation), `seed=N` moves its hash collisions. `tx=both` makes the calls of
-a test in open transactions, `tx=one` all but one of them alone.
+may use (it has one more, for set-up and observation), `seed=N` moves collisions of names in its tables and chooses the
+cores that calls run on. `tx=both` makes the calls of a test in open transactions, `tx=one` all but one of them alone.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ impl DataOperation {
     /// A call; with `bounded`, what it asks for costs a small file system as much as a large one: no bytes are zero, and
     /// no offset is out of the way.
     pub fn any(random: &mut Random, up: bool, bounded: bool) -> DataOperation {
-        let fd = |random: &mut Random| match random.below(40) {
+        let fd = |random: &mut Random| match random.below(20) {
             0 => NO_DESCRIPTOR,
             number => [0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7][number % 12],
         };
@@ -48,7 +48,7 @@ impl DataOperation {
                         flags |= flag;
                     }
                 }
-                DataOperation::Open(random.path(up), flags, random.pick(&MODES), random.below(4) == 0)
+                DataOperation::Open(random.path_to_make(up), flags, random.pick(&MODES), random.below(4) == 0)
             }
             // A pipe's pages are not the file system's on the host.
             7 if !bounded => DataOperation::Pipe,

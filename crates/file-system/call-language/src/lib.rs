@@ -20,6 +20,6 @@ mod random;
 
 pub use calls::{Answer, Bijection, Call, GROUPS, Operation, Outcome, SHARED_GROUP, USERS, told};
 pub use data::{DataOperation, NO_DESCRIPTOR, PLANTED, WINDOW_BYTES, WINDOWS, bytes};
-pub use draw::{MODES, scene};
+pub use draw::{MODES, data_scene, scene};
 pub use perform::perform;
 pub use random::Random;

@@ -75,9 +75,10 @@ pub(crate) fn initial_permissions<'v, V: ObjectOperations>(
 ) -> Result<Permissions, Errno> {
     let credentials = objects.credentials();
     let mut permissions = Permissions { mode, user: credentials.user, group: credentials.group };
-    if let Some(group) = objects.inherited_group(directory)? {
+    let inherited = objects.inherited_group(directory)?;
+    if let Some(group) = inherited.filter(|_| !planted("calls: files do not get their directory's group")) {
         permissions.group = group;
-        if kind == Kind::Directory {
+        if kind == Kind::Directory && !planted("calls: directories do not hand their set-group-id bit on") {
             permissions.mode |= SET_GROUP;
         } else if mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010
             && !credentials.is_superuser()
@@ -101,6 +102,7 @@ fn check_removal<'v, V: ObjectOperations>(
     if !credentials.is_superuser()
         && objects.keeps_names(directory)?
         && objects.permissions(victim)?.user != credentials.user
+        && !planted("calls: a sticky directory keeps nobody's names")
     {
         return Err(Errno::EPERM);
     }
@@ -130,7 +132,9 @@ pub(crate) fn may_remove<'v, V: ObjectOperations>(
 fn check_creation<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v>) -> Result<(), Errno> {
     let permission = check_permission(objects, directory, Need::CHANGE_NAMES);
     match permission {
-        Err(_) if objects.is_removed(directory)? => Err(Errno::ENOENT),
+        Err(_) if objects.is_removed(directory)? && !planted("calls: a removed directory asks for rights") => {
+            Err(Errno::ENOENT)
+        }
         checked => checked,
     }
 }
@@ -181,7 +185,7 @@ pub fn open<'v, V: ObjectOperations>(
                 last = walk.followed_last();
                 continue;
             }
-            if objects.kind(node) == Kind::Symlink {
+            if objects.kind(node) == Kind::Symlink && !planted("calls: creation is told of a link before its owner") {
                 check_sticky_creation(objects, directory, node)?;
             }
             return open_existing(objects, node, flags);
@@ -216,7 +220,11 @@ fn open_existing<'v, V: ObjectOperations>(
 ) -> Result<Opened<V::Handle>, Errno> {
     let changes = flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE);
     match objects.kind(node) {
-        Kind::Directory if flags.contains(OpenFlags::CREATE) || changes => return Err(Errno::EISDIR),
+        Kind::Directory
+            if flags.contains(OpenFlags::CREATE) && !planted("calls: O_CREAT opens directories") || changes =>
+        {
+            return Err(Errno::EISDIR);
+        }
         Kind::Directory => {}
         _ if flags.contains(OpenFlags::DIRECTORY) => return Err(Errno::ENOTDIR),
         Kind::Symlink => return Err(Errno::ELOOP),
@@ -467,6 +475,9 @@ pub fn rename<'v, V: ObjectOperations>(
                 _ => Ok(()),
             };
         }
+        if planted("calls: rename measures the new name first") {
+            key_in(objects, to.directory, new_name)?;
+        }
         let source = objects.look_up(from.directory, &old_key)?.ok_or(Errno::ENOENT)?;
         let new_key = key_in(objects, to.directory, new_name)?;
         let moved = objects.node(&source);
@@ -488,7 +499,12 @@ pub fn rename<'v, V: ObjectOperations>(
             _ if !objects.still_same(&source)? && !planted("scalefs: rename forgets its old name") => {
                 continue;
             }
-            Ok(Plan::Nothing) => return Ok(()),
+            Ok(Plan::Nothing) => {
+                if planted("calls: of two names of one file rename removes one") {
+                    let _ = objects.remove(NamedNode { directory: from.directory, key: &old_key, node: moved });
+                }
+                return Ok(());
+            }
             Err(errno) => return Err(errno),
         };
         let name = NamedNode { directory: from.directory, key: &old_key, node: moved };
@@ -572,7 +588,8 @@ fn check_kinds_and_places<'v, V: ObjectOperations>(
         }
         let is_replaced_above = replaced.map(|other| objects.is_above(other, from.directory)).transpose()?;
         if is_replaced_above == Some(true) {
-            return Err(if mode == RenameMode::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+            let is_exchange = mode == RenameMode::Exchange && !planted("calls: no exchange with a directory above");
+            return Err(if is_exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
         }
     }
     Ok(())
@@ -592,7 +609,7 @@ fn check_rights<'v, V: ObjectOperations>(
         (_, Some(other)) => check_removal(objects, to.directory, other, is_directory(other))?,
         (Some(other), None) => check_removal(objects, to.directory, other, is_directory(moved))?,
     }
-    if from.directory != to.directory {
+    if from.directory != to.directory && !planted("calls: directories move without the right to write them") {
         // A directory's `..` changes with its parent.
         for node in [Some(moved), exchanged].into_iter().flatten().filter(|node| is_directory(*node)) {
             check_permission(objects, node, Need::WRITE)?;

@@ -4,6 +4,8 @@
 //! ([`PermissionChange`]) and *who* may set times ([`TimesRight`]); whoever holds the object evaluates that where nobody
 //! else can change it: under its lock, or at its owner.
 
+use sync::mutant::planted;
+
 use crate::credentials::Credentials;
 use crate::errno::Errno;
 use crate::kind::{Kind, Permissions, SET_GROUP, SET_USER};
@@ -51,7 +53,9 @@ pub(crate) fn check_user(
 ) -> Result<(), Errno> {
     let class = if credentials.user == user {
         mode >> 6
-    } else if credentials.is_in_group(group) {
+    } else if credentials.group == group
+        || credentials.is_in_group(group) && !planted("calls: other groups than the first give no right")
+    {
         mode >> 3
     } else {
         mode
@@ -91,13 +95,15 @@ impl PermissionChange {
         match self {
             PermissionChange::Mode(mode) => {
                 check_owner(credentials, old.user)?;
-                let keeps_group = is_privileged || credentials.is_in_group(old.group);
+                let keeps_group = is_privileged
+                    || credentials.is_in_group(old.group)
+                    || planted("calls: chmod by a stranger to the group sets its id");
                 let mode = mode & 0o7777 & !if keeps_group { 0 } else { SET_GROUP };
                 Ok(Permissions { mode, ..old })
             }
             PermissionChange::Owner { user, group } => {
                 let mut new = Permissions { user: user.unwrap_or(old.user), group: group.unwrap_or(old.group), ..old };
-                if kind != Kind::Directory {
+                if kind != Kind::Directory && !planted("calls: chown keeps set-id bits") {
                     new.mode &= !SET_USER;
                     if new.mode & 0o010 != 0 || !is_privileged && !credentials.is_in_group(old.group) {
                         new.mode &= !SET_GROUP;
@@ -106,7 +112,10 @@ impl PermissionChange {
                 if !is_privileged {
                     let is_owner = credentials.user == old.user;
                     let keeps_user = user.is_none_or(|user| is_owner && user == old.user);
-                    let may_give = |group| group == old.group || credentials.is_in_group(group);
+                    let may_give = |group| {
+                        let is_any = planted("calls: an owner gives files to any group");
+                        group == old.group || credentials.is_in_group(group) || is_any
+                    };
                     let keeps_group = group.is_none_or(|group| is_owner && may_give(group));
                     if !keeps_user || !keeps_group || (new.mode != old.mode && !is_owner) {
                         return Err(Errno::EPERM);
@@ -114,6 +123,7 @@ impl PermissionChange {
                 }
                 Ok(new)
             }
+            PermissionChange::DropSetIds if planted("calls: changes of data keep set-id bits") => Ok(old),
             PermissionChange::DropSetIds => {
                 let drops_group = old.mode & 0o010 != 0 || !credentials.is_in_group(old.group);
                 let dropped = SET_USER | if drops_group { SET_GROUP } else { 0 };

@@ -9,6 +9,8 @@
 
 use core::ops::Range;
 
+use sync::mutant::planted;
+
 use crate::errno::Errno;
 use crate::kind::Kind;
 use crate::object_operations::ObjectOperations;
@@ -112,7 +114,7 @@ pub(crate) struct Resolved<'v, V: ObjectOperations + 'v> {
 pub(crate) fn check_path(path: &[u8]) -> Result<(), Errno> {
     match path.len() {
         0 => Err(Errno::ENOENT),
-        length if length > MAX_PATH_BYTES => Err(Errno::ENAMETOOLONG),
+        length if length > MAX_PATH_BYTES && !planted("calls: paths have no limit") => Err(Errno::ENAMETOOLONG),
         _ if contains(path, 0) => Err(Errno::EINVAL),
         _ => Ok(()),
     }
@@ -128,7 +130,9 @@ pub(crate) fn key_in<'v, 'n, V: ObjectOperations>(
 ) -> Result<V::Key<'n>, Errno> {
     match objects.key(name) {
         Some(key) => Ok(key),
-        None if objects.is_removed(directory)? => Err(Errno::ENOENT),
+        None if objects.is_removed(directory)? && !planted("calls: names are measured before their directory") => {
+            Err(Errno::ENOENT)
+        }
         None => Err(Errno::ENAMETOOLONG),
     }
 }
@@ -292,7 +296,7 @@ impl<'v, 'p, V: ObjectOperations> Walk<'v, 'p, V> {
             if kind == Kind::Symlink && (follow == Follow::Symlinks || self.has_slash) {
                 self.follow_last(node)?;
                 last = self.followed_last();
-            } else if self.has_slash && kind != Kind::Directory {
+            } else if self.has_slash && kind != Kind::Directory && !planted("calls: a slash may follow a file") {
                 return Err(Errno::ENOTDIR);
             } else {
                 return Ok(Resolved { node, found: Some(found) });

@@ -101,7 +101,7 @@ impl Program for ScaleFsProgram {
     }
 
     fn enter(&self, core: Option<usize>) -> Result<(), String> {
-        self.instance.enter(core.unwrap_or(self.options.cores))
+        self.instance.enter(core.map_or(self.options.cores, |worker| self.options.core_of(worker)))
     }
 
     fn target(&self) -> Result<Self::Target, String> {

@@ -30,10 +30,27 @@ pub enum Mode {
 pub struct Options {
     /// Cores of the instance that tests may use; it has one more, for set-up and observation.
     pub cores: usize,
-    /// Of these, how many have a thread: as many as a test has calls.
+    /// How many threads there are: as many as a test has calls, each on one of these cores.
     pub workers: usize,
-    /// The instance's hash seed.
+    /// The instance's hash seed, which chooses the cores that have a thread too.
     pub hash_seed: u64,
+}
+
+impl Options {
+    /// The core of the instance that a worker acts as: any of those for tests, as the seed says, and no two the same.
+    #[must_use]
+    pub fn core_of(&self, worker: usize) -> usize {
+        let mut cores: Vec<usize> = (0..self.cores).collect();
+        let mut state = self.hash_seed;
+        for place in 0..=worker {
+            // Splitmix64, as far as one choice needs it.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let left = self.cores - place;
+            cores.swap(place, place + ((word ^ (word >> 27)) % left as u64) as usize);
+        }
+        cores[worker]
+    }
 }
 
 /// An instance has at most 256 cores, one of which is the coordinator's.
@@ -90,6 +107,21 @@ mod tests {
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --objects f"), batches(Some("f".to_owned())));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --regions"), Ok(Mode::Regions(options)));
         assert_eq!(parsed("--plain --workers 3"), Ok(Mode::Plain { workers: 3 }));
+    }
+
+    #[test]
+    fn seeds_move_workers_to_any_two_cores() {
+        let pairs: std::collections::BTreeSet<[usize; 2]> = (0..2_000)
+            .map(|hash_seed| {
+                let options = Options { cores: 8, workers: 2, hash_seed };
+                [options.core_of(0), options.core_of(1)]
+            })
+            .collect();
+        assert_eq!(pairs.len(), 8 * 7, "all ordered pairs of different cores");
+        let all = Options { cores: 6, workers: 6, hash_seed: 3 };
+        let mut cores: Vec<usize> = (0..6).map(|worker| all.core_of(worker)).collect();
+        cores.sort_unstable();
+        assert_eq!(cores, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

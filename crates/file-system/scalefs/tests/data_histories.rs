@@ -522,7 +522,7 @@ fn concurrent_calls_on_data_have_an_order() {
         let (thread_count, append) = (2 + number as usize % 3, number % 2 == 1);
         (vec(vec(any_call(append), 12 / thread_count), thread_count), Just(append))
     };
-    explore(rounds(250), plans, explain);
+    explore(rounds(250).longer(3), plans, explain);
 }
 
 #[test]
@@ -531,7 +531,7 @@ fn concurrent_calls_on_pipes_have_an_order() {
         let thread_count = 2 + number as usize % 3;
         (vec(vec(any_call_on_pipes(), 12 / thread_count), thread_count), Just(false))
     };
-    explore(rounds(250), plans, explain);
+    explore(rounds(250).longer(3), plans, explain);
 }
 
 /// What each thread calls, and whether descriptors append.
@@ -592,6 +592,23 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                     vec![Call::WriteAt(1, 0, 1, 8), Call::ReadAt(1, 0, 2), Call::Read(0, 1)],
                 ],
                 true,
+            ),
+        ),
+        // A read found the end where its offset had been, was not, and is again.
+        (
+            "scalefs: an offset that comes back never went",
+            (
+                vec![
+                    vec![Call::Size(0), Call::Read(0, 1)],
+                    vec![
+                        Call::Resize(1, 9),
+                        Call::Seek(0, 2, Whence::Start),
+                        Call::Resize(1, 6),
+                        Call::Resize(1, 9),
+                        Call::Seek(0, 6, Whence::Start),
+                    ],
+                ],
+                false,
             ),
         ),
         // EAGAIN in the middle of a read that then went on with what came.

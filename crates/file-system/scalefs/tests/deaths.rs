@@ -386,13 +386,13 @@ fn survive(death: Death, states: Option<&[Tree; 2]>) -> bool {
 
 /// Lets a process die everywhere in calls, or in the maintenance after them; `is_whole` says that a call happens or not.
 fn all_deaths(calls: &[Call], is_whole: bool, in_maintenance: bool) {
-    let (mut failures, mut deaths) = (Vec::new(), 0);
+    let mut failures = Vec::new();
     for call in calls {
         for (tables, is_settled) in [(Tables::Smallest, false), (Tables::Smallest, true), (Tables::Default, false)] {
             let states = is_whole
                 .then(|| before_and_after(tables, *call))
                 .map(|[before, after]| if in_maintenance { [after.clone(), after] } else { [before, after] });
-            deaths += die_everywhere(|access| {
+            die_everywhere(|access| {
                 let death = Death { call: *call, access, is_settled, in_maintenance, tables };
                 std::panic::catch_unwind(|| survive(death, states.as_ref())).unwrap_or_else(|_| {
                     failures.push((call.0, access, is_settled, tables));
@@ -401,7 +401,6 @@ fn all_deaths(calls: &[Call], is_whole: bool, in_maintenance: bool) {
             });
         }
     }
-    println!("{deaths} deaths");
     assert!(failures.is_empty(), "a death was not made good: {failures:?}");
 }
 

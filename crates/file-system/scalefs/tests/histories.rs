@@ -261,7 +261,7 @@ fn concurrent_histories_have_an_order() {
         let (name_count, call_count) = if (number / 3).is_multiple_of(2) { (4, 6) } else { (2, 3) };
         vec(vec(any_call(name_count), call_count), 2 + number as usize % 3)
     };
-    explore(rounds(250), plans, explain);
+    explore(rounds(250).longer(3), plans, explain);
 }
 
 /// Two threads list a directory in parts while another one makes it grow, and the last changes its names.

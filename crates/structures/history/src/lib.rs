@@ -13,7 +13,8 @@
 //! The threads are the system's in ordinary builds. Under `--cfg shuttle` one runs at a time, and the round's number chooses at
 //! each access to an atomic of crate `sync` which one (`sync::scheduled`); structures whose memory is a
 //! `percpu::HeapRegion` find it at the same addresses each time. So a round that failed fails again:
-//! `HISTORIES=4711..4712`, of a test that is told by name. `HISTORIES=6000` stands for more rounds.
+//! `HISTORIES=4711..4712`, of a test that is told by name. `HISTORIES=6000` stands for so many rounds, `HISTORIES_MS=60000`
+//! for a minute of each test; otherwise a test has a least number of rounds, and as many more as fit into a moment.
 #![warn(clippy::missing_errors_doc)]
 #![forbid(unsafe_code)]
 
@@ -22,4 +23,4 @@ mod plans;
 pub mod threads;
 
 pub use linearise::{Event, State, is_linearisable};
-pub use plans::{Made, explore, play, repeat, rounds, told};
+pub use plans::{Made, Rounds, explore, play, repeat, rounds, told};

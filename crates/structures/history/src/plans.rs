@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -35,35 +36,95 @@ pub fn told<O: Debug, R: Debug>(made: &[Vec<Made<O, R>>]) -> String {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The rounds of a test: so many, unless `HISTORIES` says how many, or which (`first..end`).
+/// So long every exploration goes on, unless `HISTORIES_MS` says how long: some fault shows in one of a thousand rounds,
+/// and a thousand take less than a second.
+const USUAL_TIME: Duration = Duration::from_millis(300);
+
+/// Numbers of rounds: so many at least, and more while there is time.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    next: u64,
+    least_end: u64,
+    time: Duration,
+    began: Option<Instant>,
+}
+
+impl Rounds {
+    /// With so many times the usual time: where faults were found last.
+    #[must_use]
+    pub fn longer(mut self, factor: u32) -> Rounds {
+        self.time *= factor;
+        self
+    }
+
+    /// How many there are at least.
+    #[must_use]
+    pub fn least(&self) -> u64 {
+        self.least_end - self.next
+    }
+}
+
+impl Iterator for Rounds {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let began = *self.began.get_or_insert_with(Instant::now);
+        if self.next >= self.least_end && began.elapsed() >= self.time {
+            return None;
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+}
+
+/// The rounds of a test: so many at least, and more in the time that there is (`HISTORIES_MS` milliseconds), unless
+/// `HISTORIES` says how many, or which (`first..end`).
 ///
 /// # Panics
-/// If `HISTORIES` says something else.
-pub fn rounds(count: u64) -> Range<u64> {
-    let Ok(wanted) = std::env::var("HISTORIES") else { return 0..count };
+/// If one of the two says something else.
+pub fn rounds(count: u64) -> Rounds {
+    let exactly =
+        |range: Range<u64>| Rounds { next: range.start, least_end: range.end, time: Duration::ZERO, began: None };
+    let Ok(wanted) = std::env::var("HISTORIES") else {
+        return Rounds { time: usual_time(), ..exactly(0..count) };
+    };
     let (first, end) = wanted.split_once("..").unwrap_or(("0", &wanted));
     match (first.parse(), end.parse()) {
-        (Ok(first), Ok(end)) => first..end,
+        (Ok(first), Ok(end)) => exactly(first..end),
         _ => panic!("HISTORIES: expected a number of rounds, or `first..end`, got `{wanted}`"),
     }
 }
 
-/// In each round, draws a plan as its number says, and runs `check` on it in a schedule.
+fn usual_time() -> Duration {
+    let Ok(wanted) = std::env::var("HISTORIES_MS") else { return USUAL_TIME };
+    let milliseconds = wanted.parse();
+    Duration::from_millis(
+        milliseconds.unwrap_or_else(|_| panic!("HISTORIES_MS: expected milliseconds, got `{wanted}`")),
+    )
+}
+
+/// In each round, draws a plan as its number says, and runs `check` on it in a schedule. Prints how many there were.
 ///
 /// # Panics
 /// If a check does; then the round and its plan are told.
-pub fn explore<P, S>(rounds: Range<u64>, plans: impl Fn(u64) -> S, check: impl Fn(u64, &P) + Send + Sync + 'static)
-where
+pub fn explore<P, S>(
+    rounds: impl IntoIterator<Item = u64>,
+    plans: impl Fn(u64) -> S,
+    check: impl Fn(u64, &P) + Send + Sync + 'static,
+) where
     P: Debug + Send + Sync + 'static,
     S: Strategy<Value = P>,
 {
     let check = Arc::new(check);
+    let mut made = 0;
     for number in rounds {
         let seed: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(32).collect();
         let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
         let tree = plans(number).new_tree(&mut TestRunner::new_with_rng(Config::default(), random));
         run(number, Arc::new(tree.expect("a plan").current()), Arc::clone(&check));
+        made += 1;
     }
+    println!("{made} histories");
 }
 
 /// Runs `check` on one plan in so many schedules.

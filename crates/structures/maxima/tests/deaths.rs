@@ -43,7 +43,7 @@ fn fill_and_flush(slots_per_core: usize, access: u64) -> bool {
 
 #[test]
 fn the_list_of_slots_stays_whole_wherever_a_process_dies() {
-    println!("{} deaths", die_everywhere(|access| fill_and_flush(64, access)));
+    die_everywhere(|access| fill_and_flush(64, access));
     must_be_caught("maxima: an heir takes the list of slots as it is", || {
         die_everywhere(|access| fill_and_flush(64, access))
     });

@@ -117,11 +117,12 @@ mod deaths {
         }
     }
 
-    /// Runs `round` with each number of accesses from 0 on, until it says that its process came to its end; returns how many
-    /// died.
+    /// Runs `round` with each number of accesses from 0 on, until it says that its process came to its end; prints and
+    /// returns how many died.
     pub fn die_everywhere(mut round: impl FnMut(u64) -> bool) -> u64 {
         let deaths = (0..).find(|access| !round(*access)).expect("an end");
         assert!(deaths > 0, "a process that nobody ended proves nothing");
+        println!("{deaths} deaths");
         deaths
     }
 }

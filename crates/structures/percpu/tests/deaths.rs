@@ -74,7 +74,7 @@ fn all_deaths() -> u64 {
 
 #[test]
 fn no_object_is_given_out_twice_wherever_a_process_dies() {
-    println!("{} deaths", all_deaths());
+    all_deaths();
     for mutant in ["percpu: the head comes before the link", "percpu: an heir takes the lists as they are"] {
         must_be_caught(mutant, all_deaths);
     }

@@ -72,7 +72,7 @@ fn fill_and_flush(slots_per_core: usize, access: u64) -> bool {
 
 #[test]
 fn the_list_of_slots_stays_whole_wherever_a_process_dies() {
-    println!("{} deaths", die_everywhere(|access| fill_and_flush(64, access)));
+    die_everywhere(|access| fill_and_flush(64, access));
     must_be_caught("refcache: an heir takes the list of slots as it is", || {
         die_everywhere(|access| fill_and_flush(64, access))
     });
@@ -183,7 +183,7 @@ fn counts_are_bounded(access: u64) -> bool {
 
 #[test]
 fn a_count_is_never_too_low_and_too_high_by_a_delta_at_most_wherever_a_process_dies() {
-    println!("{} deaths", die_everywhere(counts_are_bounded));
+    die_everywhere(counts_are_bounded);
 }
 
 /// Objects of one reference, which are given up; each knows how often it was freed.
@@ -234,6 +234,6 @@ fn all_are_freed(access: u64) -> bool {
 
 #[test]
 fn all_but_one_object_are_freed_wherever_a_process_dies() {
-    println!("{} deaths", die_everywhere(all_are_freed));
+    die_everywhere(all_are_freed);
     must_be_caught("refcache: the tail comes before the link", || die_everywhere(all_are_freed));
 }

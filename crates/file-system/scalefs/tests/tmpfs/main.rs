@@ -4,16 +4,21 @@
 //! the latter on file systems of so few pages that they run full.
 //!
 //! `SCALEFS_FUZZ_CALLS=N` makes N calls of each kind (10,000 if it is not set), `SCALEFS_FUZZ_SEED=N` starts with another
-//! sequence. What was reached is counted (`corners`), and printed with `--nocapture`; nothing of what stands in
-//! `corners.txt` may be missing.
+//! sequence. What was reached is counted (`corners`), and printed with `--nocapture`; it must be what is
+//! listed there.
 #![cfg(all(not(loom), target_os = "linux"))]
 
 mod corners;
 mod host;
 mod host_data;
+#[cfg(fuzzing)]
+mod planted;
+mod rights_table;
 mod systems;
 
-use call_language::{Call, DataOperation, Operation, PLANTED, Random, USERS, scene};
+use std::ops::Range;
+
+use call_language::{Call, DataOperation, Operation, PLANTED, Random, USERS, data_scene, scene};
 use corners::Corners;
 use host::Host;
 use pages::PAGE_BYTES;
@@ -72,34 +77,62 @@ fn number_from_environment(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, got {text:?}")))
 }
 
-/// Draws sequences and compares; panics at the first difference. Returns what was reached; `None` if the host could not
-/// be used.
-fn compare<S: Systems>(
-    systems: impl Fn() -> S + Sync,
-    page_limit: Option<usize>,
-    draw: impl Fn(&mut Random, bool) -> Vec<Call> + Sync,
-) -> Option<Corners> {
+/// How sequences are drawn; the flag says whether paths may lead to the root, and calls be made as other users.
+type Draw = fn(&mut Random, bool) -> Vec<Call>;
+
+/// What a search has come to.
+enum Search {
+    /// This sequence, the one with this number, differs after so many calls of all.
+    Different { calls: Vec<Call>, seed: u64, made: u64 },
+    /// So many calls gave the same.
+    Same(u64),
+}
+
+/// Draws sequences, with these numbers, until one differs.
+fn search<S: Systems>(
+    host: &Host,
+    systems: &mut S,
+    (page_limit, draw): (Option<usize>, Draw),
+    seeds: Range<u64>,
+    corners: &Corners,
+) -> Search {
+    let mut made = 0;
+    for seed in seeds {
+        let calls = draw(&mut Random::new(seed), host.can_use_root());
+        made += calls.len() as u64;
+        if difference_at(host, systems, page_limit, &calls, corners).is_some() {
+            return Search::Different { calls, seed, made };
+        }
+    }
+    Search::Same(made)
+}
+
+/// The sequences that are drawn: so many calls, unless `SCALEFS_FUZZ_CALLS` says how many.
+fn seeds() -> Range<u64> {
     let wanted = number_from_environment("SCALEFS_FUZZ_CALLS").unwrap_or(10_000);
     let first = number_from_environment("SCALEFS_FUZZ_SEED").unwrap_or(1);
+    first..first + wanted.div_ceil(CALLS_PER_SEQUENCE as u64)
+}
+
+/// Draws sequences and compares; panics at the first difference. Returns what was reached; `None` if the host could not
+/// be used.
+fn compare<S: Systems>(systems: impl Fn() -> S + Sync, kind: (Option<usize>, Draw)) -> Option<Corners> {
     let corners = Corners::default();
-    let outcome = host::with_host(page_limit.map(|pages| pages * PAGE_BYTES), |host| {
+    let outcome = host::with_host(kind.0.map(|pages| pages * PAGE_BYTES), |host| {
         let systems = &mut systems();
-        for seed in first..first + wanted.div_ceil(CALLS_PER_SEQUENCE as u64) {
-            let calls = draw(&mut Random::new(seed), host.can_use_root());
-            if difference_at(host, systems, page_limit, &calls, &corners).is_some() {
-                let told = report(calls, |calls| difference(host, systems, page_limit, calls));
-                return Err(format!("{told}\nrepeat with SCALEFS_FUZZ_SEED={seed}"));
+        match search(host, systems, kind, seeds(), &corners) {
+            Search::Same(made) => Ok(made),
+            Search::Different { calls, seed, made } => {
+                let told = report(calls, |calls| difference(host, systems, kind.0, calls));
+                Err(format!("{told}\nafter {made} calls; repeat with SCALEFS_FUZZ_SEED={seed}"))
             }
         }
-        Ok(())
-    });
-    if let Some(Err(difference)) = &outcome {
-        panic!("{difference}");
+    })?;
+    match outcome {
+        Ok(made) => println!("{made} calls held against tmpfs"),
+        Err(difference) => panic!("{difference}"),
     }
-    outcome.is_some().then(|| {
-        println!("{}", corners.table());
-        corners
-    })
+    Some(corners)
 }
 
 /// Calls after one of the beginnings that let them meet.
@@ -109,28 +142,33 @@ fn sequence(random: &mut Random, up: bool, mut draw: impl FnMut(&mut Random) -> 
     calls
 }
 
+/// On names alone.
+const NAMES: (Option<usize>, Draw) = (None, |random, up| sequence(random, up, |random| Call::any(random, up)));
+/// On names, descriptors and data.
+const DATA: (Option<usize>, Draw) = (None, |random, up| {
+    // One user has all descriptors of a sequence.
+    let user = if up { random.below(2) } else { 0 };
+    let first = data_scene(random, user);
+    [first, sequence(random, up, |random| Call::of_names_and_data(random, up, user, false))].concat()
+});
+/// The latter on file systems of so few pages that they run full.
+const SMALL: (Option<usize>, Draw) = (Some(FEW_PAGES), |random, up| {
+    let mut calls = sequence(random, up, |random| Call::of_names_and_data(random, up, 0, true));
+    // On the host a symbolic link of more than 127 bytes takes a page.
+    calls.retain(|call| !matches!(&call.operation, Operation::Symlink(target, _) if target.len() > 127));
+    calls
+});
+
 fn compare_names<S: Systems>(systems: impl Fn() -> S + Sync) {
-    let corners = compare(systems, None, |random, up| sequence(random, up, |random| Call::any(random, up)));
-    corners.expect("any user can compare without a limit").must_hold("names");
+    compare(systems, NAMES).expect("any user can compare without a limit").must_hold("names");
 }
 
 fn compare_data<S: Systems>(systems: impl Fn() -> S + Sync) {
-    let corners = compare(systems, None, |random, up| {
-        // One user has all descriptors of a sequence.
-        let user = if up { random.below(2) } else { 0 };
-        sequence(random, up, |random| Call::of_names_and_data(random, up, user, false))
-    });
-    corners.expect("any user can compare without a limit").must_hold("data");
+    compare(systems, DATA).expect("any user can compare without a limit").must_hold("data");
 }
 
 fn compare_small<S: Systems>(systems: impl Fn() -> S + Sync) {
-    let corners = compare(systems, Some(FEW_PAGES), |random, up| {
-        let mut calls = sequence(random, up, |random| Call::of_names_and_data(random, up, 0, true));
-        // On the host a symbolic link of more than 127 bytes takes a page.
-        calls.retain(|call| !matches!(&call.operation, Operation::Symlink(target, _) if target.len() > 127));
-        calls
-    });
-    match corners {
+    match compare(systems, SMALL) {
         Some(corners) => corners.must_hold("small"),
         None => eprintln!("not compared: this user may not mount a small tmpfs"),
     }
@@ -178,57 +216,60 @@ proptest! {
 /// Which error comes first in a directory that was removed, of users that may change it and of others.
 #[test]
 fn calls_in_removed_directories_give_the_same_as_on_tmpfs() {
+    host::with_host(None, |host| {
+        if host.can_use_root() {
+            check_removed_directories(host);
+        } else {
+            eprintln!("not compared: only the superuser can be several users");
+        }
+    });
+}
+
+fn check_removed_directories(host: &Host) {
     let by = |user, operation| Call { user, operation };
     let create = scalefs::OpenFlags::WRITE | scalefs::OpenFlags::CREATE;
     let path = str::to_string;
-    host::with_host(None, |host| {
-        if !host.can_use_root() {
-            eprintln!("not compared: only the superuser can be several users");
-            return;
-        }
-        let memory = &mut Memory::new();
-        for mode in [0o777, 0o555, 0o444] {
-            let mut calls = vec![
-                by(0, Operation::MakeDirectory(path("n0"), 0o777)),
-                by(0, Operation::Open(path("n1"), create, 0o666)),
-                by(0, Operation::MakeDirectory(path("n2"), 0o777)),
-                by(0, Operation::ChangeMode(path("n0"), mode)),
-                by(0, Operation::ChangeDirectory(path("n0"))),
-                by(0, Operation::RemoveDirectory(path("../n0"))),
-            ];
-            for user in 0..USERS.len() {
-                let mut operations = vec![Operation::WorkingDirectory, Operation::List(path("."))];
-                let (long, below_long) = ("x".repeat(256), format!("{}/y", "x".repeat(256)));
-                for name in ["x", "x/", ".", "..", "../n1", "x/y", &long, &below_long].map(path) {
-                    operations.extend([
-                        Operation::Open(name.clone(), create, 0o666),
-                        Operation::Open(name.clone(), create | scalefs::OpenFlags::EXCLUSIVE, 0o666),
-                        Operation::MakeDirectory(name.clone(), 0o777),
-                        Operation::Symlink(path("x"), name.clone()),
-                        Operation::Unlink(name.clone()),
-                        Operation::RemoveDirectory(name.clone()),
-                        Operation::Stat(name.clone(), true),
-                    ]);
-                    for mode in [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange] {
-                        operations.extend(
-                            ["../n1", "../n2", "x", ".", &long]
-                                .map(|old| Operation::Rename(path(old), name.clone(), mode)),
-                        );
-                    }
-                    // As in `Call::any`: a link by another than the owner depends on a setting of the host.
+    let memory = &mut Memory::new();
+    for mode in [0o777, 0o555, 0o444] {
+        let mut calls = vec![
+            by(0, Operation::MakeDirectory(path("n0"), 0o777)),
+            by(0, Operation::Open(path("n1"), create, 0o666)),
+            by(0, Operation::MakeDirectory(path("n2"), 0o777)),
+            by(0, Operation::ChangeMode(path("n0"), mode)),
+            by(0, Operation::ChangeDirectory(path("n0"))),
+            by(0, Operation::RemoveDirectory(path("../n0"))),
+        ];
+        for user in 0..USERS.len() {
+            let mut operations = vec![Operation::WorkingDirectory, Operation::List(path("."))];
+            let (long, below_long) = ("x".repeat(256), format!("{}/y", "x".repeat(256)));
+            for name in ["x", "x/", ".", "..", "../n1", "x/y", &long, &below_long].map(path) {
+                operations.extend([
+                    Operation::Open(name.clone(), create, 0o666),
+                    Operation::Open(name.clone(), create | scalefs::OpenFlags::EXCLUSIVE, 0o666),
+                    Operation::MakeDirectory(name.clone(), 0o777),
+                    Operation::Symlink(path("x"), name.clone()),
+                    Operation::Unlink(name.clone()),
+                    Operation::RemoveDirectory(name.clone()),
+                    Operation::Stat(name.clone(), true),
+                ]);
+                for mode in [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange] {
                     operations.extend(
-                        [".", "..", "../n1", "../n2", "x", &long]
-                            .into_iter()
-                            .filter(|old| user == 0 || *old != "../n1")
-                            .map(|old| Operation::Link(path(old), name.clone(), false)),
+                        ["../n1", "../n2", "x", ".", &long].map(|old| Operation::Rename(path(old), name.clone(), mode)),
                     );
                 }
-                calls.extend(operations.into_iter().map(|operation| by(user, operation)));
+                // As in `Call::any`: a link by another than the owner depends on a setting of the host.
+                operations.extend(
+                    [".", "..", "../n1", "../n2", "x", &long]
+                        .into_iter()
+                        .filter(|old| user == 0 || *old != "../n1")
+                        .map(|old| Operation::Link(path(old), name.clone(), false)),
+                );
             }
-            assert_eq!(difference(host, memory, None, &calls), None, "mode {mode:o}");
-            assert_eq!(difference(host, &mut Maps, None, &calls), None, "mode {mode:o}");
+            calls.extend(operations.into_iter().map(|operation| by(user, operation)));
         }
-    });
+        assert_eq!(difference(host, memory, None, &calls), None, "mode {mode:o}");
+        assert_eq!(difference(host, &mut Maps, None, &calls), None, "mode {mode:o}");
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Two systems that make the same calls, held against each other: every outcome, then the trees with all contents, then
 //! what is left when all is removed.
 
-use call_language::{Answer, Bijection, Call, DataOperation, Operation, Outcome, Random, WINDOWS, scene, told};
+use call_language::{
+    Answer, Bijection, Call, DataOperation, Operation, Outcome, Random, WINDOWS, data_scene, scene, told,
+};
 use scalefs::{Credentials, Kind};
 
 use super::Systems;
@@ -89,7 +91,7 @@ impl Comparison {
 pub fn calls_of_bytes(bytes: &[u8]) -> Vec<Call> {
     let random = &mut Random::from_bytes(bytes);
     let user = random.below(2);
-    let mut calls = scene(random, true);
+    let mut calls = [data_scene(random, user), scene(random, true)].concat();
     while !random.is_exhausted() {
         calls.push(Call::of_names_and_data(random, true, user, false));
     }
