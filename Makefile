@@ -29,8 +29,9 @@ test-mutants: setup ## plant small faults in the Python half, some of each area,
 miri: ## look for undefined behaviour in the file system (needs a nightly toolchain with miri)
 	@$(PYTHON) scripts/miri.py
 
-fuzz: ## let a fuzzer choose calls for SECONDS=60 and compare ScaleFS with the reference (needs a C++ compiler)
+fuzz: setup ## let fuzzers choose calls of ScaleFS, and what readers read, SECONDS=60 each (needs a C++ compiler)
 	@$(PYTHON) scripts/fuzz.py $(or $(SECONDS),60)
+	@$(BIN)/python scripts/fuzz_readers.py $(or $(SECONDS),60)
 
 bench: setup ## measure all areas and write docs/benchmarks.md
 	@$(BIN)/python -m bench

@@ -21,16 +21,18 @@ def lock_python(name: str, *selection: str) -> None:
         raise StepFailed("uv is not on the path; it is needed to write lock files, not to use them")
     options = ["--quiet", "--no-header", "--upgrade", "--universal", "--python-version", "3.11"]
     checked = ["--generate-hashes", "--only-binary", ":all:"]
-    resolved = run([uv, "pip", "compile", *options, *checked, ROOT / "pyproject.toml", *selection])
+    resolved = run([uv, "pip", "compile", *options, *checked, *selection])
     (ROOT / name).write_text(HEADER + resolved.replace(str(ROOT) + "/", ""))
 
 
 def main() -> int:
     """Writes all lock files; returns the exit code."""
+    project = str(ROOT / "pyproject.toml")
     try:
         with timed("Python packages", "locked"):
-            lock_python("requirements.lock")
-            lock_python("requirements-dev.lock", "--group", "dev")
+            lock_python("requirements.lock", project)
+            lock_python("requirements-dev.lock", project, "--group", "dev")
+            lock_python("requirements-fuzz.lock", "--group", f"{project}:fuzz")
         with timed("Rust crates", "locked"):
             run(["cargo", "update"])
             # What the fuzzer runs has the workspace's versions; cargo adds those of libFuzzer.

@@ -44,6 +44,7 @@ def test_locks_pin_every_dependency_with_a_hash_and_name_no_registry() -> None:
     direct = {
         "requirements.lock": project["project"]["dependencies"],
         "requirements-dev.lock": project["project"]["dependencies"] + project["dependency-groups"]["dev"],
+        "requirements-fuzz.lock": project["dependency-groups"]["fuzz"],
     }
     for lock, dependencies in direct.items():
         text = (ROOT / lock).read_text()
