@@ -28,6 +28,7 @@ enum { WINDOW_OPEN = 0x10, CALL_BEGIN, CALL_END, WINDOW_CLOSE, FLUSH, THREAD };
 static char *const private_page = (char *)0x600000000000;
 static char *const shared_page = (char *)0x600000001000;
 static char *const unmapped_later = (char *)0x600000002000;
+static char *const border = (char *)0x600000011000; /* between two pages that lie apart in memory */
 
 /* What the coordinator and all workers share. */
 struct control {
@@ -57,7 +58,7 @@ static void compute(void) {
     }
 }
 
-enum scenario { GETPPID, FSTAT, USER_FALSE, USER_TRUE, USER_PRIVATE, RUNNER, SHOOT_DOWN, TIMER, YIELD, CREATE, SCENARIOS };
+enum scenario { GETPPID, FSTAT, USER_FALSE, USER_TRUE, USER_PRIVATE, USER_BORDER, RUNNER, SHOOT_DOWN, TIMER, YIELD, CREATE, SCENARIOS };
 /* `callers` call; `present` wait in user space on their CPUs without calling. */
 static const struct { const char *name; int callers[2], present[2]; } scenarios[SCENARIOS] = {
     [GETPPID] = {"getppid", {0, 1}, {0, 1}},
@@ -65,6 +66,7 @@ static const struct { const char *name; int callers[2], present[2]; } scenarios[
     [USER_FALSE] = {"user-false", {0, 1}, {0, 1}},
     [USER_TRUE] = {"user-true", {0, 2}, {0, 2}},
     [USER_PRIVATE] = {"user-private", {0, 2}, {0, 2}},
+    [USER_BORDER] = {"user-border", {0, 2}, {0, 2}},
     [RUNNER] = {"runner", {0, 1}, {0, 1}},
     [SHOOT_DOWN] = {"shoot-down", {0, NOBODY}, {0, 1}},
     [TIMER] = {"timer", {0, 1}, {0, 1}},
@@ -86,6 +88,7 @@ static void call(enum scenario scenario, int worker) {
     case USER_FALSE: ((volatile long *)private_page)[worker] += 1; break;
     case USER_TRUE: *(volatile long *)shared_page += 1; break;
     case USER_PRIVATE: *(volatile long *)private_page += 1; break;
+    case USER_BORDER: *(volatile long *)(border - (worker == 0 ? 4 : 0)) += 1; break;
     case RUNNER: control->counter += 1; break;
     case SHOOT_DOWN: munmap(unmapped_later, PAGE); break;
     case TIMER: compute(); break;
@@ -127,6 +130,7 @@ static _Noreturn void *work(void *argument) {
     int worker = (int)(long)argument;
     stand_on(worker == 0 ? 0 : 1);
     memset(private_page, 2, PAGE);
+    memset(border - PAGE, 2, 2 * PAGE);
     MARKER(THREAD);
     for (;;) {
         sleep_until_woken(worker);
@@ -161,7 +165,9 @@ int main(void) {
     control = memset(map(NULL, PAGE, MAP_SHARED), 0, PAGE);
     control->turn = LEAVE;
     map(private_page, PAGE, MAP_PRIVATE);
+    map(border, PAGE, MAP_SHARED);
     map(shared_page, PAGE, MAP_SHARED);
+    map(border - PAGE, PAGE, MAP_SHARED);
     descriptor = open("/", O_RDONLY);
     for (int sleeper = 0; sleeper <= WORKERS; sleeper++)
         if (pipe(wake[sleeper])) abort();

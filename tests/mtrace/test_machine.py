@@ -159,6 +159,17 @@ def test_user_memory_counts_by_what_is_behind_its_address(with_rules: Mapping[st
     assert stable_names(with_rules["user-private"]) == set(), "two processes, one address, two pages"
 
 
+def test_an_access_across_a_border_of_pages_touches_what_is_behind_both(
+    with_rules: Mapping[str, list[TracedWindow]],
+) -> None:
+    """The second page lies elsewhere in memory than behind the first: there the other process meets it."""
+    found = [finding for window in with_rules["user-border"] for finding in window.findings]
+    assert "user page" in stable_names(with_rules["user-border"])
+    finding = find(with_rules["user-border"], "user page")
+    assert finding.sharing == "true"
+    assert {(one.offset, one.size_bytes) for one in (finding.first, finding.second)} == {(0, 4), (0, 8)}, found
+
+
 def test_an_interrupt_that_a_call_sends_counts(with_rules: Mapping[str, list[TracedWindow]]) -> None:
     findings = [finding for window in with_rules["shoot-down"] for finding in window.findings]
     sent = [finding for finding in findings if finding.second.stack[-1].startswith("asm_sysvec_call_function")]

@@ -208,12 +208,27 @@ const KERNEL_HALF: u64 = 1 << 63;
 /// Lowest address of the kernel's fixed mappings, among them the registers of the interrupt controllers.
 const FIXED_MAPPINGS: u64 = 0xffff_ffff_ff00_0000;
 
+/// Bytes of the smallest page: what lies behind an address is known up to the next border of such pages.
+const PAGE_BYTES: u64 = 4096;
+
 #[inline]
 fn log_of_machine(vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site) {
     let (size_bytes, write) = size_and_direction(info);
+    let before_border = PAGE_BYTES - address % PAGE_BYTES;
+    if u64::from(size_bytes) <= before_border {
+        return log_within_page(vcpu, info, address, site, size_bytes, write);
+    }
+    // Two pages of a program lie anywhere in memory.
+    let first_bytes = before_border as u8;
+    log_within_page(vcpu, info, address, site, first_bytes, write);
+    log_within_page(vcpu, info, address.wrapping_add(before_border), site, size_bytes - first_bytes, write);
+}
+
+#[inline]
+fn log_within_page(vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site, size_bytes: u8, write: bool) {
     let (mut key, mut rule) = (address, None);
     if !(KERNEL_HALF..FIXED_MAPPINGS).contains(&address) {
-        // SAFETY: called within a memory callback, for its own access.
+        // SAFETY: called within a memory callback, for its own access, of which each page has just been translated.
         unsafe {
             let hardware = abi::qemu_plugin_get_hwaddr(info, address);
             if !hardware.is_null() && abi::qemu_plugin_hwaddr_is_io(hardware) {
