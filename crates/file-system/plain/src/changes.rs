@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use posix_calls::{
-    Answer, AttributeChange, AttributeChanges, Decision, Kind, NameChange, NameChanges, NewObject,
-    ObjectOperations as _, OperationError, Outcome, Permissions, Urgency,
+    Answer, AttributeChange, AttributeChanges, DataChanges, Decision, FileChanges, Kind, NameChange, NameChanges,
+    NewObject, ObjectOperations as _, OperationError, Outcome, Permissions, Urgency,
 };
 
 use crate::call::{Call, Node, Unreachable};
+use crate::data::Description;
 use crate::object::{Number, Object, OpenNode};
 use crate::state::{ROOT, State};
 
@@ -26,7 +27,17 @@ struct Change {
 pub struct PreparedChanges {
     names: Vec<Change>,
     attributes: Vec<(Number, Vec<AttributeChange>)>,
+    files: Vec<ChangedFile>,
     has_happened: bool,
+}
+
+/// What becomes of a file.
+#[derive(Clone, Debug)]
+struct ChangedFile {
+    number: Number,
+    cut_to: Option<u64>,
+    writes: Vec<(u64, Vec<u8>)>,
+    size_bytes: Option<u64>,
 }
 
 impl State {
@@ -96,6 +107,30 @@ impl State {
         for before in changed().filter_map(|change| change.before) {
             self.unlink(before, now_ns);
         }
+        Ok(())
+    }
+
+    /// Changes a file's data or, without space, leaves behind what nobody may see.
+    fn change_file(&mut self, changed: &ChangedFile, now_ns: i64) -> Result<(), OperationError<Unreachable>> {
+        let number = changed.number;
+        let resize = |state: &mut State, size: u64| {
+            let (data, used, _) = state.file_mut(number);
+            *used -= data.resize(size) as u64;
+            state.drop_copies(number, size);
+        };
+        if let Some(size) = changed.cut_to.filter(|size| *size < self.file_mut(number).0.size_bytes) {
+            resize(self, size);
+        }
+        for (offset, bytes) in &changed.writes {
+            let (data, used, limit) = self.file_mut(number);
+            if data.write(*offset, bytes, || State::take_pages(used, limit)) < bytes.len() {
+                return Err(OperationError::NoSpace);
+            }
+        }
+        if let Some(size) = changed.size_bytes {
+            resize(self, size);
+        }
+        self.mark_data(number, now_ns);
         Ok(())
     }
 
@@ -180,7 +215,7 @@ impl NameChanges for Call<'_> {
             })
             .collect();
         self.ask()?.clone().change_names(&changes, self.now_ns())?;
-        Ok(PreparedChanges { names: changes, attributes: Vec::new(), has_happened: false })
+        Ok(PreparedChanges { names: changes, attributes: Vec::new(), files: Vec::new(), has_happened: false })
     }
 
     fn prepare_attributes<'p, 'v>(
@@ -214,6 +249,10 @@ impl NameChanges for Call<'_> {
             let done = self.change_attributes(&mut state, *number, changes);
             assert_eq!(done, Ok(()), "nothing else changes what is prepared");
         }
+        for changed in &prepared.files {
+            let done = state.change_file(changed, now_ns);
+            assert_eq!(done, Ok(()), "nothing else changes what is prepared");
+        }
         prepared.has_happened = true;
         Ok(true)
     }
@@ -221,6 +260,42 @@ impl NameChanges for Call<'_> {
     fn finish(&self, mut prepared: PreparedChanges, decision: Decision) -> Answer<(), Self> {
         if decision == Decision::Commit && !prepared.has_happened {
             self.decide(&mut prepared)?;
+        }
+        Ok(())
+    }
+}
+
+impl DataChanges for Call<'_> {
+    type WriteRoom<'v>
+        = ()
+    where
+        Self: 'v;
+
+    fn identity(&self, description: Description<'_>) -> u64 {
+        description.number
+    }
+
+    fn prepare_data<'p, 'v>(
+        &'v self,
+        prepared: &mut PreparedChanges,
+        changes: &'p [FileChanges<'p, Node<'v>>],
+        room: &'p mut [()],
+    ) -> Outcome<(), Self>
+    where
+        'v: 'p,
+    {
+        let writes = changes.iter().map(|change| change.writes.len()).sum();
+        assert!(room.len() >= writes, "there is room for each write");
+        let mut state = self.ask()?.clone();
+        for change in changes {
+            let changed = ChangedFile {
+                number: change.file.number,
+                cut_to: change.cut_to,
+                writes: change.writes.iter().map(|write| (write.offset, write.bytes.to_vec())).collect(),
+                size_bytes: change.size_bytes,
+            };
+            state.change_file(&changed, self.now_ns())?;
+            prepared.files.push(changed);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::state::State;
 /// An open file description during a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Description<'v> {
-    number: u64,
+    pub(crate) number: u64,
     node: Node<'v>,
     mode: AccessMode,
 }

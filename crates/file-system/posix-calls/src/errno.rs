@@ -53,6 +53,8 @@ pub enum Errno {
     EPIPE = 32,
     /// Result does not fit.
     ERANGE = 34,
+    /// Only the caller could end this wait.
+    EDEADLK = 35,
     /// File name too long.
     ENAMETOOLONG = 36,
     /// Directory not empty.

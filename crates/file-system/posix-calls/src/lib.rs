@@ -17,6 +17,7 @@
 //!        │ MemoryOperations       memory_operations.rs
 //!        │ ProcessOperations      process_operations.rs
 //!        │ NameChanges            name_changes.rs          many names at one moment: for transactions
+//!        │ DataChanges            data_changes.rs          and data
 //! objects in shared memory (crate `scalefs`), in ordinary maps (crate `plain`), ...
 //! ```
 //!
@@ -35,6 +36,7 @@ extern crate std;
 pub mod attributes;
 mod credentials;
 pub mod data;
+mod data_changes;
 mod data_operations;
 mod descriptors;
 pub mod directories;
@@ -54,6 +56,7 @@ mod rights;
 mod walk;
 
 pub use credentials::{Credentials, MAX_GROUPS};
+pub use data_changes::{DataChanges, FileChanges, PAGE_BYTES, PreparedOf, WriteChange};
 pub use data_operations::{AnswerOf, Calls, DataOperations, FaultOf, HandleOf, NodeOf, PipeState, WriteAt, Written};
 pub use descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
 pub use errno::Errno;

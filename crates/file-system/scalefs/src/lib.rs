@@ -68,6 +68,7 @@ mod description;
 mod direct;
 mod direct_changes;
 mod direct_data;
+mod direct_data_changes;
 mod direct_memory;
 mod direct_names;
 mod direct_processes;

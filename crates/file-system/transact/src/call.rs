@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::RefMut;
+use core::fmt;
 use core::marker::PhantomData;
 
 use posix_calls::{
@@ -13,23 +14,29 @@ use posix_calls::{
 
 use sync::mutant::planted;
 
+use crate::base::{Base, FaultIn, HandleIn};
 use crate::layer::{OWN_COOKIES, OwnObject};
 use crate::question::{About, FIRST_COOKIE, Object, Origin, Question, Reply, Rule, meet, number};
 use crate::transaction::{Fault, State, Transaction, Within, from_base};
 
 /// A call of a transaction. Between two calls of it others may make theirs.
-#[derive(Debug)]
-pub struct Call<'t, B: NameChanges> {
-    base: B,
-    transaction: &'t Transaction<B::Handle>,
+pub struct Call<'t, P: Base> {
+    pub(crate) base: P,
+    pub(crate) transaction: &'t Transaction<HandleIn<P>>,
+}
+
+impl<P: Base> fmt::Debug for Call<'_, P> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Call").field("answers", &self.transaction.answers()).finish_non_exhaustive()
+    }
 }
 
 /// An object during a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'v> {
-    number: InodeNumber,
-    kind: Kind,
-    call: PhantomData<&'v ()>,
+    pub(crate) number: InodeNumber,
+    pub(crate) kind: Kind,
+    pub(crate) call: PhantomData<&'v ()>,
 }
 
 impl PartialEq for Node<'_> {
@@ -41,15 +48,15 @@ impl PartialEq for Node<'_> {
 /// An object that is kept over calls: until the transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenNode {
-    number: InodeNumber,
-    kind: Kind,
+    pub(crate) number: InodeNumber,
+    pub(crate) kind: Kind,
 }
 
 type Changed<T, B> = Result<T, OperationError<Fault<<B as ObjectOperations>::Fault>>>;
 
-impl<'t, B: NameChanges> Call<'t, B> {
+impl<'t, P: Base> Call<'t, P> {
     /// Begins a call of a transaction, by means of a call of the base.
-    pub fn new(base: B, transaction: &'t Transaction<B::Handle>) -> Call<'t, B> {
+    pub fn new(base: P, transaction: &'t Transaction<HandleIn<P>>) -> Call<'t, P> {
         Call { base, transaction }
     }
 
@@ -57,49 +64,54 @@ impl<'t, B: NameChanges> Call<'t, B> {
     ///
     /// # Errors
     /// What ends the transaction, or the base's fault.
-    pub fn kept(&self, handle: &B::Handle) -> Within<Node<'_>, B> {
+    pub fn kept(&self, handle: &HandleIn<P>) -> Within<Node<'_>, P::Objects> {
         let mut state = self.state()?;
-        let (number, met) = meet(&self.base, &state.objects, self.base.held(handle)).map_err(from_base)?;
+        let (number, met) =
+            meet(self.objects_of_base(), &state.objects, self.objects_of_base().held(handle)).map_err(from_base)?;
         state.objects.extend(met);
         drop(state);
         Ok(self.lend(number))
     }
 
-    fn state(&self) -> Within<RefMut<'_, State<B::Handle>>, B> {
+    pub(crate) fn objects_of_base(&self) -> &P::Objects {
+        self.base.objects()
+    }
+
+    pub(crate) fn state(&self) -> Within<RefMut<'_, State<HandleIn<P>>>, P::Objects> {
         let state = self.transaction.state();
-        state.open::<B>()?;
+        state.open::<P::Objects>()?;
         Ok(state)
     }
 
-    fn lend(&self, number: InodeNumber) -> Node<'_> {
+    pub(crate) fn lend(&self, number: InodeNumber) -> Node<'_> {
         Node { number, kind: self.transaction.state().kind(number), call: PhantomData }
     }
 
-    fn known(&self, subject: InodeNumber, about: About) -> Within<Reply, B> {
+    pub(crate) fn known(&self, subject: InodeNumber, about: About) -> Within<Reply, P::Objects> {
         self.state()?.known(&self.base, Question { subject, about })
     }
 
-    fn told(&self, subject: InodeNumber, about: About) -> Option<Reply> {
+    pub(crate) fn told(&self, subject: InodeNumber, about: About) -> Option<Reply> {
         self.transaction.state().told(&Question { subject, about })
     }
 
-    fn is_made(&self, node: Node<'_>) -> bool {
+    pub(crate) fn is_made(&self, node: Node<'_>) -> bool {
         self.transaction.state().is_made(node.number)
     }
 
-    fn now(&self) -> i64 {
-        self.base.now_ns() as i64
+    pub(crate) fn now(&self) -> i64 {
+        self.objects_of_base().now_ns() as i64
     }
 
     /// What has become of a name by the transaction itself: nothing if it has not changed it.
-    fn own_name(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<Option<InodeNumber>>, B> {
+    fn own_name(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<Option<InodeNumber>>, P::Objects> {
         let state = self.state()?;
         let own = state.layer.name(directory.number, name).map(|own| own.leads_to);
         // What the transaction has made has no other names.
         Ok(own.or(state.is_made(directory.number).then_some(None)))
     }
 
-    fn leads_to(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<InodeNumber>, B> {
+    fn leads_to(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<InodeNumber>, P::Objects> {
         if let Some(own) = self.own_name(directory, name)? {
             return Ok(own);
         }
@@ -113,12 +125,12 @@ impl<'t, B: NameChanges> Call<'t, B> {
         Ok(self.known(directory.number, About::LeadsTo(name.into()))?.node())
     }
 
-    fn own_object<T>(&self, node: Node<'_>, get: impl FnOnce(&OwnObject) -> T) -> Option<T> {
+    pub(crate) fn own_object<T>(&self, node: Node<'_>, get: impl FnOnce(&OwnObject) -> T) -> Option<T> {
         self.transaction.state().layer.object(node.number).map(get)
     }
 
     /// What follows from an object's permissions, as the transaction has changed them.
-    fn rule(&self, node: Node<'_>, rule: Rule) -> Within<Reply, B> {
+    fn rule(&self, node: Node<'_>, rule: Rule) -> Within<Reply, P::Objects> {
         let permissions = |change: &AttributeChange| match change {
             AttributeChange::Permissions(change) => Some(*change),
             AttributeChange::Times(..) => None,
@@ -144,8 +156,18 @@ impl<'t, B: NameChanges> Call<'t, B> {
         Ok(())
     }
 
+    /// The size of an object, as the transaction has changed it.
+    pub(crate) fn size_of(&self, node: Node<'_>) -> Within<u64, P::Objects> {
+        let own = self.own_object(node, |own| (own.data.exact_size(), own.data.least_size()));
+        let (exact, least) = own.unwrap_or_default();
+        match exact.or_else(|| (self.is_made(node) && node.kind == Kind::Regular).then_some(least)) {
+            Some(size) => Ok(size),
+            None => Ok(self.known(node.number, About::SizeBytes)?.count().max(least)),
+        }
+    }
+
     /// Whether names may be made in a directory, and this one does not exist.
-    fn check_free(&self, directory: Node<'_>, name: &[u8]) -> Changed<(), B> {
+    fn check_free(&self, directory: Node<'_>, name: &[u8]) -> Changed<(), P::Objects> {
         if self.is_removed(directory)? {
             return Err(OperationError::Dead);
         }
@@ -153,7 +175,7 @@ impl<'t, B: NameChanges> Call<'t, B> {
     }
 
     /// Whether an object that is to lose a name may: directories are empty.
-    fn check_empty(&self, node: Node<'_>) -> Changed<(), B> {
+    fn check_empty(&self, node: Node<'_>) -> Changed<(), P::Objects> {
         if node.kind != Kind::Directory {
             return Ok(());
         }
@@ -178,46 +200,46 @@ impl<'t, B: NameChanges> Call<'t, B> {
         directory: Node<'_>,
         name: &[u8],
         change: (Option<InodeNumber>, Option<InodeNumber>),
-    ) -> Within<(), B> {
+    ) -> Within<(), P::Objects> {
         let now = self.now();
         self.state()?.layer.set_name((directory.number, name), change, now);
         Ok(())
     }
 
     /// Lets a directory that has come into another one stand there.
-    fn move_to(&self, moved: Node<'_>, (from, to): (Node<'_>, Node<'_>)) -> Within<(), B> {
+    fn move_to(&self, moved: Node<'_>, (from, to): (Node<'_>, Node<'_>)) -> Within<(), P::Objects> {
         if moved.kind == Kind::Directory && from != to {
             self.state()?.layer.move_to(moved.number, to.number);
         }
         Ok(())
     }
 
-    fn end_if_directory(&self, node: Node<'_>) -> Within<(), B> {
+    fn end_if_directory(&self, node: Node<'_>) -> Within<(), P::Objects> {
         if node.kind == Kind::Directory {
             self.state()?.layer.object_mut(node.number).is_removed = true;
         }
         Ok(())
     }
 
-    fn check_leads(&self, directory: Node<'_>, name: &[u8], expected: Option<Node<'_>>) -> Changed<(), B> {
+    fn check_leads(&self, directory: Node<'_>, name: &[u8], expected: Option<Node<'_>>) -> Changed<(), P::Objects> {
         let expected = expected.map(|node| node.number);
         if self.leads_to(directory, name)? == expected { Ok(()) } else { Err(OperationError::Changed) }
     }
 
     /// Whether a directory would become its own descendant.
-    fn check_place(&self, moved: Node<'_>, from: Node<'_>, to: Node<'_>) -> Changed<(), B> {
+    fn check_place(&self, moved: Node<'_>, from: Node<'_>, to: Node<'_>) -> Changed<(), P::Objects> {
         let is_loop = from != to && moved.kind == Kind::Directory && self.is_above(moved, to)?;
         if is_loop { Err(OperationError::Changed) } else { Ok(()) }
     }
 
     /// Answers that a call looks at twice: all must still be so.
-    fn all_still_so(&self) -> Within<(), B> {
+    fn all_still_so(&self) -> Within<(), P::Objects> {
         self.state()?.recheck(&self.base)
     }
 }
 
-impl<B: NameChanges> ObjectOperations for Call<'_, B> {
-    type Fault = Fault<B::Fault>;
+impl<P: Base> ObjectOperations for Call<'_, P> {
+    type Fault = Fault<FaultIn<P>>;
     type Node<'v>
         = Node<'v>
     where
@@ -238,11 +260,11 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         Self: 'v;
 
     fn credentials(&self) -> &Credentials {
-        self.base.credentials()
+        self.objects_of_base().credentials()
     }
 
     fn umask(&self) -> u32 {
-        self.base.umask()
+        self.objects_of_base().umask()
     }
 
     fn working_directory(&self) -> Node<'_> {
@@ -252,7 +274,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         self.lend(number)
     }
 
-    fn set_working_directory(&self, directory: Node<'_>) -> Within<(), B> {
+    fn set_working_directory(&self, directory: Node<'_>) -> Within<(), P::Objects> {
         self.state()?.layer.working_directory = Some(directory.number);
         Ok(())
     }
@@ -262,10 +284,10 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
     }
 
     fn key<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
-        self.base.key(name).map(|_| name)
+        self.objects_of_base().key(name).map(|_| name)
     }
 
-    fn existence(&self, directory: Node<'_>, name: &&[u8]) -> Within<Existence, B> {
+    fn existence(&self, directory: Node<'_>, name: &&[u8]) -> Within<Existence, P::Objects> {
         let kind_of = |number: Option<InodeNumber>| match number.map(|number| self.lend(number).kind) {
             None => Existence::Absent,
             Some(Kind::Symlink) => Existence::MaybeSymlink,
@@ -283,7 +305,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         Ok(self.known(directory.number, About::Existence((*name).into()))?.existence())
     }
 
-    fn exists(&self, directory: Node<'_>, name: &&[u8]) -> Within<bool, B> {
+    fn exists(&self, directory: Node<'_>, name: &&[u8]) -> Within<bool, P::Objects> {
         if let Some(own) = self.own_name(directory, name)? {
             return Ok(own.is_some());
         }
@@ -299,15 +321,15 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         Ok(self.known(directory.number, About::Exists((*name).into()))?.truth())
     }
 
-    fn present<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<()>, B> {
+    fn present<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<()>, P::Objects> {
         Ok(self.exists(directory, name)?.then_some(()))
     }
 
-    fn still_present(&self, (): &()) -> Within<bool, B> {
+    fn still_present(&self, (): &()) -> Within<bool, P::Objects> {
         self.all_still_so().map(|()| true)
     }
 
-    fn look_up<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<Node<'v>>, B> {
+    fn look_up<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<Node<'v>>, P::Objects> {
         Ok(self.leads_to(directory, name)?.map(|number| self.lend(number)))
     }
 
@@ -315,7 +337,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         *found
     }
 
-    fn still_same(&self, _: &Node<'_>) -> Within<bool, B> {
+    fn still_same(&self, _: &Node<'_>) -> Within<bool, P::Objects> {
         self.all_still_so().map(|()| true)
     }
 
@@ -328,7 +350,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         directory: Node<'v>,
         from: u64,
         each: &mut dyn FnMut(Item<'_, Node<'v>>) -> bool,
-    ) -> Within<Option<u64>, B> {
+    ) -> Within<Option<u64>, P::Objects> {
         let mut cookie = from.max(FIRST_COOKIE);
         while cookie < OWN_COOKIES && !self.is_made(directory) {
             let Some(listed) = self.known(directory.number, About::Next(cookie))?.next() else { break };
@@ -366,7 +388,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         name: &&[u8],
         object: NewObject<'_>,
         permissions: Permissions,
-    ) -> Changed<Node<'v>, B> {
+    ) -> Changed<Node<'v>, P::Objects> {
         self.check_free(directory, name)?;
         let kind = match object {
             NewObject::File => Kind::Regular,
@@ -374,19 +396,20 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
             NewObject::Symlink(_) => Kind::Symlink,
         };
         let mut state = self.state()?;
-        let base_directory = self.base.held(&state.objects[&directory.number].handle);
-        let handle = self.base.make(base_directory, object, permissions).map_err(|refusal| match refusal {
-            OperationError::Exists => OperationError::Exists,
-            OperationError::Changed => OperationError::Changed,
-            OperationError::Dead => OperationError::Dead,
-            OperationError::NotEmpty => OperationError::NotEmpty,
-            OperationError::NoSpace => OperationError::NoSpace,
-            OperationError::Fault(fault) => OperationError::Fault(Fault::Base(fault)),
-        })?;
-        let made = match number(&self.base, self.base.held(&handle)) {
+        let base_directory = self.objects_of_base().held(&state.objects[&directory.number].handle);
+        let handle =
+            self.objects_of_base().make(base_directory, object, permissions).map_err(|refusal| match refusal {
+                OperationError::Exists => OperationError::Exists,
+                OperationError::Changed => OperationError::Changed,
+                OperationError::Dead => OperationError::Dead,
+                OperationError::NotEmpty => OperationError::NotEmpty,
+                OperationError::NoSpace => OperationError::NoSpace,
+                OperationError::Fault(fault) => OperationError::Fault(Fault::Base(fault)),
+            })?;
+        let made = match number(self.objects_of_base(), self.objects_of_base().held(&handle)) {
             Ok(made) => made,
             Err(failed) => {
-                self.base.release(handle);
+                self.objects_of_base().release(handle);
                 return Err(from_base(failed).into());
             }
         };
@@ -396,12 +419,12 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         Ok(self.lend(made))
     }
 
-    fn add_link(&self, directory: Node<'_>, name: &&[u8], source: &Node<'_>) -> Changed<(), B> {
+    fn add_link(&self, directory: Node<'_>, name: &&[u8], source: &Node<'_>) -> Changed<(), P::Objects> {
         self.check_free(directory, name)?;
         Ok(self.set_name(directory, name, (None, Some(source.number)))?)
     }
 
-    fn remove(&self, NamedNode { directory, key, node }: NamedNode<'_, Node<'_>, &[u8]>) -> Changed<(), B> {
+    fn remove(&self, NamedNode { directory, key, node }: NamedNode<'_, Node<'_>, &[u8]>) -> Changed<(), P::Objects> {
         self.check_leads(directory, key, Some(node))?;
         self.check_empty(node)?;
         self.set_name(directory, key, (Some(node.number), None))?;
@@ -412,7 +435,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         &self,
         source: NamedNode<'_, Node<'_>, &[u8]>,
         target: TargetName<'_, Node<'_>, &[u8]>,
-    ) -> Changed<(), B> {
+    ) -> Changed<(), P::Objects> {
         let moved = source.node;
         self.check_leads(source.directory, source.key, Some(moved))?;
         match target.replaced {
@@ -435,7 +458,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         &self,
         first: NamedNode<'_, Node<'_>, &[u8]>,
         second: NamedNode<'_, Node<'_>, &[u8]>,
-    ) -> Changed<(), B> {
+    ) -> Changed<(), P::Objects> {
         for (name, other) in [(first, second), (second, first)] {
             self.check_leads(name.directory, name.key, Some(name.node))?;
             self.check_place(name.node, name.directory, other.directory)?;
@@ -451,13 +474,13 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         node.kind
     }
 
-    fn parent_link<'v>(&'v self, directory: Node<'v>) -> Within<ParentLink<Node<'v>>, B> {
+    fn parent_link<'v>(&'v self, directory: Node<'v>) -> Within<ParentLink<Node<'v>>, P::Objects> {
         // Moves are counted for calls that look twice; here, what was seen stays so.
         self.all_still_so()?;
         Ok(ParentLink { parent: self.parent(directory)?, moves: 0 })
     }
 
-    fn parent<'v>(&'v self, directory: Node<'v>) -> Within<Node<'v>, B> {
+    fn parent<'v>(&'v self, directory: Node<'v>) -> Within<Node<'v>, P::Objects> {
         let parent = match self.own_object(directory, |own| own.parent).flatten() {
             Some(parent) => parent,
             None => {
@@ -470,7 +493,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         Ok(self.lend(parent))
     }
 
-    fn is_above<'v>(&'v self, node: Node<'v>, directory: Node<'v>) -> Within<bool, B> {
+    fn is_above<'v>(&'v self, node: Node<'v>, directory: Node<'v>) -> Within<bool, P::Objects> {
         if node.kind != Kind::Directory {
             return Ok(false);
         }
@@ -487,35 +510,36 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         Ok(self.known(current.number, About::IsUnder(node.number))?.truth())
     }
 
-    fn fingerprint_of_ancestors(&self, _: Node<'_>) -> Within<u64, B> {
+    fn fingerprint_of_ancestors(&self, _: Node<'_>) -> Within<u64, P::Objects> {
         // What was seen stays so.
         self.all_still_so().map(|()| 0)
     }
 
-    fn is_removed(&self, directory: Node<'_>) -> Within<bool, B> {
+    fn is_removed(&self, directory: Node<'_>) -> Within<bool, P::Objects> {
         let is_own = self.own_object(directory, |own| own.is_removed).unwrap_or(false);
         Ok(is_own || !self.is_made(directory) && self.known(directory.number, About::IsRemoved)?.truth())
     }
 
-    fn link_target<'v>(&'v self, symlink: Node<'v>) -> Within<Box<[u8]>, B> {
+    fn link_target<'v>(&'v self, symlink: Node<'v>) -> Within<Box<[u8]>, P::Objects> {
         let state = self.state()?;
-        let target = self.base.link_target(self.base.held(&state.objects[&symlink.number].handle));
+        let target =
+            self.objects_of_base().link_target(self.objects_of_base().held(&state.objects[&symlink.number].handle));
         Ok(target.map_err(from_base)?.as_ref().into())
     }
 
-    fn permissions(&self, node: Node<'_>) -> Within<Permissions, B> {
+    fn permissions(&self, node: Node<'_>) -> Within<Permissions, P::Objects> {
         Ok(self.rule(node, Rule::All)?.permissions())
     }
 
-    fn permits(&self, node: Node<'_>, need: Need) -> Within<bool, B> {
+    fn permits(&self, node: Node<'_>, need: Need) -> Within<bool, P::Objects> {
         Ok(self.rule(node, Rule::Permits(need))?.truth())
     }
 
-    fn inherited_group(&self, directory: Node<'_>) -> Within<Option<u32>, B> {
+    fn inherited_group(&self, directory: Node<'_>) -> Within<Option<u32>, P::Objects> {
         Ok(self.rule(directory, Rule::InheritedGroup)?.group())
     }
 
-    fn keeps_names(&self, directory: Node<'_>) -> Within<bool, B> {
+    fn keeps_names(&self, directory: Node<'_>) -> Within<bool, P::Objects> {
         Ok(self.rule(directory, Rule::KeepsNames)?.truth())
     }
 
@@ -524,7 +548,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
         self.change_attributes(node, AttributeChange::Permissions(change))
     }
 
-    fn attributes(&self, node: Node<'_>, fields: Fields) -> Within<Attributes, B> {
+    fn attributes(&self, node: Node<'_>, fields: Fields) -> Within<Attributes, P::Objects> {
         let Node { number, kind, .. } = node;
         let own = self.own_object(node, OwnObject::clone).unwrap_or_default();
         let (mut mode, mut user, mut group, mut link_count, mut size_bytes) = (0, 0, 0, 0, 0);
@@ -541,7 +565,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
             link_count = base.saturating_add_signed(own.links) as u32;
         }
         if fields.contains(Fields::SIZE) {
-            size_bytes = self.known(number, About::SizeBytes)?.count();
+            size_bytes = self.size_of(node)?;
         }
         if fields.contains(Fields::TIMES) {
             (modified_ns, changed_ns) = match (own.modified_ns, own.changed_ns) {
@@ -561,10 +585,10 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
     }
 
     fn now_ns(&self) -> u64 {
-        self.base.now_ns()
+        self.objects_of_base().now_ns()
     }
 
-    fn retain(&self, node: Node<'_>) -> Within<OpenNode, B> {
+    fn retain(&self, node: Node<'_>) -> Within<OpenNode, P::Objects> {
         Ok(OpenNode { number: node.number, kind: node.kind })
     }
 
@@ -577,7 +601,7 @@ impl<B: NameChanges> ObjectOperations for Call<'_, B> {
 
     fn release(&self, _: OpenNode) {}
 
-    fn space(&self) -> Within<Space, B> {
-        self.base.space().map_err(from_base)
+    fn space(&self) -> Within<Space, P::Objects> {
+        self.objects_of_base().space().map_err(from_base)
     }
 }

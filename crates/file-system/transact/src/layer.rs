@@ -5,17 +5,20 @@ use alloc::vec::Vec;
 
 use posix_calls::{AttributeChange, InodeNumber};
 
+use crate::descriptors::Descriptors;
+use crate::file::OwnData;
 use crate::question::Name;
 
 /// Cookies of names that the base does not have are this or larger.
 pub(crate) const OWN_COOKIES: u64 = (1 << 63) - (1 << 24);
 
-/// What a transaction has changed. A copy is a savepoint.
+/// What a transaction has changed. A copy is a savepoint, see [`Layer::go_back`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
     /// By directory and name.
     names: BTreeMap<InodeNumber, BTreeMap<Name, OwnName>>,
     objects: BTreeMap<InodeNumber, OwnObject>,
+    pub(crate) descriptors: Descriptors,
     pub(crate) working_directory: Option<InodeNumber>,
     cookies: u64,
     /// Some directory has come to another parent.
@@ -40,6 +43,7 @@ pub(crate) struct OwnObject {
     pub(crate) is_removed: bool,
     /// Made again, one by one, by the commit.
     pub(crate) attributes: Vec<AttributeChange>,
+    pub(crate) data: OwnData,
     pub(crate) accessed_ns: Option<i64>,
     pub(crate) modified_ns: Option<i64>,
     pub(crate) changed_ns: Option<i64>,
@@ -104,7 +108,7 @@ impl Layer {
     }
 
     /// Marks that data or names change now: a modification time set before is of the past.
-    fn mark_data(&mut self, number: InodeNumber, now_ns: i64) {
+    pub(crate) fn mark_data(&mut self, number: InodeNumber, now_ns: i64) {
         let object = self.object_mut(number);
         (object.modified_ns, object.changed_ns) = (Some(now_ns), Some(now_ns));
         for change in &mut object.attributes {
@@ -112,6 +116,14 @@ impl Layer {
                 *modified = None;
             }
         }
+    }
+
+    /// Goes back to a savepoint.
+    pub(crate) fn go_back(&mut self, savepoint: Layer) {
+        let descriptors = core::mem::take(&mut self.descriptors);
+        *self = savepoint;
+        let savepoint = core::mem::replace(&mut self.descriptors, descriptors);
+        self.descriptors.go_back(savepoint);
     }
 
     /// Lets a directory stand in another.

@@ -48,7 +48,11 @@ extern crate alloc;
 #[cfg(feature = "front")]
 extern crate std;
 
+mod base;
 mod call;
+mod data_call;
+mod descriptors;
+mod file;
 #[cfg(feature = "front")]
 mod front;
 mod hooks;
@@ -57,7 +61,9 @@ mod question;
 mod transaction;
 mod transactional;
 
+pub use base::{Base, WithData};
 pub use call::{Call, Node, OpenNode};
+pub use data_call::{Description, OffsetLock};
 #[cfg(feature = "front")]
 pub use front::{Scope, Transactions};
 pub use transaction::{Fault, Savepoint, Sharing, Transaction};

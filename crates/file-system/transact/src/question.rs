@@ -8,8 +8,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use posix_calls::{
-    Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, Need, ObjectOperations, PermissionChange,
-    Permissions, SET_GROUP, STICKY, TimesRight,
+    AccessMode, Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, Need, ObjectOperations,
+    PermissionChange, Permissions, SET_GROUP, STICKY, StatusFlags, TimesRight,
 };
 
 /// Where listings of all names start.
@@ -27,6 +27,8 @@ pub(crate) struct Question {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About {
+    /// Of a file, or of the process (then the subject is the root).
+    Data(AboutData),
     /// What a name of a directory leads to.
     LeadsTo(Name),
     /// Whether it exists, and may lead to a symbolic link.
@@ -65,6 +67,31 @@ impl About {
     }
 }
 
+/// What a transaction has asked about data and descriptors.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AboutData {
+    /// What a file's bytes are from an offset on, so many.
+    Bytes(u64, usize),
+    /// Whether a read at this offset finds the end.
+    EndsAt(u64),
+    /// Whether a file is shorter than this.
+    IsShorterThan(u64),
+    /// What a descriptor leads to.
+    Descriptor(u32),
+    /// The offset of a descriptor's description.
+    Offset(u32),
+    /// Its flags.
+    Status(u32),
+}
+
+/// An open file description of the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described {
+    pub(crate) identity: u64,
+    pub(crate) node: InodeNumber,
+    pub(crate) mode: AccessMode,
+}
+
 /// What a call wants to know of permissions: no more, so that changes of anything else do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
@@ -98,7 +125,7 @@ impl Rule {
 
 /// What the base says to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
     Node(Option<InodeNumber>),
     Truth(bool),
     Existence(Existence),
@@ -108,11 +135,15 @@ pub(crate) enum Reply {
     Error(Option<Errno>),
     Count(u64),
     Times(i64, i64),
+    Bytes(Box<[u8]>),
+    Description(Option<Described>),
+    Offset(Option<u64>),
+    Status(Option<StatusFlags>),
 }
 
 /// A name in a listing of the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub struct Listed {
     pub(crate) name: Name,
     pub(crate) number: InodeNumber,
     pub(crate) next_cookie: u64,
@@ -120,7 +151,7 @@ pub(crate) struct Listed {
 
 /// An object that a transaction knows. It is kept until the transaction ends, so that its number stays its own.
 #[derive(Debug)]
-pub(crate) struct Object<H> {
+pub struct Object<H> {
     pub(crate) handle: H,
     pub(crate) kind: Kind,
     pub(crate) origin: Origin,
@@ -128,7 +159,7 @@ pub(crate) struct Object<H> {
 
 /// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// It was there.
     Base,
     /// The transaction has made it: nobody else finds it before the commit.
@@ -136,7 +167,7 @@ pub(crate) enum Origin {
 }
 
 /// All objects that a transaction knows.
-pub(crate) type Objects<H> = BTreeMap<InodeNumber, Object<H>>;
+pub type Objects<H> = BTreeMap<InodeNumber, Object<H>>;
 
 /// An object that was met for the first time.
 pub(crate) type Met<H> = Option<(InodeNumber, Object<H>)>;
@@ -178,6 +209,7 @@ pub(crate) fn ask<'v, B: ObjectOperations>(
     let node = node_of(&question.subject);
     let fields = |fields| base.attributes(node, fields);
     let reply = match &question.about {
+        About::Data(_) => unreachable!("looks at objects are not asked for data"),
         About::LeadsTo(name) => {
             let found = base.look_up(node, &key(base, name))?;
             Reply::Node(found.map(|found| introduce(base.node(&found))).transpose()?)
@@ -248,4 +280,8 @@ parts! {
     error: Error(errno) -> Option<Errno>;
     count: Count(count) -> u64;
     times: Times(first, second) -> (i64, i64);
+    bytes: Bytes(bytes) -> Box<[u8]>;
+    description: Description(described) -> Option<Described>;
+    offset: Offset(bytes) -> Option<u64>;
+    status: Status(status) -> Option<StatusFlags>;
 }

@@ -5,13 +5,15 @@ use alloc::vec::Vec;
 use core::cell::{RefCell, RefMut};
 
 use posix_calls::{
-    Answer, AttributeChange, AttributeChanges, Decision, Errno, Existence, Failed, InodeNumber, Kind, NameChange,
-    NameChanges, ObjectOperations, OperationError, Precedence, Stance, Urgency,
+    Answer, AttributeChange, AttributeChanges, Decision, Errno, Existence, Failed, FileChanges, InodeNumber, Kind,
+    NameChange, NameChanges, ObjectOperations, OperationError, PAGE_BYTES, Precedence, Stance, Urgency, WriteChange,
 };
 use sync::mutant::planted;
 
+use crate::base::{Base, FaultIn, FileChange, PreparedIn};
+use crate::file::OwnData;
 use crate::layer::Layer;
-use crate::question::{About, Name, Object, Objects, Origin, Question, Reply, ask, meet, number};
+use crate::question::{About, AboutData, Name, Object, Objects, Origin, Question, Reply, ask, meet, number};
 
 /// Up to so many answers, all are asked for again with each new one.
 const FEW: usize = 64;
@@ -88,6 +90,8 @@ pub(crate) struct State<H> {
     /// Answers that there may be before all are asked for again.
     unchecked: usize,
     is_stale: bool,
+    /// Data of files that the transaction has made is not in the base as the layer says.
+    has_gone_back: bool,
 }
 
 impl<H> Transaction<H> {
@@ -95,7 +99,11 @@ impl<H> Transaction<H> {
     ///
     /// # Errors
     /// The base's fault.
-    pub fn begin<B: NameChanges<Handle = H>>(base: &B, sharing: Sharing) -> Answer<Transaction<H>, B> {
+    pub fn begin<P: Base<Objects: NameChanges<Handle = H>>>(
+        base: &P,
+        sharing: Sharing,
+    ) -> Answer<Transaction<H>, P::Objects> {
+        let base = base.objects();
         let (root, object) = meet(base, &Objects::new(), base.root())?;
         let mut objects = Objects::from_iter(object);
         let (working_directory, met) = match meet(base, &objects, base.working_directory()) {
@@ -118,6 +126,7 @@ impl<H> Transaction<H> {
             log,
             unchecked: FEW,
             is_stale: false,
+            has_gone_back: false,
         };
         Ok(Transaction { state: RefCell::new(state) })
     }
@@ -147,10 +156,11 @@ impl<H> Transaction<H> {
     ///
     /// # Errors
     /// [`Fault::Stale`] if there is none; then nothing has happened, and a new transaction may do better.
-    pub fn commit<B: NameChanges<Handle = H>>(self, base: &B) -> End<B> {
+    pub fn commit<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
         let state = self.state.into_inner();
         let outcome = state.commit(base);
-        release(base, state.objects);
+        base.end_descriptors(&state.layer.descriptors, outcome.is_ok());
+        release(base.objects(), state.objects);
         outcome
     }
 
@@ -158,10 +168,11 @@ impl<H> Transaction<H> {
     ///
     /// # Errors
     /// [`Fault::Stale`] if what was seen is not so any more: whatever was concluded from it need not be true.
-    pub fn abort<B: NameChanges<Handle = H>>(self, base: &B) -> End<B> {
+    pub fn abort<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
         let state = self.state.into_inner();
-        let outcome = if state.is_stale { Err(Fault::Stale) } else { state.check(base) };
-        release(base, state.objects);
+        let outcome = if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base) };
+        base.end_descriptors(&state.layer.descriptors, false);
+        release(base.objects(), state.objects);
         outcome
     }
 
@@ -172,7 +183,9 @@ impl<H> Transaction<H> {
 
     /// Forgets all changes since a savepoint. What was seen stays seen.
     pub fn go_back(&self, Savepoint(layer): Savepoint) {
-        self.state().layer = layer;
+        let mut state = self.state();
+        state.layer.go_back(layer);
+        state.has_gone_back = true;
     }
 }
 
@@ -183,6 +196,23 @@ impl<H> State<H> {
 
     pub(crate) fn is_made(&self, number: InodeNumber) -> bool {
         self.objects[&number].origin == Origin::Made
+    }
+
+    /// Dooms the transaction: something that it rests on is not so any more.
+    pub(crate) fn doom<F>(&mut self) -> Fault<F> {
+        self.is_stale = true;
+        Fault::Stale
+    }
+
+    /// Keeps an object that the transaction has made, and nobody else finds.
+    pub(crate) fn meet_made<'v, B: NameChanges<Handle = H>>(
+        &mut self,
+        base: &'v B,
+        node: B::Node<'v>,
+    ) -> Within<(), B> {
+        let (number, met) = meet(base, &self.objects, node).map_err(from_base)?;
+        self.objects.extend(met.map(|(_, object)| (number, Object { origin: Origin::Made, ..object })));
+        Ok(())
     }
 
     /// The answer to a question, if it was asked.
@@ -202,26 +232,39 @@ impl<H> State<H> {
     }
 
     /// The base's answer to a question: as it was, or asked for now and kept.
-    pub(crate) fn known<B: NameChanges<Handle = H>>(&mut self, base: &B, question: Question) -> Within<Reply, B> {
-        self.open::<B>()?;
+    pub(crate) fn known<P: Base<Objects: NameChanges<Handle = H>>>(
+        &mut self,
+        base: &P,
+        question: Question,
+    ) -> Within<Reply, P::Objects> {
+        self.open::<P::Objects>()?;
         if let Some(reply) = self.told(&question) {
             return Ok(reply);
         }
         let mut met = None;
-        let reply = ask(base, &self.objects, &question, |node| {
-            let (number, new) = meet(base, &self.objects, node)?;
+        let mut introduce = |node| {
+            let (number, new) = meet(base.objects(), &self.objects, node)?;
             met = new;
             Ok(number)
-        });
+        };
+        let reply = match &question.about {
+            About::Data(about) => base.ask_data(question.subject, &self.objects, about, &mut introduce),
+            _ => ask(base.objects(), &self.objects, &question, introduce),
+        };
         let reply = reply.map_err(from_base)?;
         self.objects.extend(met);
         if self.is_made(question.subject) {
             // Nobody else changes it.
             return Ok(reply);
         }
-        let is_kept =
-            !(matches!(reply, Reply::Node(None) | Reply::Truth(false)) && planted("transact: absence is not kept"));
-        if is_kept {
+        let is_read = matches!(question.about, About::Data(AboutData::Bytes(..)));
+        if is_read && planted("transact: a read keeps the whole size") {
+            self.known(base, Question { subject: question.subject, about: About::SizeBytes })?;
+        }
+        let is_absence = matches!(reply, Reply::Node(None) | Reply::Truth(false));
+        let is_forgotten = is_read && planted("transact: bytes that were read are not kept")
+            || is_absence && planted("transact: absence is not kept");
+        if !is_forgotten {
             self.log.insert(question, reply.clone());
         }
         if self.log.len() <= FEW || self.log.len() >= self.unchecked {
@@ -232,16 +275,32 @@ impl<H> State<H> {
     }
 
     /// Asks all questions again; dooms the transaction if an answer is another one.
-    pub(crate) fn recheck<B: NameChanges<Handle = H>>(&mut self, base: &B) -> Within<(), B> {
-        let checked = self.check(base);
+    pub(crate) fn recheck<P: Base<Objects: NameChanges<Handle = H>>>(&mut self, base: &P) -> Within<(), P::Objects> {
+        let checked = self.check(base.objects(), base);
         self.is_stale |= matches!(checked, Err(Fault::Stale));
         checked.map_err(Failed)
     }
 
     /// Asks all questions again.
-    fn check<L: ObjectOperations<Handle = H>>(&self, looks: &L) -> End<L> {
+    fn check<P, L>(&self, looks: &L, base: &P) -> End<P::Objects>
+    where
+        P: Base<Objects: NameChanges<Handle = H>>,
+        L: ObjectOperations<Handle = H, Fault = FaultIn<P>>,
+    {
         for (question, reply) in &self.log {
-            let now = ask(looks, &self.objects, question, |node| number(looks, node));
+            let now = match &question.about {
+                // The number is the transaction's own since.
+                About::Data(AboutData::Descriptor(number))
+                    if self.layer.descriptors.has_taken(*number) && *reply == Reply::Description(None) =>
+                {
+                    continue;
+                }
+                About::Data(about) => {
+                    let introduce = &mut |node| number(base.objects(), node);
+                    base.ask_data(question.subject, &self.objects, about, introduce)
+                }
+                _ => ask(looks, &self.objects, question, |node| number(looks, node)),
+            };
             if now.map_err(|Failed(fault)| Fault::Base(fault))? != *reply {
                 return Err(Fault::Stale);
             }
@@ -256,12 +315,13 @@ impl<H> State<H> {
         self.log.get(&question).cloned().and_then(Reply::node)
     }
 
-    fn commit<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
+    fn commit<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
         self.change_what_was_made(base)?;
         self.change(base)?;
+        let base = base.objects();
         if let Some(directory) = self.layer.working_directory {
             let directory = base.held(&self.objects[&directory].handle);
             base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
@@ -295,14 +355,16 @@ impl<H> State<H> {
     }
 
     /// Changes names and attributes at one moment at which all answers are so.
-    fn change<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
+    fn change<P: Base<Objects: NameChanges<Handle = H>>>(&self, whole: &P) -> End<P::Objects> {
+        let base = whole.objects();
         let mut wanted = self.changed_names();
         if self.sharing == Sharing::Shared {
             self.lock_seen_names(&mut wanted);
         }
         let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
-        if wanted.is_empty() && attributes.is_empty() {
-            return self.check(base);
+        let files: Vec<_> = self.changed_files().collect();
+        if wanted.is_empty() && attributes.is_empty() && files.is_empty() {
+            return self.check(base, whole);
         }
         let key = |name| base.key(name).expect("names are kept if they are names");
         let keys: Vec<_> = wanted.keys().map(|(_, name)| key(name)).collect();
@@ -324,30 +386,45 @@ impl<H> State<H> {
         let attributes =
             attributes.into_iter().map(|(number, changes)| AttributeChanges { node: node(number), changes });
         let attributes: Vec<_> = attributes.collect();
-        let mut room: Vec<_> = changes.iter().map(|_| B::Room::default()).collect();
-        let mut attribute_room: Vec<_> = attributes.iter().map(|_| B::AttributeRoom::default()).collect();
+        let mut room: Vec<_> = changes.iter().map(|_| Default::default()).collect();
+        let mut attribute_room: Vec<_> = attributes.iter().map(|_| Default::default()).collect();
+        let writes: Vec<Vec<_>> = files.iter().map(|(_, data)| by_pages(data).collect()).collect();
+        let files = files.iter().zip(&writes).map(|((number, data), writes)| FileChanges {
+            file: node(*number),
+            cut_to: data.cut_to,
+            writes,
+            size_bytes: data.exact_size(),
+        });
+        let files: Vec<_> = files.collect();
+        let mut write_room: Vec<_> = writes.iter().flatten().map(|_| Default::default()).collect();
         let mut prepared = base.prepare(&changes, &mut room).map_err(refused)?;
-        let outcome = match base.prepare_attributes(&mut prepared, &attributes, &mut attribute_room) {
-            Ok(()) => self.decide(base, &mut prepared),
-            Err(refusal) => Err(refused(refusal)),
-        };
+        let outcome = base
+            .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
+            .and_then(|()| whole.prepare_data(&mut prepared, &files, &mut write_room))
+            .map_err(refused)
+            .and_then(|()| self.decide(whole, &mut prepared));
         let decision = if outcome.is_ok() { Decision::Commit } else { Decision::Abort };
         let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));
         outcome.and(finished)
     }
 
     /// Asks everything again and decides, until nobody comes in between.
-    fn decide<'v, B: NameChanges<Handle = H>>(&self, base: &'v B, prepared: &mut B::Prepared<'_, 'v>) -> End<B> {
+    fn decide<'v, P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        whole: &'v P,
+        prepared: &mut PreparedIn<'_, 'v, P>,
+    ) -> End<P::Objects> {
+        let base = whole.objects();
         for round in 0.. {
             let stance = if round < REVOCATIONS { Stance::Yields } else { Stance::Insists };
             let is_late = planted("transact: checked after the changes");
             if !planted("transact: changes are not open while all is asked for") {
                 let looks = base.open(prepared, Urgency { precedence: self.precedence, stance });
                 if !is_late {
-                    self.check(&looks)?;
+                    self.check(&looks, whole)?;
                 }
             } else {
-                self.check(base)?;
+                self.check(base, whole)?;
             }
             if base.decide(prepared).map_err(|Failed(fault)| Fault::Base(fault))? {
                 break;
@@ -363,8 +440,34 @@ impl<H> State<H> {
         objects.map(|(number, own)| (number, &own.attributes[..]))
     }
 
+    /// Files of the base whose data have changed.
+    pub(crate) fn changed_files(&self) -> impl Iterator<Item = (InodeNumber, &OwnData)> {
+        let objects = self.layer.objects().filter(|(number, own)| !self.is_made(*number) && own.data.is_changed());
+        objects.map(|(number, own)| (number, &own.data))
+    }
+
+    /// Lets files that nobody else knows have the bytes that the layer says, where they have others since a part was undone.
+    fn write_again<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
+        let made =
+            self.objects.iter().filter(|(_, object)| object.origin == Origin::Made && object.kind == Kind::Regular);
+        for (number, object) in made.filter(|_| self.has_gone_back) {
+            let file = base.objects().held(&object.handle);
+            base.write_made(file, FileChange::Resize(0)).map_err(refused)?;
+            let Some(own) = self.layer.object(*number) else { continue };
+            for (offset, bytes) in own.data.writes() {
+                if base.write_made(file, FileChange::Write(offset, bytes)).map_err(refused)? < bytes.len() {
+                    return Err(Fault::NoSpace);
+                }
+            }
+            base.write_made(file, FileChange::Resize(own.data.least_size())).map_err(refused)?;
+        }
+        Ok(())
+    }
+
     /// Gives objects that nobody else knows the attributes that the transaction has given them.
-    fn change_what_was_made<B: NameChanges<Handle = H>>(&self, base: &B) -> End<B> {
+    fn change_what_was_made<P: Base<Objects: NameChanges<Handle = H>>>(&self, whole: &P) -> End<P::Objects> {
+        self.write_again(whole)?;
+        let base = whole.objects();
         for (number, changes) in self.changed_attributes(Origin::Made) {
             let node = base.held(&self.objects[&number].handle);
             for change in changes {
@@ -377,6 +480,19 @@ impl<H> State<H> {
         }
         Ok(())
     }
+}
+
+/// What was written, in parts that cross no border of a page.
+fn by_pages(data: &OwnData) -> impl Iterator<Item = WriteChange<'_>> {
+    data.writes().flat_map(|(mut offset, mut bytes)| {
+        core::iter::from_fn(move || {
+            let length = bytes.len().min((PAGE_BYTES - offset % PAGE_BYTES) as usize);
+            let (first, rest) = bytes.split_at(length);
+            let write = WriteChange { offset, bytes: first };
+            (offset, bytes) = (offset + length as u64, rest);
+            (length > 0).then_some(write)
+        })
+    })
 }
 
 /// Why nothing can be prepared.

@@ -2,8 +2,9 @@
 
 use core::{fmt, mem};
 
-use posix_calls::{Errno, NameChanges};
+use posix_calls::Errno;
 
+use crate::base::{Base, HandleIn};
 use crate::call::Call;
 use crate::hooks::Hooks;
 use crate::transaction::{Fault, Sharing, Transaction};
@@ -19,9 +20,9 @@ pub struct Transactional<F> {
 }
 
 /// A transaction that is running: what its closure gets.
-pub struct Running<'f, B: NameChanges, F: Fn() -> B> {
+pub struct Running<'f, B: Base, F: Fn() -> B> {
     /// There until the end.
-    transaction: Option<Transaction<B::Handle>>,
+    transaction: Option<Transaction<HandleIn<B>>>,
     begin: &'f F,
     hooks: Hooks<'f>,
 }
@@ -32,14 +33,14 @@ impl<F> fmt::Debug for Transactional<F> {
     }
 }
 
-impl<B: NameChanges, F: Fn() -> B> fmt::Debug for Running<'_, B, F> {
+impl<B: Base, F: Fn() -> B> fmt::Debug for Running<'_, B, F> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let answers = self.transaction.as_ref().map(Transaction::answers);
         formatter.debug_struct("Running").field("answers", &answers).finish_non_exhaustive()
     }
 }
 
-impl<B: NameChanges, F: Fn() -> B> Transactional<F> {
+impl<B: Base, F: Fn() -> B> Transactional<F> {
     /// Transactions of the process whose calls `begin` begins.
     pub fn new(sharing: Sharing, begin: F) -> Transactional<F> {
         Transactional { begin, sharing, attempts: ATTEMPTS }
@@ -85,8 +86,8 @@ impl<B: NameChanges, F: Fn() -> B> Transactional<F> {
     }
 }
 
-impl<'f, B: NameChanges, F: Fn() -> B> Running<'f, B, F> {
-    fn running(&self) -> &Transaction<B::Handle> {
+impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
+    fn running(&self) -> &Transaction<HandleIn<B>> {
         self.transaction.as_ref().expect("it is there until the end")
     }
 
@@ -117,7 +118,7 @@ impl<'f, B: NameChanges, F: Fn() -> B> Running<'f, B, F> {
     }
 }
 
-impl<B: NameChanges, F: Fn() -> B> Drop for Running<'_, B, F> {
+impl<B: Base, F: Fn() -> B> Drop for Running<'_, B, F> {
     /// After a panic of the closure: nothing happens, and nothing stays kept.
     fn drop(&mut self) {
         if let Some(transaction) = self.transaction.take() {

@@ -1,0 +1,226 @@
+//! What a transaction is over: calls of the base, with names alone or with data, too.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use posix_calls::{
+    Answer, DataChanges, FileChanges, InodeNumber, NameChanges, NumberChoice, ObjectOperations, OnExec, Outcome,
+    WriteAt,
+};
+
+use crate::descriptors::Descriptors;
+use crate::question::{AboutData, Described, Objects, Reply};
+
+/// The objects of a base.
+pub(crate) type NodeIn<'v, P> = <<P as Base>::Objects as ObjectOperations>::Node<'v>;
+/// What its operations fail with.
+pub(crate) type FaultIn<P> = <<P as Base>::Objects as ObjectOperations>::Fault;
+/// What keeps its objects.
+pub(crate) type HandleIn<P> = <<P as Base>::Objects as ObjectOperations>::Handle;
+/// What it has prepared.
+pub(crate) type PreparedIn<'p, 'v, P> = <<P as Base>::Objects as NameChanges>::Prepared<'p, 'v>;
+
+/// A call of the base: any implementation of [`NameChanges`], or [`WithData`].
+pub trait Base: Sized {
+    /// The operations on objects.
+    type Objects: NameChanges;
+
+    /// The operations on objects in the same call.
+    fn objects(&self) -> &Self::Objects;
+
+    /// Asks about data. `introduce` tells the number of an object.
+    #[doc(hidden)]
+    fn ask_data<'v>(
+        &'v self,
+        subject: InodeNumber,
+        objects: &'v Objects<HandleIn<Self>>,
+        about: &AboutData,
+        introduce: &mut dyn FnMut(NodeIn<'v, Self>) -> Answer<InodeNumber, Self::Objects>,
+    ) -> Answer<Reply, Self::Objects>;
+
+    /// Room for one write while it is prepared.
+    #[doc(hidden)]
+    type WriteRoom<'v>: Default
+    where
+        Self: 'v;
+
+    /// See [`DataChanges::prepare_data`].
+    #[doc(hidden)]
+    fn prepare_data<'p, 'v>(
+        &'v self,
+        prepared: &mut PreparedIn<'p, 'v, Self>,
+        changes: &'p [FileChanges<'p, NodeIn<'v, Self>>],
+        room: &'p mut [Self::WriteRoom<'v>],
+    ) -> Outcome<(), Self::Objects>
+    where
+        'v: 'p;
+
+    /// Writes to a file that nobody else knows.
+    #[doc(hidden)]
+    fn write_made(&self, file: NodeIn<'_, Self>, change: FileChange<'_>) -> Outcome<usize, Self::Objects>;
+
+    /// Lets descriptors be as the transaction has left them, or, if it has not happened, as they were.
+    #[doc(hidden)]
+    fn end_descriptors(&self, descriptors: &Descriptors, happened: bool);
+}
+
+/// A change of a file that the transaction has made.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum FileChange<'d> {
+    Write(u64, &'d [u8]),
+    Resize(u64),
+}
+
+impl<B: NameChanges> Base for B {
+    type Objects = B;
+    type WriteRoom<'v>
+        = ()
+    where
+        Self: 'v;
+
+    fn objects(&self) -> &B {
+        self
+    }
+
+    fn ask_data<'v>(
+        &'v self,
+        _: InodeNumber,
+        _: &'v Objects<B::Handle>,
+        _: &AboutData,
+        _: &mut dyn FnMut(B::Node<'v>) -> Answer<InodeNumber, B>,
+    ) -> Answer<Reply, B> {
+        unreachable!("{NO_DATA}")
+    }
+
+    fn prepare_data<'p, 'v>(
+        &'v self,
+        _: &mut B::Prepared<'p, 'v>,
+        changes: &'p [FileChanges<'p, B::Node<'v>>],
+        _: &'p mut [()],
+    ) -> Outcome<(), B>
+    where
+        'v: 'p,
+    {
+        assert!(changes.is_empty(), "{NO_DATA}");
+        Ok(())
+    }
+
+    fn write_made(&self, _: B::Node<'_>, _: FileChange<'_>) -> Outcome<usize, B> {
+        // A file without data is as it was made.
+        Ok(0)
+    }
+
+    fn end_descriptors(&self, descriptors: &Descriptors, _: bool) {
+        assert!(descriptors.is_empty(), "{NO_DATA}");
+    }
+}
+
+/// Calls on data do not compile without [`WithData`].
+const NO_DATA: &str = "a base without data is not asked for data";
+
+/// A base whose data changes, too: its transactions have the calls on data (`posix_calls::data`).
+#[derive(Debug)]
+pub struct WithData<D>(pub D);
+
+impl<D: DataChanges> Base for WithData<D> {
+    type Objects = D::Objects;
+    type WriteRoom<'v>
+        = D::WriteRoom<'v>
+    where
+        Self: 'v;
+
+    fn objects(&self) -> &D::Objects {
+        self.0.objects()
+    }
+
+    fn ask_data<'v>(
+        &'v self,
+        subject: InodeNumber,
+        objects: &'v Objects<HandleIn<Self>>,
+        about: &AboutData,
+        introduce: &mut dyn FnMut(NodeIn<'v, Self>) -> Answer<InodeNumber, Self::Objects>,
+    ) -> Answer<Reply, Self::Objects> {
+        let file = || self.objects().held(&objects[&subject].handle);
+        let description = |number| self.0.description(number);
+        Ok(match *about {
+            AboutData::Bytes(offset, length) => {
+                let mut bytes = vec![0; length];
+                let read = self.0.read_range(file(), offset, &mut bytes)?;
+                bytes.truncate(read);
+                Reply::Bytes(bytes.into())
+            }
+            AboutData::EndsAt(offset) => Reply::Truth(self.0.ends_at(file(), offset)?),
+            AboutData::IsShorterThan(length) => Reply::Truth(self.0.is_shorter_than(file(), length)?),
+            AboutData::Descriptor(number) => {
+                let described = |description| -> Answer<Described, Self::Objects> {
+                    let node = introduce(self.0.node(description))?;
+                    Ok(Described { identity: self.0.identity(description), node, mode: self.0.mode(description) })
+                };
+                Reply::Description(description(number)?.map(described).transpose()?)
+            }
+            AboutData::Offset(number) => {
+                let offset = |description| Ok(self.0.offset(description)?.bytes);
+                Reply::Offset(description(number)?.map(offset).transpose()?)
+            }
+            AboutData::Status(number) => {
+                Reply::Status(description(number)?.map(|description| self.0.status(description)).transpose()?)
+            }
+        })
+    }
+
+    fn prepare_data<'p, 'v>(
+        &'v self,
+        prepared: &mut PreparedIn<'p, 'v, Self>,
+        changes: &'p [FileChanges<'p, NodeIn<'v, Self>>],
+        room: &'p mut [D::WriteRoom<'v>],
+    ) -> Outcome<(), Self::Objects>
+    where
+        'v: 'p,
+    {
+        if changes.is_empty() { Ok(()) } else { self.0.prepare_data(prepared, changes, room) }
+    }
+
+    fn write_made(&self, file: NodeIn<'_, Self>, change: FileChange<'_>) -> Outcome<usize, Self::Objects> {
+        Ok(match change {
+            FileChange::Write(offset, bytes) => self.0.write_range(file, WriteAt::Offset(offset), bytes)?.length,
+            FileChange::Resize(size) => self.0.resize(file, size).map(|()| 0)?,
+        })
+    }
+
+    fn end_descriptors(&self, descriptors: &Descriptors, happened: bool) {
+        if happened {
+            // What leads somewhere came to be in this call or is open since before; so nothing is refused but for memory, which
+            // leaves a descriptor as it was.
+            for (real, offset, status) in descriptors.changed_descriptions() {
+                let Ok(Some(description)) = self.0.description(real) else { continue };
+                if let Some(offset) = offset
+                    && let Ok(lock) = self.0.lock_offset(description)
+                {
+                    let _ = self.0.unlock_offset(lock, offset);
+                }
+                if let Some(status) = status {
+                    let _ = self.0.set_status(description, status);
+                }
+            }
+            // Behind all numbers that play a part first: what one is to become, another one may be still.
+            let behind = (NumberChoice::LowestFrom(descriptors.end()), OnExec::Close);
+            let moves = descriptors.changed().filter_map(|(number, own)| {
+                let own = own.filter(|own| own.real != number)?;
+                Some((self.0.duplicate(own.real, behind).ok()?, number, own.on_exec))
+            });
+            for (from, number, on_exec) in moves.collect::<Vec<_>>() {
+                let _ = self.0.duplicate_to(from, number, on_exec);
+                let _ = self.0.uninstall(from);
+            }
+            for (number, _) in descriptors.changed().filter(|(_, own)| own.is_none()) {
+                if !descriptors.has_taken(number) {
+                    let _ = self.0.uninstall(number);
+                }
+            }
+        }
+        for real in descriptors.taken().filter(|real| !happened || !descriptors.is_own(*real)) {
+            let _ = self.0.uninstall(real);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! A call inside a transaction, on descriptors and data: the layer over the log, by ranges of bytes.
+
+use posix_calls::{
+    AccessMode, AnswerOf, DataChanges, DataOperations, Errno, Failed, NumberChoice, ObjectOperations, Offset, OnExec,
+    OperationError, Outcome, PAGE_BYTES, PipeEnd, PipeState, StatusFlags, Use, WriteAt, Written,
+};
+
+use crate::base::WithData;
+use crate::call::{Call, Node, OpenNode};
+use crate::descriptors::OwnDescriptor;
+use crate::file::Part;
+use crate::question::{About, AboutData, Described};
+use crate::transaction::{Fault, Within, from_base};
+
+/// An open file description during a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Description<'v> {
+    identity: u64,
+    /// A number of the base that leads to it.
+    real: u32,
+    node: Node<'v>,
+    mode: AccessMode,
+}
+
+/// The right to move a description's offset.
+#[derive(Debug)]
+pub struct OffsetLock<'v> {
+    description: Description<'v>,
+    bytes: u64,
+}
+
+type FaultOf<D> = <<D as DataOperations>::Objects as ObjectOperations>::Fault;
+
+impl<D: DataChanges> Call<'_, WithData<D>> {
+    fn data(&self) -> &D {
+        &self.base.0
+    }
+
+    fn known_data(&self, node: Node<'_>, about: AboutData) -> Within<crate::question::Reply, D::Objects> {
+        self.known(node.number, About::Data(about))
+    }
+
+    /// A description of the base, by a number that leads to it.
+    fn described(&self, number: u32) -> Within<Option<Described>, D::Objects> {
+        Ok(self.known_data(self.root(), AboutData::Descriptor(number))?.description())
+    }
+
+    /// What an own descriptor leads to, which nobody else changes.
+    fn describe_own(&self, own: OwnDescriptor) -> Within<Option<Description<'_>>, D::Objects> {
+        let Some(description) = self.data().description(own.real).map_err(from_base)? else { return Ok(None) };
+        let node = self.data().node(description);
+        let number = crate::question::number(self.data().objects(), node).map_err(from_base)?;
+        let mode = self.data().mode(description);
+        Ok(Some(Description { identity: own.identity, real: own.real, node: self.lend(number), mode }))
+    }
+
+    /// Gives a number of the base that was just taken to the description to which it leads, or a lower one that the
+    /// transaction has made free.
+    fn place(&self, real: u32, (choice, on_exec): (NumberChoice, OnExec)) -> Result<u32, Errno> {
+        let mut state = self.transaction.state();
+        state.layer.descriptors.take(real);
+        drop(state);
+        let description = self.data().description(real)?.ok_or(Errno::EBADF)?;
+        let identity = self.data().identity(description);
+        let mut number = real;
+        if let NumberChoice::LowestFrom(lowest) = choice {
+            let free = self.transaction.state().layer.descriptors.lowest_free(lowest);
+            number = free.map_or(real, |free| free.min(real));
+            for below in lowest..number {
+                // That it is the lowest rests on these.
+                let is_own = self.transaction.state().layer.descriptors.get(below).is_some();
+                if !is_own && self.described(below)?.is_none() {
+                    // Others have closed it since.
+                    return Err(self.transaction.state().doom::<FaultOf<D>>().into());
+                }
+            }
+        }
+        let own = OwnDescriptor { identity, real, on_exec };
+        self.transaction.state().layer.descriptors.set(number, Some(own));
+        Ok(number)
+    }
+
+    /// Whether a pipe is the transaction's own.
+    fn check_own_pipe(&self, pipe: Node<'_>) -> Within<(), D::Objects> {
+        if self.is_made(pipe) { Ok(()) } else { Err(Failed(Fault::NotTransactional)) }
+    }
+
+    fn in_base<R>(&self, node: Node<'_>, with: impl FnOnce(&D, <D::Objects as ObjectOperations>::Node<'_>) -> R) -> R {
+        let state = self.transaction.state();
+        with(self.data(), self.data().objects().held(&state.objects[&node.number].handle))
+    }
+
+    /// Whether what a file of the base will have is more than there is.
+    fn is_full(&self, more: usize) -> Within<bool, D::Objects> {
+        let space = self.space()?;
+        let state = self.state()?;
+        let pages =
+            |(offset, bytes): (u64, &[u8])| (offset + bytes.len() as u64).div_ceil(PAGE_BYTES) - offset / PAGE_BYTES;
+        let waiting: u64 = state.changed_files().flat_map(|(_, data)| data.writes()).map(pages).sum();
+        Ok(waiting + (more as u64).div_ceil(PAGE_BYTES) > space.free_blocks)
+    }
+}
+
+impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
+    type Objects = Self;
+    type Description<'v>
+        = Description<'v>
+    where
+        Self: 'v;
+    type OffsetLock<'v>
+        = OffsetLock<'v>
+    where
+        Self: 'v;
+
+    fn objects(&self) -> &Self {
+        self
+    }
+
+    fn description(&self, number: u32) -> AnswerOf<Option<Description<'_>>, Self> {
+        let own = self.state()?.layer.descriptors.get(number);
+        if let Some(own) = own {
+            return own.map_or(Ok(None), |own| self.describe_own(own));
+        }
+        Ok(self.described(number)?.map(|Described { identity, node, mode }| Description {
+            identity,
+            real: number,
+            node: self.lend(node),
+            mode,
+        }))
+    }
+
+    fn may_serve(&self, _: u32, _: Use) -> AnswerOf<bool, Self> {
+        Ok(true)
+    }
+
+    fn install(
+        &self,
+        object: OpenNode,
+        mode: AccessMode,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<u32, Errno> {
+        let node = self.held(&object);
+        let handle = self.in_base(node, |data, node| data.objects().retain(node))?;
+        let real = self.data().install(handle, mode, status, number)?;
+        self.place(real, number)
+    }
+
+    fn install_pipe(&self, status: StatusFlags, number: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno> {
+        let (read, write) = self.data().install_pipe(status, number)?;
+        for end in [read, write] {
+            self.transaction.state().layer.descriptors.take(end);
+        }
+        let description = self.data().description(read)?.ok_or(Errno::EBADF)?;
+        self.state()?.meet_made(self.data().objects(), self.data().node(description))?;
+        Ok((self.place(read, number)?, self.place(write, number)?))
+    }
+
+    fn uninstall(&self, number: u32) -> AnswerOf<bool, Self> {
+        let is_open = self.description(number)?.is_some();
+        if is_open {
+            self.state()?.layer.descriptors.set(number, None);
+        }
+        Ok(is_open)
+    }
+
+    fn duplicate(&self, number: u32, choice: (NumberChoice, OnExec)) -> Result<u32, Errno> {
+        let description = self.description(number)?.ok_or(Errno::EBADF)?;
+        self.place(self.data().duplicate(description.real, choice)?, choice)
+    }
+
+    fn duplicate_to(&self, number: u32, target: u32, on_exec: OnExec) -> Result<(), Errno> {
+        let description = self.description(number)?.ok_or(Errno::EBADF)?;
+        // Whether it was open before is nobody's matter.
+        let real = self.data().duplicate(description.real, (NumberChoice::LowestFrom(0), on_exec))?;
+        let mut state = self.state()?;
+        state.layer.descriptors.take(real);
+        let own = OwnDescriptor { identity: description.identity, real, on_exec };
+        state.layer.descriptors.set(target, Some(own));
+        Ok(())
+    }
+
+    fn set_on_exec(&self, number: u32, on_exec: OnExec) -> Result<OnExec, Errno> {
+        let own = self.state()?.layer.descriptors.get(number);
+        match own {
+            Some(Some(own)) => {
+                let old = self.data().set_on_exec(own.real, on_exec)?;
+                self.state()?.layer.descriptors.set(number, Some(OwnDescriptor { on_exec, ..own }));
+                Ok(old)
+            }
+            Some(None) => Err(Errno::EBADF),
+            None => Err(Fault::<FaultOf<D>>::NotTransactional.into()),
+        }
+    }
+
+    fn node<'v>(&'v self, description: Description<'v>) -> Node<'v> {
+        description.node
+    }
+
+    fn mode(&self, description: Description<'_>) -> AccessMode {
+        description.mode
+    }
+
+    fn status(&self, description: Description<'_>) -> AnswerOf<StatusFlags, Self> {
+        let own = self.state()?.layer.descriptors.status(description.identity);
+        match own {
+            Some(status) => Ok(status),
+            None => {
+                let status = self.known_data(self.root(), AboutData::Status(description.real))?.status();
+                status.ok_or_else(|| Failed(self.transaction.state().doom()))
+            }
+        }
+    }
+
+    fn set_status(&self, description: Description<'_>, status: StatusFlags) -> AnswerOf<(), Self> {
+        self.state()?.layer.descriptors.set_status((description.identity, description.real), status);
+        Ok(())
+    }
+
+    fn offset(&self, description: Description<'_>) -> AnswerOf<Offset, Self> {
+        let own = self.state()?.layer.descriptors.offset(description.identity);
+        let bytes = match own {
+            Some(bytes) => bytes,
+            None => {
+                let offset = self.known_data(self.root(), AboutData::Offset(description.real))?.offset();
+                offset.ok_or_else(|| Failed(self.transaction.state().doom()))?
+            }
+        };
+        Ok(Offset { bytes, moves: 0 })
+    }
+
+    fn offset_stays(&self, _: Description<'_>, _: Offset) -> AnswerOf<bool, Self> {
+        self.state()?.recheck(&self.base).map(|()| true)
+    }
+
+    fn lock_offset<'v>(&'v self, description: Description<'v>) -> AnswerOf<OffsetLock<'v>, Self> {
+        let bytes = self.offset(description)?.bytes;
+        Ok(OffsetLock { description, bytes })
+    }
+
+    fn locked_offset(&self, lock: &OffsetLock<'_>) -> u64 {
+        lock.bytes
+    }
+
+    fn unlock_offset(&self, lock: OffsetLock<'_>, bytes: u64) -> AnswerOf<(), Self> {
+        let Description { identity, real, .. } = lock.description;
+        if bytes != lock.bytes {
+            self.state()?.layer.descriptors.set_offset((identity, real), bytes);
+        }
+        Ok(())
+    }
+
+    fn ends_at(&self, file: Node<'_>, offset: u64) -> AnswerOf<bool, Self> {
+        let own = self.own_object(file, |own| (own.data.exact_size(), own.data.least_size())).unwrap_or_default();
+        match own {
+            (Some(size), _) => Ok(size <= offset),
+            (None, least) if least > offset => Ok(false),
+            (None, least) if self.is_made(file) => Ok(least <= offset),
+            _ => Ok(self.known_data(file, AboutData::EndsAt(offset))?.truth()),
+        }
+    }
+
+    fn is_shorter_than(&self, file: Node<'_>, length: u64) -> AnswerOf<bool, Self> {
+        let own = self.own_object(file, |own| (own.data.exact_size(), own.data.least_size())).unwrap_or_default();
+        match own {
+            (Some(size), _) => Ok(size < length),
+            (None, least) if least >= length => Ok(false),
+            (None, least) if self.is_made(file) => Ok(least < length),
+            _ => Ok(self.known_data(file, AboutData::IsShorterThan(length))?.truth()),
+        }
+    }
+
+    fn read_range(&self, file: Node<'_>, offset: u64, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
+        let own = self.own_object(file, |own| own.data.clone()).unwrap_or_default();
+        let exact = own.exact_size().or_else(|| self.is_made(file).then(|| own.least_size()));
+        let length = exact.map_or(bytes.len() as u64, |size| size.saturating_sub(offset).min(bytes.len() as u64));
+        let bytes = &mut bytes[..length as usize];
+        let mut done = 0;
+        // The base ends before this.
+        let mut ended = None;
+        for part in own.parts(offset..offset + length) {
+            match part {
+                Part::Own(run) => {
+                    bytes[done..done + run.len()].copy_from_slice(run);
+                    done += run.len();
+                }
+                Part::Zero(count) => {
+                    bytes[done..done + count as usize].fill(0);
+                    done += count as usize;
+                }
+                Part::Base(range) => {
+                    let wanted = (range.end - range.start) as usize;
+                    let seen = match self.is_made(file) {
+                        true => [].into(),
+                        false => self.known_data(file, AboutData::Bytes(range.start, wanted))?.bytes(),
+                    };
+                    bytes[done..done + seen.len()].copy_from_slice(&seen);
+                    bytes[done + seen.len()..done + wanted].fill(0);
+                    done += wanted;
+                    ended = if seen.len() < wanted { Some(range.start + seen.len() as u64) } else { None };
+                }
+            }
+        }
+        // Behind the end of the base there is what the transaction has written, and holes before it.
+        let end = ended.filter(|_| exact.is_none()).map_or(u64::MAX, |end| end.max(own.least_size()));
+        Ok(done.min(end.saturating_sub(offset) as usize))
+    }
+
+    fn write_range(&self, file: Node<'_>, at: WriteAt, bytes: &[u8]) -> AnswerOf<Written, Self> {
+        let offset = match at {
+            WriteAt::Offset(offset) => offset,
+            WriteAt::End => self.size_of(file)?,
+        };
+        let room = posix_calls::data::MAX_FILE_BYTES.saturating_sub(offset).min(bytes.len() as u64) as usize;
+        let mut bytes = &bytes[..room];
+        if self.is_made(file) {
+            // Nobody else sees it, and without space the call says so.
+            let written = self.in_base(file, |data, node| data.write_range(node, WriteAt::Offset(offset), bytes));
+            bytes = &bytes[..written.map_err(from_base)?.length];
+        } else if !D::CHANGES_FILES {
+            return Err(Failed(Fault::NotTransactional));
+        } else if self.is_full(bytes.len())? {
+            bytes = &[];
+        }
+        if !bytes.is_empty() {
+            let now = self.now();
+            let mut state = self.state()?;
+            state.layer.object_mut(file.number).data.write(offset, bytes);
+            state.layer.mark_data(file.number, now);
+        }
+        Ok(Written { offset, length: bytes.len() })
+    }
+
+    fn resize(&self, file: Node<'_>, size_bytes: u64) -> Outcome<(), Self> {
+        if self.is_made(file) {
+            self.in_base(file, |data, node| data.resize(node, size_bytes)).map_err(|_| OperationError::NoSpace)?;
+        } else if !D::CHANGES_FILES {
+            return Err(OperationError::Fault(Fault::NotTransactional));
+        }
+        let now = self.now();
+        let mut state = self.state()?;
+        state.layer.object_mut(file.number).data.resize(size_bytes);
+        state.layer.mark_data(file.number, now);
+        Ok(())
+    }
+
+    fn size(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
+        self.size_of(file)
+    }
+
+    fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
+        self.check_own_pipe(pipe)?;
+        self.in_base(pipe, |data, node| data.read_pipe(node, bytes)).map_err(only_oneself)
+    }
+
+    fn peek_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
+        self.check_own_pipe(pipe)?;
+        self.in_base(pipe, |data, node| data.peek_pipe(node, bytes)).map_err(from_base)
+    }
+
+    fn pipe_state(&self, pipe: Node<'_>, end: PipeEnd) -> AnswerOf<PipeState, Self> {
+        self.check_own_pipe(pipe)?;
+        self.in_base(pipe, |data, node| data.pipe_state(node, end)).map_err(from_base)
+    }
+
+    fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        self.check_own_pipe(pipe)?;
+        self.in_base(pipe, |data, node| data.write_pipe(node, bytes)).map_err(only_oneself)
+    }
+}
+
+/// Nobody else has an end of a pipe that the transaction has made: who would wait would do so for ever.
+fn only_oneself(errno: Errno) -> Errno {
+    if errno == Errno::EAGAIN { Errno::EDEADLK } else { errno }
+}
