@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,15 @@ def written(folder: Path, document: object) -> Path:
     path = folder / "record.json"
     path.write_text(json.dumps(document))
     return path
+
+
+def test_a_record_is_a_regular_file_of_some_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="not a regular file"):
+        read_record(tmp_path / "pipe")
+    monkeypatch.setattr("commutant.lock_view.record.MAX_RECORD_BYTES", 100)
+    with pytest.raises(UsageError, match="larger than 0 MiB; expected a lock record"):
+        read_record(written(tmp_path, record()))
 
 
 def test_locks_of_one_kind_are_put_together(tmp_path: Path) -> None:

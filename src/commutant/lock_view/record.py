@@ -11,7 +11,10 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from commutant.documents import Count, Document, DocumentError, Measure, Part, read
-from commutant.support import UsageError
+from commutant.support import UsageError, read_regular
+
+MAX_RECORD_BYTES = 1 << 28
+"""What our recorder writes of the largest programs is some MiB."""
 
 GRANULARITIES_BYTES = (1, 8, 64)
 """What counts as one datum when two sections are compared."""
@@ -242,6 +245,9 @@ class Recording(Document, frozen=True, tag=4):
 def read_record(path: Path) -> Recording:
     """Reads a record; raises UsageError, which says where it is not what it should be."""
     try:
-        return read(Recording, path.read_bytes())
+        content = read_regular(path, MAX_RECORD_BYTES)
+        if len(content) > MAX_RECORD_BYTES:
+            raise UsageError(f"{path}: larger than {MAX_RECORD_BYTES >> 20} MiB; expected a lock record")
+        return read(Recording, content)
     except (OSError, DocumentError) as error:
         raise UsageError(f"{path}: expected a lock record: {error}") from None
