@@ -10,12 +10,17 @@
 //! maintenance and formatting of names happen outside the marks.
 
 use std::arch::asm;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::attributes::{self, Access as Wanted};
+use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
-use scalefs::{Context, Credentials, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories};
+use scalefs::{
+    Credentials, Fields, Follow, OnExec, OpenFlags, Process, ProcessNumber, ScaleFs, ScaleFsConfig, SpawnOptions,
+    Start, Which, directories, processes,
+};
 use sync::Spin;
 
 /// A marker: an eight-byte no-operation with a code in its displacement.
@@ -39,10 +44,20 @@ enum Call {
     Stat(&'static str),
     StatWithoutLinkCount(&'static str),
     Access(&'static str),
+    // Of one process, which has the children that stand in two places.
+    Spawn,
+    Fork,
+    OpenCloseOnExec(&'static str),
+    /// Makes a child in a place.
+    Child(usize),
+    Exit(usize),
+    Wait(usize),
+    WaitForAny,
 }
 
 use Call::{
-    Access, ChangeMode, Link, MakeDirectory, Open, RemoveDirectory, Rename, Stat, StatWithoutLinkCount, Unlink,
+    Access, ChangeMode, Child, Exit, Fork, Link, MakeDirectory, Open, OpenCloseOnExec, RemoveDirectory, Rename, Spawn,
+    Stat, StatWithoutLinkCount, Unlink, Wait, WaitForAny,
 };
 
 /// `O_CREAT | O_EXCL`.
@@ -104,7 +119,19 @@ const PAIRS: &[Pair] = &[
     pair("chmod a / stat b", &[A, B], ChangeMode("a"), Stat("b")),
     pair("chmod a / link a b", &[A], ChangeMode("a"), Link("a", "b")),
     pair("rmdir d, not empty / stat d/a", &[D, Open("d/a", CREATE_NEW)], RemoveDirectory("d"), Stat("d/a")),
-    // Does not commute: the tracer must find it in every window.
+    pair("spawn / spawn", &[], Spawn, Spawn),
+    pair("fork / fork", &[], Fork, Fork),
+    pair("spawn / open a, close on exec", &[A], Spawn, OpenCloseOnExec("a")),
+    pair("spawn / wait for one", &[Child(1), Exit(1)], Spawn, Wait(1)),
+    pair("spawn / wait for one that runs", &[Child(1)], Spawn, Wait(1)),
+    pair("spawn / wait for any, which has ended", &[Child(1), Exit(1)], Spawn, WaitForAny),
+    pair("spawn / wait for any, which run", &[Child(1)], Spawn, WaitForAny),
+    pair("spawn / exit", &[Child(1)], Spawn, Exit(1)),
+    pair("exit / exit", &[Child(0), Child(1)], Exit(0), Exit(1)),
+    pair("exit / wait for another", &[Child(0), Child(1), Exit(1)], Exit(0), Wait(1)),
+    pair("wait for one / wait for another", &[Child(0), Exit(0), Child(1), Exit(1)], Wait(0), Wait(1)),
+    // Do not commute: the tracer must find them in every window.
+    pair("CONTROL exit / wait for it", &[Child(0)], Exit(0), Wait(0)),
     pair("CONTROL link a b / stat a", &[A], Link("a", "b"), Stat("a")),
 ];
 
@@ -113,20 +140,96 @@ fn prepare(call: Call, window: usize) -> (Call, String, String) {
     let (first, second) = match call {
         Link(first, second) | Rename(first, second) => (first, second),
         Open(name, _) | Unlink(name) | Stat(name) | StatWithoutLinkCount(name) | Access(name) => (name, ""),
-        MakeDirectory(name) | RemoveDirectory(name) | ChangeMode(name) => (name, ""),
+        MakeDirectory(name) | RemoveDirectory(name) | ChangeMode(name) | OpenCloseOnExec(name) => (name, ""),
+        Spawn | Fork | Child(_) | Exit(_) | Wait(_) | WaitForAny => ("", ""),
     };
     // All end alike: of names that differ in their last byte alone, each collides if one does.
     let unique = |path: &str| path.split('/').map(|name| format!("{name}-{window}.")).collect::<Vec<_>>().join("/");
     (call, unique(first), unique(second))
 }
 
-fn make(fs: &ScaleFs, core: &Core, context: &Context, (call, first, second): &(Call, String, String)) -> bool {
-    let verbs = fs.begin(core, context, &Spin);
+/// The process that calls, and places for children on lines of their own.
+struct Family {
+    process: Process,
+    children: [Place; 2],
+}
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Place {
+    child: Mutex<Option<Process>>,
+    number: AtomicU64,
+}
+
+impl Family {
+    fn put(&self, place: usize, child: Process) -> bool {
+        self.children[place].number.store(child.number().0, Ordering::Relaxed);
+        *self.children[place].child.lock().expect("nobody panics") = Some(child);
+        true
+    }
+
+    /// Ends all children, and waits for them; closes what was opened.
+    fn clean(&self, fs: &ScaleFs, core: &Core) {
+        let placed = self.children.iter().filter_map(|place| place.child.lock().expect("nobody panics").take());
+        placed.for_each(|child| child.exit(fs, core, &Spin));
+        let call = || fs.enter(core, &self.process, &Spin);
+        while processes::wait(&call(), Which::Any).is_ok() {}
+        for fd in KEPT..8 {
+            let _ = data::close(&call(), fd);
+        }
+    }
+
+    /// Makes a call on processes, if it is one.
+    fn call(&self, fs: &ScaleFs, core: &Core, call: Call) -> Option<Made> {
+        let enter = || fs.enter(core, &self.process, &Spin);
+        let spawn = || processes::spawn(&enter(), &[], SpawnOptions::default()).ok();
+        let wait = |which| processes::wait(&enter(), which).is_ok();
+        Some(match call {
+            Spawn => Made::Child(spawn()?),
+            Fork => Made::Child(self.process.fork(fs, core, &Spin).ok()?),
+            Child(place) => Made::Outcome(self.put(place, spawn()?)),
+            Exit(place) => {
+                self.children[place].child.lock().expect("nobody panics").take()?.exit(fs, core, &Spin);
+                Made::Outcome(true)
+            }
+            Wait(place) => {
+                Made::Outcome(wait(Which::Child(ProcessNumber(self.children[place].number.load(Ordering::Relaxed)))))
+            }
+            WaitForAny => Made::Outcome(wait(Which::Any)),
+            _ => return None,
+        })
+    }
+}
+
+/// What a call has made.
+#[allow(clippy::large_enum_variant)] // A box would be an allocation in the window.
+enum Made {
+    Outcome(bool),
+    Child(Process),
+}
+
+/// Descriptors that the process has all the time.
+const KEPT: u32 = 3;
+
+fn make(fs: &ScaleFs, core: &Core, family: &Family, (call, first, second): &(Call, String, String)) -> Made {
+    if let Some(made) = family.call(fs, core, *call) {
+        return made;
+    }
+    Made::Outcome(make_name(fs, core, &family.process, (*call, first, second)))
+}
+
+fn make_name(fs: &ScaleFs, core: &Core, process: &Process, (call, first, second): (Call, &str, &str)) -> bool {
+    if let OpenCloseOnExec(_) = call {
+        let options = DescriptorOptions { on_exec: OnExec::Close, ..DescriptorOptions::PLAIN };
+        let call = fs.enter(core, process, &Spin);
+        return data::open(&call, Start::WorkingDirectory, first.as_bytes(), OpenFlags::READ, 0, options).is_ok();
+    }
+    let verbs = fs.begin(core, process.context(), &Spin);
     let (at, first, second) = (Start::WorkingDirectory, first.as_bytes(), second.as_bytes());
     let stat = |fields| attributes::stat(&verbs, at, first, Follow::Symlinks, fields).is_ok();
     match call {
         Open(_, flags) => {
-            names::open(&verbs, at, first, *flags, 0o644).map(|opened| names::close(&verbs, opened.handle)).is_ok()
+            names::open(&verbs, at, first, flags, 0o644).map(|opened| names::close(&verbs, opened.handle)).is_ok()
         }
         Link(..) => names::link(&verbs, (at, first), (at, second), Follow::Nothing).is_ok(),
         Unlink(_) => names::unlink(&verbs, at, first).is_ok(),
@@ -137,6 +240,7 @@ fn make(fs: &ScaleFs, core: &Core, context: &Context, (call, first, second): &(C
         Stat(_) => stat(Fields::ALL),
         StatWithoutLinkCount(_) => stat(Fields::PERMISSIONS | Fields::SIZE),
         Access(_) => attributes::access(&verbs, at, first, Follow::Symlinks, Wanted::EXISTS).is_ok(),
+        OpenCloseOnExec(_) | Spawn | Fork | Child(_) | Exit(_) | Wait(_) | WaitForAny => false,
     }
 }
 
@@ -151,7 +255,7 @@ fn order_of(pair: usize, window: usize, windows: usize) -> u64 {
     1 + 2 * (pair * windows + window) as u64
 }
 
-fn work(fs: &ScaleFs, core: &Core, context: &Context, number: usize, windows: usize, mailbox: &Mailbox) {
+fn work(fs: &ScaleFs, core: &Core, family: &Family, number: usize, windows: usize, mailbox: &Mailbox) {
     marker!(0x15);
     let mut prepared = None;
     loop {
@@ -169,9 +273,13 @@ fn work(fs: &ScaleFs, core: &Core, context: &Context, number: usize, windows: us
             prepared = Some(prepare(PAIRS[index / windows].calls[number], index));
         } else if let Some(call) = prepared.take() {
             marker!(0x11);
-            let outcome = make(fs, core, context, &call);
+            let outcome = make(fs, core, family, &call);
             marker!(0x12);
-            std::hint::black_box(outcome);
+            match std::hint::black_box(outcome) {
+                Made::Outcome(_) => {}
+                // Ended when the window is over.
+                Made::Child(child) => _ = family.put(number, child),
+            }
         }
         mailbox.0.store(IDLE, Ordering::Release);
     }
@@ -193,13 +301,24 @@ fn main() {
     let cores = [0, 1, 2].map(|number| arena.claim(number, OwnerId::new(1).expect("not zero")).expect("a core"));
     let config = ScaleFsConfig { hash_seed, directory_bucket_count: 128, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create(&cores[2], config).expect("a file system");
-    let context = &Context::new(fs, &cores[2], Credentials::SUPERUSER);
+    let family = &Family { process: Process::new(fs, &cores[2], Credentials::SUPERUSER), children: Default::default() };
+    let enter = |core| fs.enter(core, &family.process, &Spin);
+    let open = |core, path| {
+        let flags = OpenFlags::READ | OpenFlags::CREATE;
+        data::open(&enter(core), Start::WorkingDirectory, path, flags, 0o600, DescriptorOptions::PLAIN)
+    };
+    (0..KEPT).for_each(|fd| assert_eq!(open(&cores[2], b"kept"), Ok(fd)));
+    // A core's first child makes nodes of the family's arrays.
+    for core in &cores {
+        assert!(matches!(make(fs, core, family, &prepare(Child(0), 0)), Made::Outcome(true)));
+        family.clean(fs, core);
+    }
     let mailboxes = [const { Mailbox(AtomicU64::new(IDLE)) }; 2];
     let [zero, one, coordinator] = cores;
     std::thread::scope(|scope| {
         for (number, core) in [zero, one].into_iter().enumerate() {
             let mailbox = &mailboxes[number];
-            scope.spawn(move || work(fs, &core, context, number, windows, mailbox));
+            scope.spawn(move || work(fs, &core, family, number, windows, mailbox));
         }
         for (index, pair) in PAIRS.iter().enumerate() {
             println!("{} {} {}", index * windows, (index + 1) * windows - 1, pair.title);
@@ -207,13 +326,15 @@ fn main() {
                 let order = order_of(index, window, windows);
                 for call in pair.setup {
                     let number = index * windows + window;
-                    assert!(make(fs, &coordinator, context, &prepare(*call, number)), "set-up of {}", pair.title);
+                    let made = make(fs, &coordinator, family, &prepare(*call, number));
+                    assert!(matches!(made, Made::Outcome(true)), "set-up of {}", pair.title);
                 }
                 mailboxes.iter().for_each(|mailbox| tell(mailbox, order));
                 fs.maintain(&coordinator, &Spin);
                 marker!(0x10);
                 mailboxes.iter().for_each(|mailbox| tell(mailbox, order + 1));
                 marker!(0x13);
+                family.clean(fs, &coordinator);
             }
         }
         marker!(0x14);

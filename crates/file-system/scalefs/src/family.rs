@@ -44,6 +44,8 @@ pub(crate) const FAMILY: ObjectKind = object_kind!(13, Family as "family of proc
 
 /// Children of one process that one core can have made and that nobody has waited for.
 const CHILDREN_LIMIT: u64 = 1 << 20;
+/// A core takes as many places one after the other as a node of the arrays has, before it looks for one that is free again.
+const PLACES_IN_A_ROW: u64 = 16;
 /// Bits of a number that tell where the child stands.
 const PLACE_BITS: u32 = 28;
 const PLACES: u64 = 1 << PLACE_BITS;
@@ -153,7 +155,8 @@ impl Family {
         let start = guard.core().index().get() as u64 * CHILDREN_LIMIT;
         let mut place = start + u64::from(hint.get());
         loop {
-            if place >= start + CHILDREN_LIMIT || self.children.get(guard, place).is_some() {
+            // Now and then from the beginning, for the places of children that other cores have waited for.
+            if place.is_multiple_of(PLACES_IN_A_ROW) || self.children.get(guard, place).is_some() {
                 place = self.children.first_empty(guard, start);
             }
             if place >= start + CHILDREN_LIMIT {
@@ -172,7 +175,7 @@ impl Family {
             let number = ProcessNumber(count << PLACE_BITS | place);
             note(number);
             child.change(|| Some(count));
-            hint.set((place - start) as u32 + 1);
+            hint.set((place + 1 - start) as u32);
             return Ok(number);
         }
     }

@@ -421,6 +421,30 @@ fn threads_share_children() {
     });
 }
 
+/// Places of children that were waited for are used again, also if it was another core that waited.
+#[test]
+fn a_family_grows_with_the_children_that_it_has() {
+    with_instance(4, |instance| {
+        let fs = instance.fs;
+        let (core, other) = (instance.core(0), instance.core(1));
+        let process = instance.process(&core);
+        let spawn = || processes::spawn(&fs.enter(&core, &process, &Spin), &[], SpawnOptions::default()).unwrap();
+        // 4 MiB do not hold a line for each of these.
+        for round in 0..40_000 {
+            spawn().exit(fs, &other, &Spin);
+            assert!(processes::wait(&fs.enter(&other, &process, &Spin), Which::Any).unwrap().is_some());
+            if round % 16 == 0 {
+                [&core, &other].into_iter().for_each(|core| fs.maintain(core, &Spin));
+            }
+        }
+        // Nor is there a limit below what there is memory for.
+        let children: Vec<Process> = (0..100).map(|_| spawn()).collect();
+        children.into_iter().for_each(|child| child.exit(fs, &core, &Spin));
+        while processes::wait(&fs.enter(&other, &process, &Spin), Which::Any).is_ok() {}
+        process.exit(fs, &core, &Spin);
+    });
+}
+
 /// Orphans: a parent that ends before its children leaves nothing behind, and they have no parent.
 #[test]
 fn children_outlive_their_parent() {
