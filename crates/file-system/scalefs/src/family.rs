@@ -166,12 +166,12 @@ impl Family {
             if child.value().is_some() {
                 continue;
             }
-            // Room for its end, which must not fail; and empty, where a wait died before it had made it so.
-            let ended = self.ended.lock_slot(guard, place, wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
-            if ended.value().is_some() {
+            // Room for its end, which must not fail; and empty, where a wait died before it had made it so. Who looks for
+            // children that have ended looks there, so nothing is written without need.
+            if !self.ended.has_slot(guard, place) || self.ended.get(guard, place).is_some() {
+                let ended = self.ended.lock_slot(guard, place, wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
                 ended.change(|| None);
             }
-            drop(ended);
             let number = ProcessNumber(count << PLACE_BITS | place);
             note(number);
             child.change(|| Some(count));

@@ -175,30 +175,11 @@ impl Process {
     pub fn fork(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) -> Result<Process, Errno> {
         let mut child = Process::with(self.context.duplicate(fs, core, None), Relatives::unknown());
         let guard = fs.epochs().pin(core);
-        let mut failed = false;
-        self.descriptors.for_each(&guard, |range, _| {
-            // Locked, so that nobody closes it while we count it.
-            let Ok(mine) = self.descriptors.lock_slot(&guard, range.start, wait) else {
-                failed = true;
-                return;
-            };
-            let Some(descriptor) = mine.value().map(Descriptor::decode) else {
-                return;
-            };
-            let put = child
-                .descriptors
-                .lock_slot(&guard, range.start, wait)
-                .and_then(|slot| child.put(&guard, (range.start, &slot), Some(descriptor), wait));
-            match put {
-                Ok(_) => descriptor.duplicate(fs, core),
-                Err(OutOfMemory) => failed = true,
-            }
-        });
-        let copied = if failed { Err(OutOfMemory) } else { self.copy_memory_to(&child, fs, &guard, wait) };
-        let forked = match copied {
-            Ok(()) => self.relatives.adopt(fs, &guard, &mut child.relatives.0, wait),
-            Err(OutOfMemory) => Err(Errno::ENOMEM),
-        };
+        let all = |_, value| Some(Descriptor::decode(value).on_exec);
+        let passed = self.pass_each(fs, &guard, (&self.descriptors, &child), all, wait);
+        let copied =
+            passed.and_then(|()| self.copy_memory_to(&child, fs, &guard, wait).map_err(|OutOfMemory| Errno::ENOMEM));
+        let forked = copied.and_then(|()| self.relatives.adopt(fs, &guard, &mut child.relatives.0, wait));
         drop(guard);
         match forked {
             Ok(()) => Ok(child),
@@ -484,16 +465,28 @@ impl Process {
         (to, actions): (&Process, &[FileAction<'_>]),
         wait: &impl Wait,
     ) -> Result<(), Errno> {
-        let looks_at_all = sync::mutant::planted("scalefs: posix_spawn looks at every descriptor");
-        let looked_at = if looks_at_all { &self.descriptors } else { &self.survivors };
-        let passed = looked_at.try_for_each_in(guard, 0..1 << radix::INDEX_BITS, |part, value| {
+        let survives = |number, _| (!FileAction::change(actions, number)).then_some(OnExec::Keep);
+        if sync::mutant::planted("scalefs: posix_spawn looks at every descriptor") {
+            let keeps =
+                |number, value| survives(number, value).filter(|kept| Descriptor::decode(value).on_exec == *kept);
+            return self.pass_each(fs, guard, (&self.descriptors, to), keeps, wait);
+        }
+        self.pass_each(fs, guard, (&self.survivors, to), survives, wait)
+    }
+
+    /// Passes the numbers of an array to a process that is being made, those for which `on_exec` says what becomes of them.
+    fn pass_each(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        (numbers, to): (&RadixArray, &Process),
+        on_exec: impl Fn(u32, u64) -> Option<OnExec>,
+        wait: &impl Wait,
+    ) -> Result<(), Errno> {
+        let passed = numbers.try_for_each_in(guard, 0..1 << radix::INDEX_BITS, |part, value| {
             let number = part.start as u32;
-            let is_closed = looks_at_all && Descriptor::decode(value).on_exec == OnExec::Close;
-            let passed = if is_closed || FileAction::change(actions, number) {
-                Ok(())
-            } else {
-                self.pass(fs, guard, number, (to, number, OnExec::Keep), wait)
-            };
+            let passed = on_exec(number, value)
+                .map_or(Ok(()), |on_exec| self.pass(fs, guard, number, (to, number, on_exec), wait));
             match passed {
                 // Closed meanwhile.
                 Ok(()) | Err(Errno::EBADF) => ControlFlow::Continue(()),

@@ -421,6 +421,53 @@ fn threads_share_children() {
     });
 }
 
+/// Each allocation of spawn and fork fails in turn: ENOMEM, and neither a process nor an end of a pipe is left.
+#[test]
+fn without_memory_no_process_is_made() {
+    type Make = fn(&scalefs::ScaleFs, &Core<'_>, &Process) -> Result<Process, Errno>;
+    let spawn: Make = |fs, core, process| {
+        let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+        let actions = [
+            FileAction::Duplicate { number: 1, target: 40 },
+            FileAction::Open { number: 80, path: b"/", flags, status: StatusFlags::NONE, permissions: 0 },
+        ];
+        processes::spawn(&fs.enter(core, process, &Spin), &actions, SpawnOptions::default())
+    };
+    let fork: Make = |fs, core, process| process.fork(fs, core, &Spin);
+    for make in [spawn, fork] {
+        let mut refusals = 0;
+        for allowed in 0.. {
+            let mut was_made = false;
+            with_instance(16, |instance| {
+                let fs = instance.fs;
+                let core = instance.core(0);
+                let process = instance.process(&core);
+                let call = || fs.enter(&core, &process, &Spin);
+                assert_eq!(data::pipe(&call(), DescriptorOptions::PLAIN), Ok((0, 1)));
+                core.fail_allocations_after(Some(allowed));
+                let made = make(fs, &core, &process);
+                core.fail_allocations_after(None);
+                was_made = made.is_ok();
+                match made {
+                    Ok(child) => child.exit(fs, &core, &Spin),
+                    Err(errno) => {
+                        assert_eq!(errno, Errno::ENOMEM);
+                        assert_eq!(processes::wait(&call(), Which::Any), Err(Errno::ECHILD));
+                    }
+                }
+                data::close(&call(), 1).unwrap();
+                assert_eq!(data::poll(&call(), 0), Ok(PipeState { is_ready: true, other_end_gone: true }));
+                process.exit(fs, &core, &Spin);
+            });
+            if was_made {
+                break;
+            }
+            refusals += 1;
+        }
+        assert!(refusals >= 6, "{refusals} allocations alone");
+    }
+}
+
 /// Places of children that were waited for are used again, also if it was another core that waited.
 #[test]
 fn a_family_grows_with_the_children_that_it_has() {

@@ -94,6 +94,11 @@ impl RadixArray {
         }
     }
 
+    /// Whether an index has a slot of its own, so that to lock it takes no memory.
+    pub fn has_slot(&self, guard: &Guard<'_>, index: u64) -> bool {
+        matches!(self.find(guard, index), End::Leaf(_))
+    }
+
     /// Locks one index that has a slot of its own and is not locked; waits for nobody.
     pub fn try_lock_slot<'g>(&'g self, guard: &'g Guard<'g>, index: u64) -> Option<LockedSlot<'g>> {
         match self.find(guard, index) {
