@@ -53,6 +53,10 @@ def test_planted_faults_of_calls_are_found(tmp_path_factory: pytest.TempPathFact
     run_test("scalefs", "tmpfs", {"RUSTFLAGS": "--cfg fuzzing", "CARGO_TARGET_DIR": str(target)})
 
 
+def test_random_calls_on_memory_against_real_processes() -> None:
+    run_test("scalefs", "memory", {"SCALEFS_FUZZ_CALLS": str(CALLS_PER_PART), "SCALEFS_FUZZ_SEED": "1000000"})
+
+
 @pytest.mark.parametrize("calls", ["histories", "data_histories"])
 def test_concurrent_histories(calls: str) -> None:
     run_test("scalefs", calls, {"HISTORIES": str(HISTORIES)})

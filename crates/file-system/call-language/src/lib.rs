@@ -15,11 +15,16 @@ mod calls;
 mod data;
 mod draw;
 mod draw_data;
+mod memory;
 mod perform;
 mod random;
 
 pub use calls::{Answer, Bijection, Call, GROUPS, Operation, Outcome, SHARED_GROUP, USERS, told};
 pub use data::{DataOperation, NO_DESCRIPTOR, PLANTED, WINDOW_BYTES, WINDOWS, bytes};
 pub use draw::{MODES, data_scene, scene};
+pub use memory::{
+    DESCRIPTORS, MemoryAnswer, MemoryCall, MemoryOperation, MemoryOutcome, PROCESSES, Remapped, WINDOW, WINDOW_PAGES,
+    perform_memory,
+};
 pub use perform::perform;
 pub use random::Random;

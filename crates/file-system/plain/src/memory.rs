@@ -251,6 +251,10 @@ impl MemoryOperations for Call<'_> {
         Ok(mapped as u64 == pages.end - pages.start)
     }
 
+    fn is_free(&self, pages: Range<u64>) -> AnswerOf<bool, Self> {
+        Ok(self.ask()?.spaces.get(&self.process.space).is_none_or(|space| space.range(pages).next().is_none()))
+    }
+
     fn discard(&self, pages: Range<u64>) -> Outcome<(), Self> {
         let mut state = self.change()?;
         let state = &mut *state;

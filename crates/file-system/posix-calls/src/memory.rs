@@ -44,8 +44,8 @@ pub enum MappedObject {
 /// EINVAL for an offset or an address between pages, or no bytes; EBADF, ENODEV for what cannot be mapped; EACCES for a
 /// descriptor that does not allow it; ENOMEM; EEXIST where something is mapped that must not be; EOVERFLOW.
 ///
-/// POSIX `mmap`; Linux `ksys_mmap_pgoff`, `do_mmap`: the offset, then the descriptor, then length and address, then rights,
-/// then whether the object can be mapped at all.
+/// POSIX `mmap`; Linux `ksys_mmap_pgoff`, `do_mmap`: the offset, then the descriptor, then length and address, then what is there
+/// (MAP_FIXED_NOREPLACE), whether the file's bytes have numbers, then rights, then whether the object can be mapped at all.
 pub fn map<V: MemoryOperations>(
     memory: &V,
     address: Address,
@@ -71,26 +71,33 @@ pub fn map<V: MemoryOperations>(
     if pages > SPACE_PAGES {
         return Err(Errno::ENOMEM);
     }
-    if let Some((_, first, _)) = description
-        && first.checked_add(pages).is_none_or(|end| end > u64::MAX / PAGE)
-    {
-        return Err(Errno::EOVERFLOW);
-    }
     let place = match address {
         Address::Any => Place::Anywhere,
         Address::Fixed(address) => Place::Fixed(fixed_page(address, pages)?),
         Address::FixedNoReplace(address) => Place::FixedNoReplace(fixed_page(address, pages)?),
     };
+    // Before rights, which `map` itself would come to last.
+    if let (Place::FixedNoReplace(page), Some(_)) = (place, description)
+        && !memory.is_free(page..page + pages)?
+    {
+        return Err(Errno::EEXIST);
+    }
     let source = match description {
         None => Source::Anonymous,
         Some((description, page, sharing)) => {
+            let node = memory.node(description);
+            // Linux: `file_mmap_ok`.
+            let is_beyond = |bytes: u64| page > (bytes - pages * PAGE) / PAGE;
+            let is_regular = || memory.objects().kind(node) == Kind::Regular;
+            if is_beyond(u64::MAX) || (is_beyond(i64::MAX as u64) && is_regular()) {
+                return Err(Errno::EOVERFLOW);
+            }
             let mode = memory.mode(description);
             let writes = protection == Protection::ReadWrite && sharing == Sharing::Shared;
             if (writes && !mode.write) || !mode.read {
                 return Err(Errno::EACCES);
             }
-            let node = memory.node(description);
-            if memory.objects().kind(node) != Kind::Regular {
+            if !is_regular() {
                 return Err(Errno::ENODEV);
             }
             Source::File { node, page, sharing, may_write: mode.write }
@@ -150,8 +157,14 @@ pub fn protect<V: MemoryOperations>(
     if length_bytes == 0 {
         return Ok(());
     }
-    let range = mapped_range(address, length_bytes)?;
-    memory.protect(range, protection)
+    let end = address.checked_add(length_bytes).ok_or(Errno::ENOMEM)?.div_ceil(PAGE);
+    let inside = address / PAGE..end.min(SPACE_PAGES);
+    if inside.is_empty() {
+        return Err(Errno::ENOMEM);
+    }
+    // What lies outside the address space is not mapped, and what comes before it is changed.
+    memory.protect(inside, protection)?;
+    if end > SPACE_PAGES { Err(Errno::ENOMEM) } else { Ok(()) }
 }
 
 /// Where a mapping may go that gets another length.
@@ -180,14 +193,17 @@ pub fn remap<V: MemoryOperations>(
     new_length_bytes: u64,
     destination: Destination,
 ) -> Result<u64, Errno> {
-    let (old_pages, new_pages) = (old_length_bytes.div_ceil(PAGE), new_length_bytes.div_ceil(PAGE));
+    // Linux takes the longest lengths for none (`PAGE_ALIGN`).
+    let pages = |bytes: u64| bytes.checked_next_multiple_of(PAGE).unwrap_or(0) / PAGE;
+    let (old_pages, new_pages) = (pages(old_length_bytes), pages(new_length_bytes));
     if !address.is_multiple_of(PAGE) || new_pages == 0 || new_pages > SPACE_PAGES {
         return Err(Errno::EINVAL);
     }
     let page = address / PAGE;
     if let Destination::Fixed(place) = destination {
         let first = place / PAGE;
-        let overlaps = first < page.saturating_add(old_pages) && page < first + new_pages;
+        // Linux: `vrm_overlaps`, which lets the end of the longest lengths wrap.
+        let overlaps = place < address.wrapping_add(old_pages * PAGE) && page < first.saturating_add(new_pages);
         if !place.is_multiple_of(PAGE) || first > SPACE_PAGES - new_pages || overlaps {
             return Err(Errno::EINVAL);
         }
@@ -201,7 +217,8 @@ pub fn remap<V: MemoryOperations>(
     let kept_pages = old_pages.min(new_pages);
     let old = page..page + kept_pages;
     let is_to_be_whole = new_pages > old_pages || matches!(destination, Destination::Fixed(_));
-    if is_to_be_whole && (old.end > SPACE_PAGES || !memory.is_mapped(old.clone())?) {
+    let whole = page..page + old_pages;
+    if is_to_be_whole && (whole.end > SPACE_PAGES || !memory.is_mapped(whole)?) {
         return Err(Errno::EFAULT);
     }
     if let Destination::Fixed(place) = destination {
@@ -267,10 +284,4 @@ pub fn synchronize<V: MemoryOperations>(memory: &V, address: u64, length_bytes: 
 fn must_be_mapped<V: MemoryOperations>(memory: &V, pages: Range<u64>) -> Result<(), Errno> {
     let is_mapped = pages.is_empty() || (pages.end <= SPACE_PAGES && memory.is_mapped(pages)?);
     if is_mapped { Ok(()) } else { Err(Errno::ENOMEM) }
-}
-
-/// The pages of a range; what lies outside the address space is not mapped.
-fn mapped_range(address: u64, length_bytes: u64) -> Result<Range<u64>, Errno> {
-    let end = address.checked_add(length_bytes).ok_or(Errno::ENOMEM)?.div_ceil(PAGE);
-    if end > SPACE_PAGES { Err(Errno::ENOMEM) } else { Ok(address / PAGE..end) }
 }

@@ -117,6 +117,12 @@ pub trait MemoryOperations: DataOperations {
     /// The implementation's fault.
     fn is_mapped(&self, pages: Range<u64>) -> AnswerOf<bool, Self>;
 
+    /// Whether nothing is mapped at any of some pages.
+    ///
+    /// # Errors
+    /// The implementation's fault.
+    fn is_free(&self, pages: Range<u64>) -> AnswerOf<bool, Self>;
+
     /// Forgets what the process itself has stored to pages: private memory is again what it was when it was mapped.
     ///
     /// # Errors

@@ -114,6 +114,10 @@ impl<H: Host> MemoryOperations for InProcess<'_, H> {
         Ok(with_memory(self.access(), |memory| self.process().memory.is_mapped_throughout(memory, pages)))
     }
 
+    fn is_free(&self, pages: Range<u64>) -> AnswerOf<bool, Self> {
+        Ok(with_memory(self.access(), |memory| self.process().memory.is_free(memory, pages)))
+    }
+
     fn discard(&self, pages: Range<u64>) -> Result<(), OperationError> {
         let discarded = with_memory(self.access(), |memory| self.process().memory.discard(memory, pages));
         discarded.map_err(|OutOfMemory| OperationError::NoSpace)

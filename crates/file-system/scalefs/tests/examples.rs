@@ -39,3 +39,19 @@ fn a_process_gets_what_its_actions_say() {
         assert!(printed.contains(line), "{line} is not in\n{printed}");
     }
 }
+
+#[test]
+fn a_mapped_file_is_shared_or_not() {
+    let printed = output("mapped");
+    for line in [
+        "the file says \"Dear Ann\", shared \"Dear Ann\"",
+        "private \"Dear Eve\"",
+        "behind the cut SIGBUS",
+        "grown again \"\"",
+        "the child \"From Eve\", \"Both Ann\"",
+        "its parent \"Dear Eve\", \"Both Ann\"",
+        "without rights SIGSEGV, unmapped SIGSEGV",
+    ] {
+        assert!(printed.contains(line), "{line} is not in\n{printed}");
+    }
+}
