@@ -71,8 +71,12 @@ enum End {
 
 impl Transactions for FileSystem {
     fn transaction<'f, T>(&'f self, mut body: impl FnMut(&Scope<'f>) -> io::Result<T>) -> io::Result<T> {
+        let mut first = None;
         for _ in 0..ATTEMPTS {
             let begun = self.act(|base| Transaction::begin(&base, Sharing::Shared).map_err(Errno::from))?;
+            // Who has tried before is older than who begins now.
+            let age = *first.get_or_insert(begun.precedence());
+            let begun = begun.with_precedence(age);
             let mut scope = Scope { files: self, transaction: Some(begun), hooks: Hooks::default() };
             let outcome = body(&scope);
             let ended = scope.end(outcome.is_ok());

@@ -176,6 +176,18 @@ impl<H> Transaction<H> {
         outcome
     }
 
+    /// Whether all that was seen is still so.
+    ///
+    /// # Errors
+    /// The base's fault.
+    pub fn is_still_so<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> Result<bool, Fault<FaultIn<P>>> {
+        match self.state().recheck(base) {
+            Ok(()) => Ok(true),
+            Err(Failed(Fault::Stale)) => Ok(false),
+            Err(Failed(fault)) => Err(fault),
+        }
+    }
+
     /// What has changed up to now; see [`Transaction::go_back`].
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.state().layer.clone())

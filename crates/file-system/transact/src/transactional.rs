@@ -1,8 +1,9 @@
 //! `transaction`: a closure whose calls happen at once, and that runs again if they cannot.
 
+use core::cell::Cell;
 use core::{fmt, mem};
 
-use posix_calls::Errno;
+use posix_calls::{Errno, Precedence};
 
 use crate::base::{Base, HandleIn};
 use crate::call::Call;
@@ -11,12 +12,16 @@ use crate::transaction::{Fault, Sharing, Transaction};
 
 /// So often a closure runs at most, unless told otherwise.
 const ATTEMPTS: u32 = 100;
+/// So often a transaction that waits looks whether something has changed, unless told otherwise.
+const SPINS: u32 = 100_000;
 
 /// A process of a file system, as transactions want it: how one of its calls begins.
 pub struct Transactional<F> {
     begin: F,
     sharing: Sharing,
     attempts: u32,
+    priority: u8,
+    waits: fn(u32) -> bool,
 }
 
 /// A transaction that is running: what its closure gets.
@@ -25,6 +30,14 @@ pub struct Running<'f, B: Base, F: Fn() -> B> {
     transaction: Option<Transaction<HandleIn<B>>>,
     begin: &'f F,
     hooks: Hooks<'f>,
+    /// The closure wants to run again once something that it has seen is not so any more.
+    retries: Cell<bool>,
+}
+
+/// Spins for a while.
+fn spin(round: u32) -> bool {
+    core::hint::spin_loop();
+    round < SPINS
 }
 
 impl<F> fmt::Debug for Transactional<F> {
@@ -43,7 +56,36 @@ impl<B: Base, F: Fn() -> B> fmt::Debug for Running<'_, B, F> {
 impl<B: Base, F: Fn() -> B> Transactional<F> {
     /// Transactions of the process whose calls `begin` begins.
     pub fn new(sharing: Sharing, begin: F) -> Transactional<F> {
-        Transactional { begin, sharing, attempts: ATTEMPTS }
+        Transactional { begin, sharing, attempts: ATTEMPTS, priority: 0, waits: spin }
+    }
+
+    /// Lets transactions commit before those of lower priority that do so at the same time. Of equal ones the oldest is first;
+    /// its age counts from the first attempt.
+    #[must_use]
+    pub fn priority(self, priority: u8) -> Transactional<F> {
+        Transactional { priority, ..self }
+    }
+
+    /// Lets [`Running::retry`] wait by this, between looks whether something has changed. It gets how often it was called, and
+    /// ends the wait by returning false.
+    #[must_use]
+    pub fn waits(self, waits: fn(u32) -> bool) -> Transactional<F> {
+        Transactional { waits, ..self }
+    }
+
+    /// Waits until an answer on which a transaction rests is another one, and ends it.
+    fn wait(&self, transaction: Transaction<HandleIn<B>>) -> Result<(), Errno> {
+        let mut outcome = if transaction.answers() == 0 { Err(Errno::EDEADLK) } else { Ok(()) };
+        for round in 0.. {
+            if outcome.is_err() || !transaction.is_still_so(&(self.begin)()).map_err(Errno::from)? {
+                break;
+            }
+            if !(self.waits)(round) {
+                outcome = Err(Errno::EAGAIN);
+            }
+        }
+        let _ = transaction.abort(&(self.begin)());
+        outcome
     }
 
     /// Lets closures run so often at most, and at least once.
@@ -57,18 +99,33 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
     /// done twice.
     ///
     /// # Errors
-    /// What the closure returns; ECANCELED if others came in between each time; ENOSPC if there is no memory for the changes.
+    /// What the closure returns; ECANCELED if others came in between each time; ENOSPC if there is no memory for the changes. Of
+    /// [`Running::retry`], EAGAIN if nothing changes in time, EDEADLK if the closure has seen nothing that others change.
     pub fn transaction<'f, T>(
         &'f self,
         mut body: impl FnMut(&Running<'f, B, F>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
+        let mut first = None;
         for _ in 0..self.attempts.max(1) {
             let base = (self.begin)();
             let transaction = Transaction::begin(&base, self.sharing).map_err(Errno::from)?;
             drop(base);
-            let mut running = Running { transaction: Some(transaction), begin: &self.begin, hooks: Hooks::default() };
+            let age = *first.get_or_insert(transaction.precedence().0);
+            let rank = u64::from(u8::MAX - self.priority) << 56 | age >> 8;
+            let transaction = transaction.with_precedence(Precedence(rank));
+            let mut running = Running {
+                transaction: Some(transaction),
+                begin: &self.begin,
+                hooks: Hooks::default(),
+                retries: Cell::new(false),
+            };
             let outcome = body(&running);
             let transaction = running.transaction.take().expect("it is there until the end");
+            if outcome.is_err() && running.retries.get() {
+                mem::take(&mut running.hooks).run(false);
+                self.wait(transaction)?;
+                continue;
+            }
             let base = (self.begin)();
             let end = match outcome {
                 Ok(_) => transaction.commit(&base),
@@ -106,6 +163,27 @@ impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
     /// is told, or its panic goes on. Those of one transaction run the last ones first.
     pub fn on_abort(&self, hook: impl FnOnce() + 'f) {
         self.hooks.on_abort(hook);
+    }
+
+    /// The error by which a closure says that it cannot go on before something that it has seen is not so any more: nothing of it
+    /// happens, it waits ([`Transactional::waits`]), and runs again (Harris and others, "Composable memory transactions").
+    pub fn retry(&self) -> Errno {
+        self.retries.set(true);
+        Errno::EAGAIN
+    }
+
+    /// Runs a part of the transaction and, if that cannot go on ([`Running::retry`]), undoes it and runs another one instead. If
+    /// that cannot either, the transaction waits for a change of what either has seen.
+    ///
+    /// # Errors
+    /// What the part that ran last returns.
+    pub fn or_else<T>(
+        &self,
+        first: impl FnOnce() -> Result<T, Errno>,
+        second: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let outcome = self.part(first);
+        if outcome.is_err() && self.retries.replace(false) { self.part(second) } else { outcome }
     }
 
     /// Runs a part of the transaction. If it returns an error, nothing of the part has happened, and the transaction goes on.

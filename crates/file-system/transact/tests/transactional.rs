@@ -272,3 +272,74 @@ fn a_listing_has_own_names_too_and_no_phantoms() {
     assert_eq!(runs.get(), 2);
     assert_eq!(listed.unwrap(), ["a", "c", "phantom", "newer"]);
 }
+
+/// Waits for what others do, which the process's calls do after some time.
+fn after_a_while<'f>(
+    file_system: &'f Plain,
+    process: &'f Process,
+    does: impl Fn() + 'f,
+) -> impl Fn() -> plain::Call<'f> {
+    let calls = Cell::new(0);
+    move || {
+        calls.set(calls.get() + 1);
+        if calls.get() == 20 {
+            does();
+        }
+        file_system.begin(process)
+    }
+}
+
+fn unlink(file_system: &Plain, process: &Process, path: &[u8]) {
+    names::unlink(&file_system.begin(process), at(), path).unwrap();
+}
+
+#[test]
+fn who_retries_waits_until_something_changes() {
+    let (file_system, process) = world();
+    create(&file_system.begin(&process), b"lock").unwrap();
+    let begin = after_a_while(&file_system, &process, || unlink(&file_system, &process, b"lock"));
+    let mut attempts = 0;
+    let outcome = Transactional::new(Sharing::Alone, begin).transaction(|t| {
+        attempts += 1;
+        create(&t.begin(), b"half")?;
+        if exists(&t.begin(), b"lock") { Err(t.retry()) } else { create(&t.begin(), b"lock") }
+    });
+    assert_eq!((outcome, attempts), (Ok(()), 2));
+    assert!(exists(&file_system.begin(&process), b"half") && exists(&file_system.begin(&process), b"lock"));
+}
+
+#[test]
+fn or_else_takes_what_can_go_on_and_waits_for_either() {
+    let (file_system, process) = world();
+    for path in [b"one", b"two"] {
+        create(&file_system.begin(&process), path).unwrap();
+    }
+    let begin = after_a_while(&file_system, &process, || unlink(&file_system, &process, b"two"));
+    let fs = Transactional::new(Sharing::Alone, begin);
+    let taken = fs.transaction(|t| {
+        let take = |path: &'static [u8]| {
+            create(&t.begin(), &[path, b".mine"].concat())?;
+            if exists(&t.begin(), path) { Err(t.retry()) } else { Ok(path) }
+        };
+        t.or_else(|| take(b"one"), || take(b"two"))
+    });
+    assert_eq!(taken, Ok(&b"two"[..]));
+    let call = file_system.begin(&process);
+    assert!(exists(&call, b"two.mine") && !exists(&call, b"one.mine"));
+}
+
+#[test]
+fn who_waits_for_nobody_is_told() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process)).waits(|round| round < 10);
+    let only_oneself = fs.transaction(|t| {
+        create(&t.begin(), b"f")?;
+        let made = names::open(&t.begin(), at(), b"f", OpenFlags::READ, 0)?;
+        names::close(&t.begin(), made.handle);
+        Err::<(), _>(t.retry())
+    });
+    // It has seen that there is no `f`, so others could end it.
+    assert_eq!(only_oneself, Err(Errno::EAGAIN));
+    assert_eq!(fs.transaction(|t| Err::<(), _>(t.retry())), Err(Errno::EDEADLK));
+    assert!(!exists(&file_system.begin(&process), b"f"));
+}
