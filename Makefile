@@ -23,7 +23,7 @@ test: setup ## linters, type checks and all tests that take seconds
 test-long: setup ## the tests that take minutes or need a download of their own
 	@$(BIN)/python scripts/verify.py --long
 
-test-mutants: setup ## plant small faults in the Python half, some of each area, and list those that no test finds
+test-mutants: setup ## plant small faults, some of each area and crate (hours), and list those that no test finds
 	@$(BIN)/python scripts/mutants.py
 
 miri: ## look for undefined behaviour in the file system (needs a nightly toolchain with miri)

@@ -1,9 +1,10 @@
 """`make test-mutants`: how many small faults in our own code the tests find, and which they do not.
 
-A mutant is a copy of the package with one operator, constant or condition changed. The tests of its area run against
-it: if one fails, or does not end, it is killed; else it survives, and is either a test that is missing or a change that
-makes no difference. What is drawn depends on the seed alone. Results are kept by the content of the file, so that an
-interrupted run goes on where it ended, and parts can be run apart (`--part 2/5`).
+The areas are of the Python half, the crates those of `mutants_rust`. A mutant of the former is a copy of the package
+with one operator, constant or condition changed. The tests of its area run against it: if one fails, or does not end,
+it is killed; else it survives, and is either a test that is missing or a change that makes no difference. What is drawn
+depends on the seed alone. Results are kept by the content of the file, so that an interrupted run goes on where it
+ended, and parts can be run apart (`--part 2/5`). Scores and survivors are kept in `target/mutants/scores.json`.
 """
 
 from __future__ import annotations
@@ -22,18 +23,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeGuard
 
-from steps import ROOT, VENV
+import mutants_rust
+from steps import ROOT, VENV, StepFailed
 
 SOURCE = ROOT / "src" / "commutant"
 KEPT = ROOT / "target" / "mutants"
 """The mutated copy of the package, and the results, one line a mutant."""
 
 AREAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "verdict": (("campaign/verdict.py", "campaign/collisions.py", "mtrace/fingerprint.py"), ("tests/campaign",)),
+    "verdict": (
+        ("campaign/verdict.py", "campaign/collisions.py", "mtrace/fingerprint.py"),
+        ("tests/campaign", "tests/compare/test_fingerprint.py"),
+    ),
     "campaign": (("campaign/campaign.py", "campaign/summary.py", "runs/directory.py"), ("tests/campaign", "tests/cli")),
     "analyzer": (("analyzer/*.py",), ("tests/analyzer",)),
     "testgen": (("testgen/*.py",), ("tests/testgen", "tests/interfaces")),
@@ -221,7 +226,9 @@ def _bounded() -> None:
 def run(area: Area, count: int, seed: int, part: tuple[int, int]) -> list[dict[str, object]]:
     """Runs what is not known yet; the results of all that was drawn."""
     drawn, known = area.drawn(count, seed, part), area.known()
-    keys = {mutant: mutant.key(mutant.path.read_bytes()) for mutant in drawn}
+    # Other tests may find what these did not.
+    tests = " ".join(area.tests).encode()
+    keys = {mutant: mutant.key(mutant.path.read_bytes() + tests) for mutant in drawn}
     missing = [mutant for mutant in drawn if keys[mutant] not in known]
     if missing:
         with area.copied():
@@ -237,27 +244,63 @@ def run(area: Area, count: int, seed: int, part: tuple[int, int]) -> list[dict[s
     return [known[keys[mutant]] for mutant in drawn]
 
 
+def scored(area: str, count: int, seed: int, part: tuple[int, int]) -> mutants_rust.Score:
+    """The score of an area of the Python half."""
+    results = run(Area(area), count, seed, part)
+    outcomes = [entry["outcome"] for entry in results]
+    return mutants_rust.Score(
+        drawn=len(outcomes),
+        caught=outcomes.count("killed"),
+        timed_out=outcomes.count("timeout"),
+        unviable=0,
+        equivalent=0,
+        missed=[str(entry["mutant"]) for entry in results if entry["outcome"] == "survived"],
+    )
+
+
+def keep_score(name: str, count: int, seed: int, part: str, score: mutants_rust.Score) -> None:
+    """Writes what was measured into the file of all scores, in the place of an earlier one of the same draw."""
+    file = KEPT / "scores.json"
+    KEPT.mkdir(parents=True, exist_ok=True)
+    known = json.loads(file.read_text()) if file.exists() else {}
+    drawn = {"count": count, "seed": seed, "part": part}
+    known[f"{name}, {count}, {seed}, {part}"] = {"name": name, **drawn, **asdict(score), "percent": score.percent}
+    file.write_text(json.dumps(known, indent=1) + "\n")
+
+
 def main(arguments: list[str]) -> int:
-    """Runs what the arguments ask for and prints the scores and the survivors."""
+    """Runs what the arguments ask for, prints the scores and the survivors, and keeps them."""
+    every = [*AREAS, *mutants_rust.CRATES]
     parser = argparse.ArgumentParser(prog="mutants.py", description="how many small faults the tests find")
-    parser.add_argument("areas", nargs="*", metavar="AREA", help=f"of {', '.join(AREAS)}; all if none is named")
-    parser.add_argument("--count", type=int, default=40, help="mutants of each area (40)")
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=f"of {', '.join(every)}; all if none is named")
+    parser.add_argument("--count", type=int, default=40, help="mutants of each area or crate, about (40)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--part", default="1/1", help="N/M: every M-th mutant from the N-th on")
+    parser.add_argument("--part", default="1/1", help="N/M: every M-th mutant from the N-th on, of an area in Python")
     given = parser.parse_args(arguments)
-    unknown = [name for name in given.areas if name not in AREAS]
+    unknown = [name for name in given.areas if name not in every]
     number, slash, parts = given.part.partition("/")
     if unknown or not slash or not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
         parser.error(f"unknown area {unknown[0]!r}" if unknown else f"--part takes N/M, got {given.part!r}")
-    survivors = []
-    for name in given.areas or AREAS:
-        results = run(Area(name), given.count, given.seed, (int(number), int(parts)))
-        outcomes = [entry["outcome"] for entry in results]
-        survived = outcomes.count("survived")
-        score = 100 * (len(outcomes) - survived) / max(1, len(outcomes))
-        late = outcomes.count("timeout")
-        print(f"{name}: {len(outcomes)} mutants, {survived} survived, {late} timed out: {score:.1f} % killed")
-        survivors += [entry["mutant"] for entry in results if entry["outcome"] == "survived"]
+    if given.count < 1:
+        parser.error(f"--count takes a number from 1 on, got {given.count}")
+    survivors: list[str] = []
+    for name in given.areas or every:
+        if name in AREAS:
+            score = scored(name, given.count, given.seed, (int(number), int(parts)))
+        else:
+            try:
+                score = mutants_rust.try_mutants(name, given.count, given.seed)
+            except StepFailed as failure:
+                print(failure, file=sys.stderr)
+                return 1
+        keep_score(name, given.count, given.seed, given.part, score)
+        left_out = f", {score.unviable} do not build, {score.equivalent} make no difference" if score.unviable else ""
+        print(
+            f"{name}: {score.drawn} mutants, {len(score.missed)} survived, {score.timed_out} timed out{left_out}: "
+            f"{score.percent:.1f} % killed",
+            flush=True,
+        )
+        survivors += score.missed
     for survivor in survivors:
         print(f"  survived: {survivor}")
     return 0

@@ -19,9 +19,7 @@ BEGIN = "<!-- drawn by scripts/planted_faults.py: begin -->"
 END = "<!-- drawn by scripts/planted_faults.py: end -->"
 BY_HAND = {
     "address-space: who forks does not ask the tables": "no history of address spaces forks yet",
-    "scalefs: a child that was waited for meanwhile is said to run": "no history of processes yet",
     "scalefs: a store does not look for cuts": "stores to mapped files stand in no history of data yet",
-    "scalefs: two threads wait for one child": "no history of processes yet",
 }
 """Faults that no test plants, and why."""
 _ASKED = re.compile(r'\bplanted\(\s*"([^"]+)"')

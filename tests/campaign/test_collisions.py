@@ -47,6 +47,8 @@ def test_a_conflict_that_another_seed_removes_is_a_collision(target, tmp_path, c
     assert {IDS.index(name) for name, one in verdicts.items() if one.outcome is Outcome.CONFLICTING} == {0, 1, 2, 3, 4}
     # 6 windows of each seed that shows it, 2 of the one that does not; who has gone is not asked for again.
     assert [verdicts[name].windows for name in IDS] == [18, 14, 8, 8, 8, 2, 2, 2]
+    # One line is ignored in each window that shows the conflict: those of all seeds are added up.
+    assert [verdicts[name].ignored.get("timer", 0) for name in IDS] == [18, 12, 6, 6, 6, 0, 0, 0]
     assert (run.summary.conflicting, run.summary.collisions) == (5, 4)
     assert run.summary.windows == 18 + 14 + 3 * 8 + 3 * 2
     assert all(other.started and other.closed for other in target.others)
