@@ -11,6 +11,8 @@
 //!
 //! Processes that have lost their parent are waited for by nobody, as if by process 1.
 
+use sync::mutant::planted;
+
 use crate::data::{self, DescriptorOptions};
 use crate::data_operations::{Calls, DataOperations};
 use crate::descriptors::{DESCRIPTOR_LIMIT, OnExec};
@@ -89,7 +91,7 @@ fn act<P: ProcessOperations>(
         }
         FileAction::Duplicate { number, target } => {
             check(target)?;
-            if !FileAction::change(done, number) {
+            if !FileAction::change(done, number) || planted("scalefs: file actions look at the parent alone") {
                 process.pass_descriptor(number, child, target, OnExec::Keep)
             } else {
                 data::duplicate_to(&call, number, target, OnExec::Keep).map(drop)
