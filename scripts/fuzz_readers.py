@@ -50,15 +50,15 @@ def outcome_of(
 ) -> fuzz.Outcome:
     """Runs one reader's fuzzer to its end; `program` is that of the readers in Rust."""
     command = [str(PYTHON), str(HARNESS), reader] if program is None else [str(program)]
-    environment = {**os.environ, "RUST_BACKTRACE": "0", **extra}
-    ended = subprocess.run(
-        [*command, *OPTIONS, *map(str, options)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    with tempfile.TemporaryDirectory(prefix="commutant-fuzz-") as place:  # fuzzers end without cleaning up
+        ended = subprocess.run(
+            [*command, *OPTIONS, *map(str, options)],
+            env={**os.environ, "RUST_BACKTRACE": "0", "TMPDIR": place, **extra},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     return fuzz.Outcome(ended.returncode, ended.stdout + ended.stderr)
 
 

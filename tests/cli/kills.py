@@ -148,7 +148,7 @@ class _Round:
         assert "Traceback" not in said and "a defect of commutant" not in said, said[-400:]
         self._look_for_leftovers()
         if hit and not (self.victim == "tool" and self.how == signal.SIGKILL):
-            assert code in (0, 1, 3, 130, -self.how), f"exit code {code}: {said[-200:]}"
+            assert code in (0, 1, 3, 130, -signal.SIGINT, -self.how), f"exit code {code}: {said[-200:]}"
         self._go_on(environment)
         return hit
 

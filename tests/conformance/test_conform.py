@@ -102,6 +102,24 @@ def test_an_error_of_the_run_leaves_what_was_found_and_says_how_to_go_on() -> No
     assert not multiprocessing.active_children()
 
 
+def test_a_worker_that_is_killed_ends_the_run_with_what_was_found() -> None:
+    target = ModelTarget(RenameOfLinksRemoves)
+
+    def kill(progress: Progress) -> None:
+        if progress.done >= 256:
+            for worker in multiprocessing.active_children():
+                worker.kill()
+
+    with Conform(Names, target, sequences=100_000, length=6, max_differences=100) as running:
+        running.start(lambda text: None)
+        found = running.run(kill)
+        assert isinstance(found.ended, RunError) and "a process that draws and judges sequences ended" in str(
+            found.ended
+        )
+        assert 256 <= found.tally.sequences < 100_000
+    assert not multiprocessing.active_children()
+
+
 def test_an_interrupt_leaves_what_was_found() -> None:
     target = ModelTarget(RenameOfLinksRemoves)
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 
 from commutant.conformance.draw import Drawer
@@ -33,6 +33,10 @@ _AHEAD = 2
 _TICK_SECONDS = 0.1
 _MOST_CRASHES = 25
 _CLOSING_SECONDS = 10.0
+_ENDED = (
+    "a process that draws and judges sequences ended: the model ended it, or the system for want of memory, of which "
+    "fewer --jobs take less"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,10 @@ class Search:
         self._pool = ProcessPoolExecutor(
             jobs, multiprocessing.get_context("fork"), initializer=_begin_worker, initargs=(os.getpid(), drawer)
         )
-        self._pool.submit(int).result()  # forks all workers
+        try:
+            self._pool.submit(int).result()  # forks all workers
+        except BrokenExecutor as error:
+            raise RunError(_ENDED) from error
         self._width = jobs
 
     @property
@@ -109,8 +116,8 @@ class Search:
     def run(self, sessions: Sequence[Session], show: Callable[[SequenceTally], None]) -> None:
         """Runs until all is judged or enough distinct faults are found; both are in `tally` and `suspects`.
 
-        Raises RunError if a session cannot go on, ModelFault if the model fails, KeyboardInterrupt as it comes; what
-        was found until then stays.
+        Raises RunError if a session cannot go on or a worker has ended, ModelFault if the model fails,
+        KeyboardInterrupt as it comes; what was found until then stays.
         """
         threads = [
             threading.Thread(target=self._work, args=(session,), name=f"conform-{number}", daemon=True)
@@ -128,11 +135,13 @@ class Search:
             show(self.tally)
             if self._error is not None:
                 raise self._error
-        except BaseException:
+        except BaseException as error:
             self._stopping = True
             for session in sessions:
                 session.close()
             self._collect_last()
+            if isinstance(error, BrokenExecutor):
+                raise RunError(_ENDED) from error
             raise
         finally:
             for thread in threads:
@@ -146,7 +155,7 @@ class Search:
         for drawing in self._drawn.values():
             drawing.cancel()
         futures.wait([future for _, _, future in self._judged], _CLOSING_SECONDS)
-        with contextlib.suppress(CommutantError):
+        with contextlib.suppress(CommutantError, BrokenExecutor):
             self._collect()
 
     def close(self) -> None:
