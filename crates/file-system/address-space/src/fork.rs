@@ -11,7 +11,6 @@ use core::ops::Range;
 
 use percpu::OutOfMemory;
 use sync::Wait;
-use sync::mutant::planted;
 
 use crate::content::Content;
 use crate::files::Files;
@@ -90,7 +89,7 @@ impl<M: Mmu> AddressSpace<M> {
             }
         });
         // Also when memory ran out: what the child has got so far it will give up, and others must not store to it until then.
-        if has_own && !planted("address-space: who forks does not ask the tables") {
+        if has_own {
             self.mmu.revoke(guard, part, Revoked::Stores, wait);
         }
         outcome
