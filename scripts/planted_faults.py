@@ -18,7 +18,6 @@ PAGE = ROOT / "docs" / "notes" / "planted-faults.md"
 BEGIN = "<!-- drawn by scripts/planted_faults.py: begin -->"
 END = "<!-- drawn by scripts/planted_faults.py: end -->"
 BY_HAND = {
-    "address-space: who forks does not ask the tables": "no history of address spaces forks yet",
     "scalefs: a store does not look for cuts": "stores to mapped files stand in no history of data yet",
 }
 """Faults that no test plants, and why."""
