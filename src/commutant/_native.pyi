@@ -181,6 +181,39 @@ class ScaleFs:
     def free_pages(self) -> int:
         """Pages for data that are free."""
 
+class Transaction:
+    """A transaction on a `ScaleFs`, from its beginning to its end; see `commutant.scalefs`.
+
+    Calls raise OSError, with ECANCELED once what it has seen is not so any more, and ValueError after its end.
+    """
+
+    def __init__(self, files: ScaleFs) -> None:
+        """Begins one."""
+
+    def end(self, commit: bool) -> bool:
+        """Ends it: all of it happens, or nothing. False if what it has seen is not so any more: then nothing has."""
+
+    def list(self, path: bytes) -> list[bytes]:
+        """The names in a directory."""
+
+    def create(self, path: bytes) -> None:
+        """Makes an empty file, which must not exist."""
+
+    def make_directory(self, path: bytes, mode: int) -> None:
+        """Makes a directory."""
+
+    def remove(self, path: bytes) -> None:
+        """Removes a name, or an empty directory."""
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """Gives something another name."""
+
+    def link(self, old: bytes, new: bytes) -> None:
+        """Gives a file a further name."""
+
+    def status(self, path: bytes) -> tuple[int, int, int, int, int, int, int, int, int, int]:
+        """As `ScaleFs.status`."""
+
 _T = TypeVar("_T")
 _Term = tuple[Any, ...]
 _Linear = tuple[tuple[tuple[int, int], ...], int]

@@ -14,9 +14,13 @@ every thread is a core of its own; see `docs/reference/scalefs.md`.
 from __future__ import annotations
 
 import enum
+import errno
+import functools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn, Self, TypeAlias
+from types import TracebackType
+from typing import Concatenate, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
 
 from commutant import _native
 
@@ -24,6 +28,9 @@ PAGE_BYTES = 4096
 """Bytes of a page: data takes space in such pieces."""
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 _MOST_PAGES = 1 << 32
 _LEAST_METADATA_BYTES = 16 << 20
@@ -59,6 +66,116 @@ class Status:
     """When it was made: reading changes nothing (`noatime`)."""
     modified_ns: int
     changed_ns: int
+
+
+def _status(told: tuple[int, int, int, int, int, int, int, int, int, int]) -> Status:
+    number, kind, *rest = told
+    return Status(number, Kind(kind), *rest)
+
+
+class Stale(OSError):
+    """What a transaction has seen is not so any more, so that nothing of it has happened (ECANCELED)."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        """Of this transaction."""
+        super().__init__(errno.ECANCELED, "what the transaction has seen is not so any more: begin it again")
+        self.transaction = transaction
+
+
+class Transaction:
+    """Calls that happen at one moment, or not at all; made by `FileSystem.transaction`.
+
+    The block's end commits. An exception that leaves the block aborts: nothing has happened. Where what the calls have
+    seen is not so any more, they and the block's end raise Stale. Calls of the file system itself in the block are none
+    of the transaction's. Data of files is not offered. Calls before the block and behind it raise ValueError.
+    """
+
+    def __init__(self, files: _native.ScaleFs) -> None:
+        """One attempt, which begins with a `with` block."""
+        self._files = files
+        self._open: _native.Transaction | None = None
+        self._has_begun = False
+        self._on_commit: list[Callable[[], object]] = []
+        self._on_abort: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Self:
+        """Begins. Raises ValueError the second time."""
+        if self._has_begun:
+            raise ValueError("a transaction begins once: ask the file system for another one")
+        self._open = _native.Transaction(self._files)
+        self._has_begun = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Commits, or aborts after an exception. Raises Stale, also in place of an exception that followed from it."""
+        transaction, self._open = self._native, None
+        happened = False
+        try:
+            is_true = transaction.end(kind is None)
+            happened = kind is None and is_true
+        finally:
+            for run in self._on_commit if happened else reversed(self._on_abort):
+                run()
+        if not is_true and not isinstance(error, Stale):
+            raise Stale(self) from error
+
+    @property
+    def _native(self) -> _native.Transaction:
+        if self._open is None:
+            raise ValueError("the transaction is not open: its calls are made in its `with` block")
+        return self._open
+
+    def _made(self, call: Callable[..., T], *arguments: object) -> T:
+        try:
+            return call(*arguments)
+        except OSError as error:
+            if error.errno == errno.ECANCELED:
+                raise Stale(self) from None
+            raise
+
+    def on_commit(self, function: Callable[[], object]) -> None:
+        """Calls a function once the transaction has happened; several in their order."""
+        self._on_commit.append(function)
+
+    def on_abort(self, function: Callable[[], object]) -> None:
+        """Calls a function if the transaction does not happen; several of them the last one first."""
+        self._on_abort.append(function)
+
+    def list(self, path: Path = "/") -> list[str]:
+        """As `FileSystem.list`, with the transaction's own changes."""
+        return sorted(os.fsdecode(name) for name in self._made(self._native.list, os.fsencode(path)))
+
+    def exists(self, path: Path) -> bool:
+        """Whether a name exists, whatever it leads to. Raises OSError for other reasons than that it does not."""
+        try:
+            self.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def create(self, path: Path) -> None:
+        """Makes an empty file. Raises OSError, FileExistsError if it exists."""
+        self._made(self._native.create, os.fsencode(path))
+
+    def make_directory(self, path: Path, mode: int = 0o777) -> None:
+        """As `FileSystem.make_directory`."""
+        self._made(self._native.make_directory, os.fsencode(path), mode & 0o7777)
+
+    def remove(self, path: Path) -> None:
+        """As `FileSystem.remove`."""
+        self._made(self._native.remove, os.fsencode(path))
+
+    def rename(self, old: Path, new: Path) -> None:
+        """As `FileSystem.rename`."""
+        self._made(self._native.rename, os.fsencode(old), os.fsencode(new))
+
+    def link(self, old: Path, new: Path) -> None:
+        """Gives a file a further name. Raises OSError."""
+        self._made(self._native.link, os.fsencode(old), os.fsencode(new))
+
+    def stat(self, path: Path) -> Status:
+        """As `FileSystem.stat`."""
+        return _status(self._made(self._native.status, os.fsencode(path)))
 
 
 class FileSystem:
@@ -141,8 +258,45 @@ class FileSystem:
 
     def stat(self, path: Path) -> Status:
         """What is known of a file; of a symbolic link itself. Raises OSError."""
-        number, kind, *rest = self._native.status(os.fsencode(path))
-        return Status(number, Kind(kind), *rest)
+        return _status(self._native.status(os.fsencode(path)))
+
+    def transaction(self) -> Transaction:
+        """A transaction, for a `with` block: what its calls do happens at one moment at the block's end, or not at all.
+
+        >>> files = FileSystem()
+        >>> with files.transaction() as t:
+        ...     t.create("passwd")
+        ...     t.create("shadow")
+        >>> files.list()
+        ['passwd', 'shadow']
+        """
+        return Transaction(self._native)
+
+    def transactional(
+        self, function: Callable[Concatenate[Transaction, P], T], *, attempts: int = 100
+    ) -> Callable[P, T]:
+        """A function whose calls on the transaction that it is given happen at one moment, or not at all.
+
+        It runs again while it meets `Stale`, `attempts` times at most: so it does nothing else that could not be done
+        twice. As a decorator: `@files.transactional`. Raises what the function does; Stale after the last attempt.
+        """
+        if attempts < 1:
+            raise ValueError(f"expected at least one attempt, got {attempts}")
+
+        @functools.wraps(function)
+        def run(*args: P.args, **keywords: P.kwargs) -> T:
+            for attempt in range(attempts):
+                transaction = self.transaction()
+                try:
+                    with transaction:
+                        return function(transaction, *args, **keywords)
+                except Stale as stale:
+                    # That of another transaction is the function's own error.
+                    if stale.transaction is not transaction or attempt == attempts - 1:
+                        raise
+            raise AssertionError("the last attempt returns or raises")
+
+        return run
 
     @property
     def free_bytes(self) -> int:

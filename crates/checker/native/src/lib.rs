@@ -6,6 +6,7 @@ mod programs;
 mod scalefs;
 mod symbolic;
 mod traces;
+mod transactions;
 mod wire;
 
 use pyo3::prelude::*;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     programs::register(module)?;
     scalefs::register(module)?;
+    transactions::register(module)?;
     symbolic::register(module)?;
     traces::register(module)?;
     wire::register(module)

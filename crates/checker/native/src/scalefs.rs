@@ -7,9 +7,9 @@ use ::scalefs::data::{self, DescriptorOptions};
 use ::scalefs::names::{self, RenameMode};
 use ::scalefs::{
     Attributes, Clocked, Credentials, DataOperations, Errno, Fields, Follow, InProcess, ObjectOperations, OpenFlags,
-    OwnedConfig, OwnedScaleFs, Process, Start, StatusFlags, attributes, directories,
+    OwnedConfig, OwnedScaleFs, Process, ScaleFs as FileSystem, Start, StatusFlags, attributes, directories,
 };
-use percpu::{ClaimError, OwnerId};
+use percpu::{ClaimError, Core, OwnerId};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -24,14 +24,20 @@ const AT: Start<::scalefs::Node<'static>> = Start::WorkingDirectory;
 /// What a read asks for at once.
 const READ_BYTES: usize = 1 << 20;
 
-type Clock = Clocked<Spin, fn() -> u64>;
+pub(crate) type Clock = Clocked<Spin, fn() -> u64>;
 
 fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Number, kind, permission bits, user, group, number of names, size in bytes, times of access, modification and change.
-type Status = (u64, u8, u32, u32, u32, u32, u64, i64, i64, i64);
+pub(crate) type Status = (u64, u8, u32, u32, u32, u32, u64, i64, i64, i64);
+
+pub(crate) fn status(attributes: Attributes) -> Status {
+    let Attributes { number, kind, mode, user, group, link_count, size_bytes, accessed_ns, modified_ns, changed_ns } =
+        attributes;
+    (number.0, kind as u8, mode, user, group, link_count, size_bytes, accessed_ns, modified_ns, changed_ns)
+}
 
 /// A file system in memory, and one process of user 0 in it. Paths are bytes.
 #[pyclass(frozen)]
@@ -41,12 +47,21 @@ pub struct ScaleFs {
 }
 
 impl ScaleFs {
-    /// Makes a call on the one core, and then does what it has deferred.
     fn call<T>(
         &self,
         py: Python<'_>,
         paths: &[&[u8]],
         body: impl FnOnce(&InProcess<'_, Clock>) -> Result<T, Errno>,
+    ) -> PyResult<T> {
+        self.act(py, paths, |fs, core, process, host| body(&fs.enter(core, process, host)))
+    }
+
+    /// Makes a call on the one core, and then does what it has deferred.
+    pub(crate) fn act<T>(
+        &self,
+        py: Python<'_>,
+        paths: &[&[u8]],
+        body: impl FnOnce(&FileSystem, &Core<'_>, &Process, &Clock) -> Result<T, Errno>,
     ) -> PyResult<T> {
         if paths.iter().any(|path| path.contains(&0)) {
             return Err(PyValueError::new_err("embedded null byte"));
@@ -60,7 +75,7 @@ impl ScaleFs {
             let owner = OwnerId::new(1).ok_or_else(|| PyValueError::new_err("no owner"))?;
             let core = self.owned.claim(0, owner).map_err(|error| PyValueError::new_err(error.to_string()))?;
             let host = Clocked { wait: Spin, clock: now_ns as fn() -> u64 };
-            let result = body(&self.owned.file_system().enter(&core, &process, &host));
+            let result = body(self.owned.file_system(), &core, &process, &host);
             self.owned.file_system().maintain(&core, &Spin);
             result
         };
@@ -190,21 +205,9 @@ impl ScaleFs {
 
     /// What is known of something, symbolic links not followed.
     fn status(&self, py: Python<'_>, path: &[u8]) -> PyResult<Status> {
-        let Attributes {
-            number,
-            kind,
-            mode,
-            user,
-            group,
-            link_count,
-            size_bytes,
-            accessed_ns,
-            modified_ns,
-            changed_ns,
-        } =
-            self.call(py, &[path], |verbs| attributes::stat(verbs.objects(), AT, path, Follow::Nothing, Fields::ALL))?;
-        let kind = kind as u8;
-        Ok((number.0, kind, mode, user, group, link_count, size_bytes, accessed_ns, modified_ns, changed_ns))
+        let look =
+            |verbs: &InProcess<'_, Clock>| attributes::stat(verbs.objects(), AT, path, Follow::Nothing, Fields::ALL);
+        self.call(py, &[path], look).map(status)
     }
 
     /// Pages for data that are free.

@@ -270,6 +270,32 @@ int scalefs_utimensat(scalefs_thread *thread, scalefs_process *process, int dire
 
 /* Tells how much room there is. */
 int scalefs_statvfs(scalefs_thread *thread, scalefs_process *process, scalefs_space *space);
+/* scalefs_xbegin with all that a transaction is by itself: nothing reaches a disk, and no memory of the program is rolled back. */
+#define SCALEFS_TX_DEFAULTS 0u
+/* Nothing reaches a disk: always so. */
+#define SCALEFS_TX_NONDURABLE 1u
+/* The program's memory is not rolled back: always so. */
+#define SCALEFS_TX_NO_USER_ROLLBACK 2u
+/* The library does not retry: always so. The program begins again after -ECANCELED. */
+#define SCALEFS_TX_NO_AUTO_RETRY 4u
+/* A call that a transaction does not offer returns -EOPNOTSUPP, and the transaction goes on: always so. */
+#define SCALEFS_TX_ERROR_UNSUPPORTED 8u
+
+/* Begins a transaction of the thread: its calls on names, whatever process they are made for, are parts of it until
+ * scalefs_xend or scalefs_xabort. Other calls of the thread, such as those on descriptors, return -EOPNOTSUPP. -EINVAL if the
+ * thread has one open. A thread ends its transaction before it is detached. */
+int scalefs_xbegin(scalefs_thread *thread, scalefs_process *process, uint32_t flags);
+
+/* Ends the thread's transaction: all of it happens at this moment, and 0 comes back; or nothing of it, since what it has
+ * seen is not so any more (-ECANCELED: begin again), or without memory (-ENOSPC). -EINVAL if there is none. */
+int scalefs_xend(scalefs_thread *thread, scalefs_process *process);
+
+/* Ends the thread's transaction: nothing of it happens. -ECANCELED if what it has seen is not so any more: what was concluded
+ * from it need not be true. -EINVAL if there is none. */
+int scalefs_xabort(scalefs_thread *thread, scalefs_process *process);
+
+/* Makes an empty file, which must not exist, without a descriptor (POSIX mknod of a regular file). */
+int scalefs_mknod(scalefs_thread *thread, scalefs_process *process, const char *path, uint32_t mode);
 
 #ifdef __cplusplus
 }

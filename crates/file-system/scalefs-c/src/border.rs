@@ -22,9 +22,37 @@ pub(crate) unsafe fn call(
         scalefs_thread::attached(thread)
             .and_then(|thread| scalefs_process::of(process, &thread).map(|process| (thread, process)))
     };
-    let made = checked.and_then(|(thread, process)| thread.call(process, body));
+    let made = checked.and_then(|(thread, process)| match thread.transaction() {
+        None => thread.call(process, body),
+        Some(_) => reason::not_in_a_transaction(),
+    });
     made.unwrap_or_else(|errno| -i64::from(errno.number()))
 }
+
+/// Runs a call on names, in the thread's transaction if it has one open. `$body` is compiled for either, since what it is
+/// made on is of two types.
+macro_rules! on_names {
+    ($thread:expr, $process:expr, |$objects:ident| $body:expr) => {{
+        // SAFETY: as in `call`.
+        let checked = unsafe {
+            $crate::instance::scalefs_thread::attached($thread).and_then(|thread| {
+                $crate::instance::scalefs_process::of($process, &thread).map(|process| (thread, process))
+            })
+        };
+        let made: Result<i64, Errno> = checked.and_then(|(thread, process)| match thread.transaction() {
+            None => thread.act(process, |objects| {
+                let $objects = &objects;
+                $body
+            }),
+            Some(transaction) => thread.act(process, |base| {
+                let $objects = &transact::Call::new(base, transaction);
+                $body
+            }),
+        });
+        made.unwrap_or_else(|errno| -i64::from(errno.number()))
+    }};
+}
+pub(crate) use on_names;
 
 /// # Safety
 /// The path ends with NUL, or is NULL.

@@ -6,10 +6,10 @@ use scalefs::attributes::{self, Access};
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Attributes, DataOperations, Errno, Fields, Follow, InProcess, ObjectOperations, OpenFlags, Start};
+use scalefs::{Attributes, DataOperations, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start};
 
-use crate::border::{answer, buffer, bytes, call, descriptor, known, length, place, source};
-use crate::instance::{Outside, scalefs_instance, scalefs_process, scalefs_thread};
+use crate::border::{answer, buffer, bytes, call, descriptor, known, length, on_names, place, source};
+use crate::instance::{scalefs_instance, scalefs_process, scalefs_thread};
 use crate::reason;
 
 /// The version of this interface; it grows when something is added, and nothing is taken away.
@@ -358,15 +358,11 @@ pub unsafe extern "C" fn scalefs_stat(
     status: *mut scalefs_status,
 ) -> c_int {
     // SAFETY: see `scalefs_open`.
-    let result = unsafe {
-        call(thread, process, |verbs| {
-            let fields = known(Fields::from_bits(fields))?;
-            let at = Start::WorkingDirectory;
-            let attributes = attributes::stat(verbs.objects(), at, bytes(path)?, follow(follow_link), fields)?;
-            answer(status, status_of(attributes))
-        })
-    };
-    result as c_int
+    on_names!(thread, process, |objects| unsafe {
+        let fields = known(Fields::from_bits(fields))?;
+        let attributes = attributes::stat(objects, Start::WorkingDirectory, bytes(path)?, follow(follow_link), fields)?;
+        answer(status, status_of(attributes))
+    }) as c_int
 }
 
 /// Tells about an open file; what is not wanted is not read, so that it shares nothing with its changes (fstatx).
@@ -403,31 +399,13 @@ pub unsafe extern "C" fn scalefs_access(
     wanted: u32,
 ) -> c_int {
     // SAFETY: see `scalefs_open`.
-    let result = unsafe {
-        call(thread, process, |verbs| {
-            if wanted > 7 {
-                return Err(Errno::EINVAL);
-            }
-            let wanted = Access { read: wanted & 4 != 0, write: wanted & 2 != 0, execute: wanted & 1 != 0 };
-            let at = Start::WorkingDirectory;
-            attributes::access(verbs.objects(), at, bytes(path)?, Follow::Symlinks, wanted).map(|()| 0)
-        })
-    };
-    result as c_int
-}
-
-/// A call on one path that returns nothing.
-///
-/// # Safety
-/// See `scalefs_open`.
-unsafe fn path_call(
-    thread: *mut scalefs_thread,
-    process: *mut scalefs_process,
-    path: *const c_char,
-    body: impl FnOnce(&InProcess<'_, Outside>, &[u8]) -> Result<(), Errno>,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { call(thread, process, |verbs| body(verbs, bytes(path)?).map(|()| 0)) as c_int }
+    on_names!(thread, process, |objects| unsafe {
+        if wanted > 7 {
+            return Err(Errno::EINVAL);
+        }
+        let wanted = Access { read: wanted & 4 != 0, write: wanted & 2 != 0, execute: wanted & 1 != 0 };
+        attributes::access(objects, Start::WorkingDirectory, bytes(path)?, Follow::Symlinks, wanted).map(|()| 0)
+    }) as c_int
 }
 
 /// Makes a directory.
@@ -441,11 +419,10 @@ pub unsafe extern "C" fn scalefs_mkdir(
     path: *const c_char,
     mode: u32,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe {
-        path_call(thread, process, path, |verbs, path| directories::make_directory(verbs.objects(), at, path, mode))
-    }
+    on_names!(thread, process, |objects| unsafe {
+        directories::make_directory(objects, Start::WorkingDirectory, bytes(path)?, mode).map(|()| 0)
+    }) as c_int
 }
 
 /// Removes an empty directory.
@@ -458,9 +435,10 @@ pub unsafe extern "C" fn scalefs_rmdir(
     process: *mut scalefs_process,
     path: *const c_char,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe { path_call(thread, process, path, |verbs, path| directories::remove_directory(verbs.objects(), at, path)) }
+    on_names!(thread, process, |objects| unsafe {
+        directories::remove_directory(objects, Start::WorkingDirectory, bytes(path)?).map(|()| 0)
+    }) as c_int
 }
 
 /// Makes a directory the working directory.
@@ -473,9 +451,10 @@ pub unsafe extern "C" fn scalefs_chdir(
     process: *mut scalefs_process,
     path: *const c_char,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe { path_call(thread, process, path, |verbs, path| directories::change_directory(verbs.objects(), at, path)) }
+    on_names!(thread, process, |objects| unsafe {
+        directories::change_directory(objects, Start::WorkingDirectory, bytes(path)?).map(|()| 0)
+    }) as c_int
 }
 
 /// Removes a name.
@@ -488,9 +467,10 @@ pub unsafe extern "C" fn scalefs_unlink(
     process: *mut scalefs_process,
     path: *const c_char,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe { path_call(thread, process, path, |verbs, path| names::unlink(verbs.objects(), at, path)) }
+    on_names!(thread, process, |objects| unsafe {
+        names::unlink(objects, Start::WorkingDirectory, bytes(path)?).map(|()| 0)
+    }) as c_int
 }
 
 /// Sets permission bits.
@@ -504,9 +484,10 @@ pub unsafe extern "C" fn scalefs_chmod(
     path: *const c_char,
     mode: u32,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe { path_call(thread, process, path, |verbs, path| attributes::change_mode(verbs.objects(), at, path, mode)) }
+    on_names!(thread, process, |objects| unsafe {
+        attributes::change_mode(objects, Start::WorkingDirectory, bytes(path)?, mode).map(|()| 0)
+    }) as c_int
 }
 
 /// Makes another name of a file.
@@ -520,13 +501,16 @@ pub unsafe extern "C" fn scalefs_link(
     old_path: *const c_char,
     new_path: *const c_char,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe {
-        path_call(thread, process, new_path, |verbs, new| {
-            names::link(verbs.objects(), (at, bytes(old_path)?), (at, new), Follow::Nothing)
-        })
-    }
+    on_names!(thread, process, |objects| unsafe {
+        names::link(
+            objects,
+            (Start::WorkingDirectory, bytes(old_path)?),
+            (Start::WorkingDirectory, bytes(new_path)?),
+            Follow::Nothing,
+        )
+        .map(|()| 0)
+    }) as c_int
 }
 
 /// Makes a symbolic link to target, which need not exist.
@@ -540,9 +524,10 @@ pub unsafe extern "C" fn scalefs_symlink(
     target: *const c_char,
     path: *const c_char,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe { path_call(thread, process, path, |verbs, path| names::symlink(verbs.objects(), bytes(target)?, at, path)) }
+    on_names!(thread, process, |objects| unsafe {
+        names::symlink(objects, bytes(target)?, Start::WorkingDirectory, bytes(path)?).map(|()| 0)
+    }) as c_int
 }
 
 /// Writes what a symbolic link leads to into a buffer, cut off at size bytes and without NUL; returns how many.
@@ -558,14 +543,12 @@ pub unsafe extern "C" fn scalefs_readlink(
     size: usize,
 ) -> i64 {
     // SAFETY: see `scalefs_open`.
-    unsafe {
-        call(thread, process, |verbs| {
-            let target = names::read_link(verbs.objects(), Start::WorkingDirectory, bytes(path)?)?;
-            let copied = target.len().min(size);
-            buffer(into.cast(), copied)?.copy_from_slice(&target[..copied]);
-            Ok(length(copied))
-        })
-    }
+    on_names!(thread, process, |objects| unsafe {
+        let target = names::read_link(objects, Start::WorkingDirectory, bytes(path)?)?;
+        let copied = target.len().min(size);
+        buffer(into.cast(), copied)?.copy_from_slice(&target[..copied]);
+        Ok(length(copied))
+    })
 }
 
 /// Gives what the old path leads to the new one; mode is SCALEFS_REPLACE, SCALEFS_NO_REPLACE or SCALEFS_EXCHANGE.
@@ -580,19 +563,22 @@ pub unsafe extern "C" fn scalefs_rename(
     new_path: *const c_char,
     mode: u32,
 ) -> c_int {
-    let at = Start::WorkingDirectory;
     // SAFETY: see `scalefs_open`.
-    unsafe {
-        path_call(thread, process, new_path, |verbs, new| {
-            let mode = match mode {
-                SCALEFS_REPLACE => RenameMode::Replace,
-                SCALEFS_NO_REPLACE => RenameMode::NoReplace,
-                SCALEFS_EXCHANGE => RenameMode::Exchange,
-                _ => return Err(Errno::EINVAL),
-            };
-            names::rename(verbs.objects(), (at, bytes(old_path)?), (at, new), mode)
-        })
-    }
+    on_names!(thread, process, |objects| unsafe {
+        let mode = match mode {
+            SCALEFS_REPLACE => RenameMode::Replace,
+            SCALEFS_NO_REPLACE => RenameMode::NoReplace,
+            SCALEFS_EXCHANGE => RenameMode::Exchange,
+            _ => return Err(Errno::EINVAL),
+        };
+        names::rename(
+            objects,
+            (Start::WorkingDirectory, bytes(old_path)?),
+            (Start::WorkingDirectory, bytes(new_path)?),
+            mode,
+        )
+        .map(|()| 0)
+    }) as c_int
 }
 
 /// Tells each the names of a directory from *cookie on (0: from the start), "." and ".." included, and sets *cookie to

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use percpu::{Core, OwnerId};
-use scalefs::{Credentials, Errno, Host, InProcess, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
+use scalefs::{Credentials, Direct, Errno, Host, InProcess, OpenNode, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
 use sync::{Wait, WaitReason};
+use transact::{Sharing, Transaction};
 
 use crate::{forks, reason};
 
@@ -49,6 +50,7 @@ pub struct scalefs_thread {
     /// Nothing once it is detached.
     core: UnsafeCell<Option<Core<'static>>>,
     calls: Cell<u32>,
+    transaction: UnsafeCell<Option<Transaction<OpenNode>>>,
 }
 
 /// A process.
@@ -144,7 +146,10 @@ impl scalefs_thread {
             Ok(claimed) => {
                 instance.attached.fetch_add(1, Ordering::AcqRel);
                 let core = UnsafeCell::new(Some(claimed));
-                give_out(&instance.threads, scalefs_thread { instance, core, calls: Cell::new(0) })
+                give_out(
+                    &instance.threads,
+                    scalefs_thread { instance, core, calls: Cell::new(0), transaction: UnsafeCell::new(None) },
+                )
             }
             Err(error) => {
                 reason::keep(format!("core {core}: {error}"));
@@ -204,15 +209,50 @@ impl<'t> Attached<'t> {
         self.file_system().maintain_with_idle_cores(self.core, &Outside);
     }
 
+    /// The transaction that the thread has open, if it has one.
+    pub(crate) fn transaction(&self) -> Option<&Transaction<OpenNode>> {
+        // SAFETY: one thread uses the handle at a time, by its caller's promise, and no call that replaces the transaction
+        // (`begin`, `take`) holds this borrow.
+        unsafe { &*self.thread.transaction.get() }.as_ref()
+    }
+
+    /// Opens a transaction; whether the thread had none.
+    pub(crate) fn begin(&self, process: &Process) -> Result<bool, Errno> {
+        if self.transaction().is_some() {
+            return Ok(false);
+        }
+        let begun = self.act(process, |base| Transaction::begin(&base, Sharing::Shared)).map_err(Errno::from)?;
+        // SAFETY: as in `transaction`; the borrow above has ended.
+        unsafe { *self.thread.transaction.get() = Some(begun) };
+        Ok(true)
+    }
+
+    /// Takes the open transaction out, to be ended.
+    pub(crate) fn take(&self) -> Option<Transaction<OpenNode>> {
+        // SAFETY: as in `transaction`; nobody has borrowed it.
+        unsafe { &mut *self.thread.transaction.get() }.take()
+    }
+
     pub(crate) fn call<T>(&self, process: &Process, body: impl FnOnce(&InProcess<'_, Outside>) -> T) -> T {
         let result = body(&self.file_system().enter(self.core, process, &Outside));
+        self.count_call();
+        result
+    }
+
+    /// As [`Attached::call`], for a call that knows no descriptors.
+    pub(crate) fn act<T>(&self, process: &Process, body: impl FnOnce(Direct<'_, Outside>) -> T) -> T {
+        let result = body(self.file_system().begin(self.core, process.context(), &Outside));
+        self.count_call();
+        result
+    }
+
+    fn count_call(&self) {
         let calls = &self.thread.calls;
         calls.set(calls.get() + 1);
         if calls.get() == CALLS_PER_MAINTENANCE {
             calls.set(0);
             self.file_system().maintain(self.core, &Outside);
         }
-        result
     }
 }
 

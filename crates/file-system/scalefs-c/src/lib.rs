@@ -13,8 +13,10 @@ mod descriptors;
 mod forks;
 mod instance;
 mod reason;
+mod transactions;
 
 pub use at::*;
 pub use calls::*;
 pub use descriptors::*;
 pub use instance::{scalefs_instance, scalefs_process, scalefs_thread};
+pub use transactions::*;

@@ -24,6 +24,12 @@ pub(crate) fn invalid<T>(reason: &str) -> Result<T, Errno> {
     Err(Errno::EINVAL)
 }
 
+/// Refuses a call that a transaction does not offer.
+pub(crate) fn not_in_a_transaction<T>() -> Result<T, Errno> {
+    keep("a transaction has no such call: end it first");
+    Err(Errno::EOPNOTSUPP)
+}
+
 /// The reason kept last, until another one is.
 pub(crate) fn last() -> *const c_char {
     REASON.with(|kept| CStr::as_ptr(&kept.borrow()))

@@ -124,7 +124,7 @@ fn the_header_is_made_from_the_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = folder.join("include/scalefs.h");
     let source = |name: &str| std::fs::read_to_string(folder.join("src").join(name)).unwrap();
-    let made = header(&["calls.rs", "descriptors.rs", "at.rs"].map(source).concat());
+    let made = header(&["calls.rs", "descriptors.rs", "at.rs", "transactions.rs"].map(source).concat());
     if std::env::var_os("SCALEFS_WRITE_HEADER").is_some() {
         std::fs::write(&path, &made).unwrap();
     }

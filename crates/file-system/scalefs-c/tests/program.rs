@@ -53,12 +53,22 @@ fn misuse_is_refused_with_a_reason_in_c() {
 }
 
 #[test]
-fn the_guides_program_in_c_runs() {
-    let guide = include_str!("../../../../docs/guides/files.md");
+fn transactions_work_in_c() {
+    assert_eq!(run("transactions", &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transactions.c")), "");
+}
+
+#[test]
+fn the_guides_programs_in_c_run() {
+    assert_eq!(guide("files", include_str!("../../../../docs/guides/files.md")), "Dear Bob\n");
+    assert_eq!(guide("transactions", include_str!("../../../../docs/guides/transactions.md")), "added\n");
+}
+
+/// What the program of a guide prints.
+fn guide(name: &str, guide: &str) -> String {
     let program = guide.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program in C");
-    let source = std::env::temp_dir().join(format!("scalefs-guide-{}.c", std::process::id()));
+    let source = std::env::temp_dir().join(format!("scalefs-guide-{name}-{}.c", std::process::id()));
     std::fs::write(&source, program).unwrap();
-    let printed = run("guide", &source);
+    let printed = run(&format!("guide-{name}"), &source);
     std::fs::remove_file(&source).unwrap();
-    assert_eq!(printed, "Dear Bob\n");
+    printed
 }

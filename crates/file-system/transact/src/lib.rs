@@ -64,6 +64,10 @@ mod transactional;
 pub use base::{Base, WithData};
 pub use call::{Call, Node, OpenNode};
 pub use data_call::{Description, OffsetLock};
+#[cfg(all(doctest, feature = "front"))]
+#[doc = include_str!("../../../../docs/guides/transactions.md")]
+struct Guide;
+
 #[cfg(feature = "front")]
 pub use front::{Scope, Transactions};
 pub use transaction::{Fault, Savepoint, Sharing, Transaction};
