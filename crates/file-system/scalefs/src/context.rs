@@ -6,8 +6,9 @@ use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use percpu::Core;
 use posix_calls::Credentials;
 
+use crate::identity::Identity;
 use crate::inode_ref::InodeRef;
-use crate::instance::{Identity, ScaleFs};
+use crate::instance::ScaleFs;
 
 /// What the calls of one process have in common. Threads of a process share it; it may lie in the arena.
 ///

@@ -40,6 +40,18 @@ impl<H> Drop for Direct<'_, H> {
     }
 }
 
+impl ScaleFs {
+    /// Begins a call of this core on behalf of the process of `context`.
+    ///
+    /// # Panics
+    /// If the context or the core is of another instance.
+    #[inline]
+    pub fn begin<'c, H: Host>(&'c self, core: &'c Core<'_>, context: &'c Context, host: &'c H) -> Direct<'c, H> {
+        context.assert_of(self);
+        Direct::new(self, core, context, host)
+    }
+}
+
 impl<'c, H: Host> Direct<'c, H> {
     #[inline]
     pub(crate) fn new(fs: &'c ScaleFs, core: &'c Core<'_>, context: &'c Context, host: &'c H) -> Direct<'c, H> {

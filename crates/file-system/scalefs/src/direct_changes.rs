@@ -23,9 +23,10 @@ use sync::WaitReason;
 use crate::direct::{Direct, OperationError};
 use crate::host::{Host, Owning};
 use crate::inode::{Named, stamp_of};
-use crate::inode_ref::{InodeRef, Node, OpenNode};
+use crate::inode_ref::InodeRef;
 use crate::instance::Stamp;
 use crate::moves::{Marks, MovedTogether};
+use crate::node::{Node, OpenNode};
 
 type Change<'p, 'v> = NameChange<'p, Node<'v>, hashdir::Key<'p>>;
 

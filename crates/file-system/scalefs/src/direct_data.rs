@@ -16,8 +16,9 @@ use crate::description::{DescriptionPtr, DescriptionRef, LockedOffset};
 use crate::direct::{Direct, OperationError};
 use crate::file::Access;
 use crate::host::Host;
-use crate::inode_ref::{InodeRef, Node, OpenNode};
+use crate::inode_ref::InodeRef;
 use crate::instance::{ScaleFs, Stamp};
+use crate::node::{Node, OpenNode};
 use crate::process::Process;
 
 /// One call of one core on behalf of one process, with its descriptors.

@@ -7,7 +7,7 @@ use crate::direct::OperationError;
 use crate::direct_changes::PreparedChanges;
 use crate::direct_data::InProcess;
 use crate::host::Host;
-use crate::inode_ref::Node;
+use crate::node::Node;
 
 impl<H: Host> DataChanges for InProcess<'_, H> {
     const CHANGES_FILES: bool = false;

@@ -15,8 +15,9 @@ use crate::direct::OperationError;
 use crate::direct_data::InProcess;
 use crate::file::Access;
 use crate::host::Host;
-use crate::inode_ref::{InodeRef, Node};
+use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
+use crate::node::Node;
 use crate::process::Process;
 
 /// The files of an instance, as an address space knows them: a file's number is the bits of its node.

@@ -21,9 +21,10 @@ use sync::atomic::{Ordering, fence};
 use crate::direct::{Direct, OperationError};
 use crate::host::Host;
 use crate::inode::Named;
-use crate::inode_ref::{InodeRef, Node, OpenNode};
+use crate::inode_ref::InodeRef;
 use crate::instance::Stamp;
 use crate::moves::{Alone, Marks};
+use crate::node::{Node, OpenNode};
 
 /// So often a commit looks whether another core is still about to remove a directory, before it takes it for removed.
 const LOOKS_AT_REMOVAL: u32 = 100;

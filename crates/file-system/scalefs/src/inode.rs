@@ -17,16 +17,13 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use commit::{Decisions, Observed, Viewer};
-use hashdir::HashDir;
 use maxima::Maximum;
-use percpu::{ArenaObject, CacheLine, Core, CoreIndex, ObjectKind, object_kind};
+use percpu::{CacheLine, Core, CoreIndex};
 use refcache::{Counted, CountedKind};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
 
 use posix_calls::{InodeNumber, Kind, Permissions};
-
-use crate::moves::Place;
 
 /// Kind of the count of names, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_LINKS: CountedKind = CountedKind(1);
@@ -326,30 +323,6 @@ impl Inode {
         // SAFETY: the caller's promise.
         unsafe { counted.byte_sub(offset_of!(Inode, references)).cast() }
     }
-}
-
-/// A directory: an inode with names.
-#[repr(C)]
-pub(crate) struct Directory {
-    pub(crate) inode: Inode,
-    pub(crate) names: HashDir,
-    pub(crate) place: CacheLine<Place>,
-}
-
-/// What tools call a directory's parts.
-pub(crate) const DIRECTORY: ObjectKind = object_kind!(8, Directory as "directory" {
-    "inode" = inode,
-    "links" = inode.links,
-    "times" = inode.stamps,
-    "references" = inode.references,
-    "names" = names,
-    "parent" = place.0.parent,
-    "mark of a move" = place.0.moving,
-});
-
-// SAFETY: a kind of its own; what a directory has is given back before its memory is.
-unsafe impl ArenaObject for Directory {
-    const KIND: ObjectKind = DIRECTORY;
 }
 
 /// A symbolic link: an inode with a target, whose bytes follow.

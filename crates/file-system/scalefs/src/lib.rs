@@ -63,7 +63,9 @@ struct Guide;
 
 mod budget;
 mod calls;
+mod cast;
 mod context;
+mod creation;
 mod description;
 mod direct;
 mod direct_changes;
@@ -72,25 +74,34 @@ mod direct_data_changes;
 mod direct_memory;
 mod direct_names;
 mod direct_processes;
+mod directory;
 mod family;
 mod file;
 mod fork;
 #[cfg(feature = "std")]
 mod front;
+mod growth;
 mod host;
+mod identity;
 mod inode;
 mod inode_ref;
 mod instance;
+mod maintenance;
+mod make;
 mod moves;
+mod node;
 mod noted;
 mod other_instance;
 mod owned;
+mod parents;
 pub mod parts;
 mod pipe;
+mod place;
 #[cfg(feature = "planted-causes")]
 pub mod planted_causes;
 mod process;
 mod relatives;
+mod repair;
 
 pub use calls::ProcessCalls;
 pub use context::Context;
@@ -101,8 +112,8 @@ pub use direct_data::InProcess;
 #[cfg(feature = "std")]
 pub use front::{Dir, Entry, File, FileSystem, OpenOptions, Outside};
 pub use host::{Clocked, Host, Owning};
-pub use inode_ref::{Node, OpenNode};
 pub use instance::{ScaleFs, ScaleFsConfig};
+pub use node::{Node, OpenNode};
 pub use other_instance::OtherInstance;
 pub use owned::{OwnedConfig, OwnedError, OwnedScaleFs};
 pub use posix_calls::*;

@@ -15,8 +15,8 @@ use crate::context::Context;
 use crate::direct::Direct;
 use crate::direct_data::InProcess;
 use crate::host::Host;
-use crate::inode_ref::OpenNode;
 use crate::instance::ScaleFs;
+use crate::node::OpenNode;
 use crate::process::Process;
 
 /// What is of another instance. Nothing was done with it.

@@ -10,7 +10,7 @@ use address_space::{Mapping, SharedPage};
 use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::ScaleFs;
-use crate::{description, family, file, inode, pipe};
+use crate::{description, directory, family, file, inode, pipe};
 
 /// The kinds of objects that have chunks of their own.
 pub const OBJECT_KINDS: [&ObjectKind; 12] = [
@@ -21,7 +21,7 @@ pub const OBJECT_KINDS: [&ObjectKind; 12] = [
     &description::DESCRIPTION,
     &file::FILE,
     &pipe::PIPE,
-    &inode::DIRECTORY,
+    &directory::DIRECTORY,
     &family::FAMILY,
     &address_space::MAPPING,
     &address_space::SHARED_PAGE,
@@ -36,7 +36,7 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(description::Description::LAYOUT)
     .and_layout(file::File::LAYOUT)
     .and_layout(pipe::Pipe::LAYOUT)
-    .and_layout(inode::Directory::LAYOUT)
+    .and_layout(directory::Directory::LAYOUT)
     .and_layout(family::Family::LAYOUT)
     .and_type::<inode::Symlink>()
     .and_layout(Mapping::LAYOUT)

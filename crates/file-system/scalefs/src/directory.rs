@@ -1,0 +1,32 @@
+//! A directory: its inode, its names, and where it stands.
+#![allow(unsafe_code)]
+
+use hashdir::HashDir;
+use percpu::{ArenaObject, CacheLine, ObjectKind, object_kind};
+
+use crate::inode::Inode;
+use crate::place::Place;
+
+/// A directory: an inode with names.
+#[repr(C)]
+pub(crate) struct Directory {
+    pub(crate) inode: Inode,
+    pub(crate) names: HashDir,
+    pub(crate) place: CacheLine<Place>,
+}
+
+/// What tools call a directory's parts.
+pub(crate) const DIRECTORY: ObjectKind = object_kind!(8, Directory as "directory" {
+    "inode" = inode,
+    "links" = inode.links,
+    "times" = inode.stamps,
+    "references" = inode.references,
+    "names" = names,
+    "parent" = place.0.parent,
+    "mark of a move" = place.0.moving,
+});
+
+// SAFETY: a kind of its own; what a directory has is given back before its memory is.
+unsafe impl ArenaObject for Directory {
+    const KIND: ObjectKind = DIRECTORY;
+}

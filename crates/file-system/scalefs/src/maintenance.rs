@@ -1,0 +1,106 @@
+//! What cores do between their calls.
+#![allow(unsafe_code)]
+
+use core::ptr::NonNull;
+
+use address_space::{KIND_MAPPING, KIND_SHARED_PAGE, Mapping, SharedPage};
+use hashdir::ENTRY_CLASS;
+use percpu::{ArenaObject, Core};
+use refcache::Counted;
+use sync::Wait;
+
+use crate::description::{Description, DescriptionPtr, KIND_DESCRIPTION};
+use crate::family::{Family, KIND_FAMILY};
+use crate::file::File;
+use crate::inode::{Inode, KIND_LINKS, KIND_REFERENCES};
+use crate::inode_ref::InodeRef;
+use crate::instance::ScaleFs;
+
+/// Buckets that one maintenance moves when a directory grows: about 10 microseconds.
+const GROWTH_BUDGET_BUCKETS: usize = 64;
+
+impl ScaleFs {
+    /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
+    /// counts, and moves some buckets of directories that grow.
+    pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
+        for class in [File::CLASS, ENTRY_CLASS, Description::CLASS, Mapping::CLASS, radix::LEAF_CLASS] {
+            core.will_allocate(class);
+        }
+        core.arena().maintain(core);
+        self.inodes.maintain(core);
+        self.pages().maintain(core);
+        // Before counts: an object whose count is found to be zero is not in these caches.
+        self.stamps().flush(core, wait);
+        self.sizes().flush(core, wait);
+        self.epochs().maintain(core, |core, kind, object| {
+            // SAFETY: called once per object, by the maintenance of the instance's one `Epochs`. Who retires there is asked in
+            // turn: directories, arrays, and the instance's one pool.
+            let is_ours = unsafe {
+                hashdir::free_retired(core, kind, object)
+                    || radix::free_retired(core, kind, object)
+                    || self.pages().free_retired(core, kind, object)
+            };
+            debug_assert!(is_ours);
+        });
+        let free = |core: &Core<'_>, counted: NonNull<Counted>| {
+            // SAFETY: dead objects are given to us once. Kinds say in which field of which type the count is; they are the
+            // numbers with which this crate and `address-space` make counts, all different. What a dead object held a
+            // reference to is alive until that is given up here.
+            unsafe {
+                match counted.as_ref().kind() {
+                    KIND_LINKS => {
+                        let inode = Inode::of_links(counted);
+                        self.counts().change(core, &inode.as_ref().references, -1);
+                    }
+                    KIND_REFERENCES => {
+                        let inode = Inode::of_references(counted);
+                        self.unmake(core, InodeRef::new(inode, inode.as_ref().header.kind()));
+                    }
+                    KIND_DESCRIPTION => {
+                        let description = DescriptionPtr::of_references(counted);
+                        let node = description.get().opened.node;
+                        self.counts().change(core, &node.inode().references, -1);
+                        description.free(core);
+                    }
+                    KIND_SHARED_PAGE => SharedPage::free_counted(core, self.pages(), counted),
+                    KIND_MAPPING => {
+                        let mapping = Mapping::of_count(counted);
+                        let node = InodeRef::from_bits(mapping.as_ref().file().0);
+                        self.counts().change(core, &node.inode().references, -1);
+                        core.free_object(mapping);
+                    }
+                    KIND_FAMILY => Family::free(Family::of_references(counted), core),
+                    other => debug_assert!(false, "{other:?} is no kind of ours"),
+                }
+            }
+        };
+        // SAFETY: the core is in no call, or the maintenance of epochs above would have panicked: calls are pinned. Of its own,
+        // maintenance holds nothing here.
+        unsafe { self.counts().maintain(core, free) };
+        self.grow_directories(core, wait);
+    }
+
+    /// Maintains this core and, in turn, all cores that nobody claims at the moment.
+    pub fn maintain_with_idle_cores(&self, core: &Core<'_>, wait: &impl Wait) {
+        self.maintain(core, wait);
+        core.arena().for_each_idle_core(|idle| self.maintain(idle, wait));
+    }
+
+    fn grow_directories(&self, core: &Core<'_>, wait: &impl Wait) {
+        for place in &self.own.get(core).growing {
+            if place.get() == 0 {
+                continue;
+            }
+            let directory = InodeRef::from_bits(place.get());
+            self.working_on(core, &[directory]);
+            let names = &directory.directory().names;
+            names.grow(self.epochs(), &self.epochs().pin(core), wait, GROWTH_BUDGET_BUCKETS);
+            self.working_ended(core);
+            if !names.wants_growth() {
+                place.set(0);
+                // SAFETY: `remember_growth` took the reference that is given up here, once: the place is zero from now on.
+                unsafe { self.counts().change(core, &directory.inode().references, -1) };
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a call left whose process died in it is completed or undone.
+#![allow(unsafe_code)]
+
+use core::ptr::NonNull;
+
+use percpu::Core;
+use posix_calls::{Kind, ProcessNumber};
+use sync::Wait;
+use sync::atomic::Ordering;
+
+use crate::description::DescriptionPtr;
+use crate::directory::Directory;
+use crate::family::Family;
+use crate::file::Access;
+use crate::inode::Inode;
+use crate::inode_ref::InodeRef;
+use crate::instance::ScaleFs;
+
+impl ScaleFs {
+    /// Completes or undoes the call in whose middle a process died, and frees its locks. References that the process
+    /// held stay.
+    ///
+    /// # Safety
+    /// `heir` was taken over from a dead owner, and is repaired once before it is used.
+    pub unsafe fn repair_taken_over(&self, heir: &Core<'_>, wait: &impl Wait) {
+        // The decision first: an undecided operation is aborted, and then the rest follows it.
+        let (last, last_happened) = self.decisions().last(heir);
+        let own = self.own.get(heir);
+        let happened = last_happened && own.operation.load(Ordering::Acquire) == last.to_bits();
+        // SAFETY: the caller's promise. The objects are not freed: the dead core was in its call, which has not ended.
+        unsafe {
+            self.epochs().unpin_taken_over(heir);
+            self.counts().repair_taken_over(heir);
+            let moving = own.moving_offset.swap(0, Ordering::AcqRel);
+            if moving != 0 {
+                DescriptionPtr::from_address(moving).get().repair_taken_over(heir);
+            }
+            let noted = || {
+                let few = own.working_on.iter().map(|place| place.load(Ordering::Acquire));
+                few.filter(|bits| *bits != 0).chain(own.noted.nodes()).map(InodeRef::from_bits)
+            };
+            let guard = self.epochs().pin(heir);
+            let [family, child] = [0, 1].map(|place| own.family[place].load(Ordering::Acquire));
+            if let Some(family) = NonNull::new(family as usize as *mut Family) {
+                let child = Some(ProcessNumber(child)).filter(|child| child.0 != 0);
+                family.as_ref().repair_taken_over(&guard, child, wait);
+                own.family[0].store(0, Ordering::Release);
+            }
+            // What the call was setting back first, whose words only the object can tell.
+            for node in noted() {
+                let Inode { stamps, links, .. } = node.inode();
+                self.counts().repair_object_taken_over(heir, links);
+                stamps.repair_taken_over(heir, stamps.applied());
+                if node.kind() == Kind::Regular {
+                    node.file().end_cut_taken_over(&guard);
+                }
+            }
+            self.stamps().repair_taken_over(heir);
+            self.sizes().repair_taken_over(heir);
+            for node in noted() {
+                node.inode().header.repair_taken_over(heir, happened);
+                match node.kind() {
+                    Kind::Directory => {}
+                    Kind::Symlink => continue,
+                    Kind::Regular => {
+                        node.file().repair_taken_over(Access { fs: self, guard: &guard, wait });
+                        continue;
+                    }
+                    Kind::Pipe => {
+                        node.pipe().repair_taken_over(heir);
+                        continue;
+                    }
+                }
+                let Directory { inode, names, place } = node.directory();
+                let removed = inode.header.is_named() && self.counts().exact(&inode.links, wait) == 0;
+                names.repair_taken_over(self.epochs(), &guard, (last, last_happened), removed);
+                if place.moving.holder() == Some(heir.index()) {
+                    if happened {
+                        self.end_move(heir, node, place.announced());
+                    } else {
+                        place.withdraw();
+                    }
+                    place.moving.release_taken_over(heir);
+                }
+            }
+        }
+        own.noted.forget(heir);
+        self.working_ended(heir);
+    }
+}
