@@ -58,6 +58,7 @@ pub(crate) struct Header {
     next_group: AtomicU32,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Header>() <= 64);
 
 /// Whether a new inode has a name.
