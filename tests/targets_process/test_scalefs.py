@@ -247,7 +247,10 @@ def test_our_own_death_takes_the_emulator_along() -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("scalefs:fs=tmpfs", "unknown option 'fs'; expected cores=N, seed=N, neighbours=on, ignore_RULE=off"),
+        (
+            "scalefs:fs=tmpfs",
+            "unknown option 'fs'; expected cores=N, seed=N, tx=both|one, neighbours=on, ignore_RULE=off",
+        ),
         ("scalefs:cores=1", "cores=1: expected a number from 2 to 255"),
         ("scalefs:cores=two", "cores=two: expected a number"),
         ("scalefs:seed=-1", "seed=-1: expected a number from 0"),

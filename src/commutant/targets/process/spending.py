@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from commutant.support import plural
+
 MEMORY_LIMIT_BYTES = 4 << 30
 THREAD_LIMIT = 1024
 
@@ -24,7 +26,7 @@ def excess(process_id: int) -> str:
     fields = text.rpartition(")")[2].split()  # the name before may hold anything; proc(5) counts from 3 behind it
     threads, resident_bytes = int(fields[17]), int(fields[21]) * _PAGE_BYTES
     if threads > THREAD_LIMIT:
-        return f"more than {THREAD_LIMIT:,} threads"
+        return f"more than {plural(THREAD_LIMIT, 'thread')}"
     if resident_bytes > MEMORY_LIMIT_BYTES:
         return f"more than {MEMORY_LIMIT_BYTES >> 30} GiB of memory"
     return ""

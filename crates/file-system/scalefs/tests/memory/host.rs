@@ -63,11 +63,13 @@ impl Host {
             [first, again(first, reading), again(first, writing), second, again(second, reading), pipe[0], pipe[1]]
         };
         let [ours, theirs] = [0, 1].map(|end| pairs.map(|pair| pair[end]));
+        let mut kept = [theirs.as_slice(), descriptors.as_slice()].concat();
+        kept.sort_unstable();
         // SAFETY: the child allocates nothing and ends in `serve`.
         let first = unsafe {
             let child = checked(libc::fork());
             if child == 0 {
-                serve(theirs[0], &ours);
+                serve(theirs[0], &kept);
             }
             child
         };
@@ -228,6 +230,16 @@ impl Drop for Host {
             libc::waitpid(self.first, std::ptr::null_mut(), 0);
         }
     }
+}
+
+/// Children that kept the streams of the test program, and other families' sockets, outlived it, and `make test` waited for
+/// the end of what they might print.
+#[test]
+fn a_process_keeps_no_descriptors_but_its_familys() {
+    let host = Host::new();
+    host.call(0, libc::SYS_getpid, &[]).unwrap();
+    let kept = std::fs::read_dir(format!("/proc/{}/fd", host.first)).unwrap().count();
+    assert_eq!(kept, PROCESSES + DESCRIPTORS);
 }
 
 const _: () = assert!(MOST_BYTES as u64 == PAGE);

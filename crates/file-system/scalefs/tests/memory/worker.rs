@@ -102,15 +102,30 @@ fn errno() -> i64 {
     i64::from(unsafe { *libc::__errno_location() })
 }
 
-/// Serves a socket until its other end is closed, in a process of its own. The sockets' other ends are not this process's.
+/// Closes all descriptors but these, which are sorted.
+fn keep_only(kept: &[libc::c_int]) {
+    let mut from = 0;
+    for (kept, to) in kept.iter().map(|kept| (*kept, *kept)).chain([(libc::c_int::MAX, libc::c_int::MAX)]) {
+        // SAFETY: the child's own descriptors, of which it uses no other.
+        if from < to && unsafe { libc::syscall(libc::SYS_close_range, from, to - 1, 0) } != 0 {
+            for other in from..to.min(1024) {
+                // SAFETY: as above; a kernel without `close_range` (before Linux 5.9).
+                unsafe { libc::close(other) };
+            }
+        }
+        from = kept.saturating_add(1);
+    }
+}
+
+/// Serves a socket until its other end is closed, in a process of its own that keeps these descriptors alone, sorted.
+///
+/// Other tests fork at the same time: if their children kept this family's other ends, or the streams of the test program,
+/// families would wait for each other and nobody would see the program's end.
 ///
 /// # Safety
 /// Called in a child of `fork`, which does nothing else.
-pub unsafe fn serve(mut socket: libc::c_int, others: &[libc::c_int]) -> ! {
-    others.iter().for_each(|other| {
-        // SAFETY: the child's own descriptors.
-        unsafe { libc::close(*other) };
-    });
+pub unsafe fn serve(mut socket: libc::c_int, kept: &[libc::c_int]) -> ! {
+    keep_only(kept);
     // SAFETY: children of this process need not be waited for.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     catch_faults();
