@@ -305,6 +305,10 @@ fn write_file<'v, D: DataOperations>(
         false => WriteAt::Offset(offset),
     };
     let node = process.node(description);
+    if appends && !process.is_shorter_than(node, MAX_FILE_BYTES)? {
+        // Linux: `generic_write_checks` comes before the set-id bits go.
+        return Err(Errno::EFBIG);
+    }
     let written = without_set_ids(process, node, || Ok(process.write_range(node, at, &bytes[..length])?))?;
     match written.length {
         // Only an append can start there: other offsets were checked.
