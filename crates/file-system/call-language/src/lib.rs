@@ -18,6 +18,7 @@ mod draw_data;
 mod memory;
 mod perform;
 mod random;
+mod shrink;
 
 pub use calls::{Answer, Bijection, Call, GROUPS, Operation, Outcome, SHARED_GROUP, USERS, told};
 pub use data::{DataOperation, NO_DESCRIPTOR, PLANTED, WINDOW_BYTES, WINDOWS, bytes};
@@ -28,3 +29,4 @@ pub use memory::{
 };
 pub use perform::perform;
 pub use random::Random;
+pub use shrink::shrunk;

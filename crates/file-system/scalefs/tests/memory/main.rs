@@ -11,7 +11,7 @@ mod systems;
 mod worker;
 
 use call_language::{
-    MemoryAnswer, MemoryCall, MemoryOperation, MemoryOutcome, PROCESSES, Random, Remapped, WINDOW, WINDOW_PAGES,
+    MemoryAnswer, MemoryCall, MemoryOperation, MemoryOutcome, PROCESSES, Random, Remapped, WINDOW, WINDOW_PAGES, shrunk,
 };
 use host::Host;
 use systems::{Maps, Memory, Ours};
@@ -117,27 +117,6 @@ fn sequence(seed: u64) -> Vec<MemoryCall> {
     let first = [0, 3].map(|file| MemoryOperation::Resize(file, (1 + random.below(4)) as u64 * PAGE));
     let first = first.map(|operation| MemoryCall { process: 0, operation });
     first.into_iter().chain((0..CALLS_PER_SEQUENCE).map(|_| MemoryCall::any(random))).collect()
-}
-
-/// Leaves out calls as long as some difference stays.
-fn shrunk(mut calls: Vec<MemoryCall>, mut differs: impl FnMut(&[MemoryCall]) -> bool) -> Vec<MemoryCall> {
-    let mut part = calls.len().div_ceil(2);
-    loop {
-        let mut start = 0;
-        while start < calls.len() {
-            let end = (start + part).min(calls.len());
-            let without = [&calls[..start], &calls[end..]].concat();
-            if differs(&without) {
-                calls = without;
-            } else {
-                start = end;
-            }
-        }
-        if part <= 1 {
-            return calls;
-        }
-        part = part.div_ceil(2);
-    }
 }
 
 /// The first difference of so many calls, with the fewest calls that show it.

@@ -18,7 +18,7 @@ mod systems;
 
 use std::ops::Range;
 
-use call_language::{Call, DataOperation, Operation, PLANTED, Random, USERS, data_scene, scene};
+use call_language::{Call, DataOperation, Operation, PLANTED, Random, USERS, data_scene, scene, shrunk};
 use corners::Corners;
 use host::Host;
 use pages::PAGE_BYTES;
@@ -26,7 +26,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use scalefs::names::RenameMode;
 use systems::Systems;
-use systems::comparison::{Comparison, Seen, calls_of_bytes, difference_from_plain, report, shrunk};
+use systems::comparison::{Comparison, Seen, calls_of_bytes, difference_from_plain, report};
 use systems::maps::Maps;
 use systems::ours::Memory;
 

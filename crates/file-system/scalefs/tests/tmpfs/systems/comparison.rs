@@ -2,7 +2,7 @@
 //! what is left when all is removed.
 
 use call_language::{
-    Answer, Bijection, Call, DataOperation, Operation, Outcome, Random, WINDOWS, data_scene, scene, told,
+    Answer, Bijection, Call, DataOperation, Operation, Outcome, Random, WINDOWS, data_scene, scene, shrunk, told,
 };
 use scalefs::{Credentials, Kind};
 
@@ -117,27 +117,6 @@ pub fn difference_from_plain(memory: &mut Memory, calls: &[Call]) -> Option<Stri
             }
         })
     })
-}
-
-/// Leaves out calls as long as some difference stays.
-pub fn shrunk(mut calls: Vec<Call>, mut differs: impl FnMut(&[Call]) -> bool) -> Vec<Call> {
-    let mut part = calls.len().div_ceil(2);
-    loop {
-        let mut start = 0;
-        while start < calls.len() {
-            let end = (start + part).min(calls.len());
-            let without = [&calls[..start], &calls[end..]].concat();
-            if differs(&without) {
-                calls = without;
-            } else {
-                start = end;
-            }
-        }
-        if part <= 1 {
-            return calls;
-        }
-        part = part.div_ceil(2);
-    }
 }
 
 /// The fewest calls that still differ, one a line, below what differs.
