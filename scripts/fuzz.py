@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from steps import ROOT, StepFailed, run, say, timed
@@ -137,6 +137,11 @@ def search(program: Path, seconds: int) -> Outcome:
 
 def main(arguments: list[str]) -> int:
     """Fuzzes for as many seconds as the argument says; returns the exit code."""
+    return exit_code(checked, arguments)
+
+
+def exit_code(checked: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """What `checked` returns; 1, and why, if nothing can be checked; 130 if somebody interrupts it."""
     try:
         return checked(arguments)
     except StepFailed as failure:
@@ -148,7 +153,7 @@ def main(arguments: list[str]) -> int:
 
 
 def checked(arguments: list[str]) -> int:
-    """The same. Raises StepFailed if nothing can be checked."""
+    """Its exit code. Raises StepFailed if nothing can be checked."""
     if len(arguments) != 1 or not re.fullmatch(r"[1-9]\d{0,6}", arguments[0]):
         print(f"expected one number of seconds from 1 on; got {' '.join(arguments) or 'nothing'}", file=sys.stderr)
         return 2

@@ -86,18 +86,11 @@ def search(reader: str, program: Path | None, seconds: int) -> fuzz.Outcome:
 
 def main(arguments: list[str]) -> int:
     """Fuzzes for as many seconds as the first argument says, the named readers or all; returns the exit code."""
-    try:
-        return checked(arguments)
-    except StepFailed as failure:
-        print(failure, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return 130
+    return fuzz.exit_code(checked, arguments)
 
 
 def checked(arguments: list[str]) -> int:
-    """The same. Raises StepFailed if nothing can be checked."""
+    """Its exit code. Raises StepFailed if nothing can be checked."""
     known = (*READERS, FORMATS)
     wanted = arguments[1:] or list(known)
     if not arguments or not re.fullmatch(r"[1-9]\d{0,6}", arguments[0]) or not set(wanted) <= set(known):
