@@ -82,7 +82,7 @@ pub fn open<'v, D: DataOperations>(
     process.install(opened.handle, mode, options.status, (options.number, options.on_exec))
 }
 
-fn truncate_opened<D: DataOperations>(process: &D, opened: &HandleOf<D>) -> Result<(), Errno> {
+pub(crate) fn truncate_opened<D: DataOperations>(process: &D, opened: &HandleOf<D>) -> Result<(), Errno> {
     let node = process.objects().held(opened);
     if process.objects().kind(node) == Kind::Regular { truncate_node(process, node, 0) } else { Ok(()) }
 }
@@ -431,7 +431,7 @@ fn truncate_node<'v, D: DataOperations>(process: &'v D, node: NodeOf<'v, D>, siz
 
 /// Changes a file's data. Set-id bits go before, so that nobody has them together with data of a user, and after: those that
 /// came meanwhile were given to the data of before.
-fn without_set_ids<'v, D: DataOperations, T>(
+pub(crate) fn without_set_ids<'v, D: DataOperations, T>(
     process: &'v D,
     node: NodeOf<'v, D>,
     change: impl FnOnce() -> Result<T, Errno>,

@@ -9,7 +9,7 @@
 //! open link unlink rename ...     names.rs       ┐
 //! mkdir rmdir readdir chdir ...   directories.rs │ rules, errno, order of checks, paths (walk.rs), rights (rights.rs)
 //! stat access chmod chown ...     attributes.rs  │
-//! read write lseek dup pipe ...   data.rs        │
+//! read write lseek dup pipe ...   data.rs        │     the same by path: path_data.rs
 //! mmap munmap mprotect            memory.rs      │
 //! posix_spawn wait                processes.rs   ┘
 //!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
@@ -49,6 +49,7 @@ mod memory_operations;
 mod name_changes;
 pub mod names;
 mod object_operations;
+pub mod path_data;
 mod process;
 mod process_operations;
 pub mod processes;

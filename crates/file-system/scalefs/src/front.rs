@@ -23,7 +23,6 @@ use posix_calls::{
 };
 use sync::{Wait, WaitReason};
 
-use crate::direct::Direct;
 use crate::direct_data::InProcess;
 use crate::host::Host;
 use crate::instance::ScaleFs;
@@ -181,13 +180,13 @@ impl FileSystem {
         Ok(Dir(Handle { shared: self.0.clone(), fd }))
     }
 
-    /// Makes a call of the process by the operations on objects, for what stands on them, as transactions do. It is made
-    /// again where it finds no space and some may become free.
+    /// Makes a call of the process by the operations on objects and data, for what stands on them, as transactions do. It is
+    /// made again where it finds no space and some may become free.
     ///
     /// # Errors
     /// What the closure returns.
-    pub fn act<T>(&self, mut call: impl FnMut(Direct<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
-        self.0.act(|fs, core| call(fs.begin(core, self.0.process.context(), &Outside)))
+    pub fn act<T>(&self, mut call: impl FnMut(InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
+        self.0.act(|fs, core| call(fs.enter(core, &self.0.process, &Outside)))
     }
 
     /// Free and used space.

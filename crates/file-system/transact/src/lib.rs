@@ -57,6 +57,10 @@ mod file;
 mod front;
 mod hooks;
 mod layer;
+#[cfg(feature = "front")]
+mod members;
+#[cfg(feature = "front")]
+mod path_calls;
 mod question;
 mod transaction;
 mod transactional;
@@ -70,5 +74,9 @@ struct Guide;
 
 #[cfg(feature = "front")]
 pub use front::{Scope, Transactions};
+#[cfg(feature = "front")]
+pub use members::Member;
+#[cfg(feature = "front")]
+pub use path_calls::PathCalls;
 pub use transaction::{Fault, Savepoint, Sharing, Transaction};
 pub use transactional::{Running, Transactional};

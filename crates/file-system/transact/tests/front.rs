@@ -1,5 +1,5 @@
 //! `files.transaction(...)`, and what of the thesis on TxOS its examples want of names: a lock file's absence, several files
-//! together, a maildir that stays as it was read, and an attacker who changes what a name leads to.
+//! together, a maildir that stays as it was read.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::cell::{Cell, RefCell};
@@ -110,71 +110,6 @@ fn messages_are_moved_once() {
     });
     assert_eq!(moved.load(Ordering::Relaxed), MESSAGES);
     assert!((0..MESSAGES).all(|message| exists(&files, &format!("cur/{message}"))));
-}
-
-/// The victim asks what a name leads to and then uses the name; the attacker exchanges it in between. Gives how often the
-/// victim used another file than it had asked for.
-fn attacked(rounds: u32, victim: impl Fn(&FileSystem) -> bool + Sync) -> u32 {
-    let files = files();
-    let root = files.root().unwrap();
-    root.create("mine").unwrap();
-    root.create("secret").unwrap();
-    root.symlink("mine", "file").unwrap();
-    let stop = AtomicBool::new(false);
-    let mut lost = 0;
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let root = files.root().unwrap();
-            for target in ["secret", "mine"].into_iter().cycle() {
-                if stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                root.symlink(target, "other").unwrap();
-                root.rename("other", "file").unwrap();
-            }
-        });
-        lost = (0..rounds).map(|_| u32::from(victim(&files))).sum();
-        stop.store(true, Ordering::Relaxed);
-    });
-    lost
-}
-
-/// So many rounds, unless `TOCTTOU` says how many.
-fn rounds(usual: u32) -> u32 {
-    std::env::var("TOCTTOU").map_or(usual, |text| text.parse().expect("TOCTTOU is a number"))
-}
-
-#[test]
-fn the_attacker_of_a_transaction_loses() {
-    let rounds = rounds(2_000);
-    let lost = attacked(rounds, |files| {
-        let seen = files.transaction(|t| {
-            let asked = t.read_link("file")?;
-            thread::yield_now();
-            let used = t.read_link("file")?;
-            t.create("used")?;
-            t.remove_file("used")?;
-            Ok((asked, used))
-        });
-        match seen {
-            Ok((asked, used)) => asked != used,
-            Err(error) => {
-                assert_eq!(errno(&error), Some(Errno::ECANCELED.number()));
-                false
-            }
-        }
-    });
-    println!("in transactions: the attacker wins {lost} of {rounds}");
-    assert_eq!(lost, 0);
-    // The control: two calls, each alone.
-    let lost = attacked(rounds, |files| {
-        let root = files.root().unwrap();
-        let asked = root.read_link("file").unwrap();
-        thread::yield_now();
-        root.read_link("file").unwrap() != asked
-    });
-    println!("without: {lost} of {rounds}");
-    assert!(lost > 0, "the control shows nothing");
 }
 
 #[test]

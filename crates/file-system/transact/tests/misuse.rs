@@ -1,0 +1,113 @@
+//! What goes wrong is told in the call, and leaves nothing: too much data, too many answers, directories that would be below
+//! each other, a closure that others always come before.
+#![cfg(not(any(loom, shuttle)))]
+
+use std::cell::Cell;
+use std::io;
+use std::thread;
+
+use posix_calls::Errno;
+use scalefs::{FileSystem, OwnedConfig};
+use transact::Transactions;
+
+fn files() -> FileSystem {
+    FileSystem::create(OwnedConfig { core_count: 4, ..OwnedConfig::default() }).unwrap()
+}
+
+fn exists(files: &FileSystem, path: &str) -> bool {
+    files.root().unwrap().metadata(path).is_ok()
+}
+
+fn errno<T>(result: io::Result<T>) -> Option<i32> {
+    result.err().and_then(|error| error.raw_os_error())
+}
+
+#[test]
+fn more_data_than_space_is_refused_in_the_call() {
+    let files = FileSystem::create(OwnedConfig { page_count: 64, ..OwnedConfig::default() }).unwrap();
+    let free = files.space().unwrap().free_blocks;
+    let refused = Cell::new(None);
+    let outcome = files.transaction(|t| {
+        t.write("small", "fits")?;
+        refused.set(errno(t.write("large", vec![1; 65 * 4096])));
+        t.remove_file("large")
+    });
+    assert_eq!((outcome.map_err(|error| error.to_string()), refused.get()), (Ok(()), Some(Errno::ENOSPC.number())));
+    assert!(exists(&files, "small") && !exists(&files, "large"));
+    (0..1000).for_each(|_| assert!(exists(&files, "small")));
+    assert_eq!(files.space().unwrap().free_blocks, free - 1);
+}
+
+/// So many, unless `ANSWERS` says how many: a million take seconds in a release build.
+#[test]
+fn many_answers_are_one_transaction() {
+    let answers = std::env::var("ANSWERS").map_or(20_000, |text| text.parse().expect("ANSWERS is a number"));
+    let files = files();
+    files.root().unwrap().create("seen-7").unwrap();
+    let outcome = files.transaction(|t| {
+        let seen = (0..answers)
+            .try_fold(0, |seen, n: u32| Ok::<_, io::Error>(seen + u32::from(t.exists(format!("seen-{n}"))?)));
+        t.create("done").and(seen)
+    });
+    assert_eq!(outcome.unwrap(), 1);
+    assert!(exists(&files, "done"));
+}
+
+#[test]
+fn two_directories_are_not_moved_into_each_other() {
+    let files = files();
+    for round in 0..200 {
+        let root = files.root().unwrap();
+        root.create_dir("a").unwrap();
+        root.create_dir("b").unwrap();
+        // One is in the middle when the other happens, then both at the same time.
+        let outcomes = if round == 0 {
+            let other = Cell::new(None);
+            let one = files.transaction(|t| {
+                t.rename("a", "b/a")?;
+                if other.get().is_none() {
+                    other.set(Some(errno(files.transaction(|t| t.rename("b", "a/b")))));
+                }
+                Ok(())
+            });
+            [errno(one), other.get().unwrap()]
+        } else {
+            thread::scope(|scope| {
+                let moved = |from, to| {
+                    let files = &files;
+                    scope.spawn(move || errno(files.transaction(|t| t.rename(from, to))))
+                };
+                [moved("a", "b/a"), moved("b", "a/b")].map(|thread| thread.join().unwrap())
+            })
+        };
+        let [a_in_b, b_in_a] = [exists(&files, "b/a"), exists(&files, "a/b")];
+        assert!(a_in_b != b_in_a && exists(&files, "a") != exists(&files, "b"), "round {round}: {outcomes:?}");
+        let lost = Some(Errno::ENOENT.number());
+        assert_eq!(outcomes, if a_in_b { [None, lost] } else { [lost, None] }, "round {round}");
+        let (outer, inner) = if a_in_b { ("b", "b/a") } else { ("a", "a/b") };
+        root.remove_dir(inner).unwrap();
+        root.remove_dir(outer).unwrap();
+    }
+}
+
+/// A closure whose every run is too late runs a hundred times; one that makes the same call for ever is told each time.
+#[test]
+fn who_never_gets_through_is_told() {
+    let files = files();
+    let (runs, told) = (Cell::new(0), Cell::new(0));
+    let outcome: io::Result<()> = files.transaction(|t| {
+        runs.set(runs.get() + 1);
+        let is_there = t.exists("f")?;
+        let root = files.root()?;
+        if is_there {
+            root.remove_file("f")?
+        } else {
+            drop(root.create("f")?)
+        }
+        // It goes on all the same, and makes nothing.
+        told.set(told.get() + (0..10).filter(|n| t.create(format!("g{n}")).is_err()).count());
+        Ok(())
+    });
+    assert_eq!((errno(outcome), runs.get(), told.get()), (Some(Errno::ECANCELED.number()), 100, 1000));
+    assert!((0..10).all(|n| !exists(&files, &format!("g{n}"))));
+}
