@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import fuzz
-from steps import ROOT, StepFailed, run, say, timed
+from steps import ROOT, StepFailed, install_locked, say, timed
 
 PYTHON = Path(sys.executable)
-LOCK = ROOT / "requirements-fuzz.lock"
+LOCK = "requirements-fuzz.lock"
 HARNESS = ROOT / "fuzz" / "readers.py"
 SEEDS = ROOT / "fuzz" / "seeds"
 READERS = ("corpora", "runs", "suppressions", "records", "kernels")
@@ -36,11 +36,8 @@ NEEDS_ATHERIS = (
 
 def install_atheris() -> None:
     """Installs it beside the packages of `make setup`. Raises StepFailed, with what is needed, if it cannot be had."""
-    if subprocess.run([PYTHON, "-c", "import atheris"], capture_output=True, check=False).returncode == 0:
-        return
-    pip: list[str | Path] = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     try:
-        run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", LOCK])
+        install_locked(LOCK, "atheris")
     except StepFailed as failure:
         raise StepFailed(f"{failure}\n{NEEDS_ATHERIS}") from None
 

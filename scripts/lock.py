@@ -33,6 +33,7 @@ def main() -> int:
             lock_python("requirements.lock", project)
             lock_python("requirements-dev.lock", project, "--group", "dev")
             lock_python("requirements-fuzz.lock", "--group", f"{project}:fuzz")
+            lock_python("requirements-mutants.lock", "--group", f"{project}:mutants")
         with timed("Rust crates", "locked"):
             run(["cargo", "update"])
             # What the fuzzer runs has the workspace's versions; cargo adds those of libFuzzer.

@@ -1,32 +1,38 @@
-"""`make test-mutants` for the Rust half: how many of the small faults that `cargo-mutants` makes the tests find.
+"""Mutants of the crates, for `make test-mutants`: built together, tried one by one.
 
-cargo-mutants copies the tree, changes one function or operator at a time, builds the crate and runs the tests that
-have to notice. What is drawn depends on the seed alone: part SEED of N parts of all mutants of a crate, with N so large
-that about COUNT are in one. Results are kept in `target/mutants`, and a mutant that was caught is not tried again as
-long as they are there, so that an interrupted run goes on. The tool itself is installed once, as pinned below.
-
-Mutants that survive and that nobody can tell from the original stand in `scripts/equivalent_mutants.txt`, each with the
-reason; they are not counted.
+cargo-mutants, which is installed once as pinned below, lists the mutants. Those that are drawn are woven into a copy of
+the tree (`mutants_woven.py`), and the tests of the crates that have to notice are built there: in debug mode; with a
+scheduler that chooses threads (`--cfg shuttle`), as in `make test`; and, for those that are left, the models of
+`make test-long` (`--cfg loom`). What the compiler refuses is taken out of the text;
+the mutants of constants cannot have a switch and are left out of the draw's results. Then each test runs once to tell
+which mutants it reaches, and for each mutant those tests run that reach it, the quick ones first, until one fails.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-import re
+import os
+import signal
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from steps import ROOT, environment, run
+from mutants_kept import GRACE_SECONDS, KEPT, PATIENCE, Kept, Result, bounded, draw, key_of
+from mutants_woven import CHOSEN, REACHED, SWITCH, Change, Woven, offset, weave
+from steps import ROOT, StepFailed, environment, files_below, run, say
 
 VERSION = "27.1.0"
 TOOLS = ROOT / "target" / "tools"
-KEPT = ROOT / "target" / "mutants"
-EQUIVALENT = ROOT / "scripts" / "equivalent_mutants.txt"
+TREE = KEPT / "tree"
+"""The copy of the tree; it stays, so that only what has changed is built again."""
 
 CRATES: dict[str, tuple[str, ...]] = {
-    "posix-calls": ("scalefs", "plain"),
+    "posix-calls": ("plain", "scalefs"),
+    "plain": ("plain", "scalefs"),
     "scalefs": ("scalefs",),
     "hashdir": ("hashdir",),
     "refcache": ("refcache",),
@@ -44,26 +50,58 @@ CRATES: dict[str, tuple[str, ...]] = {
     "mtrace": ("mtrace",),
 }
 """By crate: those whose tests have to notice."""
+SCALES = list(CRATES)[: list(CRATES).index("seqlock") + 1]
+"""The calls, and the structures that they rest on."""
 
-MINIMUM_SECONDS = 60
+FIRST_LIMIT_SECONDS = 900.0
+TRIES = 40
+"""As often the compiler may refuse a woven text; each time it says of more mutants that they do not build."""
+SCHEDULED = ("histories", "data_histories", "deaths", "family_deaths")
+"""Test programs that a scheduler can run."""
 
 
 @dataclass(frozen=True)
-class Score:
-    """What became of the mutants that were drawn; `missed` are those that no test noticed."""
+class Mutant:
+    """A mutant as cargo-mutants lists it; `name` is its line there."""
 
-    drawn: int
-    caught: int
-    timed_out: int
-    unviable: int
-    equivalent: int
-    missed: Sequence[str]
+    name: str
+    path: Path
+    start: int
+    end: int
+    text: str
+    genre: str
 
-    @property
-    def percent(self) -> float:
-        """Of those that build and are not equivalent, how many were noticed."""
-        noticed = self.caught + self.timed_out
-        return 100 * noticed / max(1, noticed + len(self.missed))
+
+@dataclass(frozen=True)
+class Test:
+    """A test that a program holds: the command that runs it alone, where, and how long that takes."""
+
+    name: str
+    command: tuple[str, ...]
+    folder: Path
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Build:
+    """A way to build the tests: options of cargo, additions to the environment, and which test programs; all if none."""
+
+    name: str
+    options: tuple[str, ...]
+    extra: Mapping[str, str]
+    programs: tuple[str, ...] = ()
+
+
+BUILDS = (
+    Build("debug", ("--config", "profile.dev.opt-level=1"), {"RUSTFLAGS": "--cap-lints allow"}),
+    Build(
+        "schedules",
+        ("--profile", "schedules", "--config", "profile.schedules.debug-assertions=true"),
+        {"RUSTFLAGS": "--cap-lints allow --cfg shuttle"},
+        SCHEDULED,
+    ),
+    Build("models", ("--release",), {"RUSTFLAGS": "--cap-lints allow --cfg loom"}, ("loom",)),
+)
 
 
 def install() -> Path:
@@ -74,66 +112,218 @@ def install() -> Path:
     return program
 
 
-def shard(program: Path, crate: str, count: int, seed: int) -> tuple[int, int]:
-    """Which of how many parts is drawn; all mutants are one if there are few."""
-    every = json.loads(run([program, "mutants", "--list", "--json", "--package", crate]))
-    parts = max(1, len(every) // count)
-    return seed % parts, parts
+class Crate:
+    """A crate with all its mutants."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        every = json.loads(run([install(), "mutants", "--list", "--json", "--package", name]))
+        self.every = [_read(entry) for entry in every if entry["genre"] != "StructField"]
+        self.folder = next(ROOT.glob(f"crates/*/{name}"))
+
+    def results(self, count: int, seed: int, part: tuple[int, int]) -> list[Result]:
+        """What becomes of the mutants that are drawn; those that are known are not tried again.
+
+        Raises StepFailed if the tests fail without a mutant.
+        """
+        tests = [file for crate in CRATES[self.name] for file in files_below(*_test_folders(crate))]
+        kept = Kept(self.name, tests)
+        drawn = draw(self.every, count, seed, part)
+        keys = [key_of(mutant.path.read_bytes(), f"{mutant.name} {mutant.start}") for mutant in drawn]
+        missing = [(key, mutant) for key, mutant in zip(keys, drawn, strict=True) if kept.find(key) is None]
+        if missing:
+            self._try(missing, kept)
+        found = [kept.find(key) for key in keys]
+        return [result for result in found if result is not None and result.outcome != "constant"]
+
+    def _try(self, missing: Sequence[tuple[str, Mutant]], kept: Kept) -> None:
+        keys = {number: key for number, (key, _) in enumerate(missing, start=1)}
+        mutants = {number: mutant for number, (_, mutant) in enumerate(missing, start=1)}
+        left = dict(mutants)
+        for build in BUILDS:
+            _copy_tree()
+            tests, refused = self._built(build, left)
+            for number, outcome in refused.items():
+                kept.add(keys[number], Result(mutants[number].name, outcome))
+                del left[number]
+            reaching = _reaching(self.name, build, tests)
+            for place, number in enumerate(list(left), start=1):
+                result = _outcome(mutants[number].name, build, number, reaching.get(number, []))
+                last = build is BUILDS[-1]
+                if result.outcome != "survived" or last:
+                    kept.add(keys[number], result)
+                    del left[number]
+                shown = "survived" if last else "not yet"
+                said = result.outcome if result.outcome != "survived" else shown
+                print(f"{self.name} {build.name} {place}: {said:8} {result.mutant} {result.by}", flush=True)
+
+    def _built(self, build: Build, mutants: Mapping[int, Mutant]) -> tuple[list[Test], dict[int, str]]:
+        """The tests, built with all mutants that the compiler takes, and what is wrong with the others."""
+        left, refused = dict(mutants), dict[int, str]()
+        for _ in range(TRIES):
+            woven = self._write(left)
+            refused.update((number, "unviable") for number in left if not any(number in text.pieces for text in woven.values()))
+            found = _refused_by_compiler(build, self.name, woven)
+            for number, outcome in {**found, **refused}.items():
+                refused[number] = outcome
+                left.pop(number, None)
+            if not found:
+                say(self.name, f"{len(left)} mutants woven into one text ({build.name})")
+                return _tests(build, CRATES[self.name]), refused
+        raise StepFailed(f"{self.name}: after {TRIES} tries the compiler still refuses mutants")
+
+    def _write(self, mutants: Mapping[int, Mutant]) -> dict[str, Woven]:
+        """Writes the files with these mutants, and the crate's others as they are; returns the woven by their path."""
+        by_file: dict[Path, list[Change]] = {file: [] for file in sorted(self.folder.glob("src/**/*.rs"))}
+        for number, mutant in mutants.items():
+            by_file[mutant.path].append(Change(number, mutant.start, mutant.end, mutant.text, mutant.genre))
+        woven = {}
+        for file, changes in by_file.items():
+            path = str(file.relative_to(ROOT))
+            woven[path] = weave(file.read_bytes(), changes)
+            text = woven[path].text
+            if file.name == "lib.rs" and file.parent.name == "src":
+                text += SWITCH.replace("COUNT", str(max(mutants, default=0))).encode()
+            _write_if_changed(TREE / path, text)
+        return woven
 
 
-def try_mutants(crate: str, count: int, seed: int) -> Score:
-    """Draws about so many mutants of a crate and runs the tests. Raises StepFailed if they fail without a mutant."""
-    program = install()
-    part, parts = shard(program, crate, count, seed)
-    output = KEPT / f"rust-{crate}-{part}-of-{parts}"
-    output.mkdir(parents=True, exist_ok=True)
-    tested = [option for name in CRATES[crate] for option in ("--test-package", name)]
-    command: list[str | Path] = [
-        program, "mutants", "--package", crate, *tested, "--shard", f"{part}/{parts}", "--sharding", "round-robin",
-        "--iterate", "--output", output, "--minimum-test-timeout", str(MINIMUM_SECONDS), "--no-shuffle",
-        "--colors", "never", "--cargo-arg=--offline", "--profile", "dev",
-    ]  # fmt: skip
-    # What survives is no failure of the command: its codes 2 and 3 say that something was missed, or took too long.
-    extra = {"CARGO_TARGET_DIR": str(KEPT / "build"), "COMMUTANT_TEST_LIMIT_SECONDS": "3600", "HISTORIES_MS": "0"}
+def _read(entry: dict[str, object]) -> Mutant:
+    span, path = entry["span"], ROOT / str(entry["file"])
+    assert isinstance(span, dict)
+    lines = path.read_bytes().splitlines(keepends=True)
+    start, end = (offset(lines, span[edge]["line"], span[edge]["column"]) for edge in ("start", "end"))
+    return Mutant(str(entry["name"]), path, start, end, str(entry["replacement"]), str(entry["genre"]))
+
+
+def _test_folders(crate: str) -> tuple[str, ...]:
+    folder = next(ROOT.glob(f"crates/*/{crate}")).relative_to(ROOT)
+    return f"{folder}/src", f"{folder}/tests"
+
+
+def _copy_tree() -> None:
+    """Brings the copy up to date: what git knows, and what is new and not ignored."""
+    listed = run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]).split("\0")
+    wanted = {name for name in listed if name and (ROOT / name).is_file()}
+    for name in wanted:
+        _write_if_changed(TREE / name, (ROOT / name).read_bytes())
+    for file in files_below(str(TREE.relative_to(ROOT) / "crates")):
+        if str(file.relative_to(TREE)) not in wanted:
+            file.unlink()
+
+
+def _write_if_changed(file: Path, content: bytes) -> None:
+    if not file.exists() or file.read_bytes() != content:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def _cargo(build: Build, arguments: Sequence[str]) -> tuple[int, list[dict[str, object]], str]:
+    """Runs cargo in the copy; its exit code, its messages, and what else it printed."""
+    extra = {**build.extra, "CARGO_TARGET_DIR": str(KEPT / f"build-{build.name}")}
+    options = ["--message-format=json", "--locked", "--offline", *build.options]
     ended = subprocess.run(
-        [str(part) for part in command], cwd=ROOT, env=environment(extra), stdin=subprocess.DEVNULL,
+        ["cargo", *arguments, *options], cwd=TREE, env=environment(extra), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, errors="replace", check=False,
     )  # fmt: skip
-    if ended.returncode not in (0, 2, 3):
-        raise SystemExit(f"{crate}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
-    return score(output / "mutants.out")
+    return ended.returncode, [json.loads(line) for line in ended.stdout.splitlines() if line[:1] == "{"], ended.stderr
 
 
-def score(results: Path) -> Score:
-    """Reads what cargo-mutants wrote, together with what earlier runs of the same part had caught."""
-    equivalent = set(_equivalent())
-    listed = {kind: _lines(results / f"{kind}.txt") for kind in ("caught", "missed", "timeout", "unviable")}
-    before = _lines(results / "previously_caught.txt")
-    missed = [name for name in listed["missed"] if _without_place(name) not in equivalent]
-    caught = len({*listed["caught"], *before})
-    return Score(
-        drawn=caught + sum(len(listed[kind]) for kind in ("missed", "timeout", "unviable")),
-        caught=caught,
-        timed_out=len(listed["timeout"]),
-        unviable=len(listed["unviable"]),
-        equivalent=len(listed["missed"]) - len(missed),
-        missed=missed,
+def _refused_by_compiler(build: Build, crate: str, woven: Mapping[str, Woven]) -> dict[int, str]:
+    """The mutants that the compiler refuses; none if it takes all. Raises StepFailed if it refuses something else."""
+    code, messages, printed = _cargo(build, ["check", "--lib", "--package", crate])
+    if code == 0:
+        return {}
+    found: dict[int, str] = {}
+    errors = []
+    for entry in messages:
+        message = entry.get("message")
+        if not isinstance(message, dict) or message["level"] != "error":
+            continue
+        errors.append(message["rendered"])
+        # A constant cannot be chosen when the program runs: the mutant has its meaning, but not this way.
+        outcome = "constant" if (message.get("code") or {}).get("code") in ("E0015", "E0658") else "unviable"
+        for span in message["spans"]:
+            text = woven.get(span["file_name"])
+            if text is not None and span["is_primary"]:
+                found.update(dict.fromkeys(text.culprits(span["byte_start"], span["byte_end"]), outcome))
+    if not found:
+        raise StepFailed(f"{crate}: cannot be built with mutants: {' '.join(errors)[:2000] or printed[-2000:]}")
+    return found
+
+
+def _tests(build: Build, crates: Sequence[str]) -> list[Test]:
+    """Builds the test programs of the crates and asks them for their tests. Raises StepFailed if they do not build."""
+    chosen = [part for crate in crates for part in ("--package", crate)]
+    if build.programs:
+        there = {file.stem for crate in crates for file in ROOT.glob(f"crates/*/{crate}/tests/*.rs")}
+        programs = [part for name in build.programs if name in there for part in ("--test", name)]
+        if not programs:
+            return []
+    else:
+        programs = ["--lib", "--bins", "--tests"]
+    code, messages, printed = _cargo(build, ["test", "--no-run", *chosen, *programs])
+    if code != 0:
+        errors = [str(entry["message"]["rendered"]) for entry in messages if isinstance(entry.get("message"), dict)]
+        raise StepFailed(f"the tests of {', '.join(crates)} do not build: {''.join(errors)[-2000:]}{printed[-2000:]}")
+    tests: list[Test] = []
+    for entry in messages:
+        profile, program = entry.get("profile"), entry.get("executable")
+        if isinstance(profile, dict) and profile["test"] and program:
+            folder = Path(str(entry["manifest_path"])).parent
+            tests += _tests_of(str(program), folder)
+    return tests
+
+
+def _tests_of(program: str, folder: Path) -> Iterable[Test]:
+    """The tests that a program lists; itself, if it has no harness that could."""
+    ended = subprocess.run(
+        [program, "--list", "--format", "terse"], cwd=folder, capture_output=True, text=True, check=False, timeout=60
     )
+    names = [line.removesuffix(": test") for line in ended.stdout.splitlines() if line.endswith(": test")]
+    stem = Path(program).name.rpartition("-")[0]
+    for name in names:
+        yield Test(f"{stem} {name}", (program, "--exact", name, "--test-threads", "1"), folder)
 
 
-def _lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+def _reaching(crate: str, build: Build, tests: Sequence[Test]) -> dict[int, list[Test]]:
+    """By mutant, the tests that reach it, the quick ones first; each runs once, without a mutant, and has to pass."""
+    found: dict[int, list[Test]] = {}
+    with tempfile.TemporaryDirectory(prefix="commutant-mutants-") as folder:
+        for number, test in enumerate(tests):
+            file = Path(folder) / str(number)
+            began = time.monotonic()
+            if (ended := _run(test, {REACHED: str(file)}, FIRST_LIMIT_SECONDS)) != 0:
+                raise StepFailed(f"{crate}: {test.name} fails without a mutant ({ended}): {' '.join(test.command)}")
+            timed = replace(test, seconds=time.monotonic() - began)
+            for line in set(file.read_text().split()) if file.exists() else ():
+                found.setdefault(int(line), []).append(timed)
+    say(crate, f"{len(tests)} tests, {len(found)} mutants reached ({build.name})")
+    return {number: sorted(reached, key=lambda test: test.seconds) for number, reached in found.items()}
 
 
-def _without_place(name: str) -> str:
-    """A mutant without its line and column, which other changes move."""
-    return re.sub(r":\d+:\d+: ", ": ", name)
+def _outcome(name: str, build: Build, number: int, tests: Iterable[Test]) -> Result:
+    for test in tests:
+        ended = _run(test, {CHOSEN: str(number)}, PATIENCE * test.seconds + GRACE_SECONDS)
+        if ended != 0:
+            return Result(name, "timeout" if ended is None else "killed", f"{build.name}: {test.name}")
+    return Result(name, "survived")
 
 
-def _equivalent() -> list[str]:
-    """The mutants that make no difference; each line of the file is one and, behind ` # `, the reason."""
-    lines = [line for line in _lines(EQUIVALENT) if line and not line.startswith("#")]
-    unreasoned = [line for line in lines if " # " not in line]
-    if unreasoned:
-        raise SystemExit(f"{EQUIVALENT.name}: expected `MUTANT # REASON`, got {unreasoned[0]!r}")
-    return [line.split(" # ")[0] for line in lines]
+def _run(test: Test, extra: Mapping[str, str], limit_seconds: float) -> int | None:
+    """The exit code of a test, or nothing if it does not end; none of its processes stays."""
+    with tempfile.TemporaryDirectory(prefix="commutant-mutants-") as place:
+        added = {"HISTORIES_MS": "0", "PROPTEST_RNG_SEED": "2013", "CARGO_MANIFEST_DIR": str(test.folder), "RUST_BACKTRACE": "0", "TMPDIR": place, **extra}
+        process = subprocess.Popen(
+            test.command, cwd=test.folder, env=environment(added), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=bounded,
+        )  # fmt: skip
+        try:
+            return process.wait(limit_seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+

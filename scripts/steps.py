@@ -87,6 +87,18 @@ def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> 
     return output
 
 
+def install_locked(lock: str, *modules: str) -> None:
+    """Installs what a lock file lists beside the packages of `make setup`, unless these modules can be imported.
+
+    Raises StepFailed if it cannot be had.
+    """
+    python = VENV / "bin" / "python"
+    imported = subprocess.run([python, "-c", f"import {', '.join(modules)}"], capture_output=True, check=False)
+    if imported.returncode != 0:
+        pip: list[str | Path] = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+        run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", ROOT / lock])
+
+
 def stream(argv: Sequence[str | Path], *, without: str | None = None) -> None:
     """Like `run`, for long commands: what they print is shown as it comes, but for output lines that match `without`.
 
