@@ -128,7 +128,7 @@ def without_place(name: str) -> str:
 
 
 def equivalent() -> dict[str, str]:
-    """The mutants that make no difference, with the reason: each line of the file is one and, behind ` # `, the reason."""
+    """The mutants that make no difference, each with the reason that stands behind ` # ` in its line."""
     lines = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.exists() else []
     found = {}
     for line in lines:
@@ -145,7 +145,13 @@ def keep_score(area: str, goal: int, seed: int, of_area: Score) -> None:
     file = KEPT / "scores.json"
     KEPT.mkdir(parents=True, exist_ok=True)
     known = json.loads(file.read_text()) if file.exists() else {}
-    known[area] = {"goal": goal, "seed": seed, **asdict(of_area), "counted": of_area.counted, "percent": of_area.percent}
+    known[area] = {
+        "goal": goal,
+        "seed": seed,
+        **asdict(of_area),
+        "counted": of_area.counted,
+        "percent": of_area.percent,
+    }
     file.write_text(json.dumps(known, indent=1) + "\n")
 
 

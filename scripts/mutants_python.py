@@ -44,6 +44,8 @@ AREAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """By area: the files that are mutated, and the tests that have to notice."""
 
 FIRST_LIMIT_SECONDS = 1800.0
+PASSED = 42
+"""A child's exit code once all tests have passed: a mutant that ends the process says something else."""
 
 _SWAPPED: dict[type[ast.AST], str] = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.In: "not in",
@@ -161,8 +163,8 @@ class Area:
         keys = [key_of(mutant.path.read_bytes(), f"{mutant.name} {mutant.start}") for mutant in drawn]
         missing = [(key, mutant) for key, mutant in zip(keys, drawn, strict=True) if kept.find(key) is None]
         if missing:
-            with self._copied():
-                self._look_without_mutant()
+            with self.copied():
+                self.look_without_mutant()
                 for number, (key, mutant) in enumerate(missing, start=1):
                     result = self.outcome(mutant)
                     kept.add(key, result)
@@ -171,7 +173,7 @@ class Area:
         return [result for result in found if result is not None]
 
     @contextlib.contextmanager
-    def _copied(self) -> Iterator[None]:
+    def copied(self) -> Iterator[None]:
         """Meanwhile there is a copy of the package, which is removed afterwards."""
         KEPT.mkdir(parents=True, exist_ok=True)
         try:
@@ -180,7 +182,7 @@ class Area:
         finally:
             shutil.rmtree(self._copy, ignore_errors=True)
 
-    def _look_without_mutant(self) -> None:
+    def look_without_mutant(self) -> None:
         """Runs all tests, and notes how long each takes and which lines it reaches."""
         report = self._copy / "reached.json"
         ended = self._tested(list(self.tests), FIRST_LIMIT_SECONDS, report)
@@ -224,7 +226,7 @@ class Area:
                 os.killpg(child, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, 0)
-        return "timeout" if ended is None else "survived" if ended == 0 else "killed"
+        return "timeout" if ended is None else "survived" if ended == PASSED << 8 else "killed"
 
 
 def _read_libraries() -> None:
@@ -270,7 +272,7 @@ def _run_tests(tests: Sequence[str], copy: Path, files: Sequence[Path], report: 
 
         plugins = [] if report is None else [_Reached(copy / "commutant", files, report)]
         options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=2013"]
-        code = int(pytest.main([*options, *tests], plugins))
+        code = int(pytest.main([*options, *tests], plugins)) or PASSED
         sys.stdout.flush()
     finally:
         os._exit(code)

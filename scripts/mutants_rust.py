@@ -84,7 +84,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Build:
-    """A way to build the tests: options of cargo, additions to the environment, and which test programs; all if none."""
+    """A way to build the tests: options of cargo, environment, and test programs (all if none are named)."""
 
     name: str
     options: tuple[str, ...]
@@ -162,7 +162,9 @@ class Crate:
         left, refused = dict(mutants), dict[int, str]()
         for _ in range(TRIES):
             woven = self._write(left)
-            refused.update((number, "unviable") for number in left if not any(number in text.pieces for text in woven.values()))
+            refused.update(
+                (number, "unviable") for number in left if not any(number in text.pieces for text in woven.values())
+            )
             found = _refused_by_compiler(build, self.name, woven)
             for number, outcome in {**found, **refused}.items():
                 refused[number] = outcome
@@ -264,7 +266,8 @@ def _tests(build: Build, crates: Sequence[str]) -> list[Test]:
         programs = ["--lib", "--bins", "--tests"]
     code, messages, printed = _cargo(build, ["test", "--no-run", *chosen, *programs])
     if code != 0:
-        errors = [str(entry["message"]["rendered"]) for entry in messages if isinstance(entry.get("message"), dict)]
+        told = [entry.get("message") for entry in messages]
+        errors = [str(message["rendered"]) for message in told if isinstance(message, dict)]
         raise StepFailed(f"the tests of {', '.join(crates)} do not build: {''.join(errors)[-2000:]}{printed[-2000:]}")
     tests: list[Test] = []
     for entry in messages:
@@ -313,7 +316,14 @@ def _outcome(name: str, build: Build, number: int, tests: Iterable[Test]) -> Res
 def _run(test: Test, extra: Mapping[str, str], limit_seconds: float) -> int | None:
     """The exit code of a test, or nothing if it does not end; none of its processes stays."""
     with tempfile.TemporaryDirectory(prefix="commutant-mutants-") as place:
-        added = {"HISTORIES_MS": "0", "PROPTEST_RNG_SEED": "2013", "CARGO_MANIFEST_DIR": str(test.folder), "RUST_BACKTRACE": "0", "TMPDIR": place, **extra}
+        added = {
+            "HISTORIES_MS": "0",
+            "PROPTEST_RNG_SEED": "2013",
+            "CARGO_MANIFEST_DIR": str(test.folder),
+            "RUST_BACKTRACE": "0",
+            "TMPDIR": place,
+            **extra,
+        }
         process = subprocess.Popen(
             test.command, cwd=test.folder, env=environment(added), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=bounded,
@@ -326,4 +336,3 @@ def _run(test: Test, extra: Mapping[str, str], limit_seconds: float) -> int | No
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-

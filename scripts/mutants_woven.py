@@ -1,7 +1,7 @@
 """Many mutants in one text: each behind a switch, so that a crate is built once for all.
 
-A mutant is a span of a file and what takes its place, as cargo-mutants lists it. In the woven text an expression `a < b`
-becomes `(if crate::one_mutant::is(7) { a <= b } else { a < b })`. A function's body begins with
+A mutant is a span of a file and what takes its place, as cargo-mutants lists it. In the woven text `a < b` becomes
+`(if crate::one_mutant::is(7) { a <= b } else { a < b })`. A function's body begins with
 `if crate::one_mutant::is(8) { return ...; }`. The environment variable `COMMUTANT_MUTANT` says which one is chosen when
 the tests run, and none is without it.
 """
