@@ -60,6 +60,44 @@ fn an_object_stays_while_a_core_that_could_see_it_is_pinned() {
 }
 
 #[test]
+fn a_core_that_is_pinned_lets_the_epoch_advance_once() {
+    with_epochs(2, |arena, epochs| {
+        let (reader, writer) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        for _ in 0..3 {
+            assert!(epochs.maintain(&writer, free).advanced);
+            let pinned = epochs.pin(&reader);
+            assert!(epochs.maintain(&writer, free).advanced, "the reader is in the present epoch");
+            assert!(!epochs.maintain(&writer, free).advanced, "it was in the one before");
+            drop(pinned);
+        }
+    });
+}
+
+#[test]
+fn a_stamp_has_passed_after_two_epochs() {
+    with_epochs(1, |arena, epochs| {
+        let core = arena.claim(0, owner()).unwrap();
+        for _ in 0..3 {
+            let stamp = epochs.stamp();
+            assert!(!epochs.has_passed(stamp));
+            assert!(epochs.maintain(&core, free).advanced && !epochs.has_passed(stamp));
+            assert!(epochs.maintain(&core, free).advanced && epochs.has_passed(stamp));
+        }
+    });
+}
+
+#[test]
+fn maintenance_tells_what_it_still_keeps() {
+    with_epochs(1, |arena, epochs| {
+        let core = arena.claim(0, owner()).unwrap();
+        // SAFETY: the node is retired once.
+        unsafe { epochs.pin(&core).retire(node(&core, 1).cast(), KIND) };
+        let kept: Vec<_> = (0..3).map(|_| epochs.maintain(&core, free)).map(|one| (one.freed, one.pending)).collect();
+        assert_eq!(kept, [(0, true), (0, true), (1, false)]);
+    });
+}
+
+#[test]
 fn what_an_offline_core_left_is_freed_by_others() {
     with_epochs(3, |arena, epochs| {
         let gone = arena.claim(2, owner()).unwrap();

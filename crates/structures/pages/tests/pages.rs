@@ -45,6 +45,51 @@ fn the_last_page_can_be_had_by_anybody() {
 }
 
 #[test]
+fn every_page_lies_in_a_place_of_its_own() {
+    with_pool(24, |arena, pool| {
+        let core = arena.claim(0, owner()).unwrap();
+        let pages: Vec<_> = (0..24).map(|_| pool.allocate(&core).unwrap()).collect();
+        for page in &pages {
+            // SAFETY: the page is ours alone.
+            unsafe { pool.address(*page).write_bytes(page.get() as u8, PAGE_BYTES) };
+        }
+        for page in &pages {
+            let address = pool.address(*page);
+            // SAFETY: as above.
+            let ends = unsafe { [address.read(), address.add(PAGE_BYTES - 1).read()] };
+            assert_eq!(ends, [page.get() as u8; 2]);
+            assert_eq!(address.as_ptr() as usize % PAGE_BYTES, 0);
+        }
+    });
+}
+
+#[test]
+fn maintenance_fills_the_budget_of_its_core_once() {
+    const BATCH: u32 = 16;
+    with_pool(100, |arena, pool| {
+        let (core, other) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        pool.maintain(&core);
+        pool.maintain(&core);
+        let seen = [&other, &core].map(|core| pool.allocate(core).unwrap().get() / BATCH);
+        assert_eq!(seen, [1, 0], "the first pages are those of the core that maintained, and no more than these");
+        pool.maintain(&core);
+        pool.maintain(&core);
+        let others = (0..BATCH).map(|_| pool.allocate(&other).unwrap().get() / BATCH).max();
+        assert_eq!(others, Some(3), "a page that the core has used since made room for one batch");
+    });
+}
+
+#[test]
+fn a_pool_knows_its_arena() {
+    with_pool(1, |arena, pool| {
+        with_pool(1, |other, _| {
+            assert!(pool.is_of(&arena.claim(0, owner()).unwrap()));
+            assert!(!pool.is_of(&other.claim(0, owner()).unwrap()));
+        });
+    });
+}
+
+#[test]
 fn a_retired_page_comes_back_when_no_reader_is_left() {
     with_pool(1, |arena, pool| {
         let epochs = Epochs::create(arena).unwrap();

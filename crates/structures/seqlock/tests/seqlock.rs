@@ -53,6 +53,9 @@ fn readers_wait_for_the_heir_of_a_dead_writer() {
     }));
     assert!(death.is_err());
     assert!(words.sequence.now().is_changing());
+    // An heir may begin what it repairs as if nothing had begun.
+    words.sequence.begin();
+    assert!(words.sequence.now().is_changing());
     assert_eq!(words.read(), None);
     words.words[0].store(1, Ordering::Relaxed);
     words.sequence.end();
