@@ -97,7 +97,7 @@ class LoadedNames:
     def __init__(self, listing: str) -> None:
         """From the path of the file that the program lists in; it may be empty so far."""
 
-_Access = tuple[int, bool, int, int, str, list[str]]
+_Access = tuple[int, int, int, int, str, list[str]]
 _ByteRanges = list[tuple[int, int]]
 _Fields = list[tuple[int, int, str]]
 _TouchedParts = list[tuple[int, _ByteRanges, _ByteRanges]]

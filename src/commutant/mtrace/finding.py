@@ -39,12 +39,13 @@ def check_within_line(ranges: Iterable[ByteRange]) -> None:
             raise ValueError(f"{size_bytes} bytes from {offset} on do not lie within a line of {LINE_BYTES}")
 
 
-class Access(Part, frozen=True):
+class Access(Part, frozen=True, omit_defaults=True):
     """The access of one core to the shared line.
 
     `offset` and `size_bytes` are the first touched byte within the 64-byte line (of neighbours within the pair of
     lines) and the number of bytes. `stack` runs from the innermost function outward, each frame as `function+0xoffset`
-    (with ` file:line` behind it where debug information is given); its first frame is the accessing instruction.
+    (with ` file:line` behind it where debug information is given); its first frame is the accessing instruction. A
+    `prefetch` for writing (`prefetchw`) counts as a write: it changes no byte, but takes the line from other cores.
     """
 
     core: Count
@@ -53,6 +54,7 @@ class Access(Part, frozen=True):
     size_bytes: Count = field(name="size")
     function: str
     stack: tuple[str, ...]
+    prefetch: bool = False
 
 
 class LineField(Part, frozen=True, array_like=True):

@@ -16,6 +16,9 @@ from commutant.mtrace.finding import NOTHING_IGNORED, Access, ByteRange, Finding
 from commutant.mtrace.picture import Picture, PictureLine
 from commutant.support import RunError
 
+_READ, _PREFETCH_FOR_WRITE = 0, 2
+"""Kinds of access, as docs/reference/trace-format.md numbers them."""
+
 
 @dataclass(frozen=True, slots=True)
 class TracedWindow:
@@ -150,5 +153,5 @@ def _counts(ignored: list[int]) -> Mapping[str, int]:
     return {rule: count for rule, count in zip(_native.RULES, ignored, strict=True) if count}
 
 
-def _access(core: int, write: bool, offset: int, size_bytes: int, function: str, stack: list[str]) -> Access:
-    return Access(core, write, offset, size_bytes, function, tuple(stack))
+def _access(core: int, kind: int, offset: int, size_bytes: int, function: str, stack: list[str]) -> Access:
+    return Access(core, kind != _READ, offset, size_bytes, function, tuple(stack), kind == _PREFETCH_FOR_WRITE)

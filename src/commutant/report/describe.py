@@ -12,8 +12,8 @@ def sharing_text(sharing: Sharing) -> str:
 
 
 def access_text(access: Access) -> str:
-    """`core 0 writes bytes 24 to 31 in lockref_get`."""
-    verb = "writes" if access.write else "reads"
+    """`core 0 writes bytes 24 to 31 in lockref_get`; a prefetch for writing is called so."""
+    verb = "prefetches for writing" if access.prefetch else "writes" if access.write else "reads"
     last = access.offset + access.size_bytes - 1
     where = f"byte {access.offset}" if last <= access.offset else f"bytes {access.offset} to {last}"
     return f"core {access.core} {verb} {where} in {safe_text(access.function)}"

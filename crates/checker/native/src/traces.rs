@@ -192,7 +192,7 @@ type Analyzer = TraceAnalyzer<BufReader<InterruptibleFile>>;
 /// counted accesses per core, accesses that the tracer lost.
 type WindowParts = (u64, Vec<(u32, u32)>, Vec<u32>, Vec<u64>, u64);
 /// What Python gets of an access: core, write, offset, size in bytes, function, stack.
-type AccessParts = (u8, bool, u8, u8, String, Vec<String>);
+type AccessParts = (u8, u8, u8, u8, String, Vec<String>);
 /// What Python gets of a finding: object, field, "true", "false" or "neighbour", accesses, the line where it was met first.
 type FindingParts = (String, String, &'static str, LockParts, AccessParts, AccessParts, LineParts);
 /// What Python gets of a finding's locks: the one that covers it, what that is about, what the finding is about, the lock's
@@ -301,6 +301,6 @@ fn touched_parts(touched: &[Touched]) -> Vec<TouchedParts> {
 }
 
 fn access_parts(access: &NamedAccess) -> AccessParts {
-    let NamedAccess { core, write, offset, size_bytes, function, stack } = access;
-    (*core, *write, *offset, *size_bytes, function.clone(), stack.clone())
+    let NamedAccess { core, kind, offset, size_bytes, function, stack } = access;
+    (*core, *kind as u8, *offset, *size_bytes, function.clone(), stack.clone())
 }

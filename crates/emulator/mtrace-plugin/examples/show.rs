@@ -5,7 +5,7 @@ use std::io::BufReader;
 
 use kernel_naming::{KernelSymbols, KernelTypes, Namer, ObjectCapture};
 use mtrace::decode::TraceDecoder;
-use mtrace::record::{Event, Window};
+use mtrace::record::{AccessKind, Event, Window};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -53,7 +53,11 @@ fn show<R: std::io::Read>(
                 }
                 _ => "?".to_owned(),
             };
-            let direction = if access.write { "write" } else { "read " };
+            let direction = match access.kind {
+                AccessKind::Read => "read ",
+                AccessKind::Write => "write",
+                AccessKind::PrefetchForWrite => "prefetchw",
+            };
             let stack: Vec<String> = decoder.stack(access.stack).map(function).collect();
             println!(
                 "    core {} {direction} {:2}+{} {name}: {} < {}",

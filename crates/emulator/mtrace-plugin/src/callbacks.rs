@@ -9,13 +9,13 @@ use std::ffi::{c_uint, c_void};
 use std::sync::atomic::Ordering;
 
 use mtrace::layout::{EntryPoint, RangeKind};
-use mtrace::record::Mode;
+use mtrace::record::{AccessKind, Mode};
 use mtrace::rules::Rule;
 
 use crate::context::Level;
 use crate::instruction::{Kind, Marker, classify};
 use crate::tracer::{
-    CALL_EPOCH, CALLER, FOLLOWING, RECORDING, Tracer, tracer, with_vcpu_of_machine, with_vcpu_of_program,
+    CALL_EPOCH, CALLER, FOLLOWING, Prefetch, RECORDING, Tracer, tracer, with_vcpu_of_machine, with_vcpu_of_program,
 };
 use crate::vcpu::{Site, Vcpu};
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
@@ -77,6 +77,13 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, kind: Kind, record
     }
     if !tracer.record {
         return;
+    }
+    if let Kind::PrefetchForWrite(operand) = kind
+        && recording
+        && tracer.registers.is_some()
+    {
+        let prefetch = tracer.keep_prefetch(Prefetch { site: Site::new(address, 0), operand });
+        on_execution(on_prefetch, std::ptr::from_ref(prefetch).expose_provenance() as u64);
     }
     let mut memory: Option<MemoryCallback> = match (tracer.mode, kind) {
         (Mode::User, Kind::Call) => Some(on_call_of_program),
@@ -244,7 +251,7 @@ fn log_within_page(vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site, 
             }
         }
     }
-    vcpu.record(address, key, site, size_bytes, write, rule);
+    vcpu.record(address, key, site, size_bytes, write.into(), rule);
 }
 
 extern "C" fn on_access_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
@@ -288,17 +295,17 @@ extern "C" fn on_return_of_machine(vcpu: c_uint, info: MemoryInfo, address: u64,
     });
 }
 
+/// Why an access of a program's thread is ignored, if it is.
+fn rule_of_program(index: c_uint, address: u64) -> Option<Rule> {
+    let is_runners = tracer().is_some_and(|tracer| tracer.layout.is_in(RangeKind::RunnerData, address));
+    if is_runners { Some(Rule::Runner) } else { (CALLER.load(Ordering::Relaxed) != index).then_some(Rule::OtherTask) }
+}
+
 /// Logs an access of a program's thread. A thread that makes no call under test is one of the library's own.
 #[inline]
 fn log_of_program(index: c_uint, vcpu: &mut Vcpu, info: MemoryInfo, address: u64, site: Site) {
     let (size_bytes, write) = size_and_direction(info);
-    let is_runners = tracer().is_some_and(|tracer| tracer.layout.is_in(RangeKind::RunnerData, address));
-    let rule = if is_runners {
-        Some(Rule::Runner)
-    } else {
-        (CALLER.load(Ordering::Relaxed) != index).then_some(Rule::OtherTask)
-    };
-    vcpu.record(address, address, site, size_bytes, write, rule);
+    vcpu.record(address, address, site, size_bytes, write.into(), rule_of_program(index, address));
 }
 
 extern "C" fn on_access_of_program(index: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
@@ -337,6 +344,29 @@ extern "C" fn on_call_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, s
 
 extern "C" fn on_return_of_program(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
     follow_program(vcpu, info, address, Site(site as u64), |vcpu| vcpu.ret(address));
+}
+
+/// A `prefetchw`. As on a processor, it does nothing where no memory is mapped.
+extern "C" fn on_prefetch(index: c_uint, prefetch: *mut c_void) {
+    let Some(tracer) = tracer().filter(|_| RECORDING.load(Ordering::Relaxed)) else { return };
+    let Some(registers) = &tracer.registers else { return };
+    // SAFETY: what `Tracer::keep_prefetch` gave, which is never freed.
+    let Prefetch { site, operand } = unsafe { &*prefetch.cast::<Prefetch>() };
+    let Some(address) = operand.address(site.address(), |register| registers.read(index, register)) else { return };
+    let log = |vcpu: &mut Vcpu, key, rule| {
+        vcpu.enter_call(CALL_EPOCH.load(Ordering::Relaxed));
+        vcpu.record(address, key, *site, 1, AccessKind::PrefetchForWrite, rule);
+    };
+    if tracer.mode == Mode::User {
+        return with_vcpu_of_program(index, &RECORDING, |vcpu| log(vcpu, address, rule_of_program(index, address)));
+    }
+    let Some(physical) = registers.physical_address(index, address) else { return };
+    if address < KERNEL_HALF {
+        let rule = (!tracer.user_window.contains(&address)).then_some(Rule::Runner);
+        with_vcpu_of_machine(index, |vcpu| log(vcpu, physical, rule));
+    } else if address < FIXED_MAPPINGS {
+        with_vcpu_of_machine(index, |vcpu| log(vcpu, address, None));
+    }
 }
 
 /// The words that the store goes to: a block's size, which it stores, and behind it the block's address.

@@ -18,6 +18,7 @@ use crate::tracer::{self, Setup};
 use qemu_plugin::abi::{Info, PluginId};
 use qemu_plugin::install::install;
 use qemu_plugin::ram::Ram;
+use qemu_plugin::registers::Registers;
 
 /// QEMU's call after loading the plugin. Returns 0, or -1 to refuse.
 ///
@@ -77,6 +78,7 @@ fn prepare(info: &Info, texts: &[&str]) -> Result<Setup, String> {
         record: arguments.record,
         rules: arguments.rules,
         neighbours: arguments.neighbours,
+        registers: arguments.record.then(Registers::find).flatten(),
         output,
         objects,
     })

@@ -1,6 +1,8 @@
 //! Which x86-64 instructions the tracer must know: those that mark windows, call and return, leave the kernel, and
 //! exchange the stack pointer in the kernel's task switch. Everything else is plain.
 
+use crate::operand::Operand;
+
 /// What an instruction means to the tracer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -16,6 +18,8 @@ pub enum Kind {
     InterruptReturn,
     /// `sysretq`: the system call ends.
     SystemCallReturn,
+    /// `prefetchw`: takes the line of its operand from the other cores, which QEMU makes no access of.
+    PrefetchForWrite(Operand),
     /// A marker with its code.
     Marker(Marker),
     /// `mov %rax, 0x4d545216(%rdi)`: a program's memory functions tell of a block, in the words that this stores to.
@@ -76,7 +80,7 @@ pub fn classify(bytes: &[u8]) -> Kind {
     }
     // Legacy prefixes (segment: padding of `call` in Linux; f2: MPX; f3: `rep ret`; 3e: notrack), then one REX prefix.
     let legacy = bytes.iter().take_while(|byte| matches!(byte, 0x2e | 0x36 | 0x3e | 0x26 | 0x64..=0x67 | 0xf2 | 0xf3));
-    let mut opcode = &bytes[legacy.count()..];
+    let (legacy, mut opcode) = bytes.split_at(legacy.count());
     let mut rex = 0;
     if let [prefix @ 0x40..=0x4f, rest @ ..] = opcode {
         rex = *prefix;
@@ -91,6 +95,9 @@ pub fn classify(bytes: &[u8]) -> Kind {
         [0x0f, 0x07, ..] if wide => Kind::SystemCallReturn,
         [0x89, 0x67 | 0xa7, ..] if rex == 0x48 => Kind::SaveStackPointer,
         [0x8b, 0x66 | 0xa6, ..] if rex == 0x48 => Kind::LoadStackPointer,
+        [0x0f, 0x0d, modrm, ..] if (modrm >> 3) & 7 == 1 => {
+            Operand::parse(legacy, rex, &opcode[2..], bytes.len()).map_or(Kind::Plain, Kind::PrefetchForWrite)
+        }
         // Loads, stores, conditional moves and the like that are translated as such.
         [0x0f, 0x10 | 0x11 | 0x1f | 0x28 | 0x29 | 0x40..=0x4f | 0x6e | 0x6f | 0x7e | 0x7f | 0x80..=0x9f, ..]
         | [0x0f, 0xb6 | 0xb7 | 0xbe | 0xbf | 0xd6, ..] => Kind::Plain,

@@ -17,6 +17,7 @@ mod arguments;
 mod blocks;
 mod context;
 mod instruction;
+mod operand;
 mod trace_stacks;
 mod vcpu;
 mod window;

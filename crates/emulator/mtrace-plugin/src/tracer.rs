@@ -15,6 +15,7 @@
 //! [`Central`] is guarded by a mutex that only markers, task switches and the exit take, never a memory access.
 
 use std::cell::UnsafeCell;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -28,11 +29,13 @@ use crate::blocks::Blocks;
 use crate::context::Tasks;
 use crate::instruction::Marker;
 use crate::objects::Objects;
+use crate::operand::Operand;
 use crate::output::Output;
 use crate::trace_stacks::TraceStacks;
 use crate::translations::{self, Translations};
-use crate::vcpu::{KERNEL_STACK_BYTES, Vcpu};
+use crate::vcpu::{KERNEL_STACK_BYTES, Site, Vcpu};
 use crate::window::{self, DirectMap, WindowAnalysis};
+use qemu_plugin::registers::Registers;
 
 /// Whether a traced call runs.
 pub static RECORDING: AtomicBool = AtomicBool::new(false);
@@ -97,6 +100,10 @@ pub struct Tracer {
     pub user_window: std::ops::Range<u64>,
     /// Whether accesses are recorded.
     pub record: bool,
+    /// The way to registers, for instructions whose address QEMU does not tell.
+    pub registers: Option<Registers>,
+    /// What the callbacks of `prefetchw` know, never freed: QEMU may call back until the process ends.
+    prefetches: Mutex<HashSet<&'static Prefetch>>,
     rules: RuleSet,
     /// The switch to the translation that records; without one, all code records at all times.
     translations: OnceLock<Option<Translations>>,
@@ -136,6 +143,8 @@ pub struct Setup {
     pub rules: RuleSet,
     /// Whether neighbouring lines count, too.
     pub neighbours: bool,
+    /// The way to registers, if there is one.
+    pub registers: Option<Registers>,
     /// Where the trace goes, with its header in the buffer.
     pub output: Output,
     /// The look into the guest's memory, if its RAM is given.
@@ -149,6 +158,8 @@ pub fn install(setup: Setup) -> &'static Tracer {
         layout: setup.layout,
         user_window: setup.user_window,
         record: setup.record,
+        registers: setup.registers,
+        prefetches: Mutex::new(HashSet::new()),
         rules: setup.rules,
         translations: OnceLock::new(),
         central: Mutex::new(Central {
@@ -170,6 +181,15 @@ pub fn install(setup: Setup) -> &'static Tracer {
 /// The tracer, once installed.
 pub fn tracer() -> Option<&'static Tracer> {
     TRACER.get()
+}
+
+/// What the callback of a `prefetchw` knows of its instruction.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Prefetch {
+    /// The instruction.
+    pub site: Site,
+    /// What it prefetches.
+    pub operand: Operand,
 }
 
 /// Runs `action` on a virtual CPU's state in the thread that runs it, with no hand-shake (machines).
@@ -271,6 +291,17 @@ impl Tracer {
                 central.output.write();
             }
         }
+    }
+
+    /// What a callback of that `prefetchw` is to know; the same for each translation of it.
+    pub fn keep_prefetch(&self, prefetch: Prefetch) -> &'static Prefetch {
+        let mut kept = self.prefetches.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept.get(&prefetch) {
+            return known;
+        }
+        let leaked: &'static Prefetch = Box::leak(Box::new(prefetch));
+        kept.insert(leaked);
+        leaked
     }
 
     /// What a program's memory functions have told.

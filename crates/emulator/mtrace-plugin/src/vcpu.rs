@@ -4,6 +4,7 @@
 //! small cache of recent entries drops exact repetitions (loops, waiting threads), so that a log stays short. Nothing
 //! here allocates while a call is traced: a full log counts what it loses.
 
+use mtrace::record::AccessKind;
 use mtrace::rules::{Rule, RuleSet};
 
 use crate::context::{Level, Nest, TaskIdentity, Tasks};
@@ -36,7 +37,7 @@ pub const fn category_of(rule: Option<Rule>) -> Category {
 
 /// What a memory callback knows of its instruction: the address in the upper 48 bits, two flags below. It travels as the
 /// callback's data pointer, so that no memory has to be read for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Site(pub u64);
 
 impl Site {
@@ -76,8 +77,8 @@ pub struct Entry {
     pub node: u32,
     /// Number of bytes.
     pub size_bytes: u8,
-    /// Whether they were written.
-    pub write: bool,
+    /// What the access does to them.
+    pub kind: AccessKind,
     /// Why the access is ignored, if it is.
     pub category: Category,
 }
@@ -169,7 +170,7 @@ impl Vcpu {
 
     /// Logs an access. `rule` is the one that the memory itself calls for; it applies to what would count otherwise.
     #[inline]
-    pub fn record(&mut self, address: u64, key: u64, site: Site, size_bytes: u8, write: bool, rule: Option<Rule>) {
+    pub fn record(&mut self, address: u64, key: u64, site: Site, size_bytes: u8, kind: AccessKind, rule: Option<Rule>) {
         let node = self.stack.node();
         let mut category = self.category;
         if category == COUNTS {
@@ -181,7 +182,7 @@ impl Vcpu {
             }
         }
         self.counted += u64::from(category == COUNTS);
-        let entry = Entry { address, key, site, node, size_bytes, write, category };
+        let entry = Entry { address, key, site, node, size_bytes, kind, category };
         let hash = (address ^ site.0.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = (hash >> 48) as usize % RECENT;
         // A stale index points behind the log's end or at another entry: the comparison is with the log itself.
@@ -340,7 +341,7 @@ mod tests {
 
     /// Records one access and gives its category and the call sites of its stack.
     fn record(vcpu: &mut Vcpu, address: u64, site: Site) -> (Category, Vec<u64>) {
-        vcpu.record(address, address, site, 8, true, None);
+        vcpu.record(address, address, site, 8, AccessKind::Write, None);
         let entry = vcpu.log[vcpu.log.len() - 1];
         let mut sites = Vec::new();
         let mut node = entry.node;
@@ -506,8 +507,8 @@ mod tests {
         vcpu.marked(&mut tasks);
         vcpu.begin(Level::Interrupt, 0x200, true);
         assert_eq!(record(&mut vcpu, KERNEL, site(0x10)), (COUNTS, vec![0x200]));
-        vcpu.record(0x1000, 0x1000, site(0x10), 8, true, Some(Rule::Runner));
-        vcpu.record(0x2000, 0x2000, site(0x10), 8, true, Some(Rule::DeviceMemory));
+        vcpu.record(0x1000, 0x1000, site(0x10), 8, AccessKind::Write, Some(Rule::Runner));
+        vcpu.record(0x2000, 0x2000, site(0x10), 8, AccessKind::Write, Some(Rule::DeviceMemory));
         let categories: Vec<Category> = vcpu.log.iter().map(|entry| entry.category).collect();
         assert_eq!(categories, [COUNTS, COUNTS, category_of(Some(Rule::DeviceMemory))]);
     }
@@ -516,7 +517,7 @@ mod tests {
     fn a_full_log_counts_what_it_loses() {
         let (mut vcpu, _) = in_call();
         for index in 0..LOG_CAPACITY as u64 + 7 {
-            vcpu.record(KERNEL + 8 * index, KERNEL + 8 * index, site(0x10), 8, false, None);
+            vcpu.record(KERNEL + 8 * index, KERNEL + 8 * index, site(0x10), 8, AccessKind::Read, None);
         }
         assert_eq!((vcpu.log.len(), vcpu.lost), (LOG_CAPACITY, 7));
     }

@@ -108,10 +108,10 @@ impl Line {
     /// A core accesses it.
     #[inline]
     fn touch(&mut self, core_bit: u64, entry: &Entry, address: u64) {
-        let cores = if entry.write { &mut self.writers } else { &mut self.readers };
+        let cores = if entry.kind.takes_line() { &mut self.writers } else { &mut self.readers };
         cores[usize::from(entry.category)] |= core_bit;
         self.touched |= core_bit;
-        self.written |= if entry.write { core_bit } else { 0 };
+        self.written |= if entry.kind.takes_line() { core_bit } else { 0 };
         // The higher half is the kernel's: its address says more than a program's.
         self.address = self.address.max(address);
     }
@@ -541,7 +541,7 @@ impl WindowAnalysis {
                         core: *core,
                         offset: piece.offset,
                         size_bytes: piece.size_bytes,
-                        write: entry.write,
+                        kind: entry.kind,
                     };
                     self.kept.push(Kept { rank, order: self.kept.len() as u32, last: self.kept.len() as u32, access });
                 }
@@ -549,7 +549,7 @@ impl WindowAnalysis {
         }
         let identity = |kept: &Kept| {
             let access = &kept.access;
-            let bytes = u32::from_le_bytes([access.core, access.offset, access.size_bytes, u8::from(access.write)]);
+            let bytes = u32::from_le_bytes([access.core, access.offset, access.size_bytes, access.kind as u8]);
             (kept.rank, access.instruction, access.stack, bytes)
         };
         self.kept.sort_unstable_by_key(|kept| (identity(kept), kept.order));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use mtrace::decode::TraceDecoder;
-use mtrace::record::{Event, Header, Mode, Window};
+use mtrace::record::{AccessKind, Event, Header, Mode, Window};
 use mtrace::rules::{Rule, RuleSet};
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ fn close_by(
     for (sequence, steps) in windows.iter().enumerate() {
         vcpus.iter_mut().for_each(Vcpu::open_window);
         for &(core, address, size_bytes, write, rule) in steps {
-            vcpus[core].record(address, address, Site::new(0x1000 + core as u64, 0), size_bytes, write, rule);
+            vcpus[core].record(address, address, Site::new(0x1000 + core as u64, 0), size_bytes, write.into(), rule);
         }
         let mut numbered: Vec<(u8, &mut Vcpu)> = (0u8..).zip(&mut vcpus).collect();
         let logs = Logs { vcpus: &mut numbered, core_count, direct_map };
@@ -125,8 +125,11 @@ fn accesses_are_distinct_captured_by_object_and_in_order() {
         (0, 0x04, 4, true, None),
     ]);
     let [line] = &window.lines[..] else { panic!("expected one line, got {window:?}") };
-    let told: Vec<(u8, u8, u8, bool)> =
-        line.accesses.iter().map(|access| (access.core, access.offset, access.size_bytes, access.write)).collect();
+    let told: Vec<(u8, u8, u8, bool)> = line
+        .accesses
+        .iter()
+        .map(|access| (access.core, access.offset, access.size_bytes, access.kind == AccessKind::Write))
+        .collect();
     assert_eq!(told, [(0, 16, 8, false), (0, 0, 8, true), (0, 4, 4, true), (1, 4, 4, true)]);
     let captured: Vec<u64> =
         line.captures.iter().map(|bytes| u64::from_le_bytes(bytes[..].try_into().expect("eight bytes"))).collect();
@@ -179,7 +182,7 @@ proptest! {
             for line in &window.lines {
                 let mut told = BTreeSet::new();
                 for access in &line.accesses {
-                    let mask = (access.core, access.write, access.byte_mask());
+                    let mask = (access.core, access.kind == AccessKind::Write, access.byte_mask());
                     prop_assert!(told.insert(mask), "an access came twice");
                 }
                 let mut expected = BTreeSet::new();

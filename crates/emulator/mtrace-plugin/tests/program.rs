@@ -121,7 +121,7 @@ fn true_sharing_is_found_with_bytes_cores_and_stacks() {
             assert_eq!((access.offset, access.size_bytes), (16, 8));
             assert_eq!(run.function(access.instruction), "add_to");
         }
-        assert!(line.accesses.iter().any(|access| access.write));
+        assert!(line.accesses.iter().any(|access| access.kind.takes_line()));
         let position = run.windows[index].lines.iter().position(|other| other == line).expect("a line of the window");
         for stack in &run.stacks[index][position] {
             let functions: Vec<&str> = stack.iter().map(|&site| run.function(site)).collect();
@@ -162,11 +162,11 @@ fn one_writer_and_readers_are_sharing_for_any_number_of_threads() {
     for lines in run.planted() {
         let [line] = lines[..] else { panic!("expected one planted line, got {lines:x?}") };
         let mut writers: Vec<u8> =
-            line.accesses.iter().filter(|access| access.write).map(|access| access.core).collect();
+            line.accesses.iter().filter(|access| access.kind.takes_line()).map(|access| access.core).collect();
         writers.dedup();
         assert_eq!(writers.len(), 1);
         let readers: std::collections::BTreeSet<u8> =
-            line.accesses.iter().filter(|access| !access.write).map(|access| access.core).collect();
+            line.accesses.iter().filter(|access| !access.kind.takes_line()).map(|access| access.core).collect();
         assert!(readers.len() >= 6, "{readers:?}");
     }
 }
@@ -177,7 +177,11 @@ fn an_access_across_a_border_touches_both_lines() {
     for lines in run.planted() {
         let [line] = lines[..] else { panic!("expected one planted line, got {lines:x?}") };
         assert_eq!(line.address, run.names["shared"]);
-        assert!(line.accesses.iter().any(|access| !access.write && access.offset == 0 && access.size_bytes == 4));
+        assert!(
+            line.accesses
+                .iter()
+                .any(|access| !access.kind.takes_line() && access.offset == 0 && access.size_bytes == 4)
+        );
     }
 }
 

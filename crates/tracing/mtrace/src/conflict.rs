@@ -11,7 +11,7 @@
 //! functions decide (alphabetically), then bytes and direction, and only what is equal in all that is told apart by the
 //! order of the record.
 
-use crate::record::{Access, SharedLine};
+use crate::record::{Access, AccessKind, SharedLine};
 
 /// What the analysis must know of names. Numbers stand for names, so that equal names are equal numbers.
 pub trait Places {
@@ -69,7 +69,8 @@ pub fn conflicts(line: &SharedLine, places: &mut impl Places) -> Vec<Conflict> {
     let mut best: Vec<(Conflict, [Candidate; 2])> = Vec::new();
     for (position, &one) in candidates.iter().enumerate() {
         for &other in &candidates[position + 1..] {
-            if one.access.core == other.access.core || !(one.access.write || other.access.write) {
+            if one.access.core == other.access.core || !(one.access.kind.takes_line() || other.access.kind.takes_line())
+            {
                 continue;
             }
             let bytes = one.access.byte_mask() & other.access.byte_mask();
@@ -107,7 +108,8 @@ pub fn neighbours(lines: [&SharedLine; 2], places: &mut impl Places) -> Option<(
     let mut best: Option<([Candidate; 2], [usize; 2])> = None;
     for &one in &lower {
         for &other in &upper {
-            if one.access.core == other.access.core || !(one.access.write || other.access.write) {
+            if one.access.core == other.access.core || !(one.access.kind.takes_line() || other.access.kind.takes_line())
+            {
                 continue;
             }
             let is_lower_first = one.access.core < other.access.core;
@@ -132,7 +134,7 @@ pub fn truly_shared_bytes(accesses: &[Access]) -> u64 {
     let mut written = 0;
     for access in accesses {
         touched_once[usize::from(access.core)] |= access.byte_mask();
-        if access.write {
+        if access.kind.takes_line() {
             written |= access.byte_mask();
         }
     }
@@ -152,7 +154,7 @@ fn candidates(line: &SharedLine, places: &mut impl Places) -> Vec<Candidate> {
         let same = |known: &Candidate| {
             let (a, b) = (&known.access, &access);
             known.function == function
-                && (a.core, a.offset, a.size_bytes, a.write) == (b.core, b.offset, b.size_bytes, b.write)
+                && (a.core, a.offset, a.size_bytes, a.kind) == (b.core, b.offset, b.size_bytes, b.kind)
         };
         if candidates.len() < MAX_KINDS && !candidates.iter().any(same) {
             candidates.push(Candidate { index, access, function });
@@ -162,11 +164,11 @@ fn candidates(line: &SharedLine, places: &mut impl Places) -> Vec<Candidate> {
 }
 
 fn is_better(pair: [Candidate; 2], known: [Candidate; 2], places: &impl Places) -> bool {
-    let reads = |pair: [Candidate; 2]| pair.iter().filter(|side| !side.access.write).count();
+    let unwritten = |pair: [Candidate; 2]| pair.iter().filter(|side| side.access.kind != AccessKind::Write).count();
     let bytes = |pair: [Candidate; 2]| {
-        pair.map(|side| (side.access.offset, side.access.size_bytes, side.access.write, side.access.core))
+        pair.map(|side| (side.access.offset, side.access.size_bytes, side.access.kind, side.access.core))
     };
-    let mut order = reads(pair).cmp(&reads(known));
+    let mut order = unwritten(pair).cmp(&unwritten(known));
     if order.is_eq() && pair.map(|side| side.function) != known.map(|side| side.function) {
         let names = |pair: [Candidate; 2]| {
             let mut names = pair.map(|side| places.function_name(side.function));
@@ -220,7 +222,7 @@ mod tests {
             core,
             offset,
             size_bytes,
-            write,
+            kind: write.into(),
         };
         let accesses: Vec<Access> = accesses.iter().map(access).collect();
         let moments = vec![Moments { first: 0, last: 0 }; accesses.len()];
@@ -303,7 +305,7 @@ mod tests {
             for conflict in &found_here {
                 prop_assert_eq!(conflict.sharing == Sharing::True, truly);
                 let (a, b) = (original.accesses[conflict.first], original.accesses[conflict.second]);
-                prop_assert!(a.core < b.core && (a.write || b.write));
+                prop_assert!(a.core < b.core && (a.kind.takes_line() || b.kind.takes_line()));
                 prop_assert_eq!(a.byte_mask() & b.byte_mask() != 0, truly);
             }
 
@@ -311,7 +313,7 @@ mod tests {
             let told = |line: &SharedLine| {
                 let side = |index: usize| {
                     let access = line.accesses[index];
-                    (access.instruction, access.core, access.offset, access.size_bytes, access.write)
+                    (access.instruction, access.core, access.offset, access.size_bytes, access.kind == AccessKind::Write)
                 };
                 let mut told: Vec<_> = found(line)
                     .iter()

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read};
 use crate::OBJECT_ALIGNMENT_BYTES;
 use crate::encode::{ACCESS_BYTES, LINE_HEADER_BYTES, NO_PHYSICAL_ADDRESS};
 use crate::record::{
-    Access, Event, HEADER_BYTES, Header, MAGIC, MAX_BODY_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, MAX_CORES,
+    Access, AccessKind, Event, HEADER_BYTES, Header, MAGIC, MAX_BODY_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, MAX_CORES,
     MAX_STACK_NODES, Mode, Moments, RECORD_HEADER_BYTES, ROOT_NODE, SharedLine, StackNode, VERSION, Window, kind,
 };
 use crate::rules::RULE_COUNT;
@@ -403,7 +403,7 @@ fn parse_line(
         let position = body.position();
         let instruction = body.u64()?;
         let stack = body.u32()?;
-        let [core, offset, size_bytes, write] = body.array()?;
+        let [core, offset, size_bytes, kind] = body.array()?;
         if stack as usize >= node_count {
             let problem = format!("expected a stack node below {node_count}, got {stack}");
             return Err(damaged(position + 8, problem));
@@ -415,16 +415,17 @@ fn parse_line(
             let problem = format!("expected bytes within a line, got {size_bytes} bytes from byte {offset}");
             return Err(damaged(position + 13, problem));
         }
-        if write > 1 {
-            return Err(damaged(position + 15, format!("expected 0 (read) or 1 (write), got {write}")));
-        }
+        let Some(kind) = AccessKind::from_number(kind) else {
+            let problem = format!("expected 0 (read), 1 (write) or 2 (prefetch for writing), got {kind}");
+            return Err(damaged(position + 15, problem));
+        };
         let made = Moments { first: body.u32()?, last: body.u32()? };
         if made.last < made.first {
             let problem = format!("expected a last time from {} on, got {}", made.first, made.last);
             return Err(damaged(position + 20, problem));
         }
         moments.push(made);
-        accesses.push(Access { instruction, stack, core, offset, size_bytes, write: write == 1 });
+        accesses.push(Access { instruction, stack, core, offset, size_bytes, kind });
     }
     let physical = (physical != NO_PHYSICAL_ADDRESS).then_some(physical);
     Ok(SharedLine { address, physical, captures, accesses, moments })

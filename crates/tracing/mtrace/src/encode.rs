@@ -162,7 +162,7 @@ impl<'a> WindowWriter<'a> {
         for (access, made) in accesses.iter().zip(moments) {
             buffer.extend_from_slice(&access.instruction.to_le_bytes());
             buffer.extend_from_slice(&access.stack.to_le_bytes());
-            buffer.extend_from_slice(&[access.core, access.offset, access.size_bytes, u8::from(access.write)]);
+            buffer.extend_from_slice(&[access.core, access.offset, access.size_bytes, access.kind as u8]);
             buffer.extend_from_slice(&made.first.to_le_bytes());
             buffer.extend_from_slice(&made.last.to_le_bytes());
         }

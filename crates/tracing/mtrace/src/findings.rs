@@ -10,7 +10,7 @@ use crate::conflict::{Conflict, Places, Sharing, conflicts, neighbours};
 use crate::decode::{TraceDecoder, TraceError};
 use crate::names::Names;
 use crate::pictures::{Fields, PictureStore, Touched, touched};
-use crate::record::{Access, Event, MAX_CORES, SharedLine, Window};
+use crate::record::{Access, AccessKind, Event, MAX_CORES, SharedLine, Window};
 use crate::rules::RULE_COUNT;
 use crate::sections::{self, Section, Step};
 use crate::{LINE_BYTES, PAIR_BYTES};
@@ -20,8 +20,8 @@ use crate::{LINE_BYTES, PAIR_BYTES};
 pub struct NamedAccess {
     /// The core.
     pub core: u8,
-    /// Whether it wrote (else read).
-    pub write: bool,
+    /// What it did.
+    pub kind: AccessKind,
     /// First byte touched, within the line; of neighbours within the pair of lines.
     pub offset: u8,
     /// Bytes touched.
@@ -282,7 +282,7 @@ impl FindingStore {
         let sites = std::iter::once(access.instruction).chain(decoder.stack(access.stack));
         NamedAccess {
             core: access.core,
-            write: access.write,
+            kind: access.kind,
             offset: start + access.offset,
             size_bytes: access.size_bytes,
             function: self.names.function_name(function).to_owned(),

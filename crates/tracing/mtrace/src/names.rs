@@ -432,7 +432,7 @@ mod tests {
         let mut names = Names::new(NameSource::Kernel(Arc::new(Namer::new(KernelTypes::none(), symbols))));
         let mut pair = |address: u64, offset: u8| {
             let instruction = 0xffff_ffff_8100_0004;
-            let access = |core| Access { instruction, stack: 0, core, offset, size_bytes: 4, write: true };
+            let access = |core| Access { instruction, stack: 0, core, offset, size_bytes: 4, kind: true.into() };
             let line =
                 SharedLine { address, physical: None, captures: Vec::new(), accesses: Vec::new(), moments: Vec::new() };
             names.pair([(&line, access(0)), (&line, access(1))], Sharing::True).0

@@ -107,7 +107,7 @@ pub(crate) fn touched(line: &SharedLine) -> Vec<Touched> {
     let mut masks: BTreeMap<u8, (u64, u64)> = BTreeMap::new();
     for access in &line.accesses {
         let (read, written) = masks.entry(access.core).or_default();
-        *(if access.write { written } else { read }) |= access.byte_mask();
+        *(if access.kind.takes_line() { written } else { read }) |= access.byte_mask();
     }
     let touched = |(core, (read, written))| Touched { core, read: ranges(read), written: ranges(written) };
     masks.into_iter().map(touched).collect()
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn access(core: u8, offset: u8, size_bytes: u8, write: bool) -> Access {
-        Access { instruction: 0, stack: 0, core, offset, size_bytes, write }
+        Access { instruction: 0, stack: 0, core, offset, size_bytes, kind: write.into() }
     }
 
     #[test]

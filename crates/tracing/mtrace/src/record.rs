@@ -65,6 +65,39 @@ pub struct StackNode {
     pub site: u64,
 }
 
+/// What an access does to its bytes, numbered as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum AccessKind {
+    /// They are read.
+    Read = 0,
+    /// They are written.
+    Write = 1,
+    /// They are prefetched for writing (`prefetchw`): nothing changes, but the line is taken from the other cores.
+    PrefetchForWrite = 2,
+}
+
+impl AccessKind {
+    /// The kind of that number.
+    pub fn from_number(number: u8) -> Option<AccessKind> {
+        [AccessKind::Read, AccessKind::Write, AccessKind::PrefetchForWrite]
+            .into_iter()
+            .find(|kind| *kind as u8 == number)
+    }
+
+    /// Whether the line is taken from the other cores.
+    pub fn takes_line(self) -> bool {
+        self != AccessKind::Read
+    }
+}
+
+impl From<bool> for AccessKind {
+    /// A write or a read.
+    fn from(write: bool) -> AccessKind {
+        if write { AccessKind::Write } else { AccessKind::Read }
+    }
+}
+
 /// One distinct access of a core to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Access {
@@ -78,8 +111,8 @@ pub struct Access {
     pub offset: u8,
     /// Number of bytes touched; the access ends within the line.
     pub size_bytes: u8,
-    /// Whether the bytes were written (else read).
-    pub write: bool,
+    /// What it does to them.
+    pub kind: AccessKind,
 }
 
 impl Access {

@@ -6,7 +6,7 @@
 //! count of accesses to shared lines ([`Moments`]), so nothing is asked of the tracer but their order.
 
 use crate::conflict::Conflict;
-use crate::record::{Access, Moments, SharedLine, Window};
+use crate::record::{Access, AccessKind, Moments, SharedLine, Window};
 
 /// What a function does to a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ fn add_sections(line: usize, events: &[(u8, u32, Step, Access)], found: &mut Vec
                 continue;
             }
         };
-        if access.write && !open.iter().any(|one| one.core == core && one.family == family) {
+        if access.kind == AccessKind::Write && !open.iter().any(|one| one.core == core && one.family == family) {
             let bytes = (access.offset, access.size_bytes);
             open.push(Section { line, bytes, family, core, start: at, end: at, shared });
         }
@@ -195,7 +195,7 @@ mod tests {
     const READS: u64 = 3;
 
     fn access(core: u8, instruction: u64, offset: u8) -> Access {
-        Access { instruction, stack: 0, core, offset, size_bytes: 8, write: true }
+        Access { instruction, stack: 0, core, offset, size_bytes: 8, kind: AccessKind::Write }
     }
 
     fn line(accesses: &[(Access, u32, u32)]) -> SharedLine {

@@ -17,7 +17,7 @@ fn names() -> Names {
 }
 
 fn access(core: u8, instruction: u64, stack: u32, offset: u8, write: bool) -> Access {
-    Access { instruction, stack, core, offset, size_bytes: 8, write }
+    Access { instruction, stack, core, offset, size_bytes: 8, kind: write.into() }
 }
 
 fn window(sequence: u64, lines: Vec<SharedLine>) -> Window {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use mtrace::decode::{TraceDecoder, TraceError};
 use mtrace::encode;
-use mtrace::record::{Access, Event, Header, Mode, Moments, SharedLine, StackNode, Window};
+use mtrace::record::{Access, AccessKind, Event, Header, Mode, Moments, SharedLine, StackNode, Window};
 use proptest::prelude::*;
 
 const CAPTURE_BYTES: usize = 12;
@@ -19,10 +19,17 @@ enum Written {
 }
 
 fn any_access(cores: u8, nodes: u32) -> impl Strategy<Value = Access> {
-    (any::<u64>(), 0..nodes, 0..cores, 0u8..64, 1u8..=64, any::<bool>()).prop_map(
-        |(instruction, stack, core, offset, size_bytes, write)| {
+    (any::<u64>(), 0..nodes, 0..cores, 0u8..64, 1u8..=64, 0u8..3).prop_map(
+        |(instruction, stack, core, offset, size_bytes, kind)| {
             let size_bytes = size_bytes.min(64 - offset);
-            Access { instruction, stack, core, offset, size_bytes, write }
+            Access {
+                instruction,
+                stack,
+                core,
+                offset,
+                size_bytes,
+                kind: AccessKind::from_number(kind).expect("a kind"),
+            }
         },
     )
 }
@@ -276,7 +283,8 @@ fn a_message_of_the_tracer_is_passed_on() {
 fn bytes_are_as_documented() {
     let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes: 4 }).to_vec();
     encode::stack_nodes(&mut bytes, 1, &[StackNode { parent: 0, site: 0x1122_3344_5566_7788 }]);
-    let access = Access { instruction: 0x99, stack: 1, core: 1, offset: 8, size_bytes: 4, write: true };
+    let access =
+        Access { instruction: 0x99, stack: 1, core: 1, offset: 8, size_bytes: 4, kind: AccessKind::PrefetchForWrite };
     encode::window(
         &mut bytes,
         &Window {

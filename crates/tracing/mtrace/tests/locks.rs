@@ -6,7 +6,7 @@ use kernel_naming::{CaptureKind, KernelSymbols, KernelTypes, Namer, ObjectCaptur
 use mtrace::encode;
 use mtrace::findings::{Finding, TraceAnalyzer};
 use mtrace::names::{NameSource, Names};
-use mtrace::record::{Access, Header, Mode, Moments, SharedLine, Window};
+use mtrace::record::{Access, AccessKind, Header, Mode, Moments, SharedLine, Window};
 
 const SYMBOLS: &str = "ffffffff81000000 T mutex_lock\nffffffff81001000 T mutex_unlock\nffffffff81002000 T touch\nffffffff81003000 T _etext\n";
 const LOCK: u64 = 0xffff_ffff_8100_0004;
@@ -26,7 +26,7 @@ fn line(object: u64, offset: u64, of_whom: &str, made: &[(u64, u32)]) -> SharedL
     let both: Vec<(u8, u64, u32)> = both.collect();
     let access = |&(core, instruction, _): &(u8, u64, u32)| {
         let offset = u8::from(offset > 0) * 8;
-        Access { instruction, stack: 0, core, offset, size_bytes: 8, write: true }
+        Access { instruction, stack: 0, core, offset, size_bytes: 8, kind: AccessKind::Write }
     };
     SharedLine {
         address: object + offset,
