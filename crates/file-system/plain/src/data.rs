@@ -4,12 +4,14 @@ use std::marker::PhantomData;
 
 use posix_calls::{
     AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, Kind, NumberChoice, Offset, OnExec, Outcome,
-    Permissions, PipeEnd, PipeState, StatusFlags, Use, WriteAt, Written,
+    Permissions, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState, StatusFlags, Use, WriteAt,
+    Written,
 };
 
 use crate::call::{Call, Node};
 use crate::object::{Body, Number, OpenNode, Pipe};
 use crate::process_state::OpenFile;
+use crate::socket::Socket;
 use crate::state::State;
 
 /// An open file description during a call.
@@ -44,12 +46,13 @@ impl State {
         }
     }
 
-    /// The end of a pipe that a description is.
-    fn pipe_end(&mut self, number: u64) -> Option<&mut u32> {
+    /// Descriptors of the end of a pipe, or of the socket, that a description is.
+    fn descriptors(&mut self, number: u64) -> Option<&mut u32> {
         let OpenFile { object, writes, .. } = *self.open_file(number);
         let end = if writes { PipeEnd::Write } else { PipeEnd::Read };
         match &mut self.get_mut(object).body {
             Body::Pipe(pipe) => Some(&mut pipe.ends[end as usize]),
+            Body::Socket(socket) => Some(&mut socket.descriptors),
             _ => None,
         }
     }
@@ -57,20 +60,23 @@ impl State {
     /// One descriptor more leads to a description.
     pub(crate) fn count_descriptor(&mut self, number: u64) {
         self.open_file_mut(number).descriptors += 1;
-        if let Some(end) = self.pipe_end(number) {
-            *end += 1;
+        if let Some(count) = self.descriptors(number) {
+            *count += 1;
         }
     }
 
     /// One descriptor fewer does.
     fn drop_descriptor(&mut self, number: u64) {
-        if let Some(end) = self.pipe_end(number) {
-            *end -= 1;
+        if let Some(count) = self.descriptors(number) {
+            *count -= 1;
+        }
+        let object = self.open_file(number).object;
+        if matches!(&self.get(object).body, Body::Socket(socket) if socket.descriptors == 0) {
+            self.close_socket(object);
         }
         let open_file = self.open_file_mut(number);
         open_file.descriptors -= 1;
         if open_file.descriptors == 0 {
-            let object = open_file.object;
             self.open_files.remove(&number);
             self.release(object);
         }
@@ -88,6 +94,18 @@ impl Call<'_> {
         (start..end).find(|number| !descriptors.contains_key(number)).ok_or(Errno::EMFILE)
     }
 
+    /// Makes a socket that its first description keeps.
+    fn make_socket(&self, order: SocketOrder) -> Result<Number, Errno> {
+        let permissions =
+            Permissions { mode: 0o777, user: self.process.credentials.user, group: self.process.credentials.group };
+        let object = self.file_system.object(Body::Socket(Socket::new(order)), permissions);
+        let mut state = self.change()?;
+        let socket = state.add(object).ok_or(Errno::ENOMEM)?;
+        let object = state.get_mut(socket);
+        (object.links, object.references) = (0, 1);
+        Ok(socket)
+    }
+
     /// Lets a number lead to a description.
     pub(crate) fn put(&self, state: &mut State, number: u32, open_file: u64, on_exec: OnExec) {
         state.count_descriptor(open_file);
@@ -101,6 +119,9 @@ impl Call<'_> {
         self.process.descriptors.borrow().get(&number).copied().ok_or(Errno::EBADF)
     }
 }
+
+/// What a socket's descriptor is open for.
+const BOTH: AccessMode = AccessMode { read: true, write: true };
 
 impl DataOperations for Call<'_> {
     type Objects = Self;
@@ -175,6 +196,48 @@ impl DataOperations for Call<'_> {
             }
         })?;
         Ok((read_end, write_end))
+    }
+
+    fn install_socket(
+        &self,
+        order: SocketOrder,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<u32, Errno> {
+        let socket = self.make_socket(order)?;
+        self.install(OpenNode(socket), BOTH, status, number)
+    }
+
+    fn install_socket_pair(
+        &self,
+        order: SocketOrder,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<(u32, u32), Errno> {
+        let one = self.make_socket(order)?;
+        let other = self.make_socket(order).inspect_err(|_| self.file_system.state.borrow_mut().release(one))?;
+        {
+            let mut state = self.file_system.state.borrow_mut();
+            for (socket, peer) in [(one, other), (other, one)] {
+                state.socket_mut(socket).peer = Some(peer);
+                state.get_mut(peer).references += 1;
+            }
+        }
+        let first = self.install(OpenNode(one), BOTH, status, number).inspect_err(|_| {
+            let mut state = self.file_system.state.borrow_mut();
+            // Neither has a descriptor that could be closed.
+            state.close_socket(other);
+            state.release(other);
+            state.release(other);
+        })?;
+        let second = self.install(OpenNode(other), BOTH, status, number).inspect_err(|_| {
+            let mut state = self.file_system.state.borrow_mut();
+            state.close_socket(other);
+            if let Some((open_file, _)) = self.process.descriptors.borrow_mut().remove(&first) {
+                state.drop_descriptor(open_file);
+            }
+        })?;
+        Ok((first, second))
     }
 
     fn uninstall(&self, number: u32) -> AnswerOf<bool, Self> {
@@ -325,6 +388,26 @@ impl DataOperations for Call<'_> {
         }
         state.mark_data(pipe.number, self.now_ns());
         Ok(written)
+    }
+
+    fn bind_socket(&self, socket: Node<'_>, name: &SocketName) -> Result<(), Errno> {
+        self.change()?.bind_socket(socket.number, name)
+    }
+
+    fn socket_name(&self, socket: Node<'_>) -> AnswerOf<SocketName, Self> {
+        Ok(SocketName::new(&self.ask()?.socket(socket.number).name).unwrap_or(SocketName::NONE))
+    }
+
+    fn socket_state(&self, socket: Node<'_>) -> AnswerOf<SocketState, Self> {
+        Ok(self.ask()?.socket_state(socket.number))
+    }
+
+    fn send(&self, socket: Node<'_>, to: Option<&SocketName>, message: &[u8]) -> Result<(), Errno> {
+        self.change()?.send(socket.number, to, message)
+    }
+
+    fn receive(&self, socket: Node<'_>, bytes: &mut [u8]) -> Result<Received, Errno> {
+        self.change()?.socket_mut(socket.number).receive(bytes).ok_or(Errno::EAGAIN)
     }
 
     fn read_next(&self, description: Description<'_>, bytes: &mut [u8]) -> Option<Result<usize, Errno>> {

@@ -33,6 +33,7 @@ mod object;
 mod process;
 mod process_state;
 mod processes;
+mod socket;
 mod state;
 
 pub use call::{Call, Node, Unreachable};

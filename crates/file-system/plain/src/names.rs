@@ -336,13 +336,13 @@ impl ObjectOperations for Call<'_> {
             attributes = Attributes { mode, user, group, accessed_ns: object.accessed_ns, ..attributes };
         }
         if fields.contains(Fields::LINK_COUNT) {
-            attributes.link_count = if node.kind == Kind::Pipe { 1 } else { object.links };
+            attributes.link_count = if matches!(node.kind, Kind::Pipe | Kind::Socket) { 1 } else { object.links };
         }
         if fields.contains(Fields::SIZE) {
             attributes.size_bytes = match &object.body {
                 Body::File(file) => file.size_bytes,
                 Body::Symlink(target) => target.len() as u64,
-                Body::Directory(_) | Body::Pipe(_) => 0,
+                Body::Directory(_) | Body::Pipe(_) | Body::Socket(_) => 0,
             };
         }
         if fields.contains(Fields::TIMES) {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use posix_calls::{Kind, Permissions};
 
+use crate::socket::Socket;
+
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
@@ -34,15 +36,22 @@ pub(crate) enum Body {
     Directory(Directory),
     Symlink(Arc<[u8]>),
     Pipe(Pipe),
+    Socket(Socket),
 }
 
 impl Body {
+    /// Whether it is one of the files that `Limits::inodes` limits, and not what has no name in a directory.
+    pub(crate) fn is_limited(&self) -> bool {
+        !matches!(self, Body::Pipe(_) | Body::Socket(_))
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Body::File(_) => Kind::Regular,
             Body::Directory(_) => Kind::Directory,
             Body::Symlink(_) => Kind::Symlink,
             Body::Pipe(_) => Kind::Pipe,
+            Body::Socket(_) => Kind::Socket,
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) open_files: BTreeMap<u64, OpenFile>,
     opened: u64,
     next_cookie: u64,
+    /// Sockets by name.
+    pub(crate) socket_names: BTreeMap<Vec<u8>, Number>,
     /// The memory of processes.
     pub(crate) spaces: BTreeMap<u64, Space>,
     made_spaces: u64,
@@ -87,6 +89,7 @@ impl Plain {
             open_files: BTreeMap::new(),
             opened: 0,
             next_cookie: 2,
+            socket_names: BTreeMap::new(),
             spaces: BTreeMap::new(),
             made_spaces: 0,
             children: BTreeMap::new(),
@@ -158,7 +161,7 @@ impl State {
 
     /// Adds an object if there may be one more.
     pub(crate) fn add(&mut self, object: Object) -> Option<Number> {
-        if !matches!(object.body, Body::Pipe(_)) {
+        if object.body.is_limited() {
             if self.used.inodes == self.limits.inodes {
                 return None;
             }
@@ -232,14 +235,14 @@ impl State {
     fn forget_unused(&mut self, mut number: Number) {
         while self.objects.get(&number).is_some_and(|object| object.links == 0 && object.references == 0) {
             let object = self.objects.remove(&number).expect("looked at just now");
-            self.used.inodes -= u64::from(!matches!(object.body, Body::Pipe(_)));
+            self.used.inodes -= u64::from(object.body.is_limited());
             match object.body {
                 Body::File(file) => self.used.pages -= file.pages.len() as u64,
                 Body::Directory(Directory { parent, .. }) => {
                     self.get_mut(parent).references -= 1;
                     number = parent;
                 }
-                Body::Symlink(_) | Body::Pipe(_) => {}
+                Body::Symlink(_) | Body::Pipe(_) | Body::Socket(_) => {}
             }
         }
     }

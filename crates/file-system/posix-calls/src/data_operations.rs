@@ -6,6 +6,7 @@
 use crate::descriptors::{AccessMode, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
 use crate::errno::Errno;
 use crate::object_operations::{Answer, ObjectOperations, Outcome};
+use crate::socket::{Received, SocketName, SocketOrder, SocketState};
 
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,30 @@ pub trait DataOperations: Sized {
     /// # Errors
     /// EMFILE without two numbers, ENOMEM.
     fn install_pipe(&self, status: StatusFlags, number: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno>;
+
+    /// Makes a socket that has neither name nor peer, and gives it a number.
+    /// Steps: make the socket; install it.
+    ///
+    /// # Errors
+    /// EMFILE without a number, ENOMEM.
+    fn install_socket(
+        &self,
+        order: SocketOrder,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<u32, Errno>;
+
+    /// Makes two sockets, each the other's peer, and gives them numbers.
+    /// Steps: make both; install each.
+    ///
+    /// # Errors
+    /// EMFILE without two numbers, ENOMEM.
+    fn install_socket_pair(
+        &self,
+        order: SocketOrder,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<(u32, u32), Errno>;
 
     /// Closes a descriptor; false if it is not open.
     ///
@@ -232,6 +257,37 @@ pub trait DataOperations: Sized {
     /// # Errors
     /// EPIPE, EAGAIN, ENOMEM without a page.
     fn write_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// Names a socket.
+    ///
+    /// # Errors
+    /// EINVAL if it has a name, EADDRINUSE if another has this one, ENOMEM.
+    fn bind_socket(&self, socket: NodeOf<'_, Self>, name: &SocketName) -> Result<(), Errno>;
+
+    /// The name of a socket, or [`SocketName::NONE`].
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn socket_name(&self, socket: NodeOf<'_, Self>) -> AnswerOf<SocketName, Self>;
+
+    /// Whether a message waits, and whether the peer has gone.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn socket_state(&self, socket: NodeOf<'_, Self>) -> AnswerOf<SocketState, Self>;
+
+    /// Sends a message to the socket that has a name, or to the peer.
+    ///
+    /// # Errors
+    /// ENOTCONN without a peer; ECONNREFUSED if nobody receives there, EPERM if who does hears another; EMSGSIZE, EAGAIN if
+    /// there is no room, ENOMEM.
+    fn send(&self, socket: NodeOf<'_, Self>, to: Option<&SocketName>, message: &[u8]) -> Result<(), Errno>;
+
+    /// Takes a message: of an ordered socket that which was sent first, of another one any.
+    ///
+    /// # Errors
+    /// EAGAIN if there is none.
+    fn receive(&self, socket: NodeOf<'_, Self>, bytes: &mut [u8]) -> Result<Received, Errno>;
 
     /// The pipe's end that a description is.
     fn pipe_end(&self, description: Self::Description<'_>) -> PipeEnd {

@@ -63,8 +63,18 @@ pub enum Errno {
     ELOOP = 40,
     /// A number is too large for its type.
     EOVERFLOW = 75,
+    /// Not a socket.
+    ENOTSOCK = 88,
+    /// A message that is too long.
+    EMSGSIZE = 90,
     /// Operation not supported.
     EOPNOTSUPP = 95,
+    /// Another socket has the name.
+    EADDRINUSE = 98,
+    /// No peer, and no address was given.
+    ENOTCONN = 107,
+    /// Nobody receives there.
+    ECONNREFUSED = 111,
     /// The transaction rests on what is not so any more.
     ECANCELED = 125,
 }

@@ -16,6 +16,8 @@ pub enum Kind {
     Directory = 2,
     /// A pipe; no name leads to one.
     Pipe = 4,
+    /// A local datagram socket; no name in a directory leads to one.
+    Socket = 8,
 }
 
 impl Kind {
@@ -26,8 +28,15 @@ impl Kind {
             1 => Kind::Symlink,
             2 => Kind::Directory,
             4 => Kind::Pipe,
+            8 => Kind::Socket,
             _ => Kind::Regular,
         }
+    }
+
+    /// Whether descriptors of such an object have an offset.
+    #[inline]
+    pub fn is_seekable(self) -> bool {
+        !matches!(self, Kind::Pipe | Kind::Socket)
     }
 
     /// The bits of `st_mode` that tell the kind (`S_IFMT` of Linux).
@@ -37,6 +46,7 @@ impl Kind {
             Kind::Symlink => 0o120_000,
             Kind::Directory => 0o040_000,
             Kind::Pipe => 0o010_000,
+            Kind::Socket => 0o140_000,
         }
     }
 }

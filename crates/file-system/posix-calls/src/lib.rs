@@ -1,6 +1,6 @@
 //! POSIX's rules for files, directories, descriptors and pipes, over any implementation of operations on objects.
 //!
-//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`memory`], [`processes`]) holds the rules:
+//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`sockets`], [`memory`], [`processes`]) holds the rules:
 //! which checks, in which order, with which errno. It reaches objects only through [`ObjectOperations`] and
 //! [`DataOperations`], each operation on one object (or a compound one, with its steps written beside it). What runs the
 //! operations is chosen by type, so that a call costs nothing for it.
@@ -10,6 +10,7 @@
 //! mkdir rmdir readdir chdir ...   directories.rs │ rules, errno, order of checks, paths (walk.rs), rights (rights.rs)
 //! stat access chmod chown ...     attributes.rs  │
 //! read write lseek dup pipe ...   data.rs        │     the same by path: path_data.rs
+//! socketpair bind send receive    sockets.rs     │
 //! mmap munmap mprotect            memory.rs      │
 //! posix_spawn wait                processes.rs   ┘
 //!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
@@ -54,6 +55,8 @@ mod process;
 mod process_operations;
 pub mod processes;
 mod rights;
+mod socket;
+pub mod sockets;
 mod walk;
 
 pub use credentials::{Credentials, MAX_GROUPS};
@@ -75,4 +78,5 @@ pub use object_operations::{
 pub use process::{Ended, FileAction, Inherited, ProcessNumber, SpawnOptions, Which};
 pub use process_operations::{ChildState, ProcessOperations};
 pub use rights::{Need, PermissionChange, TimesRight};
+pub use socket::{MAX_MESSAGE_BYTES, MAX_SOCKET_NAME_BYTES, Received, SocketName, SocketOrder, SocketState};
 pub use walk::{Follow, MAX_PATH_BYTES, Start};

@@ -228,7 +228,7 @@ fn open_existing<'v, V: ObjectOperations>(
         Kind::Directory => {}
         _ if flags.contains(OpenFlags::DIRECTORY) => return Err(Errno::ENOTDIR),
         Kind::Symlink => return Err(Errno::ELOOP),
-        Kind::Regular | Kind::Pipe => {}
+        Kind::Regular | Kind::Pipe | Kind::Socket => {}
     }
     let needs_read = if flags.contains(OpenFlags::READ) { Need::READ } else { Need(0) };
     let need = if changes { needs_read.with(Need::WRITE) } else { needs_read };

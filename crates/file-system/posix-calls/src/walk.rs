@@ -206,7 +206,7 @@ impl<'v, 'p, V: ObjectOperations> Walk<'v, 'p, V> {
                 match self.objects.kind(node) {
                     Kind::Directory => self.directory = node,
                     Kind::Symlink => return Ok(Some(node)),
-                    Kind::Regular | Kind::Pipe => return Err(Errno::ENOTDIR),
+                    Kind::Regular | Kind::Pipe | Kind::Socket => return Err(Errno::ENOTDIR),
                 }
             }
         }

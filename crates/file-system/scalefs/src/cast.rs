@@ -7,6 +7,7 @@ use crate::directory::Directory;
 use crate::file::File;
 use crate::inode_ref::InodeRef;
 use crate::pipe::Pipe;
+use crate::socket::SocketInode;
 
 impl InodeRef {
     /// The inode as a directory.
@@ -31,5 +32,13 @@ impl InodeRef {
         assert_eq!(self.kind(), Kind::Pipe, "only pipes have ends");
         // SAFETY: as in `inode`; an inode of that kind is the first field of a `Pipe`.
         unsafe { self.address().cast::<Pipe>().as_ref() }
+    }
+
+    /// The inode as a socket's.
+    #[inline]
+    pub(crate) fn socket<'i>(self) -> &'i SocketInode {
+        assert_eq!(self.kind(), Kind::Socket, "only sockets have messages");
+        // SAFETY: as in `inode`; an inode of that kind is the first field of a `SocketInode`.
+        unsafe { self.address().cast::<SocketInode>().as_ref() }
     }
 }

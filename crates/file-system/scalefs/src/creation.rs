@@ -11,6 +11,7 @@ use pages::PagePool;
 use percpu::{CacheLine, Core, OutOfMemory, PerCore};
 use posix_calls::{InodeNumber, Kind, Permissions};
 use refcache::{RefCache, RefCacheConfig};
+use sockets::{Foundation, Sockets, SocketsConfig};
 use sync::OwnWord;
 use sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +26,9 @@ use crate::place::Place;
 
 /// The root has this number; inodes made later have a core in the low eight bits and a count from 1 above them.
 const ROOT_NUMBER: InodeNumber = InodeNumber(1);
+
+/// Buckets at least for names of sockets, 128 bytes each.
+const SOCKET_BUCKETS: usize = 64;
 
 impl ScaleFs {
     /// Makes an empty file system in the arena of `core`, whose root belongs to user 0. It has no pages: names, directories
@@ -68,11 +72,16 @@ impl ScaleFs {
         let root = NonNull::from(root);
         let node = InodeRef::new(root.cast(), Kind::Directory);
         node.directory().place.parent.store(node.to_bits(), Ordering::Release);
+        let (epochs, counts) = (Epochs::create(arena)?, RefCache::create(arena, decisions, counts)?);
+        let names =
+            SocketsConfig { seed: config.hash_seed, bucket_count: config.directory_bucket_count.max(SOCKET_BUCKETS) };
+        // SAFETY: all lies in the arena, for good, as the instance does; its epochs are used with it alone.
+        let sockets = unsafe { Sockets::found(core, Foundation { pool: pages, epochs, counts, decisions }, names) }?;
         let instance = arena.place(ScaleFs {
             identity: Identity::new(arena),
             decisions: NonNull::from(decisions),
-            epochs: NonNull::from(Epochs::create(arena)?),
-            counts: NonNull::from(RefCache::create(arena, decisions, counts)?),
+            epochs: NonNull::from(epochs),
+            counts: NonNull::from(counts),
             stamps: NonNull::from(Maxima::create(arena, maxima)?),
             sizes: NonNull::from(Maxima::create(arena, maxima)?),
             pages: NonNull::from(pages),
@@ -80,6 +89,7 @@ impl ScaleFs {
             hash_seed: config.hash_seed,
             directory_bucket_count: config.directory_bucket_count,
             inodes: Budget::create(arena, config.inode_limit)?,
+            sockets,
             // SAFETY: what is made lies in the arena itself, with what keeps it.
             own: unsafe {
                 PerCore::create(arena, |_| Own {

@@ -145,6 +145,32 @@ impl DescriptionPtr {
         DescriptionRef(self.get())
     }
 
+    /// Whether the last descriptor that is closed is told so at once.
+    #[inline]
+    pub(crate) fn counts_descriptors(self) -> bool {
+        !self.get().opened.node.kind().is_seekable()
+    }
+
+    /// One descriptor more: the first one, or one that is counted while another one is open.
+    pub(crate) fn open_end(self, fs: &ScaleFs, core: &Core<'_>) {
+        let node = self.get().opened.node;
+        match self.pipe_end() {
+            Some(end) => node.pipe().open_end(fs, core, end),
+            None if node.kind() == Kind::Socket => node.socket().open_end(fs, core),
+            None => {}
+        }
+    }
+
+    /// One descriptor less.
+    pub(crate) fn close_end(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        let node = self.get().opened.node;
+        match self.pipe_end() {
+            Some(end) => node.pipe().close_end(fs, core, end, wait),
+            None if node.kind() == Kind::Socket => node.socket().close_end(fs, core, wait),
+            None => {}
+        }
+    }
+
     /// The pipe's end that its descriptors are.
     #[inline]
     pub(crate) fn pipe_end(self) -> Option<PipeEnd> {

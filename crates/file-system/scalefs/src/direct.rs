@@ -160,7 +160,7 @@ impl<'c, H: Host> Direct<'c, H> {
             attributes.size_bytes = match node.kind() {
                 Kind::Symlink => self.target_of(node).len() as u64,
                 Kind::Regular => node.file().size_after_fence(self.fs, self.host),
-                Kind::Directory | Kind::Pipe => 0,
+                Kind::Directory | Kind::Pipe | Kind::Socket => 0,
             };
         }
         if fields.contains(Fields::TIMES) {

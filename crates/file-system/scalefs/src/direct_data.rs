@@ -9,8 +9,9 @@ use core::ops::Deref;
 use percpu::{Core, OutOfMemory};
 use posix_calls::{
     AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, NumberChoice, ObjectOperations, Offset, OnExec,
-    PipeEnd, PipeState, StatusFlags, Use, WriteAt, Written,
+    PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState, StatusFlags, Use, WriteAt, Written,
 };
+use sockets::SocketError;
 
 use crate::description::{DescriptionPtr, DescriptionRef, LockedOffset};
 use crate::direct::{Direct, OperationError};
@@ -20,6 +21,9 @@ use crate::inode_ref::InodeRef;
 use crate::instance::{ScaleFs, Stamp};
 use crate::node::{Node, OpenNode};
 use crate::process::Process;
+
+/// What a socket's descriptor is open for.
+pub(crate) const BOTH: AccessMode = AccessMode { read: true, write: true };
 
 /// One call of one core on behalf of one process, with its descriptors.
 pub struct InProcess<'c, H> {
@@ -82,14 +86,9 @@ impl<'c, H: Host> InProcess<'c, H> {
     fn install_description(&self, description: DescriptionPtr, number: (NumberChoice, OnExec)) -> Result<u32, Errno> {
         let hint = self.fs.number_hint(self.core());
         let node = description.get().opened.node;
-        let end = description.pipe_end();
-        if let Some(end) = end {
-            node.pipe().open_end(self.fs, self.core(), end);
-        }
+        description.open_end(self.fs, self.core());
         self.process.install(&self.guard, description, number, hint, self.host).inspect_err(|_| {
-            if let Some(end) = end {
-                node.pipe().close_end(self.fs, self.core(), end, self.host);
-            }
+            description.close_end(self.fs, self.core(), self.host);
             self.drop_reference(node);
             // SAFETY: no descriptor leads to the description.
             unsafe { description.free(self.core()) };
@@ -104,7 +103,7 @@ impl<'c, H: Host> InProcess<'c, H> {
     }
 
     /// Makes a description of an object, whose reference it takes over, and gives it a number.
-    fn install_node(
+    pub(crate) fn install_node(
         &self,
         node: InodeRef,
         mode: AccessMode,
@@ -114,7 +113,7 @@ impl<'c, H: Host> InProcess<'c, H> {
         self.install_description(self.make_description(node, mode, status)?, number)
     }
 
-    fn close_number(&self, number: u32) -> bool {
+    pub(crate) fn close_number(&self, number: u32) -> bool {
         let Some(closed) = self.process.remove(&self.guard, number.into(), self.host) else {
             return false;
         };
@@ -175,6 +174,24 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
             self.close_number(read_number);
         })?;
         Ok((read_number, write_number))
+    }
+
+    fn install_socket(
+        &self,
+        order: SocketOrder,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<u32, Errno> {
+        self.make_socket(order, status, number)
+    }
+
+    fn install_socket_pair(
+        &self,
+        order: SocketOrder,
+        status: StatusFlags,
+        number: (NumberChoice, OnExec),
+    ) -> Result<(u32, u32), Errno> {
+        self.make_socket_pair(order, status, number)
     }
 
     fn uninstall(&self, number: u32) -> AnswerOf<bool, Self> {
@@ -299,5 +316,32 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
             self.mark(pipe, Stamp::Data);
         }
         Ok(written)
+    }
+
+    fn bind_socket(&self, socket: Node<'_>, name: &SocketName) -> Result<(), Errno> {
+        let socket = socket.at.socket().socket();
+        self.fs.sockets.bind(self.core(), &socket, name, self.host).map_err(SocketError::into)
+    }
+
+    fn socket_name(&self, socket: Node<'_>) -> AnswerOf<SocketName, Self> {
+        Ok(self.fs.sockets.name(&socket.at.socket().socket()))
+    }
+
+    fn socket_state(&self, socket: Node<'_>) -> AnswerOf<SocketState, Self> {
+        Ok(self.fs.sockets.state(&socket.at.socket().socket()))
+    }
+
+    fn send(&self, socket: Node<'_>, to: Option<&SocketName>, message: &[u8]) -> Result<(), Errno> {
+        let (sockets, socket) = (&self.fs.sockets, socket.at.socket().socket());
+        let sent = match to {
+            Some(name) => sockets.send_to(self.core(), &socket, name, message, self.host),
+            None => sockets.send(self.core(), &socket, message, self.host),
+        };
+        sent.map_err(SocketError::into)
+    }
+
+    fn receive(&self, socket: Node<'_>, bytes: &mut [u8]) -> Result<Received, Errno> {
+        let socket = socket.at.socket().socket();
+        self.fs.sockets.receive(self.core(), &socket, bytes, self.host).map_err(SocketError::into)
     }
 }

@@ -163,6 +163,18 @@ impl Process {
         with_memory(Access { fs, guard, wait }, |memory| self.memory.fork_to(memory, &child.memory))
     }
 
+    /// Unmaps all that is mapped (POSIX `exec`).
+    pub(crate) fn unmap_all(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        let guard = fs.epochs().pin(core);
+        with_memory(Access { fs, guard: &guard, wait }, |memory| {
+            self.memory.for_each_mapped(&guard, |pages| {
+                let unmapped = self.memory.unmap(memory, pages);
+                // No node is made for pages that have one.
+                debug_assert_eq!(unmapped, Ok(()));
+            });
+        });
+    }
+
     /// Gives up all memory.
     ///
     /// # Safety

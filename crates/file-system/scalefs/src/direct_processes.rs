@@ -15,6 +15,9 @@ impl<H: Host> ProcessOperations for InProcess<'_, H> {
         Self: 'v;
 
     fn make_process(&self, credentials: Option<&Credentials>) -> Result<Process, Errno> {
+        if sync::mutant::planted("scalefs: posix_spawn looks at memory") {
+            self.process().memory.for_each_mapped(&self.guard, drop);
+        }
         let context = self.context.duplicate(self.fs, self.core(), credentials);
         Ok(Process::with(context, Relatives::unknown()))
     }

@@ -10,6 +10,7 @@ use pages::{PAGE_BYTES, PagePool};
 use percpu::{Core, PerCore};
 use posix_calls::{Kind, ProcessNumber, Space};
 use refcache::RefCache;
+use sockets::Sockets;
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait};
 
@@ -74,6 +75,7 @@ pub struct ScaleFs {
     pub(crate) hash_seed: u64,
     pub(crate) directory_bucket_count: usize,
     pub(crate) inodes: Budget,
+    pub(crate) sockets: Sockets,
     pub(crate) own: PerCore<Own>,
 }
 

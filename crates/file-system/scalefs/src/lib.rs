@@ -39,7 +39,7 @@
 //!        │ ObjectOperations, DataOperations
 //! Direct, InProcess                            direct.rs, direct_names.rs, direct_data.rs, moves.rs
 //!        │                                     hashdir + refcache + commit + radix + maxima, pinned by epoch
-//! Inode │ HashDir │ Counted │ File │ Pipe      inode.rs, file.rs, pipe.rs, in the caller's arena
+//! Inode │ HashDir │ Counted │ File │ Pipe │ Socket   inode.rs, file.rs, pipe.rs, socket.rs, in the caller's arena
 //! ```
 //!
 //! **No global state.** Everything lies in the caller's [`percpu::Arena`]; each call gets the caller's [`percpu::Core`]
@@ -75,6 +75,7 @@ mod direct_memory;
 mod direct_names;
 mod direct_processes;
 mod directory;
+mod ends;
 mod family;
 mod file;
 mod fork;
@@ -102,6 +103,7 @@ pub mod planted_causes;
 mod process;
 mod relatives;
 mod repair;
+mod socket;
 
 pub use calls::ProcessCalls;
 pub use context::Context;

@@ -7,6 +7,7 @@ use address_space::{KIND_MAPPING, KIND_SHARED_PAGE, Mapping, SharedPage};
 use hashdir::ENTRY_CLASS;
 use percpu::{ArenaObject, Core};
 use refcache::Counted;
+use sockets::KIND_ENDPOINT;
 use sync::Wait;
 
 use crate::description::{Description, DescriptionPtr, KIND_DESCRIPTION};
@@ -26,6 +27,7 @@ impl ScaleFs {
         for class in [File::CLASS, ENTRY_CLASS, Description::CLASS, Mapping::CLASS, radix::LEAF_CLASS] {
             core.will_allocate(class);
         }
+        self.sockets.refill(core);
         core.arena().maintain(core);
         self.inodes.maintain(core);
         self.pages().maintain(core);
@@ -44,7 +46,7 @@ impl ScaleFs {
         });
         let free = |core: &Core<'_>, counted: NonNull<Counted>| {
             // SAFETY: dead objects are given to us once. Kinds say in which field of which type the count is; they are the
-            // numbers with which this crate and `address-space` make counts, all different. What a dead object held a
+            // numbers with which this crate, `address-space` and `sockets` make counts, all different. What a dead object held a
             // reference to is alive until that is given up here.
             unsafe {
                 match counted.as_ref().kind() {
@@ -69,6 +71,7 @@ impl ScaleFs {
                         self.counts().change(core, &node.inode().references, -1);
                         core.free_object(mapping);
                     }
+                    KIND_ENDPOINT => self.sockets.free(core, counted),
                     KIND_FAMILY => Family::free(Family::of_references(counted), core),
                     other => debug_assert!(false, "{other:?} is no kind of ours"),
                 }

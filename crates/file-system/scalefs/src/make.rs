@@ -17,6 +17,7 @@ use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 use crate::pipe::Pipe;
 use crate::place::Place;
+use crate::socket::SocketInode;
 
 const CORE_BITS: u32 = 8;
 
@@ -96,12 +97,12 @@ impl ScaleFs {
     /// No name, reference or call leads to it any more.
     pub(crate) unsafe fn unmake(&self, core: &Core<'_>, node: InodeRef) {
         let address = node.address();
-        // Pipes have no names and are not limited, as on Linux.
-        if node.kind() != Kind::Pipe {
+        // What has no names in directories is not limited, as on Linux.
+        if node.kind().is_seekable() {
             self.inodes.give(core);
         }
-        // SAFETY: nobody reaches the object, by the caller's promise. Types and classes are those of `make_object` and
-        // `make_pipe`, since the node's kind is the one that they gave; a directory still holds the reference to its parent.
+        // SAFETY: nobody reaches the object, by the caller's promise. Types and classes are those with which each kind
+        // is made, since the node's kind is the one that they gave; a directory still holds the reference to its parent.
         unsafe {
             match node.kind() {
                 Kind::Regular => {
@@ -112,6 +113,7 @@ impl ScaleFs {
                     node.pipe().destroy(self, core);
                     core.free_object::<Pipe>(address.cast());
                 }
+                Kind::Socket => core.free_object::<SocketInode>(address.cast()),
                 Kind::Symlink => {
                     let target_bytes = address.cast::<Symlink>().as_ref().target_bytes;
                     core.free(address.cast(), symlink_class(target_bytes.into()));
@@ -127,7 +129,7 @@ impl ScaleFs {
         }
     }
 
-    fn next_number(&self, core: &Core<'_>) -> InodeNumber {
+    pub(crate) fn next_number(&self, core: &Core<'_>) -> InodeNumber {
         let made = &self.own.get(core).made;
         made.set(made.get() + 1);
         InodeNumber(made.get() << CORE_BITS | core.index().get() as u64)

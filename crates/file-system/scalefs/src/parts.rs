@@ -10,10 +10,10 @@ use address_space::{Mapping, SharedPage};
 use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::ScaleFs;
-use crate::{description, directory, family, file, inode, pipe};
+use crate::{description, directory, family, file, inode, pipe, socket};
 
 /// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 12] = [
+pub const OBJECT_KINDS: [&ObjectKind; 15] = [
     &hashdir::ENTRY,
     &hashdir::BUCKET,
     &radix::SLOT,
@@ -21,6 +21,9 @@ pub const OBJECT_KINDS: [&ObjectKind; 12] = [
     &description::DESCRIPTION,
     &file::FILE,
     &pipe::PIPE,
+    &socket::SOCKET_INODE,
+    &sockets::ENDPOINT,
+    &sockets::RING,
     &directory::DIRECTORY,
     &family::FAMILY,
     &address_space::MAPPING,
@@ -36,6 +39,8 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(description::Description::LAYOUT)
     .and_layout(file::File::LAYOUT)
     .and_layout(pipe::Pipe::LAYOUT)
+    .and_layout(socket::SocketInode::LAYOUT)
+    .and_layout(sockets::LAYOUT)
     .and_layout(directory::Directory::LAYOUT)
     .and_layout(family::Family::LAYOUT)
     .and_type::<inode::Symlink>()

@@ -15,8 +15,8 @@
 //! behind its end, then exchanges the word; if a reader has emptied the slot meanwhile the exchange fails, and the bytes go to
 //! a slot of their own.
 //!
-//! **Ends.** Descriptors of either end are counted per core and read exactly by whoever closes one (crate `refcache`,
-//! "eager zero"): the last one raises a flag, which is all that the other end looks at. Closing is thus what shares lines,
+//! **Ends.** Of the descriptors of either end the last one that is closed (`ends.rs`) raises a flag, which is all that the other
+//! end looks at. Closing is thus what shares lines,
 //! not reading and writing (section 6.4).
 //!
 //! **Death of a process** leaves the lock of a side: [`Pipe::repair_taken_over`]. Bytes of a write that had not reached its
@@ -26,28 +26,24 @@
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
 use posix_calls::{Errno, PipeEnd};
-use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 
+use crate::ends::Ends;
 use crate::inode::Inode;
 use crate::instance::ScaleFs;
 use pages::shared_bytes;
 
 const RANK_SIDE: LockRank = LockRank(210);
 const SLOT_COUNT: usize = 16;
-/// Ends are counted from here on, so that what is applied of a count is never zero: nothing is to be freed then.
-const NO_ENDS: i64 = 1 << 40;
-/// Kind of the counts of ends, for the callback of `RefCache::maintain`, which never gets one.
-const KIND_ENDS: CountedKind = CountedKind(4);
 
 /// A pipe: an inode with a ring.
 #[repr(C)]
 pub(crate) struct Pipe {
     pub(crate) inode: Inode,
     /// Descriptors of each end.
-    ends: [CacheLine<Counted>; 2],
+    ends: [Ends; 2],
     /// Atomic: ends of which the last descriptor was closed.
     gone: CacheLine<[AtomicU32; 2]>,
     sides: [CacheLine<Side>; 2],
@@ -147,7 +143,7 @@ impl Pipe {
     pub(crate) fn new(inode: Inode) -> Pipe {
         Pipe {
             inode,
-            ends: core::array::from_fn(|_| CacheLine(Counted::new(NO_ENDS, KIND_ENDS))),
+            ends: [Ends::new(), Ends::new()],
             gone: CacheLine([AtomicU32::new(0), AtomicU32::new(0)]),
             sides: core::array::from_fn(|_| CacheLine(Side { lock: CoreLock::new(), passed: AtomicU64::new(0) })),
             slots: core::array::from_fn(|_| CacheLine(PipeSlot { state: AtomicU64::new(0), page: AtomicU32::new(0) })),
@@ -169,19 +165,12 @@ impl Pipe {
 
     /// One more descriptor of an end: the first one, or one that is counted while another one is open.
     pub(crate) fn open_end(&self, fs: &ScaleFs, core: &Core<'_>, end: PipeEnd) {
-        // SAFETY: a description keeps the pipe.
-        unsafe { fs.counts().change(core, &self.ends[end as usize], 1) };
+        self.ends[end as usize].open(fs, core);
     }
 
     /// One descriptor of an end less.
     pub(crate) fn close_end(&self, fs: &ScaleFs, core: &Core<'_>, end: PipeEnd, wait: &impl Wait) {
-        let count = &self.ends[end as usize];
-        // SAFETY: as above; the count never becomes zero, so it is not reviewed.
-        let left = unsafe {
-            fs.counts().change(core, count, -1);
-            fs.counts().exact(count, wait)
-        };
-        if left == NO_ENDS {
+        if self.ends[end as usize].close(fs, core, wait) {
             self.gone[end as usize].store(1, Ordering::Release);
         }
     }

@@ -34,9 +34,7 @@ use core::ops::ControlFlow;
 use address_space::AddressSpace;
 use epoch::Guard;
 use percpu::{CacheLine, Core, OutOfMemory};
-use posix_calls::{
-    Credentials, DESCRIPTOR_LIMIT, Ended, Errno, FileAction, NumberChoice, OnExec, PipeEnd, ProcessNumber, Use,
-};
+use posix_calls::{Credentials, DESCRIPTOR_LIMIT, Ended, Errno, FileAction, NumberChoice, OnExec, ProcessNumber, Use};
 use radix::{LockedSlot, RadixArray};
 use sync::{OwnWord, Wait};
 
@@ -95,32 +93,24 @@ impl Descriptor {
         self.description.address() | u64::from(self.on_exec == OnExec::Close)
     }
 
-    fn pipe_end(self) -> Option<PipeEnd> {
-        self.description.pipe_end()
-    }
-
     fn has(self, mark: Mark) -> bool {
         let opened = &self.description.get().opened;
         match mark {
             Mark::Reading => opened.mode.read,
             Mark::Writing => opened.mode.write,
-            Mark::Pipe => self.pipe_end().is_some(),
+            Mark::Pipe => self.description.pipe_end().is_some(),
         }
     }
 
     /// One descriptor more leads where this one does, which is not closed meanwhile.
     fn duplicate(self, fs: &ScaleFs, core: &Core<'_>) {
         self.description.get().change_references(fs, core, 1);
-        if let Some(end) = self.pipe_end() {
-            self.description.get().opened.node.pipe().open_end(fs, core, end);
-        }
+        self.description.open_end(fs, core);
     }
 
     /// The descriptor is not in a table any more.
     pub(crate) fn release(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
-        if let Some(end) = self.pipe_end() {
-            self.description.get().opened.node.pipe().close_end(fs, core, end, wait);
-        }
+        self.description.close_end(fs, core, wait);
         self.description.get().change_references(fs, core, -1);
     }
 }
@@ -190,12 +180,16 @@ impl Process {
         }
     }
 
-    /// Closes the descriptors that do not survive `exec`.
+    /// Gives up all memory, and closes the descriptors that do not survive `exec`. What other threads, which POSIX ends first,
+    /// map meanwhile stays.
     ///
     /// # Panics
     /// If the process is of another instance.
     pub fn exec(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
         self.context.assert_of(fs);
+        if !sync::mutant::planted("scalefs: exec keeps memory") {
+            self.unmap_all(fs, core, wait);
+        }
         self.close_all(fs, core, wait, |descriptor| descriptor.on_exec == OnExec::Close);
     }
 
@@ -496,11 +490,11 @@ impl Process {
         passed.break_value().map_or(Ok(()), Err)
     }
 
-    /// What a number leads to, counted as one descriptor more. A pipe's is counted under the number's lock: its last
+    /// What a number leads to, counted as one descriptor more. A pipe's or socket's is counted under the number's lock: the last
     /// descriptor must not be closed between finding and counting.
     fn hold(&self, fs: &ScaleFs, guard: &Guard<'_>, number: u32, wait: &impl Wait) -> Result<Descriptor, Errno> {
         let found = self.descriptor(guard, number).ok_or(Errno::EBADF)?;
-        if found.pipe_end().is_none() {
+        if !found.description.counts_descriptors() {
             found.duplicate(fs, guard.core());
             return Ok(found);
         }

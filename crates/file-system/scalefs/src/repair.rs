@@ -7,6 +7,7 @@ use percpu::Core;
 use posix_calls::{Kind, ProcessNumber};
 use sync::Wait;
 use sync::atomic::Ordering;
+use sync::mutant::planted;
 
 use crate::description::DescriptionPtr;
 use crate::directory::Directory;
@@ -46,6 +47,9 @@ impl ScaleFs {
                 family.as_ref().repair_taken_over(&guard, child, wait);
                 own.family[0].store(0, Ordering::Release);
             }
+            if !planted("scalefs: an heir forgets the sockets") {
+                self.sockets.repair_call_taken_over(&guard);
+            }
             // What the call was setting back first, whose words only the object can tell.
             for node in noted() {
                 let Inode { stamps, links, .. } = node.inode();
@@ -61,7 +65,7 @@ impl ScaleFs {
                 node.inode().header.repair_taken_over(heir, happened);
                 match node.kind() {
                     Kind::Directory => {}
-                    Kind::Symlink => continue,
+                    Kind::Symlink | Kind::Socket => continue,
                     Kind::Regular => {
                         node.file().repair_taken_over(Access { fs: self, guard: &guard, wait });
                         continue;

@@ -1,6 +1,6 @@
-//! Processes: random sequences of spawn, fork, exec, exit and wait with calls on descriptors between, by up to six processes
-//! on four cores, on ScaleFS and on the reference. All results, and all that a process sees of its descriptors, must be the
-//! same; nothing may be left in the end.
+//! Processes: random sequences of spawn, fork, exec, exit and wait with calls on descriptors and memory between, by up to six
+//! processes on four cores, on ScaleFS and on the reference. All results, and all that a process sees of its descriptors and its
+//! memory, must be the same; nothing may be left in the end.
 #![cfg(not(any(loom, shuttle)))]
 
 mod instance;
@@ -12,14 +12,20 @@ use instance::{Instance, with_instance};
 use percpu::Core;
 use plain::Plain;
 use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::memory::{self, Address, MappedObject};
 use posix_calls::{
-    Attributes, Credentials, DataOperations, Ended, Errno, Fields, FileAction, Inherited, OnExec, OpenFlags, PipeState,
-    ProcessNumber, ProcessOperations, SpawnOptions, Start, StatusFlags, Which, directories, processes,
+    AccessError, Attributes, Credentials, DataOperations, Ended, Errno, Fields, FileAction, Inherited,
+    MemoryOperations, OnExec, OpenFlags, PipeState, ProcessNumber, ProcessOperations, Protection, Sharing,
+    SpawnOptions, Start, StatusFlags, Which, directories, processes,
 };
 use scalefs::Process;
 use sync::Spin;
 
 const NAMES: [&[u8]; 5] = [b"a", b"b", b"d/a", b"missing/a", b"d"];
+/// Pages that processes map, from this address on.
+const MEMORY: u64 = 16 << 20;
+const MEMORY_PAGES: u64 = 4;
+const PAGE: u64 = 4096;
 const MOST_PROCESSES: usize = 6;
 const DESCRIPTORS: u32 = 8;
 const ROUNDS: u64 = 30;
@@ -34,6 +40,9 @@ enum Operation {
     DuplicateTo(u32, u32, OnExec),
     SetOnExec(u32, OnExec),
     ChangeDirectory(usize),
+    /// Maps pages from this one on: memory of its own, or a descriptor's.
+    Map(u64, Option<u32>),
+    Store(u64, u8),
     Spawn(Vec<FileAction<'static>>, Inherited, bool),
     Fork,
     Exec,
@@ -62,12 +71,17 @@ fn action(random: &mut Random) -> FileAction<'static> {
 
 fn operation(random: &mut Random, made: usize) -> Operation {
     let number = random.below(DESCRIPTORS as usize) as u32;
-    match random.below(20) {
+    match random.below(23) {
         0..3 => Operation::Open(random.below(4), on_exec(random)),
         3 | 4 => Operation::Pipe(on_exec(random)),
         5 => Operation::Close(number),
         6 => Operation::DuplicateTo(number, random.below(DESCRIPTORS as usize) as u32, on_exec(random)),
         7 => Operation::SetOnExec(number, on_exec(random)),
+        20 | 21 => {
+            let file = (random.below(2) == 0).then_some(number);
+            Operation::Map(random.below(MEMORY_PAGES as usize) as u64, file)
+        }
+        22 => Operation::Store(random.below(MEMORY_PAGES as usize) as u64, random.below(256) as u8),
         8 => Operation::ChangeDirectory(random.below(5)),
         9..12 => {
             let actions = (0..random.below(5)).map(|_| action(random)).collect();
@@ -96,7 +110,7 @@ enum Done<P> {
     Made(P),
 }
 
-fn call<P: ProcessOperations>(call: &P, operation: &Operation) -> Done<P::Process> {
+fn call<P: ProcessOperations + MemoryOperations>(call: &P, operation: &Operation) -> Done<P::Process> {
     let plain = DescriptorOptions::PLAIN;
     Done::Answer(match operation {
         Operation::Open(name, on_exec) => {
@@ -122,6 +136,20 @@ fn call<P: ProcessOperations>(call: &P, operation: &Operation) -> Done<P::Proces
                 Err(errno) => Err(errno),
             }
         }
+        Operation::Map(page, file) => {
+            let object = match *file {
+                None => MappedObject::Anonymous,
+                Some(fd) => MappedObject::File { fd, offset: 0, sharing: Sharing::Private },
+            };
+            let address = Address::Fixed(MEMORY + page * PAGE);
+            memory::map(call, address, 2 * PAGE, Protection::ReadWrite, object)
+        }
+        Operation::Store(page, byte) => match call.store(MEMORY + page * PAGE, &[*byte]) {
+            Ok(()) => Ok(0),
+            Err(AccessError::Segment) => Ok(11),
+            Err(AccessError::Bus) => Ok(7),
+            Err(_) => panic!("no memory, or no system"),
+        },
         other => unreachable!("{other:?} is no call of one process alone"),
     })
 }
@@ -142,6 +170,15 @@ struct Pair {
     ours: Option<Process>,
     reference: Option<plain::Process>,
     numbers: (ProcessNumber, ProcessNumber),
+}
+
+/// The first byte of each page of memory, or why it cannot be loaded.
+fn remembered<M: MemoryOperations>(call: &M) -> Vec<Option<u8>> {
+    let load = |page| {
+        let mut byte = [0];
+        call.load(MEMORY + page * PAGE, &mut byte).ok().map(|()| byte[0])
+    };
+    (0..MEMORY_PAGES + 2).map(load).collect()
 }
 
 struct Comparison<'a> {
@@ -166,6 +203,10 @@ impl Comparison<'_> {
             let (Some(ours), Some(reference)) = (ours, reference) else { continue };
             let mine = seen(&self.instance.fs.enter(&self.cores[core], ours, &Spin));
             let theirs = seen(&self.reference.begin(reference));
+            assert_eq!(
+                remembered(&self.instance.fs.enter(&self.cores[core], ours, &Spin)),
+                remembered(&self.reference.begin(reference))
+            );
             assert_eq!(mine.len(), theirs.len(), "{mine:?} {theirs:?}");
             for (mine, theirs) in mine.iter().zip(&theirs) {
                 let same = self.inodes.entry(mine.1.number.0).or_insert(theirs.1.number.0);

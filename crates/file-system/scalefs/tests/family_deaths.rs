@@ -8,10 +8,11 @@ use history::threads;
 use percpu::testing::{World, die, die_everywhere, owner};
 use percpu::{ArenaConfig, Core};
 use scalefs::data::{self, DescriptorOptions};
+use scalefs::memory::{self, Address, MappedObject};
 use scalefs::processes;
 use scalefs::{
-    Credentials, Ended, Errno, FileAction, Host, NumberChoice, OnExec, OpenFlags, Process, ScaleFs, ScaleFsConfig,
-    SpawnOptions, Start, StatusFlags, Which,
+    AccessError, Credentials, Ended, Errno, FileAction, Host, MemoryOperations, NumberChoice, OnExec, OpenFlags,
+    Process, Protection, ScaleFs, ScaleFsConfig, SpawnOptions, Start, StatusFlags, Which,
 };
 use sync::mutant::must_be_caught;
 use sync::{Spin, Wait, WaitReason};
@@ -31,6 +32,9 @@ impl Host for Patience {
     }
 }
 
+/// Where memory is mapped.
+const MEMORY: u64 = 16 << 20;
+const PAGE: u64 = 4096;
 const FLAGS: OpenFlags = OpenFlags::READ.union(OpenFlags::CREATE);
 const ACTIONS: [FileAction<'static>; 2] = [
     FileAction::Duplicate { number: 0, target: 5 },
@@ -176,11 +180,45 @@ fn a_child_that_nobody_runs_is_found() {
     must_be_caught("scalefs: an heir does not say that a child was killed", || survive_all(ACTS[0]));
 }
 
-/// How many accesses a process that is made takes, with so many descriptors that `exec` closes.
-fn accesses(closed: u32, make: fn(&ScaleFs, &Core<'_>, &Process) -> Process) -> u64 {
-    let world = world(96 << 20);
+/// Maps a page of memory of the process's own at each second page, which none is folded with.
+fn map(fs: &ScaleFs, core: &Core<'_>, process: &Process, pages: u64) {
+    for page in 0..pages {
+        let call = fs.enter(core, process, &Patience);
+        let address = Address::Fixed(MEMORY + 2 * page * PAGE);
+        memory::map(&call, address, PAGE, Protection::ReadWrite, MappedObject::Anonymous).unwrap();
+        drop(call);
+        if page % 64 == 0 {
+            fs.maintain(core, &Patience);
+        }
+    }
+}
+
+fn exec_gives_up_memory() {
+    let world = world(2 << 20);
+    let core = world.core(0);
+    let (fs, process) = begin(&core, 1);
+    map(fs, &core, &process, 5);
+    process.exec(fs, &core, &Patience);
+    let mut mapped = Vec::new();
+    process.for_each_mapped(fs, &core, |pages| mapped.push(pages));
+    assert_eq!(mapped, []);
+    let loaded = fs.enter(&core, &process, &Patience).load(MEMORY, &mut [0]);
+    assert_eq!(loaded, Err(AccessError::Segment));
+    process.exit(fs, &core, &Patience);
+}
+
+#[test]
+fn a_program_does_not_see_memory_of_the_one_before() {
+    exec_gives_up_memory();
+    must_be_caught("scalefs: exec keeps memory", exec_gives_up_memory);
+}
+
+/// How many accesses a process that is made takes, with so many descriptors that `exec` closes, and pages that are mapped.
+fn accesses((closed, pages): (u32, u64), make: fn(&ScaleFs, &Core<'_>, &Process) -> Process) -> u64 {
+    let world = world(192 << 20);
     let core = world.core(0);
     let (fs, process) = begin(&core, closed);
+    map(fs, &core, &process, pages);
     let mut counted = 0;
     // The first one makes what later ones have.
     for _ in 0..3 {
@@ -195,19 +233,23 @@ fn accesses(closed: u32, make: fn(&ScaleFs, &Core<'_>, &Process) -> Process) -> 
     counted
 }
 
-fn spawn_takes_the_same_with(many: u32) {
+fn spawn_takes_the_same_with(many: (u32, u64)) {
     let make = |fs: &ScaleFs, core: &Core<'_>, process: &Process| spawn(fs, core, process, &ACTIONS).unwrap();
-    let [few, many] = [3, many].map(|closed| accesses(closed, make));
-    println!("posix_spawn: {few} accesses with few descriptors that exec closes, {many} with many");
+    let [few, many] = [(3, 3), many].map(|parent| accesses(parent, make));
+    println!("posix_spawn: {few} accesses with few descriptors that exec closes and pages, {many} with many");
     assert!(many * 10 <= few * 11, "{few} accesses with few, {many} with many");
 }
 
 #[test]
-fn spawn_does_not_look_at_descriptors_that_exec_closes() {
-    spawn_takes_the_same_with(100_000);
+fn spawn_does_not_look_at_descriptors_that_exec_closes_nor_at_memory() {
+    spawn_takes_the_same_with((100_000, 3));
+    spawn_takes_the_same_with((3, 100_000));
     let fork = |fs: &ScaleFs, core: &Core<'_>, process: &Process| process.fork(fs, core, &Patience).unwrap();
-    println!("fork: {} accesses with few, {} with 1,000", accesses(3, fork), accesses(1_000, fork));
-    must_be_caught("scalefs: posix_spawn looks at every descriptor", || spawn_takes_the_same_with(1_000));
+    for (what, few, many) in [("descriptors", (3, 0), (1_000, 0)), ("pages", (0, 3), (0, 1_000))] {
+        println!("fork: {} accesses with few {what}, {} with 1,000", accesses(few, fork), accesses(many, fork));
+    }
+    must_be_caught("scalefs: posix_spawn looks at every descriptor", || spawn_takes_the_same_with((1_000, 3)));
+    must_be_caught("scalefs: posix_spawn looks at memory", || spawn_takes_the_same_with((3, 1_000)));
 }
 
 /// Two threads wait for one child, which has ended, while a third makes and ends another in its place: one of them gets it,

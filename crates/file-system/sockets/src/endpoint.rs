@@ -17,12 +17,13 @@ use sync::Wait;
 use sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use sync::mutant::planted;
 
-use crate::name::{MAX_NAME_BYTES, Name};
+use posix_calls::{MAX_SOCKET_NAME_BYTES as MAX_NAME_BYTES, SocketName as Name, SocketOrder as Order};
+
 use crate::ring::{Ring, SendError, Taken};
 
 const RANK_NAME: LockRank = LockRank(205);
 /// Kind of the count of references, for the callback of `RefCache::maintain`.
-const KIND_ENDPOINT: CountedKind = CountedKind(1);
+pub const KIND_ENDPOINT: CountedKind = CountedKind(10);
 
 /// What tools call a socket's parts. Those of an unordered one are larger and have no kind.
 pub const ENDPOINT: ObjectKind = object_kind!(11, Endpoint as "socket" {
@@ -33,15 +34,6 @@ pub const ENDPOINT: ObjectKind = object_kind!(11, Endpoint as "socket" {
     "name" = name,
     "ring" = first_lane,
 });
-
-/// Whether messages arrive in the order in which they were sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// They do.
-    Ordered,
-    /// Any may come next.
-    Unordered,
-}
 
 /// A socket in the arena, followed by the lanes behind its first one.
 #[repr(C)]
@@ -262,6 +254,13 @@ impl Endpoint {
                 return None;
             }
         }
+    }
+
+    /// Whether a message waits. Writes nothing.
+    pub(crate) fn has_message(&self) -> bool {
+        (0..self.fixed.lane_count as usize)
+            .filter_map(|lane| self.ring(lane))
+            .any(|ring| ring.sent_and_taken().is_none())
     }
 
     /// What the socket is called.

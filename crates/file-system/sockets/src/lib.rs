@@ -27,7 +27,8 @@
 //!
 //! **Lives.** A socket is referred to by its handle, by its peer, and by its name. References are counted per core (crate
 //! `refcache`). A call takes none: an endpoint is freed only after every core has maintained, which none does in a call.
-//! Closing raises a flag that senders look at, on a line that nothing else writes.
+//! Closing raises a flag that senders look at, on a line that nothing else writes. The sockets of a file system use its epochs,
+//! counts and pages, and are maintained with it ([`Foundation`]).
 //!
 //! **Lock order**: the bucket of a name; then an endpoint's own name (205); then a side of a ring (210).
 //!
@@ -41,16 +42,21 @@
 #![cfg_attr(not(shuttle), no_std)]
 
 mod endpoint;
-mod name;
 mod ring;
 mod sockets;
 
 use percpu::ObjectKind;
 
-pub use endpoint::{ENDPOINT, Order};
-pub use name::{MAX_NAME_BYTES, Name};
-pub use ring::{MAX_MESSAGE_BYTES, RING, SLOT_COUNT};
-pub use sockets::{Received, Socket, SocketError, Sockets, SocketsConfig};
+pub use endpoint::{ENDPOINT, KIND_ENDPOINT};
+pub use posix_calls::{
+    MAX_MESSAGE_BYTES, MAX_SOCKET_NAME_BYTES as MAX_NAME_BYTES, Received, SocketName as Name, SocketOrder as Order,
+};
+pub use ring::{RING, SLOT_COUNT};
+pub use sockets::{Foundation, Socket, SocketError, Sockets, SocketsConfig};
+
+/// Where everything is in a socket, in this build.
+pub const LAYOUT: percpu::Layout =
+    <endpoint::Endpoint as percpu::ArenaObject>::LAYOUT.and_layout(<ring::Ring as percpu::ArenaObject>::LAYOUT);
 
 /// The kinds of objects that have chunks of their own.
 pub const OBJECT_KINDS: [&ObjectKind; 2] = [&ENDPOINT, &RING];

@@ -11,18 +11,16 @@ use core::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PageNumber, PagePool, shared_bytes};
 use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
+use posix_calls::{MAX_MESSAGE_BYTES, MAX_SOCKET_NAME_BYTES, SocketName as Name};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::mutant::planted;
-
-use crate::name::Name;
 
 /// Messages that wait in a ring at most.
 pub const SLOT_COUNT: usize = if cfg!(shuttle) { 2 } else { 16 };
 /// A page holds the sender's name, then the message.
 const NAME_SPACE_BYTES: usize = 128;
-/// Longest message in bytes.
-pub const MAX_MESSAGE_BYTES: usize = PAGE_BYTES - NAME_SPACE_BYTES;
+const _: () = assert!(MAX_MESSAGE_BYTES <= PAGE_BYTES - NAME_SPACE_BYTES && MAX_SOCKET_NAME_BYTES <= NAME_SPACE_BYTES);
 
 const RANK_SIDE: LockRank = LockRank(210);
 /// What tools call a ring's parts.

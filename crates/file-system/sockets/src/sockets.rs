@@ -8,12 +8,13 @@ use epoch::{Epochs, Guard};
 use hashdir::{HashDir, InsertError, Key};
 use pages::PagePool;
 use percpu::{Core, OutOfMemory, PerCore};
-use refcache::{RefCache, RefCacheConfig};
+use posix_calls::{Errno, MAX_MESSAGE_BYTES, Received, SocketName as Name, SocketOrder as Order, SocketState};
+use refcache::{Counted, RefCache, RefCacheConfig};
+use sync::mutant::planted;
 use sync::{OwnWord, Wait};
 
-use crate::endpoint::{Endpoint, Order};
-use crate::name::Name;
-use crate::ring::{MAX_MESSAGE_BYTES, SendError};
+use crate::endpoint::Endpoint;
+use crate::ring::SendError;
 
 /// Why a call failed.
 #[non_exhaustive]
@@ -40,15 +41,21 @@ pub enum SocketError {
 impl SocketError {
     /// Linux's number for it on x86-64.
     pub fn number(self) -> i32 {
-        match self {
-            SocketError::NotPermitted => 1,
-            SocketError::WouldBlock => 11,
-            SocketError::OutOfMemory => 12,
-            SocketError::HasName => 22,
-            SocketError::TooLong => 90,
-            SocketError::NameInUse => 98,
-            SocketError::NotConnected => 107,
-            SocketError::Refused => 111,
+        Errno::from(self).number()
+    }
+}
+
+impl From<SocketError> for Errno {
+    fn from(error: SocketError) -> Errno {
+        match error {
+            SocketError::NotPermitted => Errno::EPERM,
+            SocketError::WouldBlock => Errno::EAGAIN,
+            SocketError::OutOfMemory => Errno::ENOMEM,
+            SocketError::HasName => Errno::EINVAL,
+            SocketError::TooLong => Errno::EMSGSIZE,
+            SocketError::NameInUse => Errno::EADDRINUSE,
+            SocketError::NotConnected => Errno::ENOTCONN,
+            SocketError::Refused => Errno::ECONNREFUSED,
         }
     }
 }
@@ -88,15 +95,6 @@ impl From<SendError> for SocketError {
     }
 }
 
-/// A message that was received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Bytes of the message. What did not fit into the buffer is lost (POSIX `recv`).
-    pub length_bytes: usize,
-    /// The name of the socket that sent it, or [`Name::NONE`].
-    pub from: Name,
-}
-
 /// How an instance is made.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketsConfig {
@@ -110,6 +108,19 @@ impl Default for SocketsConfig {
     fn default() -> SocketsConfig {
         SocketsConfig { seed: 1, bucket_count: 256 }
     }
+}
+
+/// What sockets rest on. All lies in one arena, and is there as long as the sockets are used.
+#[derive(Clone, Copy)]
+pub struct Foundation<'a> {
+    /// Messages lie in its pages.
+    pub pool: &'a PagePool,
+    /// Entries of names are retired there.
+    pub epochs: &'a Epochs,
+    /// Counts of references, of kind [`KIND_ENDPOINT`](crate::KIND_ENDPOINT).
+    pub counts: &'a RefCache,
+    /// The decisions that `counts` was made with.
+    pub decisions: &'a Decisions,
 }
 
 /// A socket: closed once, by [`Sockets::close`]; if it is forgotten it stays. Calls through one handle may be made by any
@@ -148,8 +159,15 @@ pub struct Sockets {
     decisions: NonNull<Decisions>,
     names: HashDir,
     seed: u64,
-    /// The endpoint that a core works on: for its heir.
-    busy: PerCore<OwnWord<*mut Endpoint>>,
+    own: PerCore<Own>,
+}
+
+/// What each core keeps for itself.
+struct Own {
+    /// The endpoint that it works on, or null: for its heir.
+    endpoint: OwnWord<*mut Endpoint>,
+    /// 1 if it has made a socket.
+    makes: OwnWord<u32>,
 }
 
 // SAFETY: pointers lead to objects of the arena that are `Sync`.
@@ -174,19 +192,40 @@ impl Sockets {
         let arena = core.arena();
         let decisions = Decisions::create(arena)?;
         let counts = RefCache::create(arena, decisions, RefCacheConfig { slots_per_core: 256, seed: config.seed })?;
+        let epochs = Epochs::create(arena)?;
+        // SAFETY: the caller's promise; the rest was made just now.
+        let made = unsafe { Sockets::found(core, Foundation { pool, epochs, counts, decisions }, config) }?;
+        arena.place(made)
+    }
+
+    /// An instance without sockets, over what somebody else maintains: he calls [`Sockets::refill`], frees what is retired by
+    /// [`hashdir::free_retired`], gives [`Sockets::free`] dead counts, and [`Sockets::repair_call_taken_over`] dead cores.
+    ///
+    /// # Errors
+    /// As [`Sockets::create`].
+    ///
+    /// # Safety
+    /// As [`Sockets::create`]; the foundation lies in the same arena, with which the epochs are used.
+    pub unsafe fn found(
+        core: &Core<'_>,
+        foundation: Foundation<'_>,
+        config: SocketsConfig,
+    ) -> Result<Sockets, OutOfMemory> {
+        let Foundation { pool, epochs, counts, decisions } = foundation;
         // SAFETY: all lies in the arena, which is used with these epochs alone.
-        let (names, busy) = unsafe {
-            let busy = PerCore::create(arena, |_| OwnWord::new(ptr::null_mut()))?;
-            (HashDir::new(core, decisions, config.bucket_count)?, busy)
+        let (names, own) = unsafe {
+            let own = |_| Own { endpoint: OwnWord::new(ptr::null_mut()), makes: OwnWord::new(0) };
+            let own = PerCore::create(core.arena(), own)?;
+            (HashDir::new(core, decisions, config.bucket_count)?, own)
         };
-        arena.place(Sockets {
+        Ok(Sockets {
             pool: NonNull::from(pool),
-            epochs: NonNull::from(Epochs::create(arena)?),
+            epochs: NonNull::from(epochs),
             counts: NonNull::from(counts),
             decisions: NonNull::from(decisions),
             names,
             seed: config.seed,
-            busy,
+            own,
         })
     }
 
@@ -217,7 +256,7 @@ impl Sockets {
 
     /// Does what may lock a part of an endpoint.
     fn working<R>(&self, core: &Core<'_>, endpoint: NonNull<Endpoint>, act: impl FnOnce(&Endpoint) -> R) -> R {
-        let busy = self.busy.get(core);
+        let busy = &self.own.get(core).endpoint;
         busy.set(endpoint.as_ptr());
         // SAFETY: found in this call, in which the caller's handle, or a name, leads there; see the crate's head.
         let outcome = act(unsafe { endpoint.as_ref() });
@@ -230,6 +269,7 @@ impl Sockets {
     /// # Errors
     /// [`SocketError`]: no socket is left, or no memory.
     pub fn socket(&self, core: &Core<'_>, order: Order) -> Result<Socket, SocketError> {
+        self.own.get(core).makes.set(1);
         Ok(Socket(Endpoint::make(core, order, 1)?))
     }
 
@@ -240,6 +280,7 @@ impl Sockets {
     /// # Errors
     /// As [`Sockets::socket`].
     pub fn pair(&self, core: &Core<'_>, order: Order) -> Result<[Socket; 2], SocketError> {
+        self.own.get(core).makes.set(1);
         // A reference each of the handle and of the peer.
         let first = Endpoint::make(core, order, 2)?;
         let second = match Endpoint::make(core, order, 2) {
@@ -284,6 +325,10 @@ impl Sockets {
             if bucket.lookup(&key).is_some() {
                 return Err(SocketError::NameInUse);
             }
+            if endpoint.is_gone() && !planted("sockets: a socket that was closed meanwhile gets a name") {
+                // Closed by another thread in the middle of the call: its name would be free at once.
+                return Ok(());
+            }
             bucket.insert(&key, socket.0.as_ptr() as usize as u64).map_err(|error| match error {
                 InsertError::OutOfMemory | InsertError::Dead | InsertError::Killing => SocketError::OutOfMemory,
             })?;
@@ -292,6 +337,21 @@ impl Sockets {
             endpoint.set_name(&lock, name);
             Ok(())
         })
+    }
+
+    /// What a socket is called, or [`Name::NONE`].
+    ///
+    /// POSIX `getsockname`.
+    pub fn name(&self, socket: &Socket) -> Name {
+        self.get(socket).own_name()
+    }
+
+    /// Whether a message waits, and whether the peer has gone (POSIX `poll`). Writes nothing.
+    pub fn state(&self, socket: &Socket) -> SocketState {
+        let endpoint = self.get(socket);
+        // SAFETY: the endpoint holds a reference to its peer.
+        let peer_gone = endpoint.peer().is_some_and(|peer| unsafe { peer.as_ref() }.is_gone());
+        SocketState { has_message: endpoint.has_message(), peer_gone }
     }
 
     /// Whether a socket has this name.
@@ -388,16 +448,19 @@ impl Sockets {
             // SAFETY: the caller's handle, which is given up here, is a reference to it and through it to the peer.
             unsafe { self.counts().change(core, endpoint.references(), change) };
         };
-        let name = endpoint.own_name();
-        if let Some(key) = self.key(&name) {
+        self.working(core, socket.0, |endpoint| {
+            // Whoever names it now has not yet, and sees that it is closed, or has.
+            drop(endpoint.lock_name(core, wait));
+            let name = endpoint.own_name();
+            let Some(key) = self.key(&name) else { return };
             let guard = self.epochs().pin(core);
             let bucket = self.names.lock(&guard, &key, wait);
-            if let Some(entry) = bucket.lookup(&key).filter(|entry| entry.value() == socket.0.as_ptr() as usize as u64)
-            {
+            let address = socket.0.as_ptr() as usize as u64;
+            if let Some(entry) = bucket.lookup(&key).filter(|entry| entry.value() == address) {
                 entry.remove();
                 count(endpoint, -1);
             }
-        }
+        });
         if let Some(peer) = endpoint.peer() {
             // SAFETY: as for `count`.
             count(unsafe { peer.as_ref() }, -1);
@@ -408,19 +471,31 @@ impl Sockets {
 
     /// What a core does between its calls: see `ScaleFs::maintain`. The arena and the pool are their owners' to maintain.
     pub fn maintain(&self, core: &Core<'_>) {
-        Endpoint::will_make(core);
-        core.will_allocate(hashdir::ENTRY_CLASS);
+        self.refill(core);
         self.epochs().maintain(core, |core, kind, object| {
             // SAFETY: called by the maintenance of the one `Epochs`, with which names alone are retired.
             let is_ours = unsafe { hashdir::free_retired(core, kind, object) };
             debug_assert!(is_ours);
         });
-        // SAFETY: between calls; dead endpoints are given to us once.
-        unsafe {
-            self.counts().maintain(core, |core, counted| {
-                Endpoint::free(Endpoint::of_references(counted), self.pool(), core);
-            });
+        // SAFETY: between calls; dead endpoints are given to us once, and there are no other counts.
+        unsafe { self.counts().maintain(core, |core, counted| self.free(core, counted)) };
+    }
+
+    /// A part of maintenance: lets that of the arena fill the magazines of a core that makes sockets.
+    pub fn refill(&self, core: &Core<'_>) {
+        if self.own.get(core).makes.get() != 0 {
+            Endpoint::will_make(core);
+            core.will_allocate(hashdir::ENTRY_CLASS);
         }
+    }
+
+    /// A part of maintenance: frees the socket of a dead count.
+    ///
+    /// # Safety
+    /// `RefCache::maintain` has given the count, whose kind is [`KIND_ENDPOINT`](crate::KIND_ENDPOINT), for the first time.
+    pub unsafe fn free(&self, core: &Core<'_>, counted: NonNull<Counted>) {
+        // SAFETY: the caller's promise.
+        unsafe { Endpoint::free(Endpoint::of_references(counted), self.pool(), core) };
     }
 
     /// Makes whole what a dead process left as this core.
@@ -428,18 +503,28 @@ impl Sockets {
     /// # Safety
     /// `core` was taken over from a dead owner ([`percpu::Arena::take_over`]), and has not been used since.
     pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
-        // SAFETY: the caller's promise; an endpoint that the core works on is not freed before the core maintains.
+        // SAFETY: the caller's promise.
         unsafe {
             self.epochs().unpin_taken_over(core);
             self.counts().repair_taken_over(core);
-            let busy = self.busy.get(core);
-            if let Some(endpoint) = busy.get().as_ref() {
-                endpoint.repair_taken_over(core);
-            }
-            busy.set(ptr::null_mut());
-            let guard = self.epochs().pin(core);
-            // Names change by one store each, so no operation of the core was under way.
-            self.names.repair_taken_over(self.epochs(), &guard, self.decisions.as_ref().last(core), false);
+            self.repair_call_taken_over(&self.epochs().pin(core));
         }
+    }
+
+    /// The part of [`Sockets::repair_taken_over`] that concerns sockets alone.
+    ///
+    /// # Safety
+    /// `guard` pins, in the foundation's epochs, a core that was taken over from a dead owner, and whose counts were repaired.
+    pub unsafe fn repair_call_taken_over(&self, guard: &Guard<'_>) {
+        let core = guard.core();
+        let busy = &self.own.get(core).endpoint;
+        // SAFETY: the caller's promise; an endpoint that the core works on is not freed before the core maintains. Names change
+        // by one store each, so no operation of the core was under way there.
+        unsafe {
+            let Some(endpoint) = busy.get().as_ref() else { return };
+            endpoint.repair_taken_over(core);
+            self.names.repair_taken_over(self.epochs(), guard, self.decisions.as_ref().last(core), false);
+        }
+        busy.set(ptr::null_mut());
     }
 }

@@ -2,7 +2,8 @@
 
 use posix_calls::{
     AccessMode, AnswerOf, DataChanges, DataOperations, Errno, Failed, NumberChoice, ObjectOperations, Offset, OnExec,
-    OperationError, Outcome, PAGE_BYTES, PipeEnd, PipeState, StatusFlags, Use, WriteAt, Written,
+    OperationError, Outcome, PAGE_BYTES, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState,
+    StatusFlags, Use, WriteAt, Written,
 };
 
 use crate::base::WithData;
@@ -154,6 +155,19 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
         let description = self.data().description(read)?.ok_or(Errno::EBADF)?;
         self.state()?.meet_made(self.data().objects(), self.data().node(description))?;
         Ok((self.place(read, number)?, self.place(write, number)?))
+    }
+
+    fn install_socket(&self, _: SocketOrder, _: StatusFlags, _: (NumberChoice, OnExec)) -> Result<u32, Errno> {
+        Err(Fault::<FaultOf<D>>::NotTransactional.into())
+    }
+
+    fn install_socket_pair(
+        &self,
+        _: SocketOrder,
+        _: StatusFlags,
+        _: (NumberChoice, OnExec),
+    ) -> Result<(u32, u32), Errno> {
+        Err(Fault::<FaultOf<D>>::NotTransactional.into())
     }
 
     fn uninstall(&self, number: u32) -> AnswerOf<bool, Self> {
@@ -366,6 +380,28 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {
         self.check_own_pipe(pipe)?;
         self.in_base(pipe, |data, node| data.write_pipe(node, bytes)).map_err(only_oneself)
+    }
+
+    // What others have received cannot be taken back: sockets are outside of transactions.
+
+    fn bind_socket(&self, _: Node<'_>, _: &SocketName) -> Result<(), Errno> {
+        Err(Fault::<FaultOf<D>>::NotTransactional.into())
+    }
+
+    fn socket_name(&self, _: Node<'_>) -> AnswerOf<SocketName, Self> {
+        Err(Failed(Fault::NotTransactional))
+    }
+
+    fn socket_state(&self, _: Node<'_>) -> AnswerOf<SocketState, Self> {
+        Err(Failed(Fault::NotTransactional))
+    }
+
+    fn send(&self, _: Node<'_>, _: Option<&SocketName>, _: &[u8]) -> Result<(), Errno> {
+        Err(Fault::<FaultOf<D>>::NotTransactional.into())
+    }
+
+    fn receive(&self, _: Node<'_>, _: &mut [u8]) -> Result<Received, Errno> {
+        Err(Fault::<FaultOf<D>>::NotTransactional.into())
     }
 }
 
