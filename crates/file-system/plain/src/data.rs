@@ -9,9 +9,8 @@ use posix_calls::{
 };
 
 use crate::call::{Call, Node};
-use crate::object::{Body, Number, OpenNode, Pipe};
+use crate::object::{Body, Number, OpenNode, Pipe, Socket};
 use crate::process_state::OpenFile;
-use crate::socket::Socket;
 use crate::state::State;
 
 /// An open file description during a call.

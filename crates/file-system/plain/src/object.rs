@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use posix_calls::{Kind, Permissions};
-
-use crate::socket::Socket;
+use posix_calls::{Kind, Permissions, Received, SocketName, SocketOrder};
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -187,5 +185,50 @@ impl Pipe {
             done += count;
         }
         done
+    }
+}
+
+/// Messages that wait in a socket at most: those of one ring of crate `sockets`.
+const MESSAGE_LIMIT: usize = 16;
+
+/// A socket, which keeps its peer while it is open. Messages come in the order in which they were sent, which is one of those that an
+/// unordered socket may have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Socket {
+    pub(crate) order: SocketOrder,
+    pub(crate) peer: Option<Number>,
+    /// Its name, or no bytes.
+    pub(crate) name: Vec<u8>,
+    pub(crate) descriptors: u32,
+    /// Whether the last descriptor was closed.
+    pub(crate) is_gone: bool,
+    pub(crate) messages: VecDeque<Message>,
+}
+
+/// A message that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
+    /// Name of the sender, or no bytes.
+    pub(crate) from: Vec<u8>,
+}
+
+impl Socket {
+    /// A socket without descriptors, name and peer.
+    pub(crate) fn new(order: SocketOrder) -> Socket {
+        let (name, messages) = (Vec::new(), VecDeque::new());
+        Socket { order, peer: None, name, descriptors: 0, is_gone: false, messages }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.messages.len() == MESSAGE_LIMIT
+    }
+
+    /// Takes the message that was sent first.
+    pub(crate) fn receive(&mut self, bytes: &mut [u8]) -> Option<Received> {
+        let message = self.messages.pop_front()?;
+        bytes.iter_mut().zip(&message.bytes).for_each(|(to, from)| *to = *from);
+        let from = SocketName::new(&message.from).unwrap_or(SocketName::NONE);
+        Some(Received { length_bytes: message.bytes.len(), from })
     }
 }

@@ -1,49 +1,9 @@
-//! Local datagram sockets: messages in the order in which they were sent, which is one of those that an unordered socket may have.
+//! What becomes of local datagram sockets, their names and messages.
 
-use std::collections::VecDeque;
+use posix_calls::{Errno, MAX_MESSAGE_BYTES, SocketName, SocketState};
 
-use posix_calls::{Errno, MAX_MESSAGE_BYTES, Received, SocketName, SocketOrder, SocketState};
-
-use crate::object::{Body, Number};
+use crate::object::{Body, Message, Number, Socket};
 use crate::state::State;
-
-/// Messages that wait in a socket at most: those of one ring of crate `sockets`.
-const MESSAGE_LIMIT: usize = 16;
-
-/// A socket, which keeps its peer while it is open.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Socket {
-    pub(crate) order: SocketOrder,
-    pub(crate) peer: Option<Number>,
-    /// Its name, or no bytes.
-    pub(crate) name: Vec<u8>,
-    pub(crate) descriptors: u32,
-    /// Whether the last descriptor was closed.
-    pub(crate) is_gone: bool,
-    messages: VecDeque<Message>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Message {
-    bytes: Vec<u8>,
-    from: Vec<u8>,
-}
-
-impl Socket {
-    /// A socket without descriptors, name and peer.
-    pub(crate) fn new(order: SocketOrder) -> Socket {
-        let (name, messages) = (Vec::new(), VecDeque::new());
-        Socket { order, peer: None, name, descriptors: 0, is_gone: false, messages }
-    }
-
-    /// Takes the message that was sent first.
-    pub(crate) fn receive(&mut self, bytes: &mut [u8]) -> Option<Received> {
-        let message = self.messages.pop_front()?;
-        bytes.iter_mut().zip(&message.bytes).for_each(|(to, from)| *to = *from);
-        let from = SocketName::new(&message.from).unwrap_or(SocketName::NONE);
-        Some(Received { length_bytes: message.bytes.len(), from })
-    }
-}
 
 impl State {
     pub(crate) fn socket(&self, number: Number) -> &Socket {
@@ -103,7 +63,7 @@ impl State {
         if receiver.is_gone {
             return Err(Errno::ECONNREFUSED);
         }
-        if receiver.messages.len() == MESSAGE_LIMIT {
+        if receiver.is_full() {
             return Err(Errno::EAGAIN);
         }
         receiver.messages.push_back(Message { bytes: message.to_vec(), from: sender });
