@@ -249,11 +249,12 @@ def test_our_own_death_takes_the_emulator_along() -> None:
     [
         (
             "scalefs:fs=tmpfs",
-            "unknown option 'fs'; expected cores=N, seed=N, tx=both|one, neighbours=on, ignore_RULE=off",
+            "unknown option 'fs'; expected cores=N, seed=N, warm=N, tx=both|one, neighbours=on, ignore_RULE=off",
         ),
         ("scalefs:cores=1", "cores=1: expected a number from 2 to 255"),
         ("scalefs:cores=two", "cores=two: expected a number"),
         ("scalefs:seed=-1", "seed=-1: expected a number from 0"),
+        ("scalefs:warm=1", "warm=1: expected a number from 2 to 4096"),
         (f"scalefs:seed={1 << 64}", "expected a number from 0 to 18446744073709551615"),
     ],
 )

@@ -3,7 +3,8 @@
 Each session is one program with one instance (crate `scalefs-runner`). A test's calls run in threads, each on a core of
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests
 may use (it has one more, for set-up and observation), `seed=N` moves collisions of names in its tables and chooses the
-cores that calls run on. `tx=both` makes the calls of a test in open transactions, `tx=one` all but one of them alone.
+cores that calls run on. With `warm=N` cores do not come to a test from their maintenance: each has made 0 to N - 1 rounds
+of other calls since then, one more in each window. `tx=both` makes the calls of a test in open transactions, `tx=one` all but one of them alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from commutant.targets.process.target import ProgramTarget, other_seeds
 from commutant.targets.process.transacted import TRANSACTED, Transacted, in_transactions
 from commutant.targets.runner import Signature, read_calls
 
-OPTIONS = {"cores": number(2, 255), "seed": number(0, (1 << 64) - 1), "tx": one_of(*TRANSACTED)}
+OPTIONS = {
+    "cores": number(2, 255),
+    "seed": number(0, (1 << 64) - 1),
+    "warm": number(2, 4096),
+    "tx": one_of(*TRANSACTED),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,7 @@ class ScaleFsOptions:
 
     cores: int = 2
     seed: int = 1
+    warm: int | None = None
     tx: Transacted | None = None
     counted: Counted = USUAL
 
@@ -40,7 +47,7 @@ def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `scalefs[:cores=N][,seed=N][,tx=both|one]`, not started; raises UsageError for other options."""
+    """The target for `scalefs[:cores=N][,seed=N][,warm=N][,tx=both|one]`, not started; raises UsageError for other options."""
     return ScaleFsTarget(argument, parse_options(argument, options))
 
 
@@ -58,7 +65,8 @@ class ScaleFsTarget(ProgramTarget):
     def _load(self, workers: int) -> Program:
         options = self.options
         arguments = ("--cores", str(options.cores), "--workers", str(workers), "--seed", str(options.seed))
-        return load_program(artifacts.scalefs_runner_path(), arguments)
+        warm = ("--warm", str(options.warm)) if options.warm else ()
+        return load_program(artifacts.scalefs_runner_path(), (*arguments, *warm))
 
     def sessions(self, count: int) -> Sequence[Session]:
         """As `ProgramTarget.sessions`, with transactions if they were asked for."""
@@ -74,6 +82,7 @@ class ScaleFsTarget(ProgramTarget):
         return {
             "cores": self.options.cores,
             "hash_seed": self.options.seed,
+            **({"warm": self.options.warm} if self.options.warm else {}),
             **({"transactions": self.options.tx} if self.options.tx else {}),
             "hash_seeds_of_conflicts": list(other_seeds(self.options.seed)),
             **super().describe(),

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! commutant-scalefs-runner --cores N --workers N --seed N    run batches until standard input ends
+//! commutant-scalefs-runner ... --warm N                      after cores have made 0 to N - 1 rounds of calls before a window
 //! commutant-scalefs-runner ... --objects FILE                and list in it what lies where in the arena ([`objects`])
 //! commutant-scalefs-runner ... --regions                     list the parts of such an instance's arena
 //! commutant-scalefs-runner --plain --workers N               run batches over the crate `plain`, without a tracer
@@ -105,7 +106,7 @@ impl Program for ScaleFsProgram {
     }
 
     fn target(&self) -> Result<Self::Target, String> {
-        Ok(FileSystemTarget::new(self.options.workers))
+        Ok(FileSystemTarget::new(self.options.workers, self.options.warm))
     }
 
     fn batch_ended(&self) -> Result<(), String> {

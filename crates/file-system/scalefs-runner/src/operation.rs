@@ -119,6 +119,8 @@ pub enum Work {
     CloseSockets,
     UnmapAll,
     TouchAll,
+    /// So many rounds of calls on a file of the core's own.
+    Warm(usize),
     Maintain {
         idle_cores_too: bool,
     },
@@ -259,6 +261,8 @@ impl<H> Operation<H> {
                 planted::count_per_core(actor.core());
                 Ok(Outcome::Success)
             }
+            // Without maintenance behind it: that it is due is what the next window is to find.
+            Work::Warm(rounds) => outside::warm(actor, rounds).map(done),
             work => {
                 let outcome = self.perform_outside(actor, work).map(Outcome::Outside);
                 // What a set-up step left in its core's caches reaches the objects, as it does in time.

@@ -34,6 +34,8 @@ pub struct Options {
     pub workers: usize,
     /// The instance's hash seed, which chooses the cores that have a thread too.
     pub hash_seed: u64,
+    /// Before its n-th window each core makes the remainder of n by this many rounds of calls; none if it is 1.
+    pub warm: usize,
 }
 
 impl Options {
@@ -56,6 +58,9 @@ impl Options {
 /// An instance has at most 256 cores, one of which is the coordinator's.
 const MOST_CORES: usize = 255;
 
+/// More rounds than caches of objects hold, or than maintenance is ever late.
+const MOST_WARM: usize = 4096;
+
 /// Reads the arguments behind the program's name.
 ///
 /// # Errors
@@ -73,19 +78,24 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
         ["--symbols"] => Ok(Mode::Symbols),
         ["--plain", "--workers", workers] => Ok(Mode::Plain { workers: number("--workers", workers, CORE_LIMIT)? }),
         ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..]
-            if matches!(rest, [] | ["--regions"] | ["--objects", _]) =>
+            if matches!(rest, [] | ["--regions"] | ["--objects", _])
+                || matches!(rest, ["--warm", _] | ["--warm", _, "--regions"] | ["--warm", _, "--objects", _]) =>
         {
+            let (warm, rest) = match rest {
+                ["--warm", warm, rest @ ..] => (number("--warm", warm, MOST_WARM)?, rest),
+                _ => (1, rest),
+            };
             let cores = number("--cores", cores, MOST_CORES)?;
             let workers = number("--workers", workers, CORE_LIMIT.min(cores))?;
             let hash_seed =
                 seed.parse().map_err(|_| format!("--seed {seed}: expected a number from 0 to {}", u64::MAX))?;
-            let options = Options { cores, workers, hash_seed };
+            let options = Options { cores, workers, hash_seed, warm };
             Ok(match rest {
                 ["--regions"] => Mode::Regions(options),
                 _ => Mode::Batches { options, objects: rest.get(1).map(ToString::to_string) },
             })
         }
-        _ => Err("expected --cores N --workers N --seed N [--regions|--objects FILE], or --plain --workers N, or \
+        _ => Err("expected --cores N --workers N --seed N [--warm N] [--regions|--objects FILE], or --plain --workers N, or \
                  --calls, or --symbols"
             .to_owned()),
     }
@@ -101,11 +111,15 @@ mod tests {
 
     #[test]
     fn batches_need_three_numbers() {
-        let options = Options { cores: 16, workers: 2, hash_seed: 7 };
+        let options = Options { cores: 16, workers: 2, hash_seed: 7, warm: 1 };
         let batches = |objects| Ok(Mode::Batches { options, objects });
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7"), batches(None));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --objects f"), batches(Some("f".to_owned())));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --regions"), Ok(Mode::Regions(options)));
+        let warm = Options { warm: 64, ..options };
+        let batches = |objects| Ok(Mode::Batches { options: warm, objects });
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --warm 64"), batches(None));
+        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --warm 64 --objects f"), batches(Some("f".to_owned())));
         assert_eq!(parsed("--plain --workers 3"), Ok(Mode::Plain { workers: 3 }));
     }
 
@@ -113,12 +127,12 @@ mod tests {
     fn seeds_move_workers_to_any_two_cores() {
         let pairs: std::collections::BTreeSet<[usize; 2]> = (0..2_000)
             .map(|hash_seed| {
-                let options = Options { cores: 8, workers: 2, hash_seed };
+                let options = Options { cores: 8, workers: 2, hash_seed, warm: 1 };
                 [options.core_of(0), options.core_of(1)]
             })
             .collect();
         assert_eq!(pairs.len(), 8 * 7, "all ordered pairs of different cores");
-        let all = Options { cores: 6, workers: 6, hash_seed: 3 };
+        let all = Options { cores: 6, workers: 6, hash_seed: 3, warm: 1 };
         let mut cores: Vec<usize> = (0..6).map(|worker| all.core_of(worker)).collect();
         cores.sort_unstable();
         assert_eq!(cores, [0, 1, 2, 3, 4, 5]);
@@ -136,6 +150,9 @@ mod tests {
             ("--cores 9 --workers 7 --seed 1", "--workers 7: expected a number from 1 to 6"),
             ("--cores 2 --workers 2 --seed x", "--seed x"),
             ("--plain --workers 7", "--workers 7: expected a number from 1 to 6"),
+            ("--cores 2 --workers 2 --seed 1 --warm 0", "--warm 0: expected a number from 1 to 4096"),
+            ("--cores 2 --workers 2 --seed 1 --warm", "expected --cores N"),
+            ("--cores 2 --workers 2 --seed 1 --warm 2 --objects", "expected --cores N"),
             ("--plain", "expected --cores N"),
         ] {
             assert!(parsed(line).unwrap_err().starts_with(message), "{line}");

@@ -59,6 +59,24 @@ pub fn make_file<S: Subject>(actor: &S, path: &[u8], file: u32, pages: i64) -> O
     Ok(number(data::stat(&verbs, FILES + file, Fields::IDENTITY)?))
 }
 
+/// Makes calls as if the core had long been at work, on a file that no other core knows: it is made, written, closed and
+/// removed in each round, which takes and gives back an object of each kind, and leaves work for maintenance.
+///
+/// # Errors
+/// A call fails, as for want of memory.
+pub fn warm<S: Subject>(actor: &S, rounds: usize) -> Result<(), Errno> {
+    let path = format!("{CONSTRUCTION}/warm{}", actor.core());
+    let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+    let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
+    for _ in 0..rounds {
+        let fd = calls::open(actor, SETUP_PROCESS, path.as_bytes(), flags, options)?;
+        calls::pwrite(actor, SETUP_PROCESS, fd, &[1; PAGE_BYTES], 0)?;
+        calls::close(actor, SETUP_PROCESS, fd)?;
+        calls::unlink(actor.enter(SETUP_PROCESS).objects(), path.as_bytes())?;
+    }
+    Ok(())
+}
+
 /// Writes a page of a file under construction.
 pub fn fill_page<S: Subject>(actor: &S, file: u32, page: i64, byte: u8) -> Outcome {
     let at = offset(page)?;

@@ -93,6 +93,6 @@ impl Program for PlainProgram {
     }
 
     fn target(&self) -> Result<Self::Target, String> {
-        Ok(FileSystemTarget::new(self.workers))
+        Ok(FileSystemTarget::new(self.workers, 1))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! All windows run on one instance, with the same processes and directories. A window's files have its number behind their
 //! name, so no name is used twice, and its names are removed and its descriptors closed afterwards. Hash collisions thus
-//! fall on other tests each time. Cores maintain before each window, never within.
+//! fall on other tests each time. Cores maintain before each window, never within; with `--warm N` they have made 0 to N - 1
+//! rounds of other calls since then, one more in each window.
 //! Calls under test may be in transactions, and so may parts of a sequence ([`crate::transacting`]).
 
 use std::marker::PhantomData;
@@ -105,6 +106,8 @@ const COORDINATOR: Place = Place::Home { process: 0 };
 pub struct FileSystemTarget<S> {
     subject: PhantomData<S>,
     workers: usize,
+    /// As [`crate::options::Options::warm`].
+    warm: usize,
     /// Number of the window, for its names.
     window: u64,
     /// Paths of files that this window may have created.
@@ -124,12 +127,13 @@ pub struct FileSystemTarget<S> {
 }
 
 impl<S: Subject> FileSystemTarget<S> {
-    /// Over the instance that the threads have entered, with `workers` workers.
+    /// Over the instance that the threads have entered, with `workers` workers; `warm` as the option says.
     #[must_use]
-    pub fn new(workers: usize) -> Self {
+    pub fn new(workers: usize, warm: usize) -> Self {
         Self {
             subject: PhantomData,
             workers,
+            warm,
             window: 0,
             paths: Vec::new(),
             directories: Vec::new(),
@@ -390,6 +394,12 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             let place = Place::Worker { process: 0, core };
             crew.operation(place).work = Work::Maintain { idle_cores_too: false };
             crew.run(place, Marks::None);
+            let rounds = self.window as usize % self.warm;
+            crew.operation(place).work = Work::Warm(rounds);
+            match crew.run(place, Marks::None) {
+                0 => {}
+                result => return Err(format!("{rounds} rounds of calls before a window: error number {}", -result)),
+            }
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! Decisions one after the other, and by the heir of a dead core.
 #![cfg(not(loom))]
 
-use commit::{Decisions, Observed, Revoked, Tag};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use commit::{Anyone, Decisions, Observed, Owner, Precedence, Revoked, Stance, Tag};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 
 fn with_cores(test: impl FnOnce(&Arena, &Decisions, &Core, &Core)) {
@@ -62,9 +64,56 @@ fn the_heir_of_a_core_learns_what_happened() {
     with_cores(|_, decisions, low, _| {
         let operation = decisions.begin_revocable(low);
         assert_eq!(decisions.last(low), (operation.tag(), false));
+        assert_eq!(decisions.observe(operation.tag()), Observed::NotCommitted, "it is still known");
         assert_eq!(operation.commit(), Err(Revoked));
         let operation = decisions.begin_firm(low);
         operation.commit().unwrap();
         assert_eq!(decisions.last(low), (operation.tag(), true));
+    });
+}
+
+#[test]
+fn a_mark_that_names_a_core_leads_to_its_last_operation() {
+    with_cores(|_, decisions, low, high| {
+        for core in [low, high] {
+            let last = || decisions.observe_last(core.index(), Anyone);
+            let operation = decisions.begin_firm(core);
+            assert_eq!(last(), Observed::NotCommitted);
+            operation.commit().unwrap();
+            assert_eq!(last(), Observed::Committed);
+            decisions.begin_firm(core).abort();
+            assert_eq!(last(), Observed::NotCommitted);
+        }
+    });
+}
+
+#[test]
+fn who_goes_first_revokes_and_the_other_waits() {
+    with_cores(|_, decisions, low, high| {
+        let open = |core, precedence, stance| {
+            let mut operation = decisions.begin_revocable(core);
+            operation.open(Precedence(precedence), stance);
+            operation
+        };
+        let [first, second] = [open(low, 1, Stance::Insists), open(high, 2, Stance::Insists)];
+        assert_eq!(decisions.observe_by(second.tag(), Owner(low.index())), Observed::NotCommitted);
+        assert_eq!(second.commit(), Err(Revoked), "whose number is larger is revoked, whatever it insists on");
+        let (looks, tag, viewer) = (AtomicBool::new(false), first.tag(), Owner(high.index()));
+        std::thread::scope(|scope| {
+            let seen = scope.spawn(|| {
+                looks.store(true, Ordering::Release);
+                decisions.observe_by(tag, viewer)
+            });
+            while !looks.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            // Long enough for a viewer that does not wait to do harm.
+            (0..1_000).for_each(|_| std::thread::yield_now());
+            assert_eq!(first.commit(), Ok(()));
+            assert_eq!(seen.join().unwrap(), Observed::Committed);
+        });
+        let [first, second] = [open(low, 7, Stance::Yields), open(high, 7, Stance::Yields)];
+        assert_eq!(decisions.observe_by(second.tag(), Owner(low.index())), Observed::NotCommitted);
+        assert_eq!((first.commit(), second.commit()), (Ok(()), Err(Revoked)), "of equal numbers the core decides");
     });
 }
