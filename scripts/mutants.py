@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=40, help="mutants of each area or crate (40)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", default="1/1", help="N/M: every M-th mutant from the N-th on")
+    parser.add_argument("--quick", action="store_true", help="without the models of `make test-long`")
     parser.add_argument("--write", action="store_true", help="write the table of docs/notes/checks.md")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.areas if name not in EVERY]
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
     try:
         install_locked(LOCK, "coverage", "tree_sitter", "tree_sitter_rust")
         for name in given.areas or EVERY:
-            show(name, given.count, given.seed, (int(number), int(parts)))
+            show(name, given.count, given.seed, (int(number), int(parts)), given.quick)
     except StepFailed as failure:
         print(failure, file=sys.stderr)
         return 1
@@ -50,10 +51,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def show(name: str, count: int, seed: int, part: tuple[int, int]) -> None:
+def show(name: str, count: int, seed: int, part: tuple[int, int], quick: bool) -> None:
     """Tries the mutants of an area, and prints its score and its survivors. Raises StepFailed if that cannot be."""
     area = mutants_python.Area(name) if name in mutants_python.AREAS else mutants_rust.Crate(name)
-    score = mutants_kept.score(area.results(count, seed, part), len(area.every))
+    score = mutants_kept.score(area.results(count, seed, part, quick), len(area.every))
     if part == (1, 1):
         mutants_kept.keep_score(name, GOALS.get(name, 90), seed, score)
     print(

@@ -70,11 +70,11 @@ class Score:
 
 
 class Kept:
-    """The results of an area. What survived is tried again once the `tests` have changed; what was killed is not."""
+    """The results of an area. What survived is tried again by other `tests`, or other `kinds` of them; what was killed is not."""
 
-    def __init__(self, area: str, tests: Iterable[Path]) -> None:
+    def __init__(self, area: str, tests: Iterable[Path], *kinds: str) -> None:
         self._file = KEPT / f"{area}.jsonl"
-        self._tests = content_hash(sorted(tests))[:16]
+        self._tests = content_hash(sorted(tests), *kinds)[:16]
         self._known: dict[str, tuple[str, Result]] = {}
         with contextlib.suppress(OSError):
             for line in self._file.read_text().splitlines():

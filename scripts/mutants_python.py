@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,8 +154,8 @@ class Area:
         self._by_line: dict[tuple[str, int], list[str]] = {}
         self._seconds: dict[str, float] = {}
 
-    def results(self, count: int, seed: int, part: tuple[int, int]) -> list[Result]:
-        """What becomes of the mutants that are drawn; those that are known are not tried again.
+    def results(self, count: int, seed: int, part: tuple[int, int], quick: bool = False) -> list[Result]:
+        """What becomes of the mutants that are drawn; those that are known are not tried again. `quick` changes nothing.
 
         Raises StepFailed if the tests fail without a mutant.
         """
@@ -187,7 +188,9 @@ class Area:
         report = self._copy / "reached.json"
         ended = self._tested(list(self.tests), FIRST_LIMIT_SECONDS, report)
         if ended != "survived" or not report.exists():
-            raise StepFailed(f"{self.name}: the tests fail without a mutant: {' '.join(self.tests)}")
+            raise StepFailed(
+                f"{self.name}: the tests fail without a mutant: {' '.join(self.tests)} (see {KEPT / 'first.log'})"
+            )
         reached = json.loads(report.read_text())
         self._seconds = reached["seconds"]
         for file, lines in reached["lines"].items():
@@ -230,16 +233,15 @@ class Area:
 
 
 def _read_libraries() -> None:
-    """What all children need and no mutant changes."""
+    """What all children need and no mutant changes; pytest reads its own plugins itself."""
     import click
     import coverage
-    import hypothesis
     import msgspec
     import pytest
     import rich
     import z3
 
-    del click, coverage, hypothesis, msgspec, pytest, rich, z3
+    del click, coverage, msgspec, pytest, rich, z3
 
 
 def _wait(child: int, limit_seconds: float) -> int | None:
@@ -273,8 +275,11 @@ def _run_tests(tests: Sequence[str], copy: Path, files: Sequence[Path], report: 
         plugins = [] if report is None else [_Reached(copy / "commutant", files, report)]
         options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=2013"]
         code = int(pytest.main([*options, *tests], plugins)) or PASSED
-        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 

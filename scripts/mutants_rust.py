@@ -121,26 +121,27 @@ class Crate:
         self.every = [_read(entry) for entry in every if entry["genre"] != "StructField"]
         self.folder = next(ROOT.glob(f"crates/*/{name}"))
 
-    def results(self, count: int, seed: int, part: tuple[int, int]) -> list[Result]:
-        """What becomes of the mutants that are drawn; those that are known are not tried again.
+    def results(self, count: int, seed: int, part: tuple[int, int], quick: bool = False) -> list[Result]:
+        """What becomes of the mutants that are drawn; those that are known are not tried again. `quick` asks no models.
 
         Raises StepFailed if the tests fail without a mutant.
         """
         tests = [file for crate in CRATES[self.name] for file in files_below(*_test_folders(crate))]
-        kept = Kept(self.name, tests)
+        builds = BUILDS[:-1] if quick else BUILDS
+        kept = Kept(self.name, tests, *(build.name for build in builds))
         drawn = draw(self.every, count, seed, part)
         keys = [key_of(mutant.path.read_bytes(), f"{mutant.name} {mutant.start}") for mutant in drawn]
         missing = [(key, mutant) for key, mutant in zip(keys, drawn, strict=True) if kept.find(key) is None]
         if missing:
-            self._try(missing, kept)
+            self._try(missing, kept, builds)
         found = [kept.find(key) for key in keys]
         return [result for result in found if result is not None and result.outcome != "constant"]
 
-    def _try(self, missing: Sequence[tuple[str, Mutant]], kept: Kept) -> None:
+    def _try(self, missing: Sequence[tuple[str, Mutant]], kept: Kept, builds: Sequence[Build]) -> None:
         keys = {number: key for number, (key, _) in enumerate(missing, start=1)}
         mutants = {number: mutant for number, (_, mutant) in enumerate(missing, start=1)}
         left = dict(mutants)
-        for build in BUILDS:
+        for build in builds:
             _copy_tree()
             tests, refused = self._built(build, left)
             for number, outcome in refused.items():
@@ -149,7 +150,7 @@ class Crate:
             reaching = _reaching(self.name, build, tests)
             for place, number in enumerate(list(left), start=1):
                 result = _outcome(mutants[number].name, build, number, reaching.get(number, []))
-                last = build is BUILDS[-1]
+                last = build is builds[-1]
                 if result.outcome != "survived" or last:
                     kept.add(keys[number], result)
                     del left[number]

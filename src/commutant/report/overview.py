@@ -12,6 +12,7 @@ from commutant.report.groups import FindingGroup
 from commutant.report.heat import sorted_sets
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.ranking import SharedVariable, rank_shared
+from commutant.report.reach import not_reached
 from commutant.report.variables import by_variable
 from commutant.support import percent, plural
 
@@ -51,6 +52,8 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
         findings += f", **{new:,} new**"
     if accepted:
         findings += f", {accepted:,} accepted"
+    if missing := not_reached(run.summary):
+        yield f"Not reached: {'; '.join(missing)}."
     yield ". ".join([findings, *([", ".join(notes)] if notes else [])]) + "."
     ranking = rank_causes(run.tests)
     first = [cause for cause in ranking[:FIRST] if cause.first]

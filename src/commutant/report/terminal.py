@@ -21,6 +21,7 @@ from commutant.report.first import print_first
 from commutant.report.heat import HeatMap, heat_map, level, sorted_sets
 from commutant.report.palette import LIGHT, text_colour
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
+from commutant.report.reach import not_reached
 from commutant.support import percent, plural, safe_text
 
 SHARED_LISTED = 10
@@ -43,6 +44,7 @@ def print_run(run: RunReport, console: Console, worth: Callable[[Finding], list[
     sets = read_sets(run.summary)
     if sets:
         _line(console, _title(run.summary, sets, beside_only(run.tests)))
+        _print_not_reached(run.summary, console)
         console.print()
         print_first(run.tests, console, worth=worth)
     _print_map(sets, console)
@@ -60,6 +62,7 @@ def print_heat_map(summary: Mapping[str, object], console: Console) -> None:
     sets = read_sets(summary)
     if sets:
         _line(console, _title(summary, sets))
+        _print_not_reached(summary, console)
         console.print()
     _print_map(sets, console)
 
@@ -73,6 +76,12 @@ def _print_map(sets: Sequence[SetCounts], console: Console) -> None:
         _print_list(sets, console)
     console.print()
     _line(console, _legend(console))
+
+
+def _print_not_reached(summary: Mapping[str, object], console: Console) -> None:
+    """What the percentage above says nothing about."""
+    if missing := not_reached(summary):
+        console.print(Text(f"Not reached: {'; '.join(missing)}", style="dim"))
 
 
 def print_by_sharing(ranking: Sequence[SharedVariable], console: Console, limit: int = SHARED_LISTED) -> None:

@@ -3,8 +3,9 @@
 Each session is one program with one instance (crate `scalefs-runner`). A test's calls run in threads, each on a core of
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests
 may use (it has one more, for set-up and observation), `seed=N` moves collisions of names in its tables and chooses the
-cores that calls run on. With `warm=N` cores do not come to a test from their maintenance: each has made 0 to N - 1 rounds
-of other calls since then, one more in each window. `tx=both` makes the calls of a test in open transactions, `tx=one` all but one of them alone.
+cores that calls run on. With `warm=N` cores do not come to a test from their maintenance: each has made 0 to N - 1
+rounds of other calls since then, one more in each window. `tx=both` makes the calls of a test in open transactions,
+`tx=one` all but one of them alone.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `scalefs[:cores=N][,seed=N][,warm=N][,tx=both|one]`, not started; raises UsageError for other options."""
+    """The target for `scalefs[:cores=N][,seed=N][,warm=N][,tx=both|one]`, not started; raises UsageError for others."""
     return ScaleFsTarget(argument, parse_options(argument, options))
 
 

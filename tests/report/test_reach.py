@@ -1,0 +1,34 @@
+"""What stands beside a percentage: what the run cannot have met."""
+
+from __future__ import annotations
+
+import pytest
+
+from commutant.report.reach import not_reached
+
+COUNTS = {"tests": 1, "conflict_free": 1, "conflicting": 0, "unstable": 0, "wrong_result": 0, "skipped": 0, "crashed": 0}
+
+
+def _summary(interface: str, target: str, calls: int) -> dict[str, object]:
+    return {"interface": interface, "target": target, "sets": [{"calls": ["stat"] * calls, **COUNTS}], **COUNTS}
+
+
+@pytest.mark.parametrize(
+    ("interface", "target", "calls", "expected"),
+    [
+        ("names", "scalefs", 2, ["64th call", "names beyond 200 bytes", "seed did not choose", "sets of more than 2"]),
+        ("posix18", "scalefs:warm=64,cores=9", 3, ["names beyond", "seed did not choose", "sets of more than 3 calls"]),
+        ("names", "linux:fs=ext4", 2, ["puts off", "names beyond", "--size 3 --sample N"]),
+        ("map", "library:path=a.so", 2, ["sets of more than 2 calls"]),
+    ],
+)
+def test_what_is_not_reached_depends_on_target_model_and_size(
+    interface: str, target: str, calls: int, expected: list[str]
+) -> None:
+    found = not_reached(_summary(interface, target, calls))
+    assert len(found) == len(expected)
+    assert all(words in line for words, line in zip(expected, found, strict=True)), found
+
+
+def test_a_run_without_tests_reaches_nothing_and_says_no_percentage() -> None:
+    assert not_reached({"interface": "map", "target": "library:path=a.so", "sets": [], **COUNTS}) == []
