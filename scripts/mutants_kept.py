@@ -70,7 +70,7 @@ class Score:
 
 
 class Kept:
-    """The results of an area. What survived is tried again by other `tests`, or other `kinds` of them; what was killed is not."""
+    """Results of an area. What survived is tried again by other `tests`, or `kinds` of them; what was killed is not."""
 
     def __init__(self, area: str, tests: Iterable[Path], *kinds: str) -> None:
         self._file = KEPT / f"{area}.jsonl"

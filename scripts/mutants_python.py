@@ -155,7 +155,7 @@ class Area:
         self._seconds: dict[str, float] = {}
 
     def results(self, count: int, seed: int, part: tuple[int, int], quick: bool = False) -> list[Result]:
-        """What becomes of the mutants that are drawn; those that are known are not tried again. `quick` changes nothing.
+        """What becomes of the mutants that are drawn; those that are known are not tried again; quick or not.
 
         Raises StepFailed if the tests fail without a mutant.
         """
