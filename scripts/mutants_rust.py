@@ -118,7 +118,7 @@ class Crate:
     def __init__(self, name: str) -> None:
         self.name = name
         every = json.loads(run([install(), "mutants", "--list", "--json", "--package", name]))
-        self.every = [_read(entry) for entry in every if entry["genre"] != "StructField"]
+        self.every = [_read(entry) for entry in every if _can_have_switch(entry)]
         self.folder = next(ROOT.glob(f"crates/*/{name}"))
 
     def results(self, count: int, seed: int, part: tuple[int, int], quick: bool = False) -> list[Result]:
@@ -189,6 +189,13 @@ class Crate:
                 text += SWITCH.replace("COUNT", str(max(mutants, default=0))).encode()
             _write_if_changed(TREE / path, text)
         return woven
+
+
+def _can_have_switch(entry: dict[str, object]) -> bool:
+    """Not what is left out of a structure, nor what comes instead of an `impl Trait`: that is one type, whatever happens."""
+    function = entry["function"]
+    returned = function["return_type"] if isinstance(function, dict) else ""
+    return entry["genre"] != "StructField" and not (entry["genre"] == "FnValue" and "impl " in str(returned))
 
 
 def _read(entry: dict[str, object]) -> Mutant:
