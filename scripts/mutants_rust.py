@@ -192,7 +192,7 @@ class Crate:
 
 
 def _can_have_switch(entry: dict[str, object]) -> bool:
-    """Not what is left out of a structure, nor what comes instead of an `impl Trait`: that is one type, whatever happens."""
+    """Not what is left out of a structure, nor what comes instead of an `impl Trait`, which is one type."""
     function = entry["function"]
     returned = function["return_type"] if isinstance(function, dict) else ""
     return entry["genre"] != "StructField" and not (entry["genre"] == "FnValue" and "impl " in str(returned))
