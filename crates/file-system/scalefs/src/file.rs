@@ -3,7 +3,7 @@
 //! **Where the end is.** A page lies below the end of the file if it, or any page behind it, has a value in the array: a
 //! page of the pool, or the mark of a hole. So reading, and asking whether a write extends the file, need the array
 //! only, and share nothing with the size (section 6.3, "layer scalability"). Where the end lies at least is in the file's
-//! own line (`Maximum::floor`) and is asked first. The size itself, in bytes, is a maximum over
+//! own line (`Maximum::floor`) and is asked first, if it may tell something of the page (`FilePages::may_be_known`). The size itself, in bytes, is a maximum over
 //! all cores: writes that extend the file share nothing either, and only who asks for the size, or cuts the file off,
 //! looks at all cores.
 //!
@@ -21,9 +21,8 @@
 //!                value: copy; with P as far as the size goes; again if the slot has changed meanwhile
 //! write a page:  nothing if it holds the bytes already;  lock the slot;  if it has P or no value, and the size is not known to be higher: raise the size
 //!                copy in place, or into a new page;  unlock
-//! cut to n:      lock the slot of byte n - 1 and all behind it;  begin a new generation of the size
-//!                empty them, retire their pages;  clear the rest of the last page;  end the generation with n
 //! ```
+//! Longer and shorter files: [`resizing`].
 //!
 //! **Atomic** are: each page that is read, each page that is written, the size, an append against other appends and (its
 //! first page) against what else moves the end. A read or write over several pages is not (POSIX.1-2017, 2.9.7 asks for
@@ -36,18 +35,20 @@
 
 mod cuts;
 mod mapped;
+mod pages_of_file;
+mod resizing;
 
 use epoch::Guard;
-use maxima::Maximum;
+use maxima::{Floor, Maximum};
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::data::MAX_FILE_BYTES;
-use radix::RadixArray;
 use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use crate::file::cuts::Cuts;
+use crate::file::pages_of_file::FilePages;
 use crate::inode::Inode;
 use crate::instance::ScaleFs;
 use pages::shared_bytes;
@@ -61,7 +62,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 pub(crate) struct File {
     pub(crate) inode: Inode,
     size: Maximum<1>,
-    pages: CacheLine<RadixArray>,
+    pages: FilePages,
     /// Held by appends; on a line of its own.
     appending: CacheLine<CoreLock>,
     cuts: CacheLine<Cuts>,
@@ -173,8 +174,7 @@ impl File {
         File {
             inode,
             size: Maximum::new([0]),
-            // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
-            pages: CacheLine(unsafe { RadixArray::new() }),
+            pages: FilePages::new(),
             appending: CacheLine(CoreLock::new()),
             cuts: CacheLine(Cuts::new()),
         }
@@ -185,7 +185,7 @@ impl File {
     /// # Safety
     /// Nobody uses the file any more.
     pub(crate) unsafe fn destroy(&self, fs: &ScaleFs, core: &Core<'_>) {
-        self.pages.for_each(&fs.epochs().pin(core), |range, value| {
+        self.pages.array.for_each(&fs.epochs().pin(core), |range, value| {
             debug_assert_eq!(range.end - range.start, 1, "pages are not folded");
             if let Some(page) = Entry::decode(value).page {
                 // SAFETY: the file is the page's only place, and nobody reads it.
@@ -193,7 +193,7 @@ impl File {
             }
         });
         // SAFETY: nobody uses the file, and so the array, by the caller's promise.
-        unsafe { self.pages.destroy(core) };
+        unsafe { self.pages.array.destroy(core) };
     }
 
     /// The size in bytes.
@@ -214,8 +214,9 @@ impl File {
 
     /// Whether the file has fewer bytes than this. Writes nothing, and looks at no page if the file is known to be longer.
     pub(crate) fn is_shorter_than<W: Wait>(&self, access: Access<'_, W>, length: u64) -> bool {
-        let known = self.size.floor().map_or(0, |floor| floor.words[0]);
-        length > known && self.ends_at(access, length - 1)
+        let is_known = || self.size.floor().is_some_and(|floor| floor.words[0] >= length);
+        let is_longer = length == 0 || (self.pages.may_be_known((length - 1) / PAGE) && is_known());
+        !is_longer && self.ends_at(access, length - 1)
     }
 
     /// Reads bytes from an offset on; fewer than asked for only at the end of the file.
@@ -239,7 +240,8 @@ impl File {
         let Access { fs, guard, wait } = access;
         let mut round = 0;
         loop {
-            let read = self.pages.read(guard, index, wait, |value| {
+            let shortenings = self.pages.shortenings.now();
+            let read = self.pages.array.read(guard, index, wait, |value| {
                 let entry = Entry::decode(value?);
                 let end = match entry.may_end {
                     true => self.size(fs, wait).saturating_sub(index * PAGE).min(PAGE) as usize,
@@ -261,16 +263,24 @@ impl File {
             if let Some(read) = read {
                 return read;
             }
-            // No page: a hole if the file goes on behind it, else the end. The floor is asked first, since it shares nothing
-            // with those who extend the file.
+            // No page: a hole if the file goes on behind it, else the end. Where the floor may tell nothing it is not asked, so that
+            // who is behind the end shares nothing with cuts to nothing.
+            let looks_once = planted("scalefs: a page without a value is looked at once");
+            let is_empty = || self.pages.array.read(guard, index, wait, |value| value.is_none());
+            if !self.pages.may_be_known(index)
+                && !self.pages.array.any_from(guard, index + 1, wait)
+                && (looks_once || (is_empty() && self.pages.shortenings.is_still(shortenings)))
+            {
+                return PageRead { count: 0, is_there: false };
+            }
+            // The floor is asked first, since it shares nothing with those who extend the file.
             let floor = self.size.floor();
             let is_known = floor.is_some_and(|floor| floor.words[0] >= (index + 1) * PAGE);
-            let goes_on = is_known || self.pages.any_from(guard, index + 1, wait);
+            let goes_on = is_known || self.pages.array.any_from(guard, index + 1, wait);
             // Values go by cuts only, which end the floor: if it still holds, and there still is none here, there was none
             // when we looked behind it. Not while somebody changes it: who appends here has come before what we saw there.
-            let is_same = self.pages.read(guard, index, wait, |value| value.is_none())
-                && floor.is_some_and(|floor| self.size.still_has(&floor));
-            if is_same || planted("scalefs: a page without a value is looked at once") {
+            let is_same = is_empty() && floor.is_some_and(|floor| self.size.still_has(&floor));
+            if is_same || looks_once {
                 let count = if goes_on { bytes.len() } else { 0 };
                 bytes[..count].fill(0);
                 return PageRead { count, is_there: goes_on };
@@ -321,7 +331,7 @@ impl File {
     /// what is written mostly do so in their first line.
     fn look<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &[u8]) -> Look {
         let Access { fs, guard, wait } = access;
-        self.pages.read(guard, index, wait, |value| {
+        self.pages.array.read(guard, index, wait, |value| {
             let Some(value) = value.filter(|value| is_below_end(Some(*value))) else {
                 return Look::MayEnd;
             };
@@ -334,6 +344,14 @@ impl File {
         })
     }
 
+    /// The floor, for a core that has locked a slot that the end may move to; none while a cut is under way, which may have
+    /// gone past the slot: then the lock is to be given up. A cut that begins later comes to the slot, and waits for it.
+    fn floor_under_lock(&self) -> Option<Floor<1>> {
+        // Pairs with the fence in `Maximum::begin_reset`: the cut sees the lock, or we see the cut.
+        fence(Ordering::SeqCst);
+        self.size.floor()
+    }
+
     fn write_page<W: Wait>(
         &self,
         access: Access<'_, W>,
@@ -344,6 +362,7 @@ impl File {
         let Access { fs, guard, wait } = access;
         let core = guard.core();
         let in_page = start + bytes.len();
+        let mut round = 0;
         loop {
             let look = self.look(access, index, start, bytes);
             if look == Look::Same && expected == Expected::Nothing {
@@ -354,15 +373,29 @@ impl File {
                 // SAFETY: the file is not freed before all cores have maintained.
                 unsafe { fs.sizes().prepare(core, &self.size, wait) };
             }
-            let slot = self.pages.lock_slot(guard, index, wait)?;
+            let looks_early = planted("scalefs: who extends looks for cuts before the lock");
+            let early = if looks_early { self.size.floor() } else { None };
+            let slot = self.pages.array.lock_slot(guard, index, wait)?;
             let value = slot.value();
             if !may_extend && !is_below_end(value) {
                 continue;
             }
             let old = value.map_or(Entry { page: None, may_end: true }, Entry::decode);
-            // The lock keeps cuts off, so a floor stays.
-            let floor = self.size.floor().map_or(0, |floor| floor.words[0]);
-            let is_below = is_below_end(value) || floor >= (index + 1) * PAGE;
+            let floor = match may_extend {
+                false => None,
+                true if looks_early => early,
+                true => match self.floor_under_lock() {
+                    Some(floor) => Some(floor),
+                    None => {
+                        drop(slot);
+                        wait.wait(WaitReason::Operation, round);
+                        round = round.saturating_add(1);
+                        continue;
+                    }
+                },
+            };
+            let known = floor.map_or(0, |floor| floor.words[0]);
+            let is_below = is_below_end(value) || known >= (index + 1) * PAGE;
             let page = old.page.map_or_else(|| fs.pages().allocate(core), Ok)?;
             let address = fs.pages().address(page).as_ptr();
             let has_moved = || fs.sizes().try_read(&self.size) != Some([index * PAGE + start as u64]);
@@ -389,9 +422,9 @@ impl File {
                     shared_bytes::store(address.add(start), bytes);
                 }
                 let end = index * PAGE + in_page as u64;
-                if !is_below && floor < end {
+                if let Some(floor) = floor.filter(|floor| !is_below && floor.words[0] < end) {
                     // SAFETY: the file is not freed before all cores have maintained.
-                    unsafe { fs.sizes().raise_prepared(core, &self.size, [end]) };
+                    unsafe { fs.sizes().raise_above(core, &self.size, &floor, [end]) };
                 }
                 Ok(Some(Entry { page: Some(page), may_end: !is_below && in_page < PAGE_BYTES }.encode()))
             });
@@ -403,111 +436,13 @@ impl File {
         }
     }
 
-    /// Makes the file this long. On failure nothing has changed.
-    pub(crate) fn resize<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<(), OutOfMemory> {
-        loop {
-            let present = self.size(access.fs, access.wait);
-            let done = match present.cmp(&size) {
-                core::cmp::Ordering::Equal => true,
-                core::cmp::Ordering::Less => self.extend(access, size)?,
-                core::cmp::Ordering::Greater => self.cut(access, size)?,
-            };
-            if done {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Extends the file by a hole; false if it has become longer meanwhile.
-    fn extend<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
-        let Access { fs, guard, wait } = access;
-        let last = (size - 1) / PAGE;
-        // SAFETY: the file is not freed before all cores have maintained.
-        unsafe { fs.sizes().prepare(guard.core(), &self.size, wait) };
-        let slot = self.pages.lock_slot(guard, last, wait)?;
-        let value = slot.value();
-        let is_longer = fs.sizes().try_read(&self.size).is_some_and(|[present]| present > size);
-        if is_longer || is_below_end(value) || self.pages.any_from(guard, last + 1, wait) {
-            return Ok(false);
-        }
-        slot.change(|| {
-            // SAFETY: the file is not freed before all cores have maintained.
-            unsafe { fs.sizes().raise_prepared(guard.core(), &self.size, [size]) };
-            let page = value.and_then(|value| Entry::decode(value).page);
-            Some(Entry { page, may_end: !size.is_multiple_of(PAGE) }.encode())
-        });
-        Ok(true)
-    }
-
-    /// Cuts the file off; false if it has become shorter meanwhile.
-    fn cut<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
-        let Access { fs, guard, wait } = access;
-        let (last, rest) = match size {
-            0 => (None, self.pages.lock_from(guard, 0, wait)?),
-            _ => {
-                let last = (size - 1) / PAGE;
-                let (last, rest) = if planted("scalefs: a cut locks its last page first") {
-                    (self.pages.lock_slot(guard, last, wait)?, self.pages.lock_from(guard, last + 1, wait)?)
-                } else {
-                    self.pages.lock_slot_and_rest(guard, last, wait)?
-                };
-                (Some(last), rest)
-            }
-        };
-        // Another cut may have come first. Under the locks nobody else cuts, but before the cut others may still extend: what
-        // they raise would be lost if the size that was seen here were set.
-        let is_shorter = |[present]: [u64; 1]| present <= size;
-        let sets_what_it_saw = planted("scalefs: a cut sets the size that it saw");
-        if !sets_what_it_saw && is_shorter(fs.sizes().read(&self.size, wait)) {
-            return Ok(false);
-        }
-        // Whoever wrote behind the cut before has raised in the generation that ends here, and whoever comes after us
-        // raises in the next.
-        let (reset, before) = fs.sizes().reset(guard.core(), &self.size, wait);
-        if sets_what_it_saw && is_shorter(before) {
-            reset.finish(before);
-            return Ok(false);
-        }
-        let empty_rest = || {
-            rest.fill(None, |_, value| {
-                if let Some(page) = Entry::decode(value).page {
-                    // SAFETY: the page was in this slot only; readers that have found it are pinned.
-                    unsafe { fs.pages().retire(guard, page) };
-                }
-            });
-        };
-        let Some(last) = last else {
-            empty_rest();
-            self.cuts.note(0);
-            reset.finish([size]);
-            return Ok(true);
-        };
-        // All before the reset ends, for which whoever finds no page waits: nobody finds one page cut and then another as before.
-        last.change(|| {
-            empty_rest();
-            let page = last.value().and_then(|value| Entry::decode(value).page);
-            let end = ((size - 1) % PAGE + 1) as usize;
-            if let Some(page) = page {
-                // SAFETY: the page is ours to write while we hold the lock; readers notice.
-                unsafe {
-                    let address = fs.pages().address(page).as_ptr();
-                    shared_bytes::clear(address.add(end), PAGE_BYTES - end);
-                }
-            }
-            Some(Entry { page, may_end: end < PAGE_BYTES }.encode())
-        });
-        self.cuts.note(size.div_ceil(PAGE));
-        reset.finish([size]);
-        Ok(true)
-    }
-
     /// Ends the cut in whose middle a process died: the file ends where the array does.
     ///
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner.
     pub(crate) unsafe fn end_cut_taken_over(&self, guard: &Guard<'_>) {
         let mut end = 0;
-        self.pages.for_each(guard, |range, _| end = range.end * PAGE);
+        self.pages.array.for_each(guard, |range, _| end = range.end * PAGE);
         // SAFETY: the caller's promise.
         unsafe { self.size.repair_taken_over(guard.core(), [end]) };
     }
@@ -521,14 +456,18 @@ impl File {
         let Access { fs, guard, wait } = access;
         // SAFETY: the caller's promise.
         unsafe {
-            self.pages.unlock_taken_over(guard);
+            self.pages.array.unlock_taken_over(guard);
+            // A cut of the living, if there is one, has this lock.
+            if self.appending.holder() == Some(guard.core().index()) {
+                self.pages.shortenings.end();
+            }
             self.appending.release_taken_over(guard.core());
         }
         loop {
             let size = self.size(fs, wait);
             let Some(last) = size.checked_sub(1).map(|byte| byte / PAGE) else { return };
             // The leaf is there, since the process had locked the slot.
-            let Ok(slot) = self.pages.lock_slot(guard, last, wait) else { return };
+            let Ok(slot) = self.pages.array.lock_slot(guard, last, wait) else { return };
             // With the lock nobody cuts the page off.
             if fs.sizes().try_read(&self.size) == Some([size]) {
                 if slot.value().is_none() {

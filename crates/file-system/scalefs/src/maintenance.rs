@@ -33,7 +33,8 @@ impl ScaleFs {
         self.pages().maintain(core);
         // Before counts: an object whose count is found to be zero is not in these caches.
         self.stamps().flush(core, wait);
-        self.sizes().flush(core, wait);
+        // SAFETY: sizes are those of files, and what a core has raised is not freed before it has flushed.
+        self.sizes().flush_each(core, wait, |size| unsafe { File::note_known(size) });
         self.epochs().maintain(core, |core, kind, object| {
             // SAFETY: called once per object, by the maintenance of the instance's one `Epochs`. Who retires there is asked in
             // turn: directories, arrays, and the instance's one pool.

@@ -624,8 +624,22 @@ fn found_once() -> Vec<(&'static str, Plan)> {
             "scalefs: a pipe's slot is looked at whosever turn it is",
             (vec![vec![Call::Write(3, 4, 7), Call::Write(3, 4, 8), Call::Read(2, 4)], vec![Call::Read(2, 4)]], false),
         ),
-        // Two cuts waited for each other, one for a page, the other for the array's root.
-        ("scalefs: a cut locks its last page first", (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1)]], false)),
+        // A write behind the end had a lock that a cut to nothing did not wait for: its page stayed, and its size did not.
+        (
+            "radix: a slot that is locked is taken to stay empty",
+            (
+                vec![vec![Call::Resize(0, 0)], vec![Call::WriteAt(1, 8, 4, 7), Call::Size(1), Call::ReadAt(1, 8, 1)]],
+                false,
+            ),
+        ),
+        // The same of a write that locked after the cut had gone past.
+        (
+            "scalefs: who extends looks for cuts before the lock",
+            (
+                vec![vec![Call::Resize(0, 0)], vec![Call::WriteAt(1, 8, 4, 7), Call::Size(1), Call::ReadAt(1, 8, 1)]],
+                false,
+            ),
+        ),
         // A cut that came too late set the size that it had seen; what was written meanwhile had made it larger.
         (
             "scalefs: a cut sets the size that it saw",

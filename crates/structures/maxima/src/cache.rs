@@ -8,7 +8,7 @@ use percpu::{Arena, Core, OutOfMemory, PerCore};
 use sync::atomic::{Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
-use crate::maximum::{Maximum, Reset};
+use crate::maximum::{Floor, Maximum, Reset};
 use crate::slot::{Collected, Slot};
 
 /// How large the caches are, and how objects are spread over them.
@@ -139,9 +139,38 @@ impl<const WORDS: usize> Maxima<WORDS> {
     /// As for [`Maxima::raise`].
     #[inline]
     pub unsafe fn raise_prepared(&self, core: &Core<'_>, object: &Maximum<WORDS>, words: [u64; WORDS]) {
+        // SAFETY: the caller's promise.
+        unsafe { self.raise_in_generation(core, object, object.raising_generation(), words) }
+    }
+
+    /// [`Maxima::raise_prepared`] in the generation of a floor: it counts for nothing if a reset has begun since.
+    ///
+    /// # Safety
+    /// As for [`Maxima::raise`].
+    #[inline]
+    pub unsafe fn raise_above(
+        &self,
+        core: &Core<'_>,
+        object: &Maximum<WORDS>,
+        floor: &Floor<WORDS>,
+        words: [u64; WORDS],
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { self.raise_in_generation(core, object, floor.generation, words) }
+    }
+
+    /// # Safety
+    /// As for [`Maxima::raise`].
+    #[inline]
+    unsafe fn raise_in_generation(
+        &self,
+        core: &Core<'_>,
+        object: &Maximum<WORDS>,
+        generation: u64,
+        words: [u64; WORDS],
+    ) {
         let slot = self.slot_of(core, self.slot_index(object));
         debug_assert!(ptr::eq(slot.object(), object), "the object was prepared");
-        let generation = object.raising_generation();
         if slot.generation() != generation {
             // What was raised in an older generation no longer counts.
             slot.replace(slot.object(), generation, |_| ());
@@ -269,13 +298,24 @@ impl<const WORDS: usize> Maxima<WORDS> {
 
     /// Brings all that the core has raised to the objects and empties its cache; part of its maintenance.
     pub fn flush(&self, core: &Core<'_>, wait: &impl Wait) {
+        self.flush_each(core, wait, |_| ());
+    }
+
+    /// [`Maxima::flush`], which tells of each object when it has what the core had raised, and is still known to be alive.
+    pub fn flush_each(&self, core: &Core<'_>, wait: &impl Wait, mut flushed: impl FnMut(&Maximum<WORDS>)) {
         let own = self.own.get(core);
         let table = self.slots.get(core).0;
         for place in 0..own.used.get() as usize {
             // SAFETY: the first `used` places of the list were written by `list_slot`, with indices of slots.
             let slot = unsafe { table.add(*own.list.add(place) as usize).as_ref() };
             let old = (slot.object(), slot.generation());
-            slot.replace(ptr::null_mut(), 0, |words| Self::apply(core, old, words, wait));
+            slot.replace(ptr::null_mut(), 0, |words| {
+                Self::apply(core, old, words, wait);
+                // SAFETY: as in `apply`; the slot still has it.
+                if let Some(object) = unsafe { old.0.as_ref() } {
+                    flushed(object);
+                }
+            });
         }
         own.used.set(0);
     }

@@ -19,7 +19,7 @@ pub struct Maximum<const WORDS: usize> {
 /// What the words of an object are at least, within a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floor<const WORDS: usize> {
-    generation: u64,
+    pub(crate) generation: u64,
     /// The words.
     pub words: [u64; WORDS],
 }

@@ -5,10 +5,11 @@ use core::ops::Range;
 use epoch::Guard;
 use percpu::OutOfMemory;
 use sync::atomic::Ordering;
+use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use crate::array::{End, RadixArray};
-use crate::node::{INDEX_BITS, Word};
+use crate::node::{Content, INDEX_BITS, LeafSlot, Word};
 use crate::range::{Extent, LockedRange};
 use crate::slot::LockedSlot;
 
@@ -107,6 +108,18 @@ impl RadixArray {
         }
     }
 
+    /// Whether the array has no more slots than a leaf has.
+    pub fn is_small(&self) -> bool {
+        Word(self.root.load(Ordering::Acquire)).child().is_none_or(|node| node.is_leaf())
+    }
+
+    /// Empties all indices, from left to right and one after the other, and tells `old` of each value under its lock. Nodes stay.
+    /// What holds nothing and is not locked is not written to: who locks such an index comes behind this walk. Neither range
+    /// locks nor folded values are under way meanwhile.
+    pub fn empty_each(&self, guard: &Guard<'_>, wait: &impl Wait, mut old: impl FnMut(u64)) {
+        empty_below(guard, Word(self.root.load(Ordering::Acquire)).content(), wait, &mut old);
+    }
+
     #[cold]
     fn lock_absent_slot<'g>(
         &'g self,
@@ -118,5 +131,44 @@ impl RadixArray {
         // The slot stays locked; `LockedSlot` unlocks it.
         core::mem::forget(range);
         Ok(LockedSlot::of_locked(self, guard, index))
+    }
+}
+
+/// Called under the guard under which the content was found.
+fn empty_below(guard: &Guard<'_>, content: Content, wait: &impl Wait, old: &mut impl FnMut(u64)) {
+    let Content::Child(node) = content else { return };
+    for index in 0..node.slot_count() {
+        if node.is_leaf() {
+            // SAFETY: a leaf; nodes that are found under the guard are retired at the earliest now, so they live as long as it.
+            let slot = unsafe { node.leaf_slot(index as u64) };
+            empty_slot(guard, slot, wait, old);
+        } else {
+            // SAFETY: as above.
+            let below = unsafe { node.slot(index) };
+            empty_below(guard, Word(below.load(Ordering::Acquire)).content(), wait, old);
+        }
+    }
+}
+
+fn empty_slot(guard: &Guard<'_>, slot: &LeafSlot, wait: &impl Wait, old: &mut impl FnMut(u64)) {
+    let mut round = 0;
+    loop {
+        let word = Word(slot.word.load(Ordering::Acquire));
+        let is_left_alone = word.holder().is_none() || planted("radix: a slot that is locked is taken to stay empty");
+        if word.value() == Some(None) && is_left_alone {
+            return;
+        }
+        if let Some(locked) = slot.try_lock(guard) {
+            if let Some(value) = locked.value() {
+                locked.change(|| {
+                    old(value);
+                    None
+                });
+            }
+            return;
+        }
+        let holder = word.holder().unwrap_or_default() as u16;
+        wait.wait(WaitReason::Lock { holder }, round);
+        round = round.saturating_add(1);
     }
 }

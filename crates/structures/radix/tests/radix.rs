@@ -56,6 +56,30 @@ fn a_small_array_is_one_leaf_and_a_uniform_one_is_none() {
 }
 
 #[test]
+fn what_is_there_is_emptied_one_by_one() {
+    with_array(|arena, epochs, array| {
+        let core = arena.claim(0, owner()).unwrap();
+        let guard = epochs.pin(&core);
+        assert!(array.is_small(), "an array without a node");
+        array.empty_each(&guard, &Spin, |_| unreachable!("it holds nothing"));
+        for (index, value) in [(3, 7), (9, 8)] {
+            array.lock_slot(&guard, index, &Spin).unwrap().change(|| Some(value));
+        }
+        assert!(array.is_small(), "one leaf");
+        array.lock_slot(&guard, 1000, &Spin).unwrap().change(|| Some(9));
+        assert!(!array.is_small());
+        let mut old = Vec::new();
+        array.empty_each(&guard, &Spin, |value| old.push(value));
+        assert_eq!(old, [7, 8, 9], "from left to right");
+        assert!(!array.any_from(&guard, 0, &Spin));
+        assert_eq!(arena.live_bytes(), 3 * 1024, "nodes stay");
+        drop(guard);
+        // SAFETY: the test is over.
+        unsafe { array.destroy(&core) };
+    });
+}
+
+#[test]
 fn a_dead_holders_locks_are_cleared() {
     with_array(|arena, epochs, array| {
         let core = arena.claim(0, owner()).unwrap();

@@ -46,14 +46,14 @@ impl File {
         bytes: &[u8],
     ) -> Result<bool, OutOfMemory> {
         let Access { fs, guard, wait } = access;
-        let value = self.pages.read(guard, index, wait, |value| value);
+        let value = self.pages.array.read(guard, index, wait, |value| value);
         if let Some(Entry { page: Some(page), may_end: false }) = value.map(Entry::decode) {
             // SAFETY: the page was in the slot under this guard, and leaves slots by being retired: it is in use at least until
             // the guard ends. Callers stay within a page.
             unsafe { shared_bytes::store(fs.pages().address(page).as_ptr().add(start), bytes) };
             // Pairs with the slot's sequence, which a cut makes odd before it clears: one of the two sees the other.
             fence(Ordering::SeqCst);
-            let after = self.pages.read(guard, index, wait, |value| value).map(Entry::decode);
+            let after = self.pages.array.read(guard, index, wait, |value| value).map(Entry::decode);
             if after == Some(Entry { page: Some(page), may_end: true })
                 && !planted("scalefs: a store does not look for cuts")
             {
@@ -80,7 +80,7 @@ impl File {
         let Access { fs, guard, wait } = access;
         let mut round = 0;
         loop {
-            let slot = self.pages.lock_slot(guard, index, wait)?;
+            let slot = self.pages.array.lock_slot(guard, index, wait)?;
             let entry = slot.value().map(Entry::decode);
             let end = match entry {
                 Some(Entry { may_end: false, .. }) => Some(PAGE_BYTES),
@@ -88,12 +88,11 @@ impl File {
                 Some(_) => {
                     fs.sizes().try_read(&self.size).map(|[size]| size.saturating_sub(index * PAGE).min(PAGE) as usize)
                 }
-                // With the lock no cut takes the page: if the file goes on behind it, it stays below the end.
-                None => {
-                    let is_known = self.size.floor().is_some_and(|floor| floor.words[0] >= (index + 1) * PAGE);
-                    let goes_on = is_known || self.pages.any_from(guard, index + 1, wait);
-                    Some(if goes_on { PAGE_BYTES } else { 0 })
-                }
+                // No cut that begins now goes past the slot: if the file goes on behind it, it stays below the end.
+                None => self.floor_under_lock().map(|floor| {
+                    let is_known = floor.words[0] >= (index + 1) * PAGE;
+                    if is_known || self.pages.array.any_from(guard, index + 1, wait) { PAGE_BYTES } else { 0 }
+                }),
             };
             let Some(end) = end else {
                 drop(slot);
