@@ -1,13 +1,8 @@
 //! The array of a file's pages, and what is known of its reach; one line, which only growth, cuts and maintenance write.
 
-use core::mem::offset_of;
-
-use maxima::Maximum;
 use radix::RadixArray;
 use seqlock::Sequence;
 use sync::atomic::{AtomicU64, Ordering};
-
-use super::{File, PAGE};
 
 /// See the module's head.
 #[repr(align(64))]
@@ -32,20 +27,12 @@ impl FilePages {
     pub(super) fn may_be_known(&self, page: u64) -> bool {
         self.known.load(Ordering::Relaxed) > page
     }
-}
 
-impl File {
-    /// Notes how far the floor of a size, which some core has just raised, tells of pages. Part of maintenance.
-    ///
-    /// # Safety
-    /// The size is a file's, which is alive.
-    pub(crate) unsafe fn note_known(size: &Maximum<1>) {
-        // SAFETY: the caller's promise.
-        let file = unsafe { &*core::ptr::from_ref(size).byte_sub(offset_of!(File, size)).cast::<File>() };
-        let known = size.applied()[0].div_ceil(PAGE);
-        // Two cores may set it back by a little: it is asked whether the floor is worth a look, and no more.
-        if file.pages.known.load(Ordering::Relaxed) < known {
-            file.pages.known.store(known, Ordering::Relaxed);
+    /// Notes how many pages the floor has told of. Two cores may set it back by a little: it is asked whether the floor is worth a
+    /// look, and no more.
+    pub(super) fn note_known(&self, pages: u64) {
+        if self.known.load(Ordering::Relaxed) < pages {
+            self.known.store(pages, Ordering::Relaxed);
         }
     }
 }

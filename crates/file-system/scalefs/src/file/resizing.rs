@@ -13,6 +13,9 @@
 //! Nobody sees a part of it: who finds no page, and one behind it, waits for the generation. Who finds nothing behind a
 //! page either has come when the cut has gone past all of it, and so past all before it.
 
+use core::mem::offset_of;
+
+use maxima::Maximum;
 use pages::{PAGE_BYTES, shared_bytes};
 use percpu::OutOfMemory;
 use sync::Wait;
@@ -21,6 +24,16 @@ use sync::mutant::planted;
 use super::{Access, Entry, File, PAGE, RANK_APPEND, is_below_end};
 
 impl File {
+    /// Notes how far the floor of a size, which some core has just raised, tells of pages. Part of maintenance.
+    ///
+    /// # Safety
+    /// The size is a file's, which is alive.
+    pub(crate) unsafe fn note_known(size: &Maximum<1>) {
+        // SAFETY: the caller's promise.
+        let file = unsafe { &*core::ptr::from_ref(size).byte_sub(offset_of!(File, size)).cast::<File>() };
+        file.pages.note_known(size.applied()[0].div_ceil(PAGE));
+    }
+
     /// Makes the file this long. On failure nothing has changed.
     pub(crate) fn resize<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<(), OutOfMemory> {
         loop {
