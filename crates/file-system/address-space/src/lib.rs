@@ -39,6 +39,9 @@
 //! reference to the file. A page of its own (crate `pages`) knows the mapping whose page it is a copy of, and how often the
 //! file had been cut then ([`Files::is_cut_since`]): so a cut needs no list of who maps the file.
 //!
+//! **Death of a process** in a call: its heir unlocks, lets all tables forget all, and lets what was half mapped lead nowhere
+//! ([`AddressSpace::repair_taken_over`]).
+//!
 //! **Lock order**: content, then marks in the order of [`marks`], then slots of a core's table; each by page. Files' locks
 //! come after all.
 //!
@@ -56,6 +59,7 @@ mod mapping;
 mod marks;
 mod mmu;
 mod remap;
+mod repair;
 mod shared;
 mod software;
 mod space;

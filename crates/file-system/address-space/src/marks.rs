@@ -73,20 +73,12 @@ impl Marks {
 
     /// The end of the pages from the start of a range on that all have the mark.
     pub(crate) fn prefix(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark) -> u64 {
-        let mut end = range.start;
-        self.of(mark).for_each_in(guard, range.clone(), |part, _| {
-            if part.start == end {
-                end = part.end;
-            }
-        });
-        end
+        prefix_with(self.of(mark), guard, range)
     }
 
     /// The first page of a range that has the mark, or the end.
     pub(crate) fn first(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark) -> u64 {
-        let mut first = range.end;
-        self.of(mark).for_each_in(guard, range.clone(), |part, _| first = first.min(part.start));
-        first
+        first_with(self.of(mark), guard, range)
     }
 
     fn is_so(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark, set: bool) -> bool {
@@ -193,6 +185,24 @@ impl Locked<'_> {
             }
         }
     }
+}
+
+/// The end of the pages from the start of a range on at which an array has a value.
+pub(crate) fn prefix_with(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> u64 {
+    let mut end = range.start;
+    array.for_each_in(guard, range.clone(), |part, _| {
+        if part.start == end {
+            end = part.end;
+        }
+    });
+    end
+}
+
+/// The first page of a range at which an array has a value, or the end.
+pub(crate) fn first_with(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> u64 {
+    let mut first = range.end;
+    array.for_each_in(guard, range.clone(), |part, _| first = first.min(part.start));
+    first
 }
 
 /// Readers of any of the slots wait until all are changed.

@@ -103,7 +103,7 @@ pub struct AddressSpace<M = SoftwareMmu> {
     pub(crate) content: CacheLine<RadixArray>,
     pub(crate) marks: Marks,
     /// Core → the page at which it last found room.
-    hints: CacheLine<RadixArray>,
+    pub(crate) hints: CacheLine<RadixArray>,
     pub(crate) mmu: M,
 }
 
@@ -306,20 +306,6 @@ impl<M: Mmu> AddressSpace<M> {
             self.marks.destroy(core);
             self.hints.destroy(core);
             self.mmu.destroy(memory.guard);
-        }
-    }
-
-    /// Unlocks what a dead thread of the process was changing.
-    ///
-    /// # Safety
-    /// `guard` pins a core that was taken over from a dead owner.
-    pub unsafe fn repair_taken_over(&self, guard: &Guard<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.content.unlock_taken_over(guard);
-            self.marks.unlock_taken_over(guard);
-            self.hints.unlock_taken_over(guard);
-            self.mmu.unlock_taken_over(guard);
         }
     }
 

@@ -9,7 +9,7 @@ use address_space::{Backing, Fault, FileId, Files, MapError, Memory, ProtectErro
 use epoch::Guard;
 use percpu::{Core, OutOfMemory};
 use posix_calls::{AccessError, AnswerOf, Errno, Growth, MemoryOperations, Place, Protection, Source};
-use sync::Wait;
+use sync::{Spin, Wait};
 
 use crate::direct::OperationError;
 use crate::direct_data::InProcess;
@@ -173,6 +173,16 @@ impl Process {
                 debug_assert_eq!(unmapped, Ok(()));
             });
         });
+    }
+
+    /// Makes the memory whole again in a call on which a thread died.
+    ///
+    /// # Safety
+    /// As for [`Process::repair_taken_over`]: `guard` pins the heir.
+    pub(crate) unsafe fn repair_memory_taken_over(&self, fs: &ScaleFs, guard: &Guard<'_>) {
+        let access = Access { fs, guard, wait: &Spin };
+        // SAFETY: the caller's promise.
+        with_memory(access, |memory| unsafe { self.memory.repair_taken_over(memory) });
     }
 
     /// Gives up all memory.

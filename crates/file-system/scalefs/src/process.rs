@@ -250,7 +250,7 @@ impl Process {
             self.descriptors.unlock_taken_over(&guard);
             self.marks.unlock_taken_over(&guard);
             self.survivors.unlock_taken_over(&guard);
-            self.memory.repair_taken_over(&guard);
+            self.repair_memory_taken_over(fs, &guard);
         }
     }
 

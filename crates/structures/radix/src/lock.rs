@@ -160,10 +160,9 @@ fn empty_slot(guard: &Guard<'_>, slot: &LeafSlot, wait: &impl Wait, old: &mut im
         }
         if let Some(locked) = slot.try_lock(guard) {
             if let Some(value) = locked.value() {
-                locked.change(|| {
-                    old(value);
-                    None
-                });
+                locked.change(|| None);
+                // Only now: see `LockedRange::fill`.
+                old(value);
             }
             return;
         }

@@ -132,11 +132,17 @@ impl<'g> LockedRange<'g> {
         match word.content() {
             Content::Uniform(before) => {
                 // A locked slot lies in the range: `lock` has expanded all others.
-                if let Some(before) = before {
-                    old(place.base..place.end(), before);
+                // Of a process that dies between the two something is lost, and nothing given up that is still there.
+                let is_early = planted("radix: what was there is given up before it has gone");
+                let mut tell = || before.map_or((), |before| old(place.base..place.end(), before));
+                if is_early {
+                    tell();
                 }
                 let new = Word::new(Content::Uniform(value)).locked_by(self.core());
                 place.slot.store(new.0, Ordering::Release);
+                if !is_early {
+                    tell();
+                }
             }
             Content::Child(node) => {
                 for below in places(node, place.base, &self.range) {
