@@ -33,6 +33,8 @@ def main(wanted: list[str]) -> int:
             print(f"  {figure.name}: {number(figure.median)} {figure.unit}{goal}", flush=True)
             if figure.met is False:
                 missed.append(f"{name}: {figure.name}")
+        if hasattr(area, "TABLE"):
+            print("\n".join(area.TABLE({figure.name: figure for figure in figures})))
     print(f"written: {document.PAGE.relative_to(document.DOCS.parent)}")
     if missed:
         print(f"goals missed: {'; '.join(missed)}", file=sys.stderr)

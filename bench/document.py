@@ -17,6 +17,7 @@ from bench.figure import Figure, number
 from bench.highlights import rows
 from bench.machine import describe
 from bench.plot import bars
+from bench.txos import section as beside_txos
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RESULTS = DOCS / "benchmarks.json"
@@ -86,7 +87,7 @@ def write(areas: Mapping[str, Any]) -> None:
 
 def page(areas: Mapping[str, Any]) -> str:
     """The page that begins with what matters."""
-    return HEADER + "\n".join([*rows(areas), PICTURES])
+    return HEADER + "\n".join([*rows(areas), *beside_txos(areas.get("transactions")), PICTURES])
 
 
 def samples(areas: Mapping[str, Any]) -> str:

@@ -19,6 +19,8 @@ CALLS_PER_SEED = 200
 HISTORIES = 6_000
 STRUCTURES_HISTORIES = 200_000
 """Of each structure; a round of chosen schedules takes a tenth of a millisecond to one and a half."""
+NOT_COMMUTING_PER_PART = 100_000
+ADYA_RUNS = 2_000
 STRUCTURES = sorted(
     {path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs")} - {"history", "scalefs"}
 )
@@ -27,10 +29,10 @@ MODELS = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/loo
 pytestmark = pytest.mark.long
 
 
-def run_test(crate: str, name: str, environment: Mapping[str, str]) -> None:
-    """Runs one test program of a crate, built with optimisation."""
+def run_test(crate: str, name: str, environment: Mapping[str, str], only: str = "") -> None:
+    """Runs one test program of a crate, built with optimisation; of its tests those whose name has `only` in it."""
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
-    command = [cargo, "test", "--quiet", "--release", "--locked", "--offline", "-p", crate, "--test", name]
+    command = [cargo, "test", "--quiet", "--release", "--locked", "--offline", "-p", crate, "--test", name, only]
     outcome = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
@@ -75,6 +77,21 @@ def test_scheduled_histories_of_structures(crate: str, tmp_path_factory: pytest.
     target = tmp_path_factory.getbasetemp() / "shuttle"
     rounds = str(STRUCTURES_HISTORIES)
     run_test(crate, "histories", {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "HISTORIES": rounds})
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_transactions_that_do_not_commute_have_an_order(part: int) -> None:
+    """A million histories, a part at a time, of two parties that show something else in the other order."""
+    first = part * NOT_COMMUTING_PER_PART
+    run_test("transact", "histories", {"HISTORIES": f"{first}..{first + NOT_COMMUTING_PER_PART}"}, "not_commute")
+
+
+def test_long_runs_of_transactions_have_no_anomaly() -> None:
+    run_test("transact", "adya", {"HISTORIES": str(ADYA_RUNS)})
+
+
+def test_a_million_answers_are_one_transaction() -> None:
+    run_test("transact", "misuse", {"ANSWERS": "1000000"})
 
 
 @pytest.mark.parametrize("crate", MODELS)

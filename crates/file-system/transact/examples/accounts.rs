@@ -57,7 +57,7 @@ fn run(users: u64, are_together: bool) -> io::Result<(u64, u64)> {
             is_done.store(true, Relaxed);
             added
         });
-        while !is_done.load(Relaxed) {
+        while looks == 0 || !is_done.load(Relaxed) {
             match look(&files) {
                 Ok(agrees) => (looks, differed) = (looks + 1, differed + u64::from(!agrees)),
                 // The writer came in between a hundred times.

@@ -63,7 +63,7 @@ fn run(messages: u64, are_together: bool) -> io::Result<(u64, u64)> {
             is_done.store(true, Relaxed);
             delivered
         });
-        while !is_done.load(Relaxed) {
+        while looks == 0 || !is_done.load(Relaxed) {
             match look() {
                 Ok(stayed) => (looks, changed) = (looks + 1, changed + u64::from(!stayed)),
                 // Others came in between a hundred times.

@@ -21,7 +21,7 @@ use std::io;
 use posix_calls::Errno;
 use scalefs::FileSystem;
 
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, Participant};
 use crate::members::Member;
 use crate::path_calls::{End, PathCalls};
 
@@ -65,7 +65,7 @@ impl Transactions for FileSystem {
             let calls = PathCalls::begin(self, &mut first)?;
             let mut scope = Scope { calls, hooks: Hooks::default() };
             let outcome = body(&scope);
-            let ended = scope.calls.end(outcome.is_ok());
+            let ended = scope.calls.end(outcome.is_ok(), &mut || scope.hooks.prepare());
             mem::take(&mut scope.hooks).run(outcome.is_ok() && matches!(ended, Ok(End::Done)));
             if ended? == End::Done {
                 return outcome;
@@ -107,6 +107,11 @@ impl<'f> Scope<'f> {
         self.hooks.on_commit(hook);
     }
 
+    /// Lets another store change with the transaction, or not at all.
+    pub fn take_part(&self, participant: impl Participant + 'f) {
+        self.hooks.take_part(participant);
+    }
+
     /// Runs a closure if the transaction does not happen; see [`Running::on_abort`](crate::Running::on_abort).
     pub fn on_abort(&self, hook: impl FnOnce() + 'f) {
         self.hooks.on_abort(hook);
@@ -117,7 +122,7 @@ impl Drop for Scope<'_> {
     /// After a panic of the closure: nothing happens, and nothing stays kept.
     fn drop(&mut self) {
         if self.calls.is_open() {
-            let _ = self.calls.end(false);
+            let _ = self.calls.end(false, &mut || Ok(()));
             mem::take(&mut self.hooks).run(false);
         }
     }

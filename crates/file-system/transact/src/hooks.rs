@@ -1,15 +1,37 @@
-//! What is to be done once it is known whether a transaction has happened.
+//! What is to be done once it is known whether a transaction has happened, and who takes part in knowing it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
 
+/// Another store that changes with a transaction, or not at all (thesis on TxOS, section 3.7.1: a memory with locks prepares,
+/// and then does as the system's transaction does).
+pub trait Participant {
+    /// Looks whether all that it rests on is still so, and keeps it so until one of the other two is called. Called once, when all
+    /// the transaction's changes are prepared. It does not wait for others: they may wait for the transaction.
+    ///
+    /// # Errors
+    /// Something is not so any more, or somebody else holds it: nothing happens, and the transaction runs again.
+    fn prepare(&mut self) -> Result<(), Refused>;
+
+    /// It has happened: whoever looks at the store from now on sees its changes, too.
+    fn commit(&mut self);
+
+    /// It has not happened. Called also if it was never prepared.
+    fn abort(&mut self);
+}
+
+/// A [`Participant`] cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
+
 type Hook<'h> = Box<dyn FnOnce() + 'h>;
 
-/// Closures for either end of a transaction.
+/// Closures for either end of a transaction, and its participants.
 #[derive(Default)]
 pub(crate) struct Hooks<'h> {
+    participants: RefCell<Vec<Box<dyn Participant + 'h>>>,
     on_commit: RefCell<Vec<Hook<'h>>>,
     on_abort: RefCell<Vec<Hook<'h>>>,
 }
@@ -30,8 +52,21 @@ impl<'h> Hooks<'h> {
         self.on_abort.borrow_mut().push(Box::new(hook));
     }
 
-    /// Runs those of the end that has come: of a commit in their order, of an abort the last ones first, as one undoes.
+    pub(crate) fn take_part(&self, participant: impl Participant + 'h) {
+        self.participants.borrow_mut().push(Box::new(participant));
+    }
+
+    /// Prepares all participants.
+    pub(crate) fn prepare(&self) -> Result<(), Refused> {
+        self.participants.borrow_mut().iter_mut().try_for_each(|participant| participant.prepare())
+    }
+
+    /// Lets participants do as the transaction does, and runs the closures of the end that has come: of a commit in their order,
+    /// of an abort the last ones first, as one undoes.
     pub(crate) fn run(self, has_happened: bool) {
+        for mut participant in self.participants.into_inner() {
+            if has_happened { participant.commit() } else { participant.abort() }
+        }
         if has_happened {
             self.on_commit.into_inner().into_iter().for_each(|hook| hook());
         } else {

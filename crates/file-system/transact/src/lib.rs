@@ -74,6 +74,7 @@ struct Guide;
 
 #[cfg(feature = "front")]
 pub use front::{Scope, Transactions};
+pub use hooks::{Participant, Refused};
 #[cfg(feature = "front")]
 pub use members::Member;
 #[cfg(feature = "front")]

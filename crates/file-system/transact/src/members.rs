@@ -41,7 +41,7 @@ impl Together {
     fn decide(&self, members: &mut Members, commits: bool) {
         // Without a number it is a child of `fork` that ends what is its parent's.
         let number = |error: io::Error| error.raw_os_error().unwrap_or(Errno::EPERM.number());
-        let outcome = match self.calls.end(commits) {
+        let outcome = match self.calls.end(commits, &mut || Ok(())) {
             Ok(End::Done) if commits => Ok(()),
             Ok(_) => Err(Errno::ECANCELED.number()),
             Err(error) => Err(number(error)),

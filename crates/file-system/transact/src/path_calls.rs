@@ -20,6 +20,7 @@ use scalefs::{FileSystem, InProcess, OpenNode, Outside};
 
 use crate::base::WithData;
 use crate::call::{Call, Node};
+use crate::hooks::Refused;
 use crate::transaction::{Fault, Savepoint, Sharing, Transaction};
 
 /// A call of a transaction of the front door.
@@ -85,12 +86,13 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
         self.files.borrow().act(|base| body(&Call::new(WithData(base), transaction)))
     }
 
-    pub(crate) fn end(&self, commits: bool) -> io::Result<End> {
+    /// Ends the transaction; `prepare` prepares its participants.
+    pub(crate) fn end(&self, commits: bool, prepare: &mut dyn FnMut() -> Result<(), Refused>) -> io::Result<End> {
         let mut open = self.lock();
         self.files.borrow().act(|base| {
             let base = WithData(base);
             let ended = match open.take() {
-                Some(transaction) if commits => transaction.commit(&base),
+                Some(transaction) if commits => transaction.commit_with(&base, prepare),
                 Some(transaction) => transaction.abort(&base),
                 // Space is only looked for again where the first try has taken it.
                 None => Err(Fault::NoSpace),

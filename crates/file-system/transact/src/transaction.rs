@@ -12,6 +12,7 @@ use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn, FileChange, PreparedIn};
 use crate::file::OwnData;
+use crate::hooks::Refused;
 use crate::layer::Layer;
 use crate::question::{About, AboutData, Name, Object, Objects, Origin, Question, Reply, ask, meet, number};
 
@@ -157,8 +158,17 @@ impl<H> Transaction<H> {
     /// # Errors
     /// [`Fault::Stale`] if there is none; then nothing has happened, and a new transaction may do better.
     pub fn commit<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
+        self.commit_with(base, &mut || Ok(()))
+    }
+
+    /// As [`Transaction::commit`], together with participants: `prepare` prepares them once all changes are prepared.
+    pub(crate) fn commit_with<P: Base<Objects: NameChanges<Handle = H>>>(
+        self,
+        base: &P,
+        prepare: &mut dyn FnMut() -> Result<(), Refused>,
+    ) -> End<P::Objects> {
         let state = self.state.into_inner();
-        let outcome = state.commit(base);
+        let outcome = state.commit(base, prepare);
         base.end_descriptors(&state.layer.descriptors, outcome.is_ok());
         release(base.objects(), state.objects);
         outcome
@@ -275,7 +285,8 @@ impl<H> State<H> {
         }
         let is_absence = matches!(reply, Reply::Node(None) | Reply::Truth(false));
         let is_forgotten = is_read && planted("transact: bytes that were read are not kept")
-            || is_absence && planted("transact: absence is not kept");
+            || is_absence && planted("transact: absence is not kept")
+            || matches!(reply, Reply::Next(None)) && planted("transact: where a listing ends is not kept");
         if !is_forgotten {
             self.log.insert(question, reply.clone());
         }
@@ -327,12 +338,16 @@ impl<H> State<H> {
         self.log.get(&question).cloned().and_then(Reply::node)
     }
 
-    fn commit<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
+    fn commit<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &P,
+        prepare: &mut dyn FnMut() -> Result<(), Refused>,
+    ) -> End<P::Objects> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
         self.change_what_was_made(base)?;
-        self.change(base)?;
+        self.change(base, &mut || prepare().map_err(|Refused| Fault::Stale))?;
         let base = base.objects();
         if let Some(directory) = self.layer.working_directory {
             let directory = base.held(&self.objects[&directory].handle);
@@ -367,7 +382,11 @@ impl<H> State<H> {
     }
 
     /// Changes names and attributes at one moment at which all answers are so.
-    fn change<P: Base<Objects: NameChanges<Handle = H>>>(&self, whole: &P) -> End<P::Objects> {
+    fn change<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        whole: &P,
+        prepare: &mut dyn FnMut() -> End<P::Objects>,
+    ) -> End<P::Objects> {
         let base = whole.objects();
         let mut wanted = self.changed_names();
         if self.sharing == Sharing::Shared {
@@ -376,6 +395,7 @@ impl<H> State<H> {
         let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
         let files: Vec<_> = self.changed_files().collect();
         if wanted.is_empty() && attributes.is_empty() && files.is_empty() {
+            prepare()?;
             return self.check(base, whole);
         }
         let key = |name| base.key(name).expect("names are kept if they are names");
@@ -414,6 +434,7 @@ impl<H> State<H> {
             .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
             .and_then(|()| whole.prepare_data(&mut prepared, &files, &mut write_room))
             .map_err(refused)
+            .and_then(|()| prepare())
             .and_then(|()| self.decide(whole, &mut prepared));
         let decision = if outcome.is_ok() { Decision::Commit } else { Decision::Abort };
         let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));

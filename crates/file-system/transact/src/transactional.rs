@@ -7,7 +7,7 @@ use posix_calls::{Errno, Precedence};
 
 use crate::base::{Base, HandleIn};
 use crate::call::Call;
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, Participant};
 use crate::transaction::{Fault, Sharing, Transaction};
 
 /// So often a closure runs at most, unless told otherwise.
@@ -128,7 +128,7 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
             }
             let base = (self.begin)();
             let end = match outcome {
-                Ok(_) => transaction.commit(&base),
+                Ok(_) => transaction.commit_with(&base, &mut || running.hooks.prepare()),
                 Err(_) => transaction.abort(&base),
             };
             drop(base);
@@ -163,6 +163,11 @@ impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
     /// is told, or its panic goes on. Those of one transaction run the last ones first.
     pub fn on_abort(&self, hook: impl FnOnce() + 'f) {
         self.hooks.on_abort(hook);
+    }
+
+    /// Lets another store change with the transaction, or not at all.
+    pub fn take_part(&self, participant: impl Participant + 'f) {
+        self.hooks.take_part(participant);
     }
 
     /// The error by which a closure says that it cannot go on before something that it has seen is not so any more: nothing of it

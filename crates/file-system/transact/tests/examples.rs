@@ -67,3 +67,10 @@ fn nobody_is_in_a_group_that_is_not_there() {
     assert!(together[0] > 0 && together[2] == 0, "{together:?}");
     assert!(alone[2] > 0, "the control shows nothing: {told}");
 }
+
+#[test]
+fn another_store_changes_together_with_files() {
+    let [[(_, together), (told, alone)]] = &pairs("participant", 100)[..] else { panic!("two lines") };
+    assert!(together[0] > 0 && together[1] == 0, "{together:?}");
+    assert!(alone[1] > 0, "the control shows nothing: {told}");
+}

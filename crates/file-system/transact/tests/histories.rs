@@ -8,6 +8,8 @@ mod interleaved;
 mod shared;
 
 use interleaved::calls::Call;
+#[cfg(not(shuttle))]
+use interleaved::commutes_as_wholes;
 use interleaved::{Case, Party, Told, case, commutes, has_order, run};
 use posix_calls::{Fields, Follow};
 #[cfg(not(shuttle))]
@@ -77,6 +79,35 @@ fn beside_each_other((open, meanwhile): &(Call, Call)) {
 #[test]
 fn pairs_that_commute_do_not_abort() {
     PAIRS.iter().for_each(beside_each_other);
+}
+
+/// Two parties that show something else in the other order, in so many histories that each have an order.
+/// `HISTORIES=0..1000000` says how many, `HISTORIES=1000000..2000000` which others; how far it is, it tells meanwhile.
+#[cfg(not(shuttle))]
+#[test]
+fn calls_that_do_not_commute_have_an_order() {
+    let rounds = history::rounds(150);
+    let (first, wanted) = (rounds.first(), rounds.least());
+    let mut seed = [9; 32];
+    seed[..8].copy_from_slice(&first.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    let (mut found, mut drawn, mut aborted) = (0, 0_u64, 0_u64);
+    while found < wanted {
+        let case = case().new_tree(&mut runner).unwrap().current();
+        drawn += 1;
+        if commutes_as_wholes(&case) {
+            continue;
+        }
+        found += 1;
+        let run = run(&case);
+        aborted += u64::from(run.aborts > 0);
+        assert!(has_order(&case, &run), "no order shows history {found} from {first}: {run:#?}");
+        if found % 50_000 == 0 {
+            println!("{found} of {wanted}, {aborted} with an abort");
+        }
+    }
+    println!("{wanted} histories of calls that do not commute, of {drawn} drawn; {aborted} with an abort");
+    assert!(aborted * 40 > wanted, "a test without conflicts shows nothing: {aborted}");
 }
 
 /// How many abort of those whose results commute: some look at a name that the other changes, to the same end.

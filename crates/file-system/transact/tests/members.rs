@@ -59,11 +59,11 @@ fn one_member_s_death_is_the_end_for_all() {
     let first = files.begin_together().unwrap();
     let other = first.join();
     let waits = first.join();
+    first.create("ours").unwrap();
     let died = thread::spawn(move || {
         other.create("theirs").unwrap();
         panic!("a mistake of the program's");
     });
-    first.create("ours").unwrap();
     let waiting = thread::spawn(move || waits.end());
     assert!(died.join().is_err());
     assert_eq!(waiting.join().unwrap().map_err(|error| number(&error)), Err(CANCELED));

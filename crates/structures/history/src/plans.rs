@@ -57,6 +57,12 @@ impl Rounds {
         self
     }
 
+    /// The number of the first.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.next
+    }
+
     /// How many there are at least.
     #[must_use]
     pub fn least(&self) -> u64 {

@@ -10,7 +10,8 @@ fn place(name: &[&str]) -> String {
     name.join("/")
 }
 
-fn file_of(name: &[&str]) -> String {
+/// Where an entry is.
+pub fn file_of(name: &[&str]) -> String {
     format!("{}.ldif", place(name))
 }
 
@@ -53,12 +54,4 @@ pub fn delete(calls: &dyn Door, name: &[&str]) -> io::Result<()> {
         calls.remove_dir(&below)?;
     }
     calls.remove_file(&file_of(name))
-}
-
-/// The attributes of an entry.
-///
-/// # Errors
-/// `NotFound`.
-pub fn search(calls: &dyn Door, name: &[&str]) -> io::Result<Vec<u8>> {
-    calls.read(&file_of(name))
 }

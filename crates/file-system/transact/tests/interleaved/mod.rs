@@ -6,6 +6,8 @@ pub mod calls;
 pub mod world;
 
 use std::collections::BTreeMap;
+use std::iter;
+use std::ops::Range;
 
 use calls::{Call, call, perform, way};
 use posix_calls::Errno;
@@ -203,15 +205,20 @@ pub fn has_order(case: &Case, run: &Run) -> bool {
 
 /// Whether all orders of single calls show the same.
 pub fn commutes(case: &Case, told: Told) -> bool {
+    show_the_same(case, told, |calls| (0..calls).map(|first| first..first + 1).collect())
+}
+
+/// Whether both orders of the two parties, each as a whole, show the same.
+pub fn commutes_as_wholes(case: &Case) -> bool {
+    show_the_same(case, Told::Result, |calls| iter::once(0..calls).collect())
+}
+
+/// Whether all orders of parts, into which `cut` cuts so many calls, show the same.
+fn show_the_same(case: &Case, told: Told, cut: impl Fn(usize) -> Vec<Range<usize>>) -> bool {
     let mut blocks = Vec::new();
     for (party, calls) in case.calls.iter().enumerate() {
-        blocks.extend((0..calls.len()).map(|first| Block {
-            party,
-            first,
-            end: first + 1,
-            began: 0,
-            ended: usize::MAX,
-        }));
+        let block = |Range { start, end }| Block { party, first: start, end, began: 0, ended: usize::MAX };
+        blocks.extend(cut(calls.len()).into_iter().map(block));
     }
     let mut first = None;
     orders(&world(case.users), (case, told), &blocks, Default::default(), &mut |shown| {
