@@ -92,7 +92,66 @@ def test_findings_in_listed_memory_have_type_and_field(listing: BinaryIO) -> Non
     ]
 
 
-@pytest.mark.parametrize("line", [b"memory 1 2", b"kind 100 entry", b"kind 64", b"field x y", b"\xff a b", b"cake 1 2"])
+TABLES = b"""kind 192 record
+field 0 state
+field 64 magazines
+table 1040 1280
+kind 64 array
+field 0 word
+whose tree/space/ a space
+whose tree/files/file a file
+memory 2000 3000
+kind 256 root
+field 64 mark
+memory 3000 3100
+"""
+
+
+def test_objects_of_a_table_are_counted_from_its_start(listing: BinaryIO) -> None:
+    listing.write(TABLES)
+    objects = ObjectMap(listing.fileno())
+
+    def name(line: int) -> str | None:
+        finding = objects.named(Finding(line, "memory", "", "true", access(0, 0), access(1, 0)))
+        return finding and finding.name
+
+    assert [name(0x1040), name(0x1080), name(0x1100), name(0x1140)] == [
+        *("record.state", "record.magazines", "record.state", "record.magazines")
+    ]
+    assert name(0x1240) == "record.magazines" and name(0x1280) is None
+    assert objects.place(0x1170) == ("record", 0x1100)
+    assert name(0x3040) == "root.mark"
+
+
+def test_an_array_is_called_after_the_sources_that_reach_it(listing: BinaryIO) -> None:
+    listing.write(TABLES)
+    objects = ObjectMap(listing.fileno())
+
+    def name(*stacks: tuple[str, ...]) -> str:
+        first, second = (Access(core, True, 0, 8, "f", stack) for core, stack in enumerate(stacks))
+        finding = objects.named(Finding(0x2000, "memory", "", "true", first, second))
+        assert finding is not None
+        return finding.name
+
+    load, space, file = "load tree/array.rs:3", "fault tree/space/fault.rs:7", "f+0x1 tree/files/file.rs:9"
+    assert name((load, space, file), (load, space)) == "array of a space.word"
+    assert name((load, file, space), (load, file)) == "array of a file.word", "the innermost decides"
+    assert name((load, space), (load, file)) == "array of a file or a space.word"
+    assert name((load,), ("f+0x1",)) == "array.word"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"memory 1 2",
+        b"kind 0 entry",
+        b"kind 100 entry\nmemory 1 2",
+        b"kind 64",
+        b"field x y",
+        b"\xff a b",
+        b"cake 1 2",
+    ],
+)
 def test_a_damaged_list_is_refused(listing: BinaryIO, line: bytes) -> None:
     listing.write(line + b"\n")
     with pytest.raises(RunError, match="the program's list of objects is damaged at"):

@@ -125,6 +125,11 @@ impl Instance {
         self.arena
     }
 
+    /// The processes of tests, and that of the set-up.
+    pub fn processes(&self) -> &'static [Process] {
+        self.processes
+    }
+
     /// The file system.
     pub fn file_system(&self) -> &'static ScaleFs {
         self.file_system

@@ -3,13 +3,16 @@
 //! ```text
 //! kind <stride in bytes> <name>                 what the lines that follow speak of
 //! field <offset in bytes> <name>
-//! memory <first address> <first address behind>       hexadecimal
+//! whose <beginning of paths> <owner>          objects that code of these sources reaches are this one's
+//! memory <first address> <first address behind>       hexadecimal; objects lie at multiples of the stride
+//! table <first address> <first address behind>        as well; objects lie one after the other from the start
 //! ```
 //! A kind is told again whenever memory of it is. What was told stays true: chunks keep their kind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
+use scalefs::ScaleFs;
 use scalefs::parts::{self, Part};
 
 use crate::instance::Instance;
@@ -28,7 +31,8 @@ impl ObjectList {
     /// The file cannot be written.
     pub fn begin(path: &str, instance: &Instance) -> io::Result<Self> {
         let mut list = Self { file: OpenOptions::new().append(true).open(path)?, told: 0 };
-        list.write(instance.file_system().tables())?;
+        let tables = instance.arena().tables().into_iter().chain(instance.file_system().tables());
+        list.write(tables.chain([ScaleFs::processes(instance.processes())]))?;
         list.update(instance)?;
         Ok(list)
     }
@@ -43,7 +47,8 @@ impl ObjectList {
         let new: Vec<_> =
             new.map(|Part { memory, kind }| Part { memory: memory.start.max(told)..memory.end, kind }).collect();
         self.told = new.last().map_or(told, |part| part.memory.end);
-        self.write(new.into_iter())
+        let root = instance.file_system().root_directory();
+        self.write(new.into_iter().flat_map(|part| with_root(part, &root)))
     }
 
     fn write(&mut self, parts: impl Iterator<Item = Part>) -> io::Result<()> {
@@ -53,8 +58,23 @@ impl ObjectList {
             for (offset, name) in kind.fields {
                 text += &format!("field {offset} {name}\n");
             }
-            text += &format!("memory {:x} {:x}\n", memory.start, memory.end);
+            for (paths, owner) in parts::owners(kind) {
+                text += &format!("whose {paths} {owner}\n");
+            }
+            let what = if kind.number == 0 { "table" } else { "memory" };
+            text += &format!("{what} {:x} {:x}\n", memory.start, memory.end);
         }
         self.file.write_all(text.as_bytes())
     }
+}
+
+/// The part, of which that of the root directory is told apart if it lies there.
+fn with_root(part: Part, root: &Part) -> Vec<Part> {
+    if !part.memory.contains(&root.memory.start) {
+        return vec![part];
+    }
+    let Part { memory, kind } = part;
+    let before = Part { memory: memory.start..root.memory.start, kind };
+    let behind = Part { memory: root.memory.start + kind.stride_bytes..memory.end, kind };
+    [before, root.clone(), behind].into_iter().filter(|part| !part.memory.is_empty()).collect()
 }

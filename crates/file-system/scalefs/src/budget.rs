@@ -9,7 +9,7 @@
 //! **Death of a process** in the middle of maintenance loses what it was moving, at most a batch.
 #![allow(unsafe_code)]
 
-use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
+use percpu::{Arena, CacheLine, Core, ObjectKind, OutOfMemory, PerCore, table_kind};
 use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use sync::mutant::planted;
 
@@ -31,6 +31,8 @@ struct Part {
     /// Changed by the core alone.
     used: AtomicI64,
 }
+
+const PART: ObjectKind = table_kind!(Part as "inodes of a core" { "free" = free, "used" = used });
 
 impl Part {
     fn count(&self, change: i64) {
@@ -61,6 +63,11 @@ impl Budget {
         // SAFETY: what is made lies in the arena itself, with what keeps it.
         let parts = unsafe { PerCore::create(arena, |_| Part { free: AtomicU64::new(0), used: AtomicI64::new(0) }) }?;
         Ok(Budget { total, parts, rest: CacheLine(AtomicU64::new(total)) })
+    }
+
+    /// What lies where, and what tools call it.
+    pub(crate) fn table(&self) -> percpu::Part {
+        percpu::Part { memory: self.parts.memory(), kind: &PART }
     }
 
     /// Takes one.

@@ -7,7 +7,7 @@ use commit::{Decisions, Tag};
 use epoch::Epochs;
 use maxima::Maxima;
 use pages::{PAGE_BYTES, PagePool};
-use percpu::{Core, PerCore};
+use percpu::{Core, ObjectKind, PerCore, table_kind};
 use posix_calls::{Kind, ProcessNumber, Space};
 use refcache::RefCache;
 use sockets::Sockets;
@@ -101,6 +101,22 @@ pub(crate) struct Own {
     /// As above: address of the family that a call works on, or zero; and the number of the child that it makes or ends.
     pub(crate) family: [AtomicU64; 2],
 }
+
+/// What tools call the parts of an instance, and of what each core keeps.
+pub(crate) const FILE_SYSTEM: ObjectKind =
+    table_kind!(ScaleFs as "file system" { "description" = identity, "free inodes" = inodes, "cores" = own });
+pub(crate) const OWN: ObjectKind = table_kind!(Own as "core's notes" {
+    "hint of a free descriptor" = number_hint,
+    "inodes made" = made,
+    "processes made" = processes,
+    "hint of a free child" = child_hint,
+    "growing directories" = growing,
+    "nodes that a call changes" = working_on,
+    "operation" = operation,
+    "noted nodes" = noted,
+    "offset that moves" = moving_offset,
+    "family" = family,
+});
 
 /// While it lives, the core has noted that a call works on a family.
 pub(crate) struct FamilyNote<'n>(&'n [AtomicU64; 2]);

@@ -4,12 +4,12 @@
 //! with an instance are told of by their owners.
 #![allow(unsafe_code)]
 
-use core::ops::Range;
-
 use address_space::{Mapping, SharedPage};
+pub use percpu::Part;
 use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
-use crate::instance::ScaleFs;
+use crate::instance::{self, ScaleFs};
+use crate::process::{self, Process};
 use crate::{description, directory, family, file, inode, pipe, socket};
 
 /// The kinds of objects that have chunks of their own.
@@ -30,6 +30,9 @@ pub const OBJECT_KINDS: [&ObjectKind; 15] = [
     &address_space::SHARED_PAGE,
     &address_space::TABLE,
 ];
+
+/// What tools call the root directory.
+const ROOT: ObjectKind = ObjectKind { name: "root directory", ..directory::DIRECTORY };
 
 /// Where everything is in an instance, in this build.
 pub const LAYOUT: Layout = Layout::BUILD
@@ -54,19 +57,31 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_type::<pages::PagePool>()
     .and_type::<epoch::Retired>();
 
+const ARRAY_OWNERS: [(&str, &str); 3] = [
+    ("crates/file-system/address-space/", "an address space"),
+    ("crates/file-system/scalefs/src/process", "a process's descriptors"),
+    ("crates/file-system/scalefs/src/file", "a file's pages"),
+];
+const PAGE_OWNERS: [(&str, &str); 4] = [
+    ("crates/file-system/address-space/", "an address space"),
+    ("crates/file-system/scalefs/src/file", "a file"),
+    ("crates/file-system/scalefs/src/pipe", "a pipe"),
+    ("crates/file-system/sockets/", "a socket"),
+];
+
+/// Whose the objects of that kind are, if several have such: told by how the path of the source begins that reaches one.
+pub fn owners(kind: &ObjectKind) -> &'static [(&'static str, &'static str)] {
+    match kind.name {
+        name if name == radix::SLOT.name || name == radix::INNER.name => &ARRAY_OWNERS,
+        name if name == pages::PAGE.name => &PAGE_OWNERS,
+        _ => &[],
+    }
+}
+
 // SAFETY: an instance is made for cores of several processes, and placed for good (`ScaleFs::create` alone makes one). The
 // layout is of all that is reached from it, and no other type of root is made of the same parts.
 unsafe impl ArenaRoot for ScaleFs {
     const LAYOUT: Layout = LAYOUT;
-}
-
-/// Memory that holds objects of one kind, one after the other.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// Addresses.
-    pub memory: Range<usize>,
-    /// What lies there.
-    pub kind: &'static ObjectKind,
 }
 
 impl ScaleFs {
@@ -79,14 +94,28 @@ impl ScaleFs {
         arena.root()
     }
 
-    /// The tables that were made with the instance and hold slots of counts, times and sizes.
+    /// The tables that were made with the instance.
     pub fn tables(&self) -> impl Iterator<Item = Part> {
-        let part = |kind| move |memory| Part { memory, kind };
-        self.counts()
-            .memory()
-            .map(part(&refcache::SLOT))
-            .chain(self.stamps().memory().map(part(&maxima::SLOT)))
-            .chain(self.sizes().memory().map(part(&maxima::SLOT)))
+        let own = [
+            Part::of(self, &instance::FILE_SYSTEM),
+            Part { memory: self.own.memory(), kind: &instance::OWN },
+            self.inodes.table(),
+            self.decisions().table(),
+        ];
+        let parts = own.into_iter().chain(self.epochs().tables()).chain(self.pages().tables());
+        parts.chain(self.counts().tables()).chain(self.stamps().tables()).chain(self.sizes().tables())
+    }
+
+    /// Where processes lie, which whoever made them keeps.
+    pub fn processes(processes: &[Process]) -> Part {
+        let memory = processes.as_ptr_range();
+        Part { memory: memory.start as usize..memory.end as usize, kind: &process::PROCESS }
+    }
+
+    /// Where the root directory lies: in memory of directories.
+    pub fn root_directory(&self) -> Part {
+        // SAFETY: the root is there as long as the instance is.
+        Part::of(unsafe { self.root.as_ref() }, &ROOT)
     }
 }
 

@@ -23,6 +23,8 @@
 //! slot's word are not in the pipe; a read that had not, has not happened.
 #![allow(unsafe_code)]
 
+use core::mem::offset_of;
+
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
 use posix_calls::{Errno, PipeEnd};
@@ -56,9 +58,13 @@ pub(crate) const PIPE: ObjectKind = object_kind!(7, Pipe as "pipe" {
     "links" = inode.links,
     "times" = inode.stamps,
     "references" = inode.references,
-    "ends" = ends,
+    "readers" = ends,
+    "writers" = ends + size_of::<Ends>(),
     "gone" = gone,
-    "sides" = sides,
+    "readers' lock" = sides + offset_of!(Side, lock),
+    "slots read" = sides + offset_of!(Side, passed),
+    "writers' lock" = sides + size_of::<CacheLine<Side>>() + offset_of!(Side, lock),
+    "slots written" = sides + size_of::<CacheLine<Side>>() + offset_of!(Side, passed),
     "slots" = slots,
 });
 

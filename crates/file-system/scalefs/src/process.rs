@@ -33,7 +33,7 @@ use core::ops::ControlFlow;
 
 use address_space::AddressSpace;
 use epoch::Guard;
-use percpu::{CacheLine, Core, OutOfMemory};
+use percpu::{CacheLine, Core, ObjectKind, OutOfMemory, table_kind};
 use posix_calls::{Credentials, DESCRIPTOR_LIMIT, Ended, Errno, FileAction, NumberChoice, OnExec, ProcessNumber, Use};
 use radix::{LockedSlot, RadixArray};
 use sync::{OwnWord, Wait};
@@ -56,6 +56,16 @@ pub struct Process {
     pub(crate) memory: AddressSpace,
     pub(crate) relatives: CacheLine<Relatives>,
 }
+
+/// What tools call a process's parts.
+pub(crate) const PROCESS: ObjectKind = table_kind!(Process as "process" {
+    "context" = context,
+    "root of the descriptors" = descriptors,
+    "root of their marks" = marks,
+    "root of those that survive exec" = survivors,
+    "memory" = memory,
+    "relatives" = relatives,
+});
 
 /// What a number may be open for; its marks' places.
 #[derive(Clone, Copy, PartialEq, Eq)]

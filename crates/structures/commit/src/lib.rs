@@ -45,7 +45,7 @@
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
-use percpu::{Arena, Core, CoreIndex, OutOfMemory, PerCore};
+use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicU64, Ordering, fence};
 
 const FIRM: u64 = 0;
@@ -155,6 +155,8 @@ struct Word {
     precedence: AtomicU64,
 }
 
+const WORD: ObjectKind = table_kind!(Word as "operation of a core" { "state" = state, "precedence" = precedence });
+
 /// An operation of the caller's core that is not decided yet.
 pub struct Operation<'d> {
     word: &'d Word,
@@ -163,6 +165,11 @@ pub struct Operation<'d> {
 }
 
 impl Decisions {
+    /// Where the words lie, and what tools call them.
+    pub fn table(&self) -> Part {
+        Part { memory: self.words.memory(), kind: &WORD }
+    }
+
     /// Places decision words in an arena.
     ///
     /// # Errors

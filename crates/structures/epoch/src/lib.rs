@@ -45,7 +45,7 @@
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
+use percpu::{Arena, CacheLine, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::OwnWord;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -93,6 +93,14 @@ struct Record {
     sealed: [Sealed; 2],
 }
 
+const RECORD: ObjectKind = table_kind!(Record as "epoch of a core" {
+    "pinned" = pinned,
+    "nesting" = nesting,
+    "retired" = open,
+    "sealed" = sealed,
+});
+const EPOCHS: ObjectKind = table_kind!(Epochs as "epochs" { "records" = records, "global" = global });
+
 // SAFETY: `nesting` is touched through `&Core` alone; all else is atomic.
 unsafe impl Sync for Record {}
 
@@ -120,6 +128,11 @@ pub struct Guard<'e> {
 }
 
 impl Epochs {
+    /// What lies where, and what tools call it.
+    pub fn tables(&self) -> [Part; 2] {
+        [Part { memory: self.records.memory(), kind: &RECORD }, Part::of(self, &EPOCHS)]
+    }
+
     /// Places epochs in an arena.
     ///
     /// # Errors

@@ -1,15 +1,14 @@
 //! The caches of all cores: raising, reading exactly, setting back, flushing.
 
 use core::alloc::Layout;
-use core::ops::Range;
 use core::ptr::{self, NonNull};
 
-use percpu::{Arena, Core, OutOfMemory, PerCore};
+use percpu::{Arena, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
 use crate::maximum::{Floor, Maximum, Reset};
-use crate::slot::{Collected, Slot};
+use crate::slot::{Collected, SLOT, Slot};
 
 /// How large the caches are, and how objects are spread over them.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +25,8 @@ struct Own {
     used: OwnWord<u32>,
     list: *mut u32,
 }
+
+const OWN: ObjectKind = table_kind!(Own as "maxima of a core" { "slots in use" = used });
 
 // SAFETY: reached through `&Core` only; the pointer leads to the arena.
 unsafe impl Send for Own {}
@@ -48,13 +49,14 @@ pub struct Maxima<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Maxima<WORDS> {
-    /// Where the slots of each core lie.
-    pub fn memory(&self) -> impl Iterator<Item = Range<usize>> {
+    /// What lies where, and what tools call it.
+    pub fn tables(&self) -> impl Iterator<Item = Part> {
         let bytes = (self.slot_mask + 1) * size_of::<Slot<WORDS>>();
-        self.slots.all().map(move |(_, table)| {
+        let slots = self.slots.all().map(move |(_, table)| {
             let start = table.0.as_ptr() as usize;
-            start..start + bytes
-        })
+            Part { memory: start..start + bytes, kind: &SLOT }
+        });
+        slots.chain([Part { memory: self.own.memory(), kind: &OWN }])
     }
 
     /// Places caches in an arena.

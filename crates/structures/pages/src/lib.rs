@@ -42,7 +42,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use epoch::{Guard, Retired, RetiredKind};
-use percpu::{Arena, CacheLine, Core, CoreIndex, OutOfMemory, PerCore};
+use percpu::{Arena, CacheLine, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a page.
@@ -82,6 +82,21 @@ struct Descriptor {
     notes: [AtomicU64; 2],
 }
 
+/// What tools call the pages themselves.
+pub const PAGE: ObjectKind = ObjectKind { number: 0, name: "page", stride_bytes: PAGE_BYTES, fields: &[(0, "bytes")] };
+const DESCRIPTOR: ObjectKind = table_kind!(Descriptor as "descriptor of a page" {
+    "next free page" = next,
+    "retired" = retired,
+    "first note of its owner" = notes,
+    "second note of its owner" = notes + size_of::<AtomicU64>(),
+});
+const BUDGET: ObjectKind = table_kind!(Budget as "free pages of a core" {
+    "first" = head,
+    "count" = length,
+    "pages in use" = used,
+});
+const POOL: ObjectKind = table_kind!(PagePool as "pool of pages" { "description" = base, "pages never used" = fresh });
+
 /// The free pages of one core.
 struct Budget {
     /// Atomic: topmost page plus one. Pushed and popped by the core, taken whole by others.
@@ -110,6 +125,20 @@ unsafe impl Sync for PagePool {}
 unsafe impl Send for PagePool {}
 
 impl PagePool {
+    /// What lies where, and what tools call it.
+    pub fn tables(&self) -> [Part; 4] {
+        let start = self.base.as_ptr() as usize;
+        let bytes = start..start + self.page_count as usize * PAGE_BYTES;
+        let start = self.descriptors.as_ptr() as usize;
+        let descriptors = start..start + self.page_count as usize * size_of::<Descriptor>();
+        [
+            Part { memory: bytes, kind: &PAGE },
+            Part { memory: descriptors, kind: &DESCRIPTOR },
+            Part { memory: self.budgets.memory(), kind: &BUDGET },
+            Part::of(self, &POOL),
+        ]
+    }
+
     /// A pool of `page_count` pages at `base`, with descriptors in the arena.
     ///
     /// # Errors

@@ -13,9 +13,9 @@ use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::class::KIND_MAP_BYTES;
 use crate::core_index::CoreIndex;
 use crate::magazine::CoreSlabs;
-use crate::object::{ArenaRoot, Layout as Fingerprint};
+use crate::object::{ArenaRoot, Layout as Fingerprint, ObjectKind, Part};
 use crate::region::HeapRegion;
-use crate::{LINE_BYTES, MAX_CORES, OutOfMemory};
+use crate::{LINE_BYTES, MAX_CORES, OutOfMemory, table_kind};
 
 const MAGIC: u64 = 0x0061_6e65_7261_5f31;
 /// Where everything is in the arena's own parts; what users keep there has an [`ArenaRoot::LAYOUT`].
@@ -157,6 +157,18 @@ pub(crate) struct CoreRecord {
     /// Mostly owned by whoever is the core; see there.
     pub(crate) slabs: CoreSlabs,
 }
+
+/// What tools call the parts of an arena's head, and of what it keeps for each core.
+const HEAD: ObjectKind = table_kind!(Arena as "arena" {
+    "description" = magic,
+    "memory never used" = next_offset,
+    "limit of the cores" = core_limit,
+});
+const RECORD: ObjectKind = table_kind!(CoreRecord as "record of a core" {
+    "state" = state,
+    "magazines" = slabs.magazines,
+    "depots" = slabs.depots,
+});
 
 // SAFETY: `state` and the depots are atomic; everything else in a record is touched through the core's one `&Core`.
 unsafe impl Sync for CoreRecord {}
@@ -397,6 +409,13 @@ impl Arena {
     }
 
     #[inline]
+    /// The arena's head, and what it keeps for each core.
+    pub fn tables(&self) -> [Part; 2] {
+        let start = self.records as usize;
+        let records = start..start + self.core_count * size_of::<CoreRecord>();
+        [Part::of(self, &HEAD), Part { memory: records, kind: &RECORD }]
+    }
+
     pub(crate) fn record(&self, index: CoreIndex) -> &CoreRecord {
         assert!(index.get() < self.core_count);
         // SAFETY: in bounds, as asserted; records are written at creation, are `Sync`, and are only shared from then on.

@@ -52,7 +52,7 @@ pub use core_handle::{ClaimError, Core, OwnerId};
 pub use core_index::CoreIndex;
 pub use lock::{CoreLock, CoreLockGuard};
 pub use lock_rank::LockRank;
-pub use object::{ArenaObject, ArenaRoot, Layout, ObjectKind};
+pub use object::{ArenaObject, ArenaRoot, Layout, ObjectKind, Part};
 pub use per_core::PerCore;
 pub use prefetch::prefetch_for_writing;
 pub use region::HeapRegion;

@@ -4,6 +4,7 @@
 //! somebody raises by hand tells that: a [`Layout`] is computed from the sizes and places of all that lies there.
 
 use core::alloc;
+use core::ops::Range;
 
 use crate::class::SizeClass;
 
@@ -14,21 +15,55 @@ pub struct ObjectKind {
     pub number: u8,
     /// What such an object is called.
     pub name: &'static str,
-    /// After so many bytes the next one begins, in a slab as in a table: a power of two, to which they are aligned.
+    /// After so many bytes the next one begins. In a slab a power of two, to which they are aligned.
     pub stride_bytes: usize,
     /// Where each field starts, in bytes, and its name; in the order of their places.
     pub fields: &'static [(usize, &'static str)],
 }
 
-/// Describes a type as an [`ObjectKind`]: `object_kind!(1, Entry as "directory entry" { "state" = first.state, ... })`.
+/// Memory that holds objects of one kind, one after the other: from its start on those of a table (kind 0), at multiples of
+/// the stride those in slabs.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Addresses.
+    pub memory: Range<usize>,
+    /// What lies there.
+    pub kind: &'static ObjectKind,
+}
+
+impl Part {
+    /// The value at this place, as a table of one.
+    pub fn of<T>(value: &T, kind: &'static ObjectKind) -> Part {
+        let start = core::ptr::from_ref(value) as usize;
+        Part { memory: start..start + size_of::<T>(), kind }
+    }
+}
+
+/// Describes a type as an [`ObjectKind`]: `object_kind!(1, Entry as "directory entry" { "state" = first.state, ... })`. A number
+/// of bytes may be added to a field's place, for elements of arrays.
 #[macro_export]
 macro_rules! object_kind {
-    ($number:literal, $type:ty as $name:literal { $($field:literal = $($path:tt).+),* $(,)? }) => {
+    ($number:literal, $type:ty as $name:literal {
+        $($field:literal = $($path:tt).+ $(+ $more:expr)?),* $(,)?
+    }) => {
         $crate::ObjectKind {
             number: $number,
             name: $name,
             stride_bytes: ::core::mem::size_of::<$type>().next_power_of_two(),
-            fields: &[$((::core::mem::offset_of!($type, $($path).+), $field)),*],
+            fields: &[$((::core::mem::offset_of!($type, $($path).+) $(+ $more)?, $field)),*],
+        }
+    };
+}
+
+/// Describes what lies in a table alone, as [`object_kind!`] does: the values of a [`PerCore`](crate::PerCore), or one value.
+#[macro_export]
+macro_rules! table_kind {
+    ($type:ty as $name:literal { $($field:literal = $($path:tt).+ $(+ $more:expr)?),* $(,)? }) => {
+        $crate::ObjectKind {
+            number: 0,
+            name: $name,
+            stride_bytes: ::core::mem::size_of::<$crate::CacheLine<$type>>(),
+            fields: &[$((::core::mem::offset_of!($type, $($path).+) $(+ $more)?, $field)),*],
         }
     };
 }

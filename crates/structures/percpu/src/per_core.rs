@@ -1,6 +1,7 @@
 //! One value per core, each on lines of its own.
 
 use core::alloc::Layout;
+use core::ops::Range;
 
 use crate::OutOfMemory;
 use crate::arena::Arena;
@@ -56,6 +57,13 @@ impl<T> PerCore<T> {
     #[inline]
     pub fn is_of(&self, core: &Core<'_>) -> bool {
         core::ptr::eq(self.arena, core.arena())
+    }
+
+    /// Where the values lie, one behind the other.
+    pub fn memory(&self) -> Range<usize> {
+        let start = self.values as usize;
+        // SAFETY: the arena is there, by the promise to `create`.
+        start..start + unsafe { (*self.arena).core_count() } * size_of::<CacheLine<T>>()
     }
 
     /// Where the value of a core lies, for structures that keep pointers to parts of it that all cores may look at.

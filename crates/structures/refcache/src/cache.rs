@@ -1,17 +1,16 @@
 //! The caches of all cores: changing counts, reading them exactly, taking the other end of weak references.
 
 use core::alloc::Layout;
-use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use commit::{Anyone, Decisions, Observed, Tag, Viewer};
-use percpu::{Arena, CacheLine, Core, OutOfMemory, PerCore};
+use percpu::{Arena, CacheLine, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
 use crate::counted::{Counted, Verdict, WeakRef};
 use crate::queue::Queue;
-use crate::slot::{Collected, Slot};
+use crate::slot::{Collected, SLOT, Slot};
 
 /// How large the caches are, and how objects are spread over them.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +40,10 @@ pub(crate) struct Own {
 pub(crate) struct Shared {
     pub(crate) flushed: AtomicU64,
 }
+
+const OWN: ObjectKind = table_kind!(Own as "counts of a core" { "review queue" = queue, "slots in use" = used });
+const SHARED: ObjectKind = table_kind!(Shared as "flush of a core" { "epoch" = flushed });
+const COUNTS: ObjectKind = table_kind!(RefCache as "counts" { "description" = slots, "epoch" = epoch });
 
 /// Reference counts for objects of one arena; see the crate's head.
 pub struct RefCache {
@@ -78,13 +81,18 @@ unsafe impl Sync for RefCache {}
 unsafe impl Send for RefCache {}
 
 impl RefCache {
-    /// Where the slots of each core lie.
-    pub fn memory(&self) -> impl Iterator<Item = Range<usize>> {
+    /// What lies where, and what tools call it.
+    pub fn tables(&self) -> impl Iterator<Item = Part> {
         let bytes = (self.slot_mask + 1) * size_of::<Slot>();
-        self.slots.all().map(move |(_, table)| {
+        let slots = self.slots.all().map(move |(_, table)| {
             let start = table.0.as_ptr() as usize;
-            start..start + bytes
-        })
+            Part { memory: start..start + bytes, kind: &SLOT }
+        });
+        slots.chain([
+            Part { memory: self.own.memory(), kind: &OWN },
+            Part { memory: self.shared.memory(), kind: &SHARED },
+            Part::of(self, &COUNTS),
+        ])
     }
 
     /// Places caches in an arena. Pending deltas depend on operations of `decisions`, which lies in the same arena.

@@ -5,7 +5,9 @@ into a file (objects.rs of crate `scalefs-runner`). What was written stays true,
 
     kind <stride in bytes> <name>
     field <offset in bytes> <name>
-    memory <first address> <first address behind>
+    whose <beginning of paths> <owner>            objects that code of these sources reaches are this one's
+    memory <first address> <first address behind>      objects lie at multiples of the stride
+    table <first address> <first address behind>       objects lie one after the other from the start
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from commutant.mtrace import LINE_BYTES, Finding, LineField, Picture, PictureLine
+from commutant.mtrace import LINE_BYTES, Access, Finding, LineField, Picture, PictureLine
 from commutant.support import RunError
 
 _READ_BYTES = 1 << 20
@@ -25,12 +27,28 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """A type of objects, which lie `stride_bytes` apart (a power of two), and its fields by offset."""
+    """A type of objects, which lie `stride_bytes` apart, the first at `base`, and its fields by offset.
+
+    Of a type that is used for several things `owners` has the sources that reach each of them, by how their
+    paths begin, and whose it is.
+    """
 
     name: str
     stride_bytes: int
     offsets: tuple[int, ...]
     fields: tuple[str, ...]
+    owners: tuple[tuple[str, str], ...] = ()
+    base: int = 0
+
+    def within(self, address: int) -> int:
+        """How far from its object's start an address lies."""
+        return (address - self.base) % self.stride_bytes
+
+    def owner(self, access: Access) -> str | None:
+        """Whose the object is that was accessed: told by the innermost of the sources."""
+        paths = (frame.rpartition(" ")[2] for frame in access.stack)
+        found = (owner for path in paths for beginning, owner in self.owners if path.startswith(beginning))
+        return next(found, None)
 
     def field_at(self, offset: int) -> str:
         """The field in which an offset lies, or what is known of the place."""
@@ -58,6 +76,7 @@ class ObjectMap:
         self._rest = b""
         self._kind: tuple[int, str] | None = None
         self._fields: list[tuple[int, str]] = []
+        self._owners: list[tuple[str, str]] = []
         self._starts: list[int] = []
         self._parts: list[tuple[int, ObjectKind]] = []
 
@@ -66,14 +85,20 @@ class ObjectMap:
 
         Raises RunError if the list is damaged.
         """
-        sides = [finding.line_address + access.offset for access in (finding.first, finding.second)]
+        accesses = (finding.first, finding.second)
+        sides = [finding.line_address + access.offset for access in accesses]
         # Where both touch the same bytes these begin where the later of the two begins.
+        if finding.sharing == "true":
+            sides = [max(sides)] * 2
         places: dict[tuple[str, str], None] = {}
-        for address in [max(sides)] if finding.sharing == "true" else sides:
+        owners: dict[str, None] = {}
+        for address, access in zip(sides, accesses, strict=True):
             kind = self._find(address)
             if kind is None:
                 return None
-            places[kind.name, kind.field_at(address % kind.stride_bytes)] = None
+            places[kind.name, kind.field_at(kind.within(address))] = None
+            if (owner := kind.owner(access)) is not None:
+                owners[owner] = None
         names = sorted(places)
         objects = {name for name, _ in names}
         fields = self._line(finding.line_address, 0)
@@ -82,20 +107,21 @@ class ObjectMap:
         if len(objects) > 1:
             return structs.replace(finding, object=" | ".join(map(".".join, names)), field="", fields=fields)
         field = " | ".join(field for _, field in names)
-        return structs.replace(finding, object=names[0][0], field=field, fields=fields)
+        whose = f" of {' or '.join(sorted(owners))}" if owners else ""
+        return structs.replace(finding, object=names[0][0] + whose, field=field, fields=fields)
 
     def _line(self, address: int, offset: int) -> tuple[LineField, ...]:
         """What the bytes of the line at so many bytes from an address are called, counted from the address."""
         kind = self._find(address + offset)
         if kind is None or kind.stride_bytes < LINE_BYTES:
             return ()
-        named = kind.line((address + offset) % kind.stride_bytes)
+        named = kind.line(kind.within(address + offset))
         return tuple(structs.replace(field, offset=offset + field.offset) for field in named)
 
     def place(self, address: int) -> tuple[str, int] | None:
         """Type and first address of the object that lies there; None if the list does not tell."""
         kind = self._find(address)
-        return None if kind is None else (kind.name, address - address % kind.stride_bytes)
+        return None if kind is None else (kind.name, address - kind.within(address))
 
     def drawn(self, holder: str, start: int, lines: Sequence[PictureLine]) -> Picture:
         """The picture of an object that `place` told of, from its lines by address."""
@@ -134,16 +160,22 @@ class ObjectMap:
         what, first, second = line.split(" ", 2)
         if what == "kind":
             stride = int(first)
-            if stride <= 0 or stride & (stride - 1):
-                raise ValueError("a stride is a power of two")
-            self._kind, self._fields = (stride, second), []
+            if stride <= 0:
+                raise ValueError("a stride is a number of bytes")
+            self._kind, self._fields, self._owners = (stride, second), [], []
         elif what == "field":
             self._fields.append((int(first), second))
-        elif what == "memory" and self._kind is not None:
+        elif what == "whose":
+            self._owners.append((first, second))
+        elif what in {"memory", "table"} and self._kind is not None:
             start, end = int(first, 16), int(second, 16)
             stride, name = self._kind
+            if what == "memory" and stride & (stride - 1):
+                raise ValueError("a stride of objects in slabs is a power of two")
             fields = sorted(self._fields)
-            kind = ObjectKind(name, stride, tuple(one[0] for one in fields), tuple(one[1] for one in fields))
+            places, names = tuple(one[0] for one in fields), tuple(one[1] for one in fields)
+            base = start if what == "table" else 0
+            kind = ObjectKind(name, stride, places, names, tuple(self._owners), base)
             index = bisect_right(self._starts, start)
             self._starts.insert(index, start)
             self._parts.insert(index, (end, kind))

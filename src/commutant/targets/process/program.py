@@ -127,7 +127,8 @@ class _FixedNaming:
 
     def named(self, finding: Finding) -> Finding:
         """As `Naming.named`."""
-        named = self.program.stacks.expanded(self.objects.named(finding) or self.program.in_region(finding))
+        finding = self.program.stacks.expanded(finding)
+        named = self.objects.named(finding) or self.program.in_region(finding)
         fields = tuple(structs.replace(field, name=without_copy(field.name)) for field in named.fields)
         return structs.replace(named, object=without_copy(named.object), under=without_copy(named.under), fields=fields)
 
