@@ -6,7 +6,10 @@ import pytest
 
 from commutant.report.reach import not_reached
 
-COUNTS = {"tests": 1, "conflict_free": 1, "conflicting": 0, "unstable": 0, "wrong_result": 0, "skipped": 0, "crashed": 0}
+COUNTS = {
+    **{"tests": 1, "conflict_free": 1, "conflicting": 0, "unstable": 0},
+    **{"wrong_result": 0, "skipped": 0, "crashed": 0},
+}
 
 
 def _summary(interface: str, target: str, calls: int) -> dict[str, object]:
