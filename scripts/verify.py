@@ -28,11 +28,10 @@ SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'targe
 """For threads of which a scheduler lets one run at a time (crates/structures/sync); all is built apart."""
 SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
 HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
-<<<<<<< HEAD
-SCHEDULED_TESTS = ["histories", "data_histories", "mapped_histories", "deaths", "family_deaths", "spawn_host"]
-=======
-SCHEDULED_TESTS = ["histories", "adya", "data_histories", "deaths", "family_deaths", "spawn_host"]
->>>>>>> 005cb85 (Other stores change with a transaction; long runs have none of Adya's anomalies; whole programs are timed)
+SCHEDULED_TESTS = [
+    *("histories", "adya", "data_histories", "mapped_histories"),
+    *("deaths", "family_deaths", "spawn_host"),
+]
 HISTORIES += [part for test in SCHEDULED_TESTS for part in ("--test", test)]
 PRINTING = ["--", "--show-output"]
 """Tests that pass print as well: how many histories, calls and deaths there were."""
