@@ -20,7 +20,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
 
@@ -71,6 +71,11 @@ class Mutant:
         """`campaign/verdict.py:97: a == b -> a != b`, on one line."""
         was, text = (" ".join(part.split()) for part in (self.was, self.text))
         return f"{self.path.relative_to(SOURCE)}:{self.line}: {was} -> {text}"
+
+    def described(self) -> str:
+        """Its name with the line that it stands in, so that no other of the file has the same but for its number."""
+        line = self.path.read_text(encoding="utf-8").splitlines()[self.line - 1].strip()
+        return f"{self.name} in {line}"
 
     def applied(self, content: bytes) -> bytes:
         """The file's text with the change."""
@@ -170,8 +175,8 @@ class Area:
                     result = self.outcome(mutant)
                     kept.add(key, result)
                     print(f"{self.name} {number}/{len(missing)}: {result.outcome:8} {mutant.name}", flush=True)
-        found = [kept.find(key) for key in keys]
-        return [result for result in found if result is not None]
+        found = [(mutant, kept.find(key)) for key, mutant in zip(keys, drawn, strict=True)]
+        return [replace(result, mutant=mutant.described()) for mutant, result in found if result is not None]
 
     @contextlib.contextmanager
     def copied(self) -> Iterator[None]:

@@ -192,10 +192,11 @@ class Crate:
 
 
 def _can_have_switch(entry: dict[str, object]) -> bool:
-    """Not what is left out of a structure, nor what comes instead of an `impl Trait`, which is one type."""
+    """Not what is left out of a structure, nor what comes instead of an `impl Trait`, which is one type; nor tests."""
     function = entry["function"]
-    returned = function["return_type"] if isinstance(function, dict) else ""
-    return entry["genre"] != "StructField" and not (entry["genre"] == "FnValue" and "impl " in str(returned))
+    name, returned = (function["function_name"], function["return_type"]) if isinstance(function, dict) else ("", "")
+    is_impl = entry["genre"] == "FnValue" and "impl " in str(returned)
+    return entry["genre"] != "StructField" and not is_impl and not str(name).startswith("tests::")
 
 
 def _read(entry: dict[str, object]) -> Mutant:

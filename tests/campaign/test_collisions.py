@@ -68,6 +68,14 @@ def test_a_target_without_seeds_has_no_collisions(tmp_path):
     assert (run.summary.conflicting, run.summary.collisions, run.summary.windows) == (8, 0, 48)
 
 
+def test_no_seed_is_asked_once_no_conflict_is_left(tmp_path):
+    target = FakeTarget(only(IDS[:2], conflicting))
+    target.others = [FakeTarget(clean), FakeTarget(conflicting)]
+    run = check(target, tmp_path / "run")
+    assert (run.summary.conflicting, run.summary.collisions) == (2, 2)
+    assert [other.started for other in target.others] == [True, False]
+
+
 def test_no_seed_excuses_a_wrong_result(tmp_path):
     target = FakeTarget(only(IDS[:2], conflicting))
     target.others = [FakeTarget(only(IDS[:1], lambda job, before: WindowRecord(job, wrong="stat returned 2")))]

@@ -74,7 +74,7 @@ def has_ended(process: int) -> bool:
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("argument", ["scalefs", "scalefs:cores=16,seed=2"])
+@pytest.mark.parametrize("argument", ["scalefs", "scalefs:cores=16,seed=2,warm=64"])
 def test_names_has_right_results_and_conflicts_only_where_expected(argument: str) -> None:
     """Three windows for each order; a conflict counts if all have it, so hash collisions, which change, do not."""
     target = started(argument)

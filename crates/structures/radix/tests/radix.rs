@@ -80,6 +80,23 @@ fn what_is_there_is_emptied_one_by_one() {
 }
 
 #[test]
+fn what_is_locked_is_not_settled_and_not_locked_again() {
+    with_array(|arena, epochs, array| {
+        let (core, other) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let (guard, of_other) = (epochs.pin(&core), epochs.pin(&other));
+        array.lock(&guard, 3..4, &Spin).unwrap().set(3, Some(7)).unwrap();
+        assert_eq!([3, 4, 1 << 20].map(|index| array.settled(&of_other, index, &Spin)), [Some(7), None, None]);
+        let locked = array.try_lock_slot(&guard, 3).expect("nobody has it");
+        assert_eq!(array.try_settled(&of_other, 3), Err(core.index()));
+        assert_eq!(array.try_settled(&of_other, 4), Ok(None));
+        assert!(array.try_lock_slot(&of_other, 3).is_none());
+        assert!(array.try_lock_slot(&of_other, 1 << 20).is_none(), "it has no slot of its own");
+        drop(locked);
+        assert_eq!(array.try_lock_slot(&of_other, 3).map(|slot| slot.value()), Some(Some(7)));
+    });
+}
+
+#[test]
 fn a_dead_holders_locks_are_cleared() {
     with_array(|arena, epochs, array| {
         let core = arena.claim(0, owner()).unwrap();
