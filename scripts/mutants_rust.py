@@ -253,11 +253,15 @@ def _refused_by_compiler(build: Build, crate: str, woven: Mapping[str, Woven]) -
             continue
         errors.append(message["rendered"])
         # A constant cannot be chosen when the program runs: the mutant has its meaning, but not this way.
-        outcome = "constant" if (message.get("code") or {}).get("code") in ("E0015", "E0658") else "unviable"
+        code_of = (message.get("code") or {}).get("code")
+        outcome = "constant" if code_of in ("E0015", "E0658") else "unviable"
         for span in message["spans"]:
             text = woven.get(span["file_name"])
             if text is not None and span["is_primary"]:
-                found.update(dict.fromkeys(text.culprits(span["byte_start"], span["byte_end"]), outcome))
+                culprits = text.culprits(span["byte_start"], span["byte_end"])
+                if not culprits and code_of == "E0004":
+                    culprits = text.arm_behind(span["byte_end"])
+                found.update(dict.fromkeys(culprits, outcome))
     if not found:
         raise StepFailed(f"{crate}: cannot be built with mutants: {' '.join(errors)[:2000] or printed[-2000:]}")
     return found

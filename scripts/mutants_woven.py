@@ -20,6 +20,9 @@ CHOSEN = "COMMUTANT_MUTANT"
 REACHED = "COMMUTANT_MUTANTS_REACHED"
 """A file to which a program adds the number of each mutant whose place it reaches."""
 
+ARM = (b" if !crate::one_mutant::", b"!crate::one_mutant::")
+"""How the piece of an arm that is left out begins."""
+
 SWITCH = """
 #[doc(hidden)]
 #[allow(missing_docs)]
@@ -92,6 +95,13 @@ class Woven:
             if found:
                 return {number for length, number in found if length == min(found)[0]}
         return set()
+
+    def arm_behind(self, place: int) -> set[int]:
+        """The first mutant behind this byte that leaves an arm of a `match` out: that of a `match` that begins here."""
+        arms = [
+            (first, number) for number, (first, last) in self.pieces.items() if self.text[first:last].startswith(ARM)
+        ]
+        return {min(arms)[1]} if (arms := [arm for arm in arms if arm[0] >= place]) else set()
 
 
 def offset(lines: list[bytes], line: int, column: int) -> int:

@@ -120,6 +120,7 @@ def test_switches_are_woven_into_one_text() -> None:
     inner = "(if is(5) { a <= b } else if is(6) { a > b } else { a < b })"
     assert f"_ => (if is(7) {{ a < b || b == 2 }} else {{ {inner} && b == 2 }})," in text
     assert set(woven.pieces) == set(range(1, 8))
+    assert woven.arm_behind(woven.text.index(b"match")) == {3} and woven.arm_behind(woven.text.index(b"9 if")) == set()
     first, last = woven.pieces[6]
     assert woven.culprits(first + 1, first + 2) == {6} and woven.culprits(last + 8, last + 9) == {5, 6}
 
