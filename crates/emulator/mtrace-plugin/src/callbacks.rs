@@ -346,6 +346,9 @@ extern "C" fn on_return_of_program(vcpu: c_uint, info: MemoryInfo, address: u64,
     follow_program(vcpu, info, address, Site(site as u64), |vcpu| vcpu.ret(address));
 }
 
+/// Linux maps nothing of a program below this (`vm.mmap_min_addr` as it ships): a list's null end that is asked for is none.
+const LOWEST_OF_PROGRAMS: u64 = 1 << 16;
+
 /// A `prefetchw`. As on a processor, it does nothing where no memory is mapped.
 extern "C" fn on_prefetch(index: c_uint, prefetch: *mut c_void) {
     let Some(tracer) = tracer().filter(|_| RECORDING.load(Ordering::Relaxed)) else { return };
@@ -358,6 +361,9 @@ extern "C" fn on_prefetch(index: c_uint, prefetch: *mut c_void) {
         vcpu.record(address, key, *site, 1, AccessKind::PrefetchForWrite, rule);
     };
     if tracer.mode == Mode::User {
+        if address < LOWEST_OF_PROGRAMS {
+            return;
+        }
         return with_vcpu_of_program(index, &RECORDING, |vcpu| log(vcpu, address, rule_of_program(index, address)));
     }
     let Some(physical) = registers.physical_address(index, address) else { return };
