@@ -7,8 +7,13 @@ import pytest
 from commutant.report.reach import not_reached
 
 COUNTS = {
-    **{"tests": 1, "conflict_free": 1, "conflicting": 0, "unstable": 0},
-    **{"wrong_result": 0, "skipped": 0, "crashed": 0},
+    "tests": 1,
+    "conflict_free": 1,
+    "conflicting": 0,
+    "unstable": 0,
+    "wrong_result": 0,
+    "skipped": 0,
+    "crashed": 0,
 }
 
 
