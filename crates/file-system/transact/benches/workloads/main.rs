@@ -21,7 +21,7 @@ use suites::{Phase, Suite};
 
 /// A file system with room for all of a suite, and what transactions keep of it.
 fn files() -> io::Result<FileSystem> {
-    FileSystem::create(OwnedConfig { metadata_bytes: 512 << 20, page_count: 32 << 10, core_count: 4, hash_seed: 1 })
+    FileSystem::create(OwnedConfig { metadata_bytes: 128 << 20, page_count: 8 << 10, core_count: 4, hash_seed: 1 })
 }
 
 /// Nanoseconds that this thread spends on its processor.
