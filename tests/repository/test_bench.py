@@ -13,6 +13,7 @@ from bench.__main__ import main, names
 from bench.figure import Figure, Goal, number
 from bench.highlights import HIGHLIGHTS
 from bench.plot import Plot, Series, bars
+from bench.txos import ROWS, section, table
 
 FIGURE = Figure(
     "windows per second", "windows/s", (1510.0, 1490.0, 1600.0), "make bench-windows", Goal("at_least", 1500)
@@ -101,3 +102,16 @@ def test_bars_are_as_long_as_their_values() -> None:
     root = ElementTree.fromstring(bars({"a < b": 0.25, "c": 1.5}, "title"))
     widths = [float(r.attrib["width"]) for r in root if r.attrib.get("fill") == "#1b6ca8"]
     assert widths == [90.0, 360.0]
+
+
+def test_what_is_not_measured_beside_txos_says_why() -> None:
+    name = "10,000 names in one, per name, of outside"
+    figure = Figure(name, "", (3.0, 2.5, 9.0), "cargo bench", Goal("at_most", 2))
+    head, _, *rows = table({name: figure})
+    assert len(rows) == len(ROWS)
+    assert all(row.count("|") == head.count("|") and not row.endswith("| |") for row in rows)
+    assert f"| {name} | ≤ 2, **missed** |  | **3.00** | 2.50 to 9.00 | `cargo bench` |" in rows
+    assert sum("not measured" in row or "commits" in row or "campaign" in row for row in rows) == len(ROWS) - 1
+    area = {"figures": [figure.to_json()], "machine": {"cores": "2", "commit": "abcdefgh"}, "date": "2026-01-31"}
+    assert "on cores 2, 2026-01-31, at commit abcdefg" in "\n".join(section(area))
+    assert not list(section(None))
