@@ -1,5 +1,6 @@
-"""What calls on ScaleFS cost, in process and on one core, as a part of what they cost on tmpfs in the same run;
-creation, renaming and removal in a shared directory by one and two threads; and a directory of a million files.
+"""What calls on ScaleFS cost, in process and on one core, as a part of what they cost on tmpfs in the same run; calls on
+memory and faults, as a part of the host's; creation, renaming and removal in a shared directory by one and two
+threads; and a directory of a million files.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ GOALS = {
     "rename": 0.08,
     **{f"pread 4 KiB{place}": 0.35 for place in ("", " in cache")},
     **{f"pwrite 4 KiB{place}": 0.45 for place in ("", " in cache")},
+    "map+touch+unmap": 0.25,
+    **{f"fault, {access} a file": 0.25 for access in ("load of", "store to")},
     **{f"{mark}, {threads} threads": 1.0 for mark in ("MWCM", "MWRM", "MWUM") for threads in (1, 2)},
 }
-"""The part of tmpfs's time that a call may take."""
+"""The part of tmpfs's time that a call may take, or of the host's for memory."""
 
 _SPREAD = r"\[(?P<{0}_low>[\d.]+), (?P<{0}_high>[\d.]+)\]"
 _ROW = re.compile(
@@ -36,7 +39,7 @@ _THREADS = re.compile(r"^(?P<mark>MW\w\w), (?P<threads>\d) threads$")
 def measure() -> list[Figure]:
     """Ratios to tmpfs by call, and bytes and slow-down of the large directory."""
     figures: list[Figure] = []
-    for bench in ("calls", "data"):
+    for bench in ("calls", "data", "memory"):
         command = ("cargo", "bench", "--quiet", "-p", "scalefs", "--bench", bench)
         figures += figures_of(text_of(*command), " ".join(command))
     return figures
