@@ -1,5 +1,5 @@
-"""What calls on ScaleFS cost, in process and on one core, as a part of what they cost on tmpfs in the same run; calls on
-memory and faults, as a part of the host's; creation, renaming and removal in a shared directory by one and two
+"""What calls on ScaleFS cost, in process and on one core, as a part of what they cost on tmpfs in the same run; calls
+on memory and faults, as a part of the host's; creation, renaming and removal in a shared directory by one and two
 threads; and a directory of a million files.
 """
 
