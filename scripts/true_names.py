@@ -1,0 +1,474 @@
+"""Are the names in findings on Linux true? Held against the kernel's source, by the lines of its debug information.
+
+    .venv/bin/python scripts/true_names.py RUN --vmlinux VMLINUX --source TREE [--list]
+
+RUN is a run of `commutant check ... --target linux:debug=VMLINUX`, so that each frame has its file and line; TREE the
+source of that kernel. A pair is an object with its field and one side's stack down to the access. It holds by one of:
+
+- *line*: a line of the stack names the field: that of the access with what was inlined there; of a function that knows
+  no more than the address of a lock or a list those of its callers, too, with what they call at last. What a line's
+  macros stand for counts as its text.
+- *operand*: the accessing instruction adds the field's offset, in its object or in one that holds it, to a register, or
+  the distance between a list's node in the object and the field; of a variable it names the address.
+- *type*: a function that was inlined there takes a pointer to the field's type.
+
+As a control each side is asked for a field of the same object that other findings name and its own do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import random
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from commutant import _native
+from commutant.mtrace import Access, Finding
+from commutant.runs import load_run
+
+_PLACE = re.compile(r" (?P<path>[^ :]+):(?P<line>\d+)$")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_DEFINE = re.compile(r"^\s*#\s*define\s+(?P<name>[A-Za-z_]\w*)(?P<body>(?:\\\n|.)*)", re.M)
+_FUNCTION = re.compile(r"\+0x[0-9a-f]+( |$)")
+_CALLERS = 4
+"""So many functions are looked at: the accessing one, and those that called it."""
+_STATEMENT_LINES = 4
+"""So far before and behind the line that debug information names a statement's ends are looked for."""
+_ALIASES = {
+    "d_iname": {"d_name", "dname"},
+    "i_dentry": {"d_alias"},
+    "d_subdirs": {"d_child"},
+    "fd_array": {"fd", "fdt"},
+    "open_fds_init": {"open_fds"},
+    "full_fds_bits_init": {"full_fds_bits"},
+    "dentry_hashtable": {"d_hash"},
+    "in_lookup_hashtable": {"in_lookup_hash"},
+}
+"""Other names of the same memory in the source: pointers to it in the same object, links by which a list's head is
+reached, and functions that give its address."""
+_GENERIC = {"next", "prev", "lock", "count", "counter", "head", "func", "val", "rlock", "raw_lock", "first", "slots"}
+"""Fields that everything has: they say something only if nothing else does."""
+_MACRO_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A name and the stack that it is held against."""
+
+    object: str
+    parts: tuple[str, ...]
+    stack: tuple[str, ...]
+
+
+class Source:
+    """The source of a kernel, by lines."""
+
+    def __init__(self, tree: Path) -> None:
+        """Of this folder."""
+        self._tree = tree
+        self._lines = functools.cache(self._read)
+        self.called = functools.cache(self._called)
+        self.parameters = functools.cache(self._parameters)
+        self.words = functools.cache(self._words)
+
+    def _read(self, path: str) -> tuple[str, ...]:
+        file = self._tree / path.removeprefix("./")
+        return tuple(file.read_text(errors="replace").splitlines()) if file.is_file() else ()
+
+    def statement(self, path: str, line: int) -> str:
+        """The text of the statement at that line."""
+        lines = self._lines(path)
+        if line > len(lines):
+            return ""
+        first, last = line - 1, line - 1
+        while first > max(0, line - _STATEMENT_LINES) and not lines[first - 1].rstrip().endswith((";", "{", "}", "*/")):
+            first -= 1
+        while last < min(len(lines), line + _STATEMENT_LINES) - 1 and not lines[last].rstrip().endswith(
+            (";", "{", "}")
+        ):
+            last += 1
+        return "\n".join(lines[first : last + 1])
+
+    def _called(self, path: str, line: int) -> frozenset[str]:
+        """The words of the functions that a statement calls, as far as the same file defines them."""
+        words: set[str] = set()
+        for name in set(re.findall(r"([A-Za-z_]\w*)\(", self.statement(path, line))):
+            for at, text in enumerate(self._lines(path)):
+                if re.match(rf"[A-Za-z_][^;]*\b{re.escape(name)}\([^;]*$", text):
+                    words.update(_WORD.findall(self.body(path, at + 2)))
+        return frozenset(words)
+
+    def body(self, path: str, line: int) -> str:
+        """The text of the function around that line."""
+        lines = self._lines(path)
+        ends = ("}", "{")
+        first = next((at for at in range(min(line, len(lines)) - 1, 0, -1) if lines[at].startswith(ends)), 0)
+        last = next((at for at in range(line - 1, len(lines)) if lines[at].startswith("}")), len(lines))
+        return "\n".join(lines[first:last])
+
+    def _parameters(self, path: str, function: str) -> frozenset[str]:
+        """The words of a function's parameters, as that file defines it."""
+        lines = self._lines(path)
+        for number, line in enumerate(lines):
+            if re.match(rf"[A-Za-z_].*\b{re.escape(function)}\(|{re.escape(function)}\(", line):
+                text = " ".join(lines[number : number + 4])
+                if "{" in text or "{" in "".join(lines[number + 4 : number + 6]):
+                    return frozenset(_WORD.findall(text.partition(function + "(")[2].partition(")")[0]))
+        return frozenset()
+
+    @functools.cached_property
+    def macros(self) -> dict[str, str]:
+        """What the macros of all headers, and of what is in the core's files, stand for."""
+        found: dict[str, list[str]] = defaultdict(list)
+        files = [*self._tree.glob("include/**/*.h"), *self._tree.glob("arch/x86/include/**/*.h")]
+        for folder in ("fs", "mm", "kernel", "lib", "ipc"):
+            files += [*self._tree.glob(f"{folder}/**/*.[ch]")]
+        for file in files:
+            for match in _DEFINE.finditer(file.read_text(errors="replace")):
+                found[match["name"]].append(match["body"])
+        return {name: "\n".join(bodies[:8]) for name, bodies in found.items()}
+
+    def _words(self, path: str, line: int) -> frozenset[str]:
+        """The words of a statement, with those of the macros in it."""
+        words = set(_WORD.findall(self.statement(path, line)))
+        fresh = words
+        for _ in range(_MACRO_DEPTH):
+            fresh = {word for name in fresh for word in _WORD.findall(self.macros.get(name, ""))} - words
+            words |= fresh
+        return frozenset(words)
+
+
+def pairs(finding: Finding) -> Iterator[Pair]:
+    """A finding's name, for each of its sides: what both touch, or one of two alternatives."""
+    for access in (finding.first, finding.second):
+        yield Pair(finding.object, _parts(finding, access), access.stack)
+
+
+def _parts(finding: Finding, access: Access) -> tuple[str, ...]:
+    if " / " in finding.field:
+        return tuple(finding.field.split(" / "))
+    if finding.sharing == "true":
+        return (finding.field or finding.object,)
+    if finding.field:
+        # The side's own one is that in which its bytes lie; the picture tells, as far as it goes.
+        names = [one.name for one in finding.fields if one.offset <= access.offset < one.offset + one.size_bytes]
+        both = tuple(finding.field.split(" | "))
+        own = tuple(part for part in both if any(f".{part}" in f".{name}" for name in names))
+        return own or both
+    return tuple(finding.object.split(" | "))
+
+
+def _line(pair: Pair, source: Source) -> bool:
+    """Whether a line of the stack names the field of a pair."""
+    wanted = [_words(part) for part in pair.parts]
+    functions = 0
+    for frame in pair.stack:
+        place = _PLACE.search(frame)
+        if place is not None:
+            words = source.words(place["path"], int(place["line"]))
+            if any(want & words for want in wanted):
+                return True
+            if functions > 0 and any(want & source.called(place["path"], int(place["line"])) for want in wanted):
+                return True  # it was called by a function that left no frame, since the call was its last
+            if functions == 0 and "memcpy" in words and pair.object.removeprefix("struct ") in words:
+                return True  # the whole object is copied
+            if functions == 0 and _is_primitive(pair.stack[0]) and not _is_primitive(frame):
+                # The statement is a loop's or a lock's, which another line of the function names.
+                body = set(_WORD.findall(source.body(place["path"], int(place["line"]))))
+                if any(want & body for want in wanted):
+                    return True
+        if _FUNCTION.search(frame):
+            functions += 1
+            if functions == _CALLERS or not (functions > 1 or _is_primitive(frame)):
+                return False
+    return False
+
+
+def _is_primitive(frame: str) -> bool:
+    """Whether a frame is of code for any type's lists, bits and words."""
+    return any(f" {folder}" in frame for folder in _PRIMITIVES)
+
+
+_PRIMITIVES = ("include/", "lib/", "arch/", "kernel/rcu/", "kernel/locking/", "mm/slub.c", "mm/slab")
+
+
+class Kernel:
+    """A kernel's code, symbols and types, and its source: what names are held against."""
+
+    def __init__(self, vmlinux: Path, source: Source) -> None:
+        """From a `vmlinux` with debug information."""
+        self.source = source
+        self._members = functools.cache(self._list_members)
+        self._places = functools.cache(self._list_places)
+        self._code = functools.cache(self._read_code)
+        self._kinds = functools.cache(self._list_kinds)
+        self._types = _native.KernelTypes(_section(vmlinux, ".BTF"))
+        self._vmlinux = vmlinux
+        self._symbols: dict[str, list[int]] = defaultdict(list)
+        for line in _output("nm", vmlinux).splitlines():
+            fields = line.split()
+            if len(fields) == 3:
+                self._symbols[fields[2]].append(int(fields[0], 16))
+
+    def _list_members(self, structure: str) -> dict[str, tuple[int, int]]:
+        """The members of a structure by path: offset and size in bytes."""
+        found = self._types.structure(structure)
+        return {path: (at // 8, max(1, size // 8)) for path, at, size, _, _ in found[1]} if found else {}
+
+    def _list_places(self, structure: str, path: str) -> tuple[tuple[int, int], ...]:
+        """Where a field may lie as seen from a pointer: to its structure, to one that holds it, to a node in it."""
+        members = self._members(structure)
+        plain = path.replace("[]", "")
+        if plain not in members:
+            return ()
+        start, size = members[plain]
+        places = [(start, size)]
+        for holder in self._types.embedders(structure):
+            for outer, (at, length) in self._members(holder).items():
+                if length == self._size(structure) and self._is_a(holder, outer, structure):
+                    places.append((at + start, size))
+        for node, (at, length) in members.items():
+            if length in (8, 16, 24) and _NODE.search(node):
+                places.append((start - at, size))
+        return tuple(places)
+
+    def _size(self, structure: str) -> int:
+        found = self._types.structure(structure)
+        return found[0] if found else 0
+
+    def _is_a(self, holder: str, path: str, structure: str) -> bool:
+        inner = set(self._members(structure))
+        return all(f"{path}.{name}" in self._members(holder) for name in list(inner)[:3])
+
+    def _read_code(self, frame: str) -> tuple[bytes, int] | None:
+        """The bytes of the instruction at a frame's place, and its address."""
+        match = _SITE.match(frame)
+        starts = self._symbols.get(match["symbol"], ()) if match else ()
+        if match is None or len(starts) != 1:
+            return None
+        address = starts[0] + int(match["offset"], 16)
+        limits = (f"--start-address={address:#x}", f"--stop-address={address + 15:#x}")
+        listing = _output("objdump", "-d", "-w", *limits, self._vmlinux)
+        for line in listing.splitlines():
+            fields = line.split("\t")
+            if len(fields) > 1 and fields[0].strip() == f"{address:x}:":
+                return bytes.fromhex(fields[1].replace(" ", "")), address
+        return None
+
+    def operand(self, pair: Pair) -> bool:
+        """Whether the accessing instruction's operand lies where the field does."""
+        site = next((frame for frame in pair.stack if _FUNCTION.search(frame)), None)
+        code = None if site is None else self._code(site.split(" ")[0])
+        if code is None:
+            return False
+        found = displacement(code[0])
+        if found is None:
+            return False
+        value, from_next = found
+        if from_next:
+            address = (code[1] + len(code[0]) + value) % (1 << 64)
+            return any(address - start in range(4096) for start in self._symbols.get(pair.object.split(".")[0], ()))
+        structure = pair.object.removeprefix("struct ")
+        for part in pair.parts:
+            for start, size in self._places(structure, part):
+                if value != 0 and start <= value < start + size:
+                    return True
+            if value == 0 and _NODE.search(part) and self._walks(pair, part):
+                return True
+        return False
+
+    def _walks(self, pair: Pair, part: str) -> bool:
+        """Whether the accessing function names the list whose link is loaded: a loop over it."""
+        place = _PLACE.search(pair.stack[0])
+        return place is not None and bool(
+            _words(part) & set(_WORD.findall(self.source.body(place["path"], int(place["line"]))))
+        )
+
+    def type(self, pair: Pair) -> bool:
+        """Whether the accessing function, or one that was inlined there, takes a pointer to the field's type."""
+        structure = pair.object.removeprefix("struct ")
+        types = {
+            kind for part in pair.parts for kind in self._kinds(structure).get(part.split(".")[0].rstrip("[]"), ())
+        }
+        for frame in pair.stack:
+            place = _PLACE.search(frame)
+            name = frame.split(" ")[0].partition("+")[0].partition(".")[0]
+            if place is not None and types & self.source.parameters(place["path"], name):
+                return True
+            if _FUNCTION.search(frame):
+                return False
+        return False
+
+    def _list_kinds(self, structure: str) -> dict[str, set[str]]:
+        """The types of a structure's members, by name; words that say nothing left out."""
+        kinds: dict[str, set[str]] = defaultdict(set)
+        for line in _output("pahole", "-F", "btf", "-C", structure, self._vmlinux).splitlines():
+            match = _MEMBER.match(line)
+            if match and "*" not in match["type"]:
+                kinds[match["name"]].update(set(_WORD.findall(match["type"])) - _PLAIN_TYPES)
+        return kinds
+
+
+_SITE = re.compile(r"(?P<symbol>[^+ ]+)\+0x(?P<offset>[0-9a-f]+)")
+_NODE = re.compile(r"(list|child|sibling|hash|node|lru|rb|rcu|alias|dentry|subdirs|link|chain|head)s?$")
+_MEMBER = re.compile(r"\s+(?P<type>[A-Za-z_][\w \*]*?)\s+(?P<name>\w+)(\[[^\]]*\])*;")
+_PLAIN_TYPES = {
+    "struct",
+    "union",
+    "unsigned",
+    "signed",
+    "int",
+    "long",
+    "short",
+    "char",
+    "const",
+    "volatile",
+    "u32",
+    "u64",
+}
+
+
+def displacement(code: bytes) -> tuple[int, bool] | None:
+    """What an instruction's memory operand adds to its registers, and whether the next instruction's address is one of
+    them; None if it has no operand of the kind that a ModRM byte encodes (Intel's manual, volume 2, 2.1)."""
+    index = 0
+    while index < len(code) and code[index] in b"\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3":
+        index += 1
+    if index < len(code) and code[index] & 0xF0 == 0x40:
+        index += 1
+    if code[index : index + 1] == b"\x0f":
+        index += 2 if code[index + 1 : index + 2] in (b"\x38", b"\x3a") else 1
+    elif code[index : index + 1] and code[index] & 0xF7 not in _WITH_OPERAND and code[index] >> 6 != 0:
+        return None
+    modrm, rest = code[index + 1] if index + 1 < len(code) else 0xC0, code[index + 2 :]
+    mode, low = modrm >> 6, modrm & 7
+    if mode == 3:
+        return None
+    if low == 4:
+        base, rest = rest[:1], rest[1:]
+        wide = mode == 0 and bool(base) and base[0] & 7 == 5
+    else:
+        wide = mode == 0 and low == 5
+    size = 4 if wide or mode == 2 else mode
+    return int.from_bytes(rest[:size], "little", signed=True), wide and low == 5
+
+
+_WITH_OPERAND = {
+    *(0x63, 0x62, 0x80, 0x81, 0x83, 0x84, 0x85, 0x86, 0x87, 0xC0, 0xC1, 0xC6, 0xC7, 0xD0, 0xD1, 0xD2, 0xD3),
+    *(0xF6, 0xF7, 0x69 & 0xF7, 0x6B & 0xF7, 0x89 & 0xF7, 0x8B & 0xF7, 0xFF & 0xF7, 0xFE & 0xF7),
+}
+
+
+def _section(file: Path, name: str) -> bytes:
+    listed = re.search(rf" {re.escape(name)} +\w+ +[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)", _output("readelf", "-SW", file))
+    if listed is None:
+        raise SystemExit(f"{file}: no section {name}; expected a vmlinux with types")
+    with file.open("rb") as opened:
+        opened.seek(int(listed[1], 16))
+        return opened.read(int(listed[2], 16))
+
+
+def _output(*command: str | Path) -> str:
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+
+
+def holds(pair: Pair, kernel: Kernel) -> bool:
+    """Whether the name of a pair is true by one of the rules."""
+    return _line(pair, kernel.source) or kernel.operand(pair) or kernel.type(pair)
+
+
+def _words(part: str) -> set[str]:
+    words = set(_WORD.findall(part.removeprefix("struct ").removeprefix("per-CPU ")))
+    words = words - _GENERIC or words
+    return words.union(*(_ALIASES.get(word, ()) for word in words))
+
+
+def main() -> int:
+    """Prints the figures; 1 if fewer than 99 % hold, or a finding has no side that does."""
+    parser = argparse.ArgumentParser(description="Holds the names of findings on Linux against the kernel's source.")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--vmlinux", type=Path, required=True, help="with debug information, of the kernel of the run")
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--list", action="store_true", help="print the pairs that do not hold")
+    asked = parser.parse_args()
+    figures = of_run(asked.run, asked.vmlinux, asked.source)
+    print(figures.text(asked.list))
+    return 0 if figures.are_true else 1
+
+
+def of_run(run: Path, vmlinux: Path, source: Path) -> Figures:
+    """The figures of a run directory."""
+    return judge(list(load_run(run).findings()), Kernel(vmlinux, Source(source)))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How many pairs hold, which do not, how many findings have no side that does, and what the control said."""
+
+    pairs: int
+    wrong: tuple[Pair, ...]
+    findings: int
+    neither: tuple[Finding, ...]
+    control: int
+    refused: int
+
+    @property
+    def are_true(self) -> bool:
+        """Whether the names are as true as they are meant to be."""
+        return len(self.wrong) * 100 <= self.pairs and not self.neither
+
+    def text(self, listing: bool) -> str:
+        """The figures in words."""
+        right = self.pairs - len(self.wrong)
+        lines = [
+            f"pairs: {self.pairs}, true: {right} ({right / max(1, self.pairs):.1%})",
+            f"findings: {self.findings}, named by neither side: {len(self.neither)}",
+            f"control: {self.control} other names, refused: {self.refused} ({self.refused / max(1, self.control):.1%})",
+        ]
+        if listing:
+            for pair in self.wrong:
+                lines.append(f"\n{pair.object} {' | '.join(pair.parts)}")
+                lines.extend(f"    {frame}" for frame in pair.stack[:8])
+        return "\n".join(lines)
+
+
+def judge(findings: list[Finding], kernel: Kernel) -> Figures:
+    """Holds the findings' names against the source; those of memory without fields, as page tables, are left out."""
+    named = [finding for finding in findings if finding.field or not _is_plain(finding)]
+    told: dict[Pair, bool] = {}
+    neither = []
+    for finding in named:
+        sides = list(pairs(finding))
+        for pair in sides:
+            told[pair] = told[pair] if pair in told else holds(pair, kernel)
+        if not any(told[pair] for pair in sides):
+            neither.append(finding)
+    fields: dict[str, set[str]] = defaultdict(set)
+    for pair in told:
+        fields[pair.object].update(pair.parts)
+    drawn = random.Random(1)
+    control: Counter[bool] = Counter()
+    for pair in told:
+        own = {word for part in pair.parts for word in _words(part)}
+        others = sorted(part for part in fields[pair.object] if not _words(part) & own)
+        if others:
+            control[holds(Pair(pair.object, (drawn.choice(others),), pair.stack), kernel)] += 1
+    wrong = tuple(pair for pair, true in told.items() if not true)
+    return Figures(len(told), wrong, len(named), tuple(neither), control.total(), control[False])
+
+
+_PLAIN = ("page table", "page cache page", "user page", "anonymous page", "kernel stack", "CPU entry area")
+
+
+def _is_plain(finding: Finding) -> bool:
+    return any(part in _PLAIN for part in finding.object.split(" | "))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
