@@ -52,7 +52,7 @@ def command(
     \b
     INTERFACE is a shipped name (allocator, counter, figure4, interner, kv, map,
     map-len, map-len-relaxed, map-relaxed, metrics, names, ordered-map, pool,
-    posix18, posix-commutative, queue, queue-unordered, refcount,
+    posix18, posix-commutative, processes, queue, queue-unordered, refcount,
     refcount-exact, sockets, sockets-unordered, stack), FILE.py[:Class], or
     module:Class.
 

@@ -10,6 +10,7 @@ class Errno(Enum):
 
     EPERM = auto()
     ENOENT = auto()
+    ESRCH = auto()
     EINTR = auto()
     EIO = auto()
     ENXIO = auto()

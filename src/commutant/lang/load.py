@@ -37,6 +37,7 @@ SHIPPED = {
     "pool": "commutant.interfaces.libraries.pool:Pool",
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
     "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",
+    "processes": "commutant.interfaces.processes:Processes",
     "queue": "commutant.interfaces.libraries.queue:Queue",
     "queue-unordered": "commutant.interfaces.libraries.queue:UnorderedQueue",
     "refcount": "commutant.interfaces.libraries.refcount:ReferenceCount",

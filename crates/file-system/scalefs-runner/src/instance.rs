@@ -8,10 +8,13 @@ use std::ptr::{self, NonNull};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
 use runner::place::PROCESS_LIMIT;
-use scalefs::{Clocked, Credentials, Direct, InProcess, OpenNode, Process, ScaleFs, ScaleFsConfig};
+use scalefs::{
+    Clocked, Credentials, Direct, Ended, Errno, InProcess, OpenNode, Process, ProcessNumber, ScaleFs, ScaleFsConfig,
+};
 use sockets::{Sockets, SocketsConfig};
 use sync::Spin;
 
+use crate::process_calls::Children;
 use crate::subject::Subject;
 
 /// Where the arena lies: the same in every run, so that findings can be compared.
@@ -65,6 +68,7 @@ pub struct Instance {
     file_system: &'static ScaleFs,
     sockets: &'static Sockets,
     processes: &'static [Process],
+    children: &'static Children<Process>,
 }
 
 /// What a thread acts through.
@@ -75,6 +79,8 @@ pub struct Actor {
     pub sockets: &'static Sockets,
     /// The processes of tests, and that of the set-up.
     pub processes: &'static [Process],
+    /// The children of process 0.
+    pub children: &'static Children<Process>,
     /// How it waits, and what time it is.
     pub clock: Clock,
     /// The thread's core.
@@ -117,6 +123,7 @@ impl Instance {
             file_system,
             sockets,
             processes: Box::leak(processes.into()),
+            children: Box::leak(Box::new(Children::none())),
         })))
     }
 
@@ -158,6 +165,7 @@ impl Instance {
             file_system: self.file_system,
             sockets: self.sockets,
             processes: self.processes,
+            children: self.children,
             clock: clock(),
             core: claim(self.arena, number)?,
         };
@@ -176,6 +184,7 @@ impl Subject for Actor {
     type Fault = Infallible;
     type Call<'a> = InProcess<'a, Clock>;
     type Objects<'a> = Direct<'a, Clock>;
+    type Process = Process;
 
     fn actor() -> &'static Actor {
         ACTOR.get().expect("threads enter the instance before they serve")
@@ -208,6 +217,30 @@ impl Subject for Actor {
 
     fn sockets(&self) -> Option<(&Sockets, &Core<'_>)> {
         Some((self.sockets, &self.core))
+    }
+
+    fn children(&self) -> &Children<Process> {
+        self.children
+    }
+
+    fn enter_child<'a>(&'a self, child: &'a Process) -> InProcess<'a, Clock> {
+        self.file_system.enter(&self.core, child, &self.clock)
+    }
+
+    fn number(child: &Process) -> ProcessNumber {
+        child.number()
+    }
+
+    fn fork(&self, process: usize) -> Result<Process, Errno> {
+        self.processes[process].fork(self.file_system, &self.core, &self.clock)
+    }
+
+    fn exec(&self, child: &Process) {
+        child.exec(self.file_system, &self.core, &self.clock);
+    }
+
+    fn exit(&self, child: Process, ended: Ended) {
+        child.exit_with(self.file_system, &self.core, ended, &self.clock);
     }
 
     fn maintain(&self, idle_cores_too: bool) {

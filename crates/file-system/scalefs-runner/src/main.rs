@@ -23,6 +23,7 @@ mod operation;
 mod options;
 mod outside;
 mod plain;
+mod process_calls;
 mod socket_calls;
 mod subject;
 mod target;

@@ -10,6 +10,7 @@ use crate::calls::{self, Map};
 use crate::memory;
 use crate::name_calls::{NameCall, Named, Path};
 use crate::outside;
+use crate::process_calls::{self, ProcessWork};
 use crate::socket_calls::{self, Came, SocketWork};
 use crate::subject::Subject;
 use crate::transacted::{self, Stage};
@@ -61,6 +62,7 @@ pub enum Work {
     Load(u64),
     Store(u64),
     Socket(SocketWork),
+    Process(ProcessWork),
     CountShared,
     CountPerCore,
     // Set-up and observation.
@@ -117,6 +119,7 @@ pub enum Work {
     CloseNode,
     CloseAll,
     CloseSockets,
+    EndChildren,
     UnmapAll,
     TouchAll,
     /// So many rounds of calls on a file of the core's own.
@@ -253,6 +256,12 @@ impl<H> Operation<H> {
                 Ok(Came::Outside(value)) => Ok(Outcome::Outside(value)),
                 Err(number) => return -number,
             },
+            Work::Process(work) => match process_calls::perform(actor, work) {
+                Ok(process_calls::Came::Nothing) => Ok(Outcome::Success),
+                Ok(process_calls::Came::Number(number)) => Ok(Outcome::Number(number)),
+                Ok(process_calls::Came::Outside(value)) => Ok(Outcome::Outside(value)),
+                Err(number) => return -number,
+            },
             Work::CountShared => {
                 planted::count_shared();
                 Ok(Outcome::Success)
@@ -312,6 +321,10 @@ impl<H> Operation<H> {
             Work::CloseAll => outside::close_all(actor, process),
             Work::CloseSockets => {
                 socket_calls::close_all(actor.sockets());
+                Ok(Value::Null)
+            }
+            Work::EndChildren => {
+                process_calls::end_all(actor);
                 Ok(Value::Null)
             }
             Work::Maintain { idle_cores_too } => {

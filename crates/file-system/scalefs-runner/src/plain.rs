@@ -5,10 +5,11 @@ use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plain::{Limits, Plain, Process, Unreachable};
-use posix_calls::Credentials;
+use posix_calls::{Credentials, Ended, Errno, ProcessNumber};
 use program_runner::serve::Program;
 
 use crate::instance::SETUP_PROCESS;
+use crate::process_calls::Children;
 use crate::subject::Subject;
 use crate::target::FileSystemTarget;
 
@@ -16,6 +17,7 @@ use crate::target::FileSystemTarget;
 pub struct PlainActor {
     file_system: Plain,
     processes: Vec<Process>,
+    children: Children<Process>,
 }
 
 thread_local! {
@@ -31,7 +33,7 @@ impl PlainActor {
     fn enter_new() {
         let file_system = Plain::new(Limits::default(), now_ns);
         let processes = (0..=SETUP_PROCESS).map(|_| Process::new(&file_system, Credentials::SUPERUSER)).collect();
-        ACTOR.set(Some(Box::leak(Box::new(PlainActor { file_system, processes }))));
+        ACTOR.set(Some(Box::leak(Box::new(PlainActor { file_system, processes, children: Children::none() }))));
     }
 }
 
@@ -42,6 +44,7 @@ impl Subject for PlainActor {
     type Fault = Unreachable;
     type Call<'a> = plain::Call<'a>;
     type Objects<'a> = plain::Call<'a>;
+    type Process = Process;
 
     fn actor() -> &'static PlainActor {
         ACTOR.get().expect("the coordinator enters before it serves")
@@ -65,6 +68,30 @@ impl Subject for PlainActor {
 
     fn mapped_pages(&self, process: usize) -> Vec<u64> {
         self.enter(process).mapped_pages().expect("no operation was told to fail")
+    }
+
+    fn children(&self) -> &Children<Process> {
+        &self.children
+    }
+
+    fn enter_child<'a>(&'a self, child: &'a Process) -> plain::Call<'a> {
+        self.file_system.begin(child)
+    }
+
+    fn number(child: &Process) -> ProcessNumber {
+        child.number()
+    }
+
+    fn fork(&self, process: usize) -> Result<Process, Errno> {
+        Ok(self.processes[process].fork(&self.file_system))
+    }
+
+    fn exec(&self, child: &Process) {
+        child.exec(&self.file_system);
+    }
+
+    fn exit(&self, child: Process, ended: Ended) {
+        child.exit_with(&self.file_system, ended);
     }
 
     fn maintain(&self, _: bool) {}

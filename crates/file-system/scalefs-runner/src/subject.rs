@@ -1,8 +1,10 @@
 //! What the calls under test are made on: an implementation of the border (crate `posix-calls`).
 
 use percpu::Core;
-use posix_calls::{Errno, MemoryOperations, NameChanges};
+use posix_calls::{Ended, Errno, MemoryOperations, NameChanges, ProcessNumber, ProcessOperations};
 use sockets::Sockets;
+
+use crate::process_calls::Children;
 
 /// What a thread acts through.
 pub trait Subject: 'static {
@@ -14,7 +16,9 @@ pub trait Subject: 'static {
     /// Why an operation cannot be done.
     type Fault: Into<Errno>;
     /// One call of a process.
-    type Call<'a>: MemoryOperations<Objects = Self::Objects<'a>>;
+    type Call<'a>: MemoryOperations<Objects = Self::Objects<'a>> + ProcessOperations<Process = Self::Process>;
+    /// A process.
+    type Process: Send + 'static;
     /// What such a call does to names and attributes.
     type Objects<'a>: NameChanges<Handle = Self::Handle, Fault = Self::Fault>;
 
@@ -43,6 +47,27 @@ pub trait Subject: 'static {
     fn sockets(&self) -> Option<(&Sockets, &Core<'_>)> {
         None
     }
+
+    /// The children of process 0.
+    fn children(&self) -> &Children<Self::Process>;
+
+    /// Begins a call of a child.
+    fn enter_child<'a>(&'a self, child: &'a Self::Process) -> Self::Call<'a>;
+
+    /// The number of a child.
+    fn number(child: &Self::Process) -> ProcessNumber;
+
+    /// A child of a process, with all that it has.
+    ///
+    /// # Errors
+    /// Those of `fork`.
+    fn fork(&self, process: usize) -> Result<Self::Process, Errno>;
+
+    /// A child executes a program.
+    fn exec(&self, child: &Self::Process);
+
+    /// A child ends.
+    fn exit(&self, child: Self::Process, ended: Ended);
 
     /// What is done between windows.
     fn maintain(&self, idle_cores_too: bool);

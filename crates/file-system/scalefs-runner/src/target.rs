@@ -26,6 +26,7 @@ use crate::memory;
 use crate::name_calls::NameCall;
 use crate::operation::{Operation, Outcome, Work};
 use crate::outside::{self, CONSTRUCTION};
+use crate::process_calls::{self, PARENT};
 use crate::socket_calls::{SocketTest, SocketWork};
 use crate::subject::Subject;
 use crate::transacted::Stage;
@@ -95,6 +96,21 @@ pub const SIGNATURES: &[Signature] = &[
     call("deliver_to", &["name", "message", "sender"]),
     call("drain", &["pair", "ordered"]),
     call("drain_named", &["name", "ordered"]),
+    call("spawn", &["child"]),
+    call("fork", &["child"]),
+    call("exec", &["child"]),
+    call("exit", &["child", "status"]),
+    call("wait", &["child"]),
+    call("sees", &["child", "descriptor"]),
+    call("dup3", &["descriptor", "survives"]),
+    call("drop", &["descriptor"]),
+    call("make_parent", &[]),
+    call("make_child", &["child", "first", "first_survives", "second", "second_survives"]),
+    call("end_child", &["child", "status"]),
+    call("make_descriptor", &["descriptor", "survives"]),
+    call("peek_child", &["child"]),
+    call("peek_status", &["child"]),
+    call("peek_parent", &[]),
 ];
 
 /// So often, in windows, the coordinator maintains cores that no thread has.
@@ -123,6 +139,8 @@ pub struct FileSystemTarget<S> {
     /// Processes that may have descriptors or memory.
     touched: [bool; PROCESS_LIMIT],
     sockets: SocketTest,
+    /// Whether the window may have made children.
+    has_children: bool,
     transacting: Transacting,
 }
 
@@ -142,6 +160,7 @@ impl<S: Subject> FileSystemTarget<S> {
             chosen: Default::default(),
             touched: [false; PROCESS_LIMIT],
             sockets: SocketTest::default(),
+            has_children: false,
             transacting: Transacting::default(),
         }
     }
@@ -220,12 +239,16 @@ impl<S: Subject> FileSystemTarget<S> {
             return if sent == 0 { Ok(Value::Null) } else { Err(format!("delivering: error number {}", -sent)) };
         }
         Ok(match std::mem::take(&mut operation.outcome) {
-            Outcome::Success if matches!(SIGNATURES[call].name, "name_file" | "make_named") => Value::Null,
+            Outcome::Success
+                if matches!(SIGNATURES[call].name, "name_file" | "make_named" | "end_child" | "make_descriptor") =>
+            {
+                Value::Null
+            }
             Outcome::Success => Value::Int(0),
             Outcome::Raised(signal) => Value::Signal(signal),
             Outcome::Number(number) => match work {
                 Work::Map(map) => self.address(process, map, number),
-                Work::Load(_) | Work::Socket(_) => Value::Int(number.cast_signed()),
+                Work::Load(_) | Work::Socket(_) | Work::Process(_) => Value::Int(number.cast_signed()),
                 Work::Open { options: ANY, .. } => self.handle(process, number as u32),
                 Work::Open { .. } => Value::Int(number.cast_signed()),
                 Work::Read { .. } | Work::Pread { .. } => {
@@ -425,6 +448,11 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             operation.work = Work::Socket(work);
             return operation.paths[0].set(&format!("{name}{}", self.suffix()));
         }
+        if let Some(work) = process_calls::prepare(name, parameters, arguments)? {
+            (operation.process, operation.work) = (PARENT, Work::Process(work));
+            (self.touched[PARENT], self.has_children) = (true, true);
+            return Ok(());
+        }
         operation.work = match (name, parameters.len()) {
             ("open", 3) => {
                 paths[0] = Some(self.name(process, arguments.text(0)?)?);
@@ -620,6 +648,9 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 crew.operation(COORDINATOR).paths[0].set("/")?;
                 run(crew, process, Work::EnterDirectory);
             }
+        }
+        if std::mem::take(&mut self.has_children) {
+            run(crew, SETUP_PROCESS, Work::EndChildren);
         }
         if self.sockets.end() {
             run(crew, SETUP_PROCESS, Work::CloseSockets);
