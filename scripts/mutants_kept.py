@@ -169,7 +169,8 @@ def _row(area: str, entry: dict[str, object]) -> str:
     missed = entry["missed"]
     assert isinstance(missed, list)
     shown = "<br>".join(f"`{name.replace('|', chr(92) + '|')}`" for name in map(_short, missed)) or "none"
-    noticed = f"{entry['percent']:.1f} %"
+    by_time = f", {entry['timed_out']} by their limit of time" if entry["timed_out"] else ""
+    noticed = f"{entry['percent']:.1f} %{by_time}"
     return (
         f"| {area} | {entry['every']} | {entry['counted']} | {noticed} | {entry['goal']} % "
         f"| {entry['equivalent']} | {shown} |\n"
