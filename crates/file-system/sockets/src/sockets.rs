@@ -471,6 +471,8 @@ impl Sockets {
 
     /// What a core does between its calls: see `ScaleFs::maintain`. The arena and the pool are their owners' to maintain.
     pub fn maintain(&self, core: &Core<'_>) {
+        // Who has an instance of sockets alone is about to make some.
+        self.own.get(core).makes.set(1);
         self.refill(core);
         self.epochs().maintain(core, |core, kind, object| {
             // SAFETY: called by the maintenance of the one `Epochs`, with which names alone are retired.
