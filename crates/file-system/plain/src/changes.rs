@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use posix_calls::{
     Answer, AttributeChange, AttributeChanges, DataChanges, Decision, FileChanges, Kind, NameChange, NameChanges,
-    NewObject, ObjectOperations as _, OperationError, Outcome, Permissions, Urgency,
+    NewObject, ObjectOperations as _, OperationError, Outcome, Permissions, ReservedPages, Urgency,
 };
 
 use crate::call::{Call, Node, Unreachable};
@@ -266,10 +266,25 @@ impl NameChanges for Call<'_> {
 }
 
 impl DataChanges for Call<'_> {
-    type WriteRoom<'v>
+    type FileRoom<'v>
         = ()
     where
         Self: 'v;
+    type PageRoom<'v>
+        = ()
+    where
+        Self: 'v;
+
+    fn reserve_page(&self) -> Answer<Option<u64>, Self> {
+        let mut state = self.change()?;
+        let limit = state.limits.pages;
+        Ok(State::take_pages(&mut state.used.pages, limit).then_some(0))
+    }
+
+    fn give_page_back(&self, _: u64) -> Answer<(), Self> {
+        self.change()?.used.pages -= 1;
+        Ok(())
+    }
 
     fn identity(&self, description: Description<'_>) -> u64 {
         description.number
@@ -279,13 +294,17 @@ impl DataChanges for Call<'_> {
         &'v self,
         prepared: &mut PreparedChanges,
         changes: &'p [FileChanges<'p, Node<'v>>],
-        room: &'p mut [()],
+        reserved: &ReservedPages<'_>,
+        (room, _): (&'p mut [()], &'p mut [()]),
     ) -> Outcome<(), Self>
     where
         'v: 'p,
     {
-        let writes = changes.iter().map(|change| change.writes.len()).sum();
-        assert!(room.len() >= writes, "there is room for each write");
+        assert!(room.len() >= changes.len(), "there is room for each file");
+        // What is written takes its space itself.
+        while let Some(page) = reserved.take() {
+            self.give_page_back(page)?;
+        }
         let mut state = self.ask()?.clone();
         for change in changes {
             let changed = ChangedFile {

@@ -5,8 +5,8 @@ use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::memory;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{
-    AccessError, Attributes, Errno, Fields, Follow, MemoryOperations, ObjectOperations, OpenFlags, Protection, Start,
-    StatusFlags,
+    AccessError, Attributes, DataOperations, Errno, Fields, Follow, MemoryOperations, ObjectOperations, OpenFlags,
+    Protection, Start, StatusFlags,
 };
 
 use posix_calls::memory::{Address, MappedObject};
@@ -29,14 +29,13 @@ pub struct Map {
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn open<S: Subject>(
-    actor: &S,
-    process: usize,
+pub fn open<D: DataOperations>(
+    process: &D,
     path: &[u8],
     flags: OpenFlags,
     options: DescriptorOptions,
 ) -> Result<u32, Errno> {
-    data::open(&actor.enter(process), Start::WorkingDirectory, path, flags, MODE, options)
+    data::open(process, Start::WorkingDirectory, path, flags, MODE, options)
 }
 
 /// See [`names::open`]: what is opened gets no descriptor.
@@ -58,8 +57,8 @@ pub fn close_node<V: ObjectOperations>(objects: &V, opened: V::Handle) {
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn close<S: Subject>(actor: &S, process: usize, fd: u32) -> Result<(), Errno> {
-    data::close(&actor.enter(process), fd)
+pub fn close<D: DataOperations>(process: &D, fd: u32) -> Result<(), Errno> {
+    data::close(process, fd)
 }
 
 /// See [`names::link`].
@@ -112,8 +111,8 @@ pub fn access<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn fstat<S: Subject>(actor: &S, process: usize, fd: u32, fields: Fields) -> Result<Attributes, Errno> {
-    data::stat(&actor.enter(process), fd, fields)
+pub fn fstat<D: DataOperations>(process: &D, fd: u32, fields: Fields) -> Result<Attributes, Errno> {
+    data::stat(process, fd, fields)
 }
 
 /// See [`data::seek`].
@@ -121,8 +120,8 @@ pub fn fstat<S: Subject>(actor: &S, process: usize, fd: u32, fields: Fields) -> 
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn lseek<S: Subject>(actor: &S, process: usize, fd: u32, offset: i64, whence: Whence) -> Result<u64, Errno> {
-    data::seek(&actor.enter(process), fd, offset, whence)
+pub fn lseek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence) -> Result<u64, Errno> {
+    data::seek(process, fd, offset, whence)
 }
 
 /// See [`data::pipe`]; the pipe does not make its callers wait.
@@ -130,8 +129,8 @@ pub fn lseek<S: Subject>(actor: &S, process: usize, fd: u32, offset: i64, whence
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn pipe<S: Subject>(actor: &S, process: usize, options: DescriptorOptions) -> Result<(u32, u32), Errno> {
-    data::pipe(&actor.enter(process), DescriptorOptions { status: StatusFlags::NONBLOCK, ..options })
+pub fn pipe<D: DataOperations>(process: &D, options: DescriptorOptions) -> Result<(u32, u32), Errno> {
+    data::pipe(process, DescriptorOptions { status: StatusFlags::NONBLOCK, ..options })
 }
 
 /// See [`data::read`].
@@ -139,8 +138,8 @@ pub fn pipe<S: Subject>(actor: &S, process: usize, options: DescriptorOptions) -
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn read<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
-    data::read(&actor.enter(process), fd, bytes)
+pub fn read<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result<usize, Errno> {
+    data::read(process, fd, bytes)
 }
 
 /// See [`data::write`].
@@ -148,8 +147,8 @@ pub fn read<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &mut [u8]) ->
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn write<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
-    data::write(&actor.enter(process), fd, bytes)
+pub fn write<D: DataOperations>(process: &D, fd: u32, bytes: &[u8]) -> Result<usize, Errno> {
+    data::write(process, fd, bytes)
 }
 
 /// See [`data::read_at`].
@@ -157,8 +156,8 @@ pub fn write<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &[u8]) -> Re
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn pread<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &mut [u8], offset: i64) -> Result<usize, Errno> {
-    data::read_at(&actor.enter(process), fd, bytes, offset)
+pub fn pread<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8], offset: i64) -> Result<usize, Errno> {
+    data::read_at(process, fd, bytes, offset)
 }
 
 /// See [`data::write_at`].
@@ -166,8 +165,8 @@ pub fn pread<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &mut [u8], o
 /// # Errors
 /// As there.
 #[inline(never)]
-pub fn pwrite<S: Subject>(actor: &S, process: usize, fd: u32, bytes: &[u8], offset: i64) -> Result<usize, Errno> {
-    data::write_at(&actor.enter(process), fd, bytes, offset)
+pub fn pwrite<D: DataOperations>(process: &D, fd: u32, bytes: &[u8], offset: i64) -> Result<usize, Errno> {
+    data::write_at(process, fd, bytes, offset)
 }
 
 /// See [`memory::map`]: one page.

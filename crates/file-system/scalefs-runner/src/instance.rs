@@ -195,10 +195,6 @@ impl Subject for Actor {
         self.file_system.enter(&self.core, &self.processes[process], &self.clock)
     }
 
-    fn objects(&self, process: usize) -> Direct<'_, Clock> {
-        self.file_system.begin(&self.core, self.processes[process].context(), &self.clock)
-    }
-
     fn core(&self) -> usize {
         self.core.index().get()
     }

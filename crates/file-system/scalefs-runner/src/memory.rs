@@ -77,7 +77,7 @@ pub fn signal<F>(fault: AccessError<F>) -> u8 {
 pub fn map_file<S: Subject>(actor: &S, process: usize, path: &[u8], map: Map, may_write: bool) -> Outcome {
     let flags = if may_write { OpenFlags::READ | OpenFlags::WRITE } else { OpenFlags::READ };
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
-    let fd = calls::open(actor, process, path, flags, options)?;
+    let fd = calls::open(&actor.enter(process), path, flags, options)?;
     let MappedObject::File { offset, sharing, .. } = map.object else { return Err(Errno::EINVAL) };
     let verbs = actor.enter(process);
     memory::map(&verbs, map.address, PAGE, map.protection, MappedObject::File { fd, offset, sharing })?;

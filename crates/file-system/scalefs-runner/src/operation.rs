@@ -129,6 +129,25 @@ pub enum Work {
     },
 }
 
+impl Work {
+    /// Whether it is a call on descriptors and data.
+    fn is_on_data(self) -> bool {
+        use Work::{Close, Fstat, Lseek, Open, Pipe, Pread, Pwrite, Read, Write};
+        matches!(
+            self,
+            Open { .. }
+                | Close(_)
+                | Fstat { .. }
+                | Lseek { .. }
+                | Pipe(_)
+                | Read { .. }
+                | Write { .. }
+                | Pread { .. }
+                | Pwrite { .. }
+        )
+    }
+}
+
 /// What came back.
 #[derive(Debug, Default)]
 pub enum Outcome<H> {
@@ -206,15 +225,13 @@ impl<H> Operation<H> {
         match self.stage {
             Stage::Alone => self.perform_alone(actor),
             Stage::Begin => transacted::begin(actor, self.process, &mut self.transaction),
-            Stage::Within => match (self.work, &self.transaction) {
-                (Work::Name(call), Some(transaction)) => {
-                    match transacted::make(actor, self.process, transaction, call, &self.paths) {
-                        Ok(named) => self.outcome = Outcome::from(named),
-                        Err(result) => return result,
-                    }
-                    0
+            Stage::Within => match self.transaction.take() {
+                Some(transaction) => {
+                    let result = self.perform_within(actor, &transaction);
+                    self.transaction = Some(transaction);
+                    result
                 }
-                _ => transacted::NOT_TRANSACTIONAL,
+                None => transacted::NOT_TRANSACTIONAL,
             },
             Stage::End => transacted::end(actor, self.process, &mut self.transaction),
         }
@@ -224,21 +241,10 @@ impl<H> Operation<H> {
         let process = self.process;
         let first = self.paths[0].bytes();
         let done = |()| Outcome::Success;
-        let count = |bytes: usize| Outcome::Number(bytes as u64);
         let outcome = match self.work {
             Work::Nothing => Ok(Outcome::Success),
-            Work::Open { flags, options } => {
-                calls::open(actor, process, first, flags, options).map(|fd| Outcome::Number(fd.into()))
-            }
-            Work::Close(fd) => calls::close(actor, process, fd).map(done),
+            work if work.is_on_data() => self.perform_data(&actor.enter(process)),
             Work::Name(call) => call.perform(actor.enter(process).objects(), &self.paths).map(Outcome::from),
-            Work::Fstat { fd, fields } => calls::fstat(actor, process, fd, fields).map(Outcome::Status),
-            Work::Lseek { fd, offset, whence } => calls::lseek(actor, process, fd, offset, whence).map(Outcome::Number),
-            Work::Pipe(options) => calls::pipe(actor, process, options).map(|(read, write)| Outcome::Ends(read, write)),
-            Work::Read { fd } => calls::read(actor, process, fd, &mut self.page).map(count),
-            Work::Write { fd } => calls::write(actor, process, fd, &self.page).map(count),
-            Work::Pread { fd, offset } => calls::pread(actor, process, fd, &mut self.page, offset).map(count),
-            Work::Pwrite { fd, offset } => calls::pwrite(actor, process, fd, &self.page, offset).map(count),
             Work::Map(map) => calls::mmap(actor, process, map).map(Outcome::Number),
             Work::Unmap(address) => calls::munmap(actor, process, address).map(done),
             Work::Protect { address, protection } => calls::mprotect(actor, process, address, protection).map(done),
@@ -279,12 +285,52 @@ impl<H> Operation<H> {
                 outcome
             }
         };
+        self.finish(outcome)
+    }
+
+    fn finish(&mut self, outcome: Result<Outcome<H>, Errno>) -> i64 {
         match outcome {
             Ok(outcome) => {
                 self.outcome = outcome;
                 0
             }
             Err(errno) => -i64::from(errno.number()),
+        }
+    }
+
+    /// A call of a transaction. What is not offered in one leaves it as it was.
+    fn perform_within<S: Subject<Handle = H>>(&mut self, actor: &S, transaction: &Transaction<H>) -> i64 {
+        let before = transaction.savepoint();
+        let call = transacted::call(actor, self.process, transaction);
+        let outcome = match self.work {
+            Work::Name(name) => transacted::name(&call, name, &self.paths).map(Outcome::from),
+            work if work.is_on_data() => self.perform_data(&call),
+            _ => Err(Errno::EOPNOTSUPP),
+        };
+        drop(call);
+        if matches!(outcome, Err(Errno::EOPNOTSUPP)) {
+            transaction.go_back(before);
+            return transacted::NOT_TRANSACTIONAL;
+        }
+        self.finish(outcome)
+    }
+
+    /// A call on descriptors and data.
+    fn perform_data<D: DataOperations>(&mut self, process: &D) -> Result<Outcome<H>, Errno> {
+        let count = |bytes: usize| Outcome::Number(bytes as u64);
+        match self.work {
+            Work::Open { flags, options } => {
+                calls::open(process, self.paths[0].bytes(), flags, options).map(|fd| Outcome::Number(fd.into()))
+            }
+            Work::Close(fd) => calls::close(process, fd).map(|()| Outcome::Success),
+            Work::Fstat { fd, fields } => calls::fstat(process, fd, fields).map(Outcome::Status),
+            Work::Lseek { fd, offset, whence } => calls::lseek(process, fd, offset, whence).map(Outcome::Number),
+            Work::Pipe(options) => calls::pipe(process, options).map(|(read, write)| Outcome::Ends(read, write)),
+            Work::Read { fd } => calls::read(process, fd, &mut self.page).map(count),
+            Work::Write { fd } => calls::write(process, fd, &self.page).map(count),
+            Work::Pread { fd, offset } => calls::pread(process, fd, &mut self.page, offset).map(count),
+            Work::Pwrite { fd, offset } => calls::pwrite(process, fd, &self.page, offset).map(count),
+            _ => Err(Errno::EOPNOTSUPP),
         }
     }
 

@@ -49,7 +49,7 @@ fn ends(pipe: u32) -> [u32; 2] {
 pub fn make_file<S: Subject>(actor: &S, path: &[u8], file: u32, pages: i64) -> Outcome {
     let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
-    let fd = calls::open(actor, SETUP_PROCESS, path, flags, options)?;
+    let fd = calls::open(&actor.enter(SETUP_PROCESS), path, flags, options)?;
     renumber(actor, SETUP_PROCESS, fd, FILES + file)?;
     let verbs = actor.enter(SETUP_PROCESS);
     // Files of tests have held data before, as most have: then the first node of their array is there. A file that never
@@ -69,9 +69,9 @@ pub fn warm<S: Subject>(actor: &S, rounds: usize) -> Result<(), Errno> {
     let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
     for _ in 0..rounds {
-        let fd = calls::open(actor, SETUP_PROCESS, path.as_bytes(), flags, options)?;
-        calls::pwrite(actor, SETUP_PROCESS, fd, &[1; PAGE_BYTES], 0)?;
-        calls::close(actor, SETUP_PROCESS, fd)?;
+        let fd = calls::open(&actor.enter(SETUP_PROCESS), path.as_bytes(), flags, options)?;
+        calls::pwrite(&actor.enter(SETUP_PROCESS), fd, &[1; PAGE_BYTES], 0)?;
+        calls::close(&actor.enter(SETUP_PROCESS), fd)?;
         calls::unlink(actor.enter(SETUP_PROCESS).objects(), path.as_bytes())?;
     }
     Ok(())
@@ -80,27 +80,27 @@ pub fn warm<S: Subject>(actor: &S, rounds: usize) -> Result<(), Errno> {
 /// Writes a page of a file under construction.
 pub fn fill_page<S: Subject>(actor: &S, file: u32, page: i64, byte: u8) -> Outcome {
     let at = offset(page)?;
-    calls::pwrite(actor, SETUP_PROCESS, FILES + file, &[byte; PAGE_BYTES], at).map(|_| Value::Null)
+    calls::pwrite(&actor.enter(SETUP_PROCESS), FILES + file, &[byte; PAGE_BYTES], at).map(|_| Value::Null)
 }
 
 /// Opens the file at `path` under exactly this number.
 pub fn open_file<S: Subject>(actor: &S, process: usize, path: &[u8], flags: OpenFlags, fd: u32, page: i64) -> Outcome {
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
-    let passing = calls::open(actor, process, path, flags, options)?;
+    let passing = calls::open(&actor.enter(process), path, flags, options)?;
     renumber(actor, process, passing, fd)?;
-    calls::lseek(actor, process, fd, offset(page)?, Whence::Start).map(|_| Value::Null)
+    calls::lseek(&actor.enter(process), fd, offset(page)?, Whence::Start).map(|_| Value::Null)
 }
 
 /// Removes the name of a file under construction and closes it.
 pub fn forget_file<S: Subject>(actor: &S, path: &[u8], file: u32) -> Outcome {
-    calls::close(actor, SETUP_PROCESS, FILES + file)?;
+    calls::close(&actor.enter(SETUP_PROCESS), FILES + file)?;
     calls::unlink(actor.enter(SETUP_PROCESS).objects(), path).map(|()| Value::Null)
 }
 
 /// An empty pipe, both of whose ends the set-up holds.
 pub fn make_pipe<S: Subject>(actor: &S, pipe: u32) -> Outcome {
     let options = DescriptorOptions { number: PASSING, ..DescriptorOptions::PLAIN };
-    let (read, write) = calls::pipe(actor, SETUP_PROCESS, options)?;
+    let (read, write) = calls::pipe(&actor.enter(SETUP_PROCESS), options)?;
     let [read_end, write_end] = ends(pipe);
     renumber(actor, SETUP_PROCESS, read, read_end)?;
     renumber(actor, SETUP_PROCESS, write, write_end)?;
@@ -109,7 +109,7 @@ pub fn make_pipe<S: Subject>(actor: &S, pipe: u32) -> Outcome {
 
 /// Writes a page into a pipe under construction.
 pub fn fill_pipe<S: Subject>(actor: &S, pipe: u32, byte: u8) -> Outcome {
-    calls::write(actor, SETUP_PROCESS, ends(pipe)[1], &[byte; PAGE_BYTES]).map(|_| Value::Null)
+    calls::write(&actor.enter(SETUP_PROCESS), ends(pipe)[1], &[byte; PAGE_BYTES]).map(|_| Value::Null)
 }
 
 /// Opens an end of a pipe under construction under exactly this number.
@@ -127,7 +127,7 @@ pub fn open_pipe<S: Subject>(actor: &S, process: usize, fd: u32, pipe: u32, writ
 pub fn forget_pipe<S: Subject>(actor: &S, pipe: u32, kept: [bool; 2]) -> Outcome {
     for (fd, is_kept) in ends(pipe).into_iter().zip(kept) {
         if !is_kept {
-            calls::close(actor, SETUP_PROCESS, fd)?;
+            calls::close(&actor.enter(SETUP_PROCESS), fd)?;
         }
     }
     Ok(Value::Null)
@@ -149,7 +149,7 @@ pub fn enter_directory<S: Subject>(actor: &S, process: usize, path: &[u8]) -> Ou
 /// Closes all descriptors of a process.
 pub fn close_all<S: Subject>(actor: &S, process: usize) -> Outcome {
     for fd in actor.descriptors(process) {
-        calls::close(actor, process, fd)?;
+        calls::close(&actor.enter(process), fd)?;
     }
     Ok(Value::Null)
 }

@@ -54,10 +54,6 @@ impl Subject for PlainActor {
         self.file_system.begin(&self.processes[process])
     }
 
-    fn objects(&self, process: usize) -> plain::Call<'_> {
-        self.enter(process)
-    }
-
     fn core(&self) -> usize {
         0
     }

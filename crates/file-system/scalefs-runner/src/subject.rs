@@ -1,7 +1,7 @@
 //! What the calls under test are made on: an implementation of the border (crate `posix-calls`).
 
 use percpu::Core;
-use posix_calls::{Ended, Errno, MemoryOperations, NameChanges, ProcessNumber, ProcessOperations};
+use posix_calls::{DataChanges, Ended, Errno, MemoryOperations, NameChanges, ProcessNumber, ProcessOperations};
 use sockets::Sockets;
 
 use crate::process_calls::Children;
@@ -16,7 +16,9 @@ pub trait Subject: 'static {
     /// Why an operation cannot be done.
     type Fault: Into<Errno>;
     /// One call of a process.
-    type Call<'a>: MemoryOperations<Objects = Self::Objects<'a>> + ProcessOperations<Process = Self::Process>;
+    type Call<'a>: MemoryOperations<Objects = Self::Objects<'a>>
+        + DataChanges<Objects = Self::Objects<'a>>
+        + ProcessOperations<Process = Self::Process>;
     /// A process.
     type Process: Send + 'static;
     /// What such a call does to names and attributes.
@@ -30,9 +32,6 @@ pub trait Subject: 'static {
 
     /// Begins a call of a process.
     fn enter(&self, process: usize) -> Self::Call<'_>;
-
-    /// Begins a call that knows no descriptors, for a transaction.
-    fn objects(&self, process: usize) -> Self::Objects<'_>;
 
     /// Number of the core that it acts as.
     fn core(&self) -> usize;

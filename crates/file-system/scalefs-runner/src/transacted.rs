@@ -3,8 +3,8 @@
 //! A transaction belongs to the actor that has begun it, and to no process: each call of it begins as one of its process.
 //! It stays open in the actor's slot from one operation to the next, so that others make theirs in between.
 
-use posix_calls::Errno;
-use transact::{Call, Fault, Sharing, Transaction};
+use posix_calls::{Errno, ObjectOperations};
+use transact::{Call, Fault, Sharing, Transaction, WithData};
 
 use crate::calls;
 use crate::name_calls::{NameCall, Named, Path};
@@ -36,39 +36,35 @@ fn number(errno: Errno) -> i64 {
 /// Begins a transaction; gives 0 or a negative error number.
 pub fn begin<S: Subject>(actor: &S, process: usize, place: &mut Option<Transaction<S::Handle>>) -> i64 {
     let sharing = if S::ONE_THREAD { Sharing::Alone } else { Sharing::Shared };
-    match Transaction::begin(&actor.objects(process), sharing) {
+    match Transaction::begin(&WithData(actor.enter(process)), sharing) {
         Ok(transaction) => *place = Some(transaction),
         Err(failed) => return number(failed.into()),
     }
     0
 }
 
-/// Makes a call of a transaction. What it opens is closed at once.
+/// Begins a call of a transaction.
+pub fn call<'t, S: Subject>(
+    actor: &'t S,
+    process: usize,
+    transaction: &'t Transaction<S::Handle>,
+) -> Call<'t, WithData<S::Call<'t>>> {
+    Call::new(WithData(actor.enter(process)), transaction)
+}
+
+/// Makes a call on names. What it opens is closed at once.
 ///
 /// # Errors
-/// A negative error number, or [`NOT_TRANSACTIONAL`]; then the transaction goes on as if the call had not been made.
-pub fn make<S: Subject>(
-    actor: &S,
-    process: usize,
-    transaction: &Transaction<S::Handle>,
-    call: NameCall,
-    paths: &[Path; 2],
-) -> Result<Named<S::Handle>, i64> {
-    let objects = Call::new(actor.objects(process), transaction);
-    let before = transaction.savepoint();
-    match call.perform(&objects, paths) {
-        Ok(Named::Done) => Ok(Named::Done),
-        Ok(Named::Status(attributes)) => Ok(Named::Status(attributes)),
-        Ok(Named::Opened(opened)) => {
-            calls::close_node(&objects, opened);
-            Ok(Named::Done)
+/// Those of the call.
+pub fn name<V: ObjectOperations, H>(objects: &V, call: NameCall, paths: &[Path; 2]) -> Result<Named<H>, Errno> {
+    Ok(match call.perform(objects, paths)? {
+        Named::Done => Named::Done,
+        Named::Status(attributes) => Named::Status(attributes),
+        Named::Opened(opened) => {
+            calls::close_node(objects, opened);
+            Named::Done
         }
-        Err(Errno::EOPNOTSUPP) => {
-            transaction.go_back(before);
-            Err(NOT_TRANSACTIONAL)
-        }
-        Err(errno) => Err(number(errno)),
-    }
+    })
 }
 
 /// Ends a transaction; gives 0, [`ABORTED`], [`NOT_TRANSACTIONAL`] or a negative error number.
@@ -76,7 +72,7 @@ pub fn make<S: Subject>(
 /// # Panics
 /// If none is open: an error of this program.
 pub fn end<S: Subject>(actor: &S, process: usize, place: &mut Option<Transaction<S::Handle>>) -> i64 {
-    match place.take().expect("it has begun").commit(&actor.objects(process)) {
+    match place.take().expect("it has begun").commit(&WithData(actor.enter(process))) {
         Ok(()) => 0,
         Err(Fault::Stale) => ABORTED,
         Err(Fault::NotTransactional) => NOT_TRANSACTIONAL,

@@ -23,7 +23,8 @@ use crate::instance::ScaleFs;
 
 /// Kind of the count of descriptors, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_DESCRIPTION: CountedKind = CountedKind(3);
-const RANK_OFFSET: LockRank = LockRank(190);
+/// Before everything that a call changes while it moves an offset: transactions hold it during their commits.
+const RANK_OFFSET: LockRank = LockRank(2);
 pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open file description" {
     "node" = opened.0.node,
     "mode" = opened.0.mode,

@@ -13,6 +13,7 @@ use posix_calls::{Attributes, Errno, Fields, Kind, PermissionChange, Permissions
 use sync::mutant::planted;
 
 use crate::context::Context;
+use crate::file::Access;
 use crate::host::Host;
 use crate::inode::{Inode, Symlink, stamp_of, time_of};
 use crate::inode_ref::InodeRef;
@@ -61,6 +62,12 @@ impl<'c, H: Host> Direct<'c, H> {
     #[inline]
     pub(crate) fn core(&self) -> &Core<'c> {
         self.guard.core()
+    }
+
+    /// How calls on data reach files.
+    #[inline]
+    pub(crate) fn access(&self) -> Access<'_, H> {
+        Access { fs: self.fs, guard: &self.guard, wait: self.host }
     }
 
     /// See [`ScaleFs::working_on`].
@@ -159,7 +166,7 @@ impl<'c, H: Host> Direct<'c, H> {
         if fields.contains(Fields::SIZE) {
             attributes.size_bytes = match node.kind() {
                 Kind::Symlink => self.target_of(node).len() as u64,
-                Kind::Regular => node.file().size_after_fence(self.fs, self.host),
+                Kind::Regular => node.file().size_after_fence(self.access()),
                 Kind::Directory | Kind::Pipe | Kind::Socket => 0,
             };
         }

@@ -21,6 +21,7 @@ use refcache::Pending;
 use sync::WaitReason;
 
 use crate::direct::{Direct, OperationError};
+use crate::file::{FileRoom, PageRoom};
 use crate::host::{Host, Owning};
 use crate::inode::{Named, stamp_of};
 use crate::inode_ref::InodeRef;
@@ -67,6 +68,8 @@ pub struct PreparedChanges<'p, 'v, H: Host> {
     changes: &'p [Change<'p, 'v>],
     names: LockedNames<'p, 'v, Beside<'v>>,
     attributes: &'p mut [AttributeRoom<'v>],
+    files: &'p mut [FileRoom<'v>],
+    pages: &'p mut [PageRoom<'v>],
     operation: Operation<'v>,
     /// Whether it has happened, once that is certain.
     decided: Option<bool>,
@@ -213,6 +216,8 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
             changes,
             names,
             attributes: &mut [],
+            files: &mut [],
+            pages: &mut [],
             operation,
             decided: None,
             is_over: false,
@@ -286,8 +291,10 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         let happens = prepared.end();
         let changes = prepared.changes;
         let attributes = core::mem::take(&mut prepared.attributes);
+        let files = core::mem::take(&mut prepared.files);
         drop(prepared);
         if happens {
+            files.iter().filter_map(FileRoom::node).for_each(|node| self.mark(node, Stamp::Data));
             self.mark_times(changes, attributes);
             let without_times = attributes.iter().filter(|place| place.modified_ns.is_none());
             without_times.filter_map(|place| place.node).for_each(|node| self.mark(node, Stamp::Status));
@@ -309,10 +316,20 @@ impl From<OperationError> for Obstacle {
     }
 }
 
-impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
+impl<'p, 'v, H: Host> PreparedChanges<'p, 'v, H> {
     /// The operation on which all depends: firm until it is decided.
     pub fn operation(&self) -> &Operation<'v> {
         &self.operation
+    }
+
+    /// Lets what is prepared in these rooms end with the rest.
+    pub(crate) fn attach(
+        &mut self,
+        files: &'p mut [FileRoom<'v>],
+        pages: &'p mut [PageRoom<'v>],
+    ) -> (&mut [FileRoom<'v>], &mut [PageRoom<'v>]) {
+        (self.files, self.pages) = (files, pages);
+        (self.files, self.pages)
     }
 
     fn prepare_all(&mut self) -> Result<(), Obstacle> {
@@ -440,6 +457,12 @@ impl<'v, H: Host> PreparedChanges<'_, 'v, H> {
         }
         let (direct, tag) = (self.direct, self.operation.tag());
         let core = direct.core();
+        let mut from = 0;
+        for place in self.files.iter_mut() {
+            let end = from + place.page_count();
+            place.finish(direct.access(), &mut self.pages[from..end], happened);
+            from = end;
+        }
         for change in self.changes {
             for node in [change.before, change.after].into_iter().flatten() {
                 // SAFETY: found in this call, or kept by a handle, as when it was counted.

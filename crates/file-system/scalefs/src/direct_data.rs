@@ -15,7 +15,6 @@ use sockets::SocketError;
 
 use crate::description::{DescriptionPtr, DescriptionRef, LockedOffset};
 use crate::direct::{Direct, OperationError};
-use crate::file::Access;
 use crate::host::Host;
 use crate::inode_ref::InodeRef;
 use crate::instance::{ScaleFs, Stamp};
@@ -71,11 +70,6 @@ impl Drop for OffsetNote<'_> {
 }
 
 impl<'c, H: Host> InProcess<'c, H> {
-    #[inline]
-    pub(crate) fn access(&self) -> Access<'_, H> {
-        Access { fs: self.fs, guard: &self.guard, wait: self.host }
-    }
-
     /// The process.
     #[inline]
     pub(crate) fn process(&self) -> &'c Process {
@@ -291,7 +285,7 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
     }
 
     fn size(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
-        Ok(file.at.file().size(self.fs, self.host))
+        Ok(file.at.file().size(self.access()))
     }
 
     fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {

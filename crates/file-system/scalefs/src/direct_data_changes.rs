@@ -1,18 +1,24 @@
-//! Changes of data under the decision of names: of files that nobody else finds yet. What is in other files stays.
+//! Changes of data under the decision of names. The mechanism for one file: `file::changes`.
 
-use posix_calls::{DataChanges, FileChanges};
+use pages::PageNumber;
+use percpu::OutOfMemory;
+use posix_calls::{AnswerOf, DataChanges, FileChanges, ReservedPages};
 
 use crate::description::DescriptionRef;
 use crate::direct::OperationError;
 use crate::direct_changes::PreparedChanges;
 use crate::direct_data::InProcess;
+use crate::file::{FileRoom, PageRoom, Wanted};
 use crate::host::Host;
 use crate::node::Node;
 
 impl<H: Host> DataChanges for InProcess<'_, H> {
-    const CHANGES_FILES: bool = false;
-    type WriteRoom<'v>
-        = ()
+    type FileRoom<'v>
+        = FileRoom<'v>
+    where
+        Self: 'v;
+    type PageRoom<'v>
+        = PageRoom<'v>
     where
         Self: 'v;
 
@@ -20,16 +26,60 @@ impl<H: Host> DataChanges for InProcess<'_, H> {
         description.address()
     }
 
+    fn reserve_page(&self) -> AnswerOf<Option<u64>, Self> {
+        Ok(self.fs.pages().allocate(self.core()).ok().map(|page| page.get().into()))
+    }
+
+    #[allow(unsafe_code)]
+    fn give_page_back(&self, page: u64) -> AnswerOf<(), Self> {
+        // SAFETY: it comes from `reserve_page`, and no slot has got it, as the caller promises by giving it back.
+        unsafe { self.fs.pages().free(self.core(), PageNumber::new(page as u32)) };
+        Ok(())
+    }
+
     fn prepare_data<'p, 'v>(
         &'v self,
-        _: &mut PreparedChanges<'p, 'v, H>,
+        prepared: &mut PreparedChanges<'p, 'v, H>,
         changes: &'p [FileChanges<'p, Node<'v>>],
-        _: &'p mut [()],
+        reserved: &ReservedPages<'_>,
+        (files, pages): (&'p mut [FileRoom<'v>], &'p mut [PageRoom<'v>]),
     ) -> Result<(), OperationError>
     where
         'v: 'p,
     {
-        assert!(changes.is_empty(), "files that others find are not changed");
+        assert!(files.len() >= changes.len(), "there is room for each file");
+        let no_space = |OutOfMemory| OperationError::NoSpace;
+        let nodes = changes.iter().map(|change| change.file.at.to_bits());
+        self.fs.noted(self.core()).add_more(self.core(), nodes).map_err(no_space)?;
+        let (files, pages) = prepared.attach(files, pages);
+        // All locks of one kind before the first of the next, each kind by address: so no two wait for each other.
+        let by_address = || {
+            let mut last = 0;
+            core::iter::from_fn(move || {
+                let behind = |(_, change): &(usize, &FileChanges<'_, Node<'_>>)| change.file.at.to_bits() > last;
+                let next = changes.iter().enumerate().filter(behind);
+                let (index, change) = next.min_by_key(|(_, change)| change.file.at.to_bits())?;
+                last = change.file.at.to_bits();
+                Some((index, change))
+            })
+        };
+        for (place, (_, change)) in files.iter_mut().zip(by_address()) {
+            place.lock_appends(self.access(), change.file.at);
+        }
+        let mut from = 0;
+        for (place, (_, change)) in files.iter_mut().zip(by_address()) {
+            place.lock(self.access(), change.file.at, Wanted::of(change), &mut pages[from..]).map_err(no_space)?;
+            from += place.page_count();
+        }
+        from = 0;
+        for (place, (_, change)) in files.iter_mut().zip(by_address()) {
+            let end = from + place.page_count();
+            place.mark_pages(self.access(), Wanted::of(change), &mut pages[from..end], reserved).map_err(no_space)?;
+            from = end;
+        }
+        for (place, (_, change)) in files.iter_mut().zip(by_address()) {
+            place.mark_size(self.access(), Wanted::of(change));
+        }
         Ok(())
     }
 }

@@ -33,17 +33,21 @@
 //! page of a longer file, the array does not reach the end: [`File::repair_taken_over`] puts a hole there, and unlocks.
 #![allow(unsafe_code)]
 
+mod changes;
 mod cuts;
 mod mapped;
 mod pages_of_file;
 mod resizing;
 
+pub(crate) use changes::Wanted;
+pub use changes::{FileRoom, PageRoom};
+
 use epoch::Guard;
 use maxima::{Floor, Maximum};
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreIndex, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::data::MAX_FILE_BYTES;
-use sync::atomic::{Ordering, fence};
+use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
@@ -63,9 +67,16 @@ pub(crate) struct File {
     pub(crate) inode: Inode,
     size: Maximum<1>,
     pages: FilePages,
-    /// Held by appends; on a line of its own.
-    appending: CacheLine<CoreLock>,
+    /// On a line of its own.
+    appending: CacheLine<Appending>,
     cuts: CacheLine<Cuts>,
+}
+
+struct Appending {
+    /// Held by appends.
+    lock: CoreLock,
+    /// What becomes of the size, while a change of it is marked: see `changes`.
+    next_size: AtomicU64,
 }
 
 /// What tools call a file's parts.
@@ -76,7 +87,8 @@ pub(crate) const FILE: ObjectKind = object_kind!(6, File as "file" {
     "references" = inode.references,
     "size" = size,
     "root of the pages" = pages,
-    "lock of appends" = appending,
+    "lock of appends" = appending.0.lock,
+    "next size" = appending.0.next_size,
     "cuts" = cuts,
 });
 
@@ -169,13 +181,35 @@ impl<W> Clone for Access<'_, W> {
 
 impl<W> Copy for Access<'_, W> {}
 
+impl<W> Access<'_, W> {
+    /// Whether what a core has marked is as it was before.
+    #[inline]
+    fn is_as_before(&self) -> impl Fn(CoreIndex) -> bool {
+        let (fs, guard) = (self.fs, self.guard);
+        |core| fs.decisions().is_as_before(core, guard.core())
+    }
+}
+
+/// Lets go of what a slot had before a change that has `happened`, or would have had after it.
+fn give_up<W>(access: Access<'_, W>, value: u64, happened: bool) {
+    let Access { fs, guard, .. } = access;
+    let Some(page) = Entry::decode(value).page else { return };
+    // SAFETY: the page was, or was to be, in this slot alone; readers that have found it are pinned.
+    unsafe {
+        match happened {
+            true => fs.pages().retire(guard, page),
+            false => fs.pages().free(guard.core(), page),
+        }
+    }
+}
+
 impl File {
     pub(crate) fn new(inode: Inode) -> File {
         File {
             inode,
             size: Maximum::new([0]),
             pages: FilePages::new(),
-            appending: CacheLine(CoreLock::new()),
+            appending: CacheLine(Appending { lock: CoreLock::new(), next_size: AtomicU64::new(0) }),
             cuts: CacheLine(Cuts::new()),
         }
     }
@@ -197,14 +231,14 @@ impl File {
     }
 
     /// The size in bytes.
-    pub(crate) fn size(&self, fs: &ScaleFs, wait: &impl Wait) -> u64 {
-        fs.sizes().read(&self.size, wait)[0]
+    pub(crate) fn size<W: Wait>(&self, access: Access<'_, W>) -> u64 {
+        access.fs.sizes().read_beside_marks(&self.size, access.wait, access.is_as_before())[0]
     }
 
     /// The size in bytes, for a call that only reads; see [`Maxima::read_after_fence`](maxima::Maxima::read_after_fence).
     #[inline]
-    pub(crate) fn size_after_fence(&self, fs: &ScaleFs, wait: &impl Wait) -> u64 {
-        fs.sizes().read_after_fence(&self.size, wait)[0]
+    pub(crate) fn size_after_fence<W: Wait>(&self, access: Access<'_, W>) -> u64 {
+        access.fs.sizes().read_after_fence_beside_marks(&self.size, access.wait, access.is_as_before())[0]
     }
 
     /// Whether a read at this offset finds the end of the file. Writes nothing.
@@ -214,7 +248,8 @@ impl File {
 
     /// Whether the file has fewer bytes than this. Writes nothing, and looks at no page if the file is known to be longer.
     pub(crate) fn is_shorter_than<W: Wait>(&self, access: Access<'_, W>, length: u64) -> bool {
-        let is_known = || self.size.floor().is_some_and(|floor| floor.words[0] >= length);
+        let floor = || self.size.floor_beside_marks(access.is_as_before());
+        let is_known = || floor().is_some_and(|floor| floor.words[0] >= length);
         let is_longer = length == 0 || (self.pages.may_be_known((length - 1) / PAGE) && is_known());
         !is_longer && self.ends_at(access, length - 1)
     }
@@ -241,10 +276,10 @@ impl File {
         let mut round = 0;
         loop {
             let shortenings = self.pages.shortenings.now();
-            let read = self.pages.array.read(guard, index, wait, |value| {
+            let read = self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), |value| {
                 let entry = Entry::decode(value?);
                 let end = match entry.may_end {
-                    true => self.size(fs, wait).saturating_sub(index * PAGE).min(PAGE) as usize,
+                    true => self.size(access).saturating_sub(index * PAGE).min(PAGE) as usize,
                     false => PAGE_BYTES,
                 };
                 let target = &mut bytes[..];
@@ -266,17 +301,19 @@ impl File {
             // No page: a hole if the file goes on behind it, else the end. Where the floor may tell nothing it is not asked, so that
             // who is behind the end shares nothing with cuts to nothing.
             let looks_once = planted("scalefs: a page without a value is looked at once");
-            let is_empty = || self.pages.array.read(guard, index, wait, |value| value.is_none());
+            let is_none = |value: Option<u64>| value.is_none();
+            let is_empty = || self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), is_none);
+            let goes_on_behind = || self.pages.array.any_from(guard, index + 1, wait, access.is_as_before());
             if !self.pages.may_be_known(index)
-                && !self.pages.array.any_from(guard, index + 1, wait)
+                && !goes_on_behind()
                 && (looks_once || (is_empty() && self.pages.shortenings.is_still(shortenings)))
             {
                 return PageRead { count: 0, is_there: false };
             }
             // The floor is asked first, since it shares nothing with those who extend the file.
-            let floor = self.size.floor();
+            let floor = self.size.floor_beside_marks(access.is_as_before());
             let is_known = floor.is_some_and(|floor| floor.words[0] >= (index + 1) * PAGE);
-            let goes_on = is_known || self.pages.array.any_from(guard, index + 1, wait);
+            let goes_on = is_known || goes_on_behind();
             // Values go by cuts only, which end the floor: if it still holds, and there still is none here, there was none
             // when we looked behind it. Not while somebody changes it: who appends here has come before what we saw there.
             let is_same = is_empty() && floor.is_some_and(|floor| self.size.still_has(&floor));
@@ -309,9 +346,9 @@ impl File {
     /// Writes bytes at the end, as far as a file can reach. No other append comes between finding the end and writing, and
     /// nothing else that moves the end or writes there between that and the first page's. Returns where the end was.
     pub(crate) fn append<W: Wait>(&self, access: Access<'_, W>, bytes: &[u8]) -> (u64, usize) {
-        let _lock = self.appending.lock(access.guard.core(), RANK_APPEND, access.wait);
+        let _lock = self.appending.lock.lock(access.guard.core(), RANK_APPEND, access.wait);
         loop {
-            let end = self.size(access.fs, access.wait);
+            let end = self.size(access);
             let room = usize::try_from(MAX_FILE_BYTES - end).unwrap_or(usize::MAX);
             let bytes = &bytes[..bytes.len().min(room)];
             let start = (end % PAGE) as usize;
@@ -331,7 +368,7 @@ impl File {
     /// what is written mostly do so in their first line.
     fn look<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &[u8]) -> Look {
         let Access { fs, guard, wait } = access;
-        self.pages.array.read(guard, index, wait, |value| {
+        self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), |value| {
             let Some(value) = value.filter(|value| is_below_end(Some(*value))) else {
                 return Look::MayEnd;
             };
@@ -436,15 +473,21 @@ impl File {
         }
     }
 
-    /// Ends the cut in whose middle a process died: the file ends where the array does.
+    /// Ends the cut in whose middle a process died, the file ends where the array does; or the marked change, which has
+    /// `happened` or never will.
     ///
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner.
-    pub(crate) unsafe fn end_cut_taken_over(&self, guard: &Guard<'_>) {
+    pub(crate) unsafe fn end_cut_taken_over(&self, guard: &Guard<'_>, happened: bool) {
         let mut end = 0;
         self.pages.array.for_each(guard, |range, _| end = range.end * PAGE);
         // SAFETY: the caller's promise.
-        unsafe { self.size.repair_taken_over(guard.core(), [end]) };
+        unsafe {
+            if self.size.is_open_of(guard.core()) {
+                self.complete_size_taken_over(happened);
+            }
+            self.size.repair_taken_over(guard.core(), [end]);
+        }
     }
 
     /// Unlocks what a dead process held, and lets the array reach as far as the size if it died between raising that and
@@ -452,19 +495,20 @@ impl File {
     ///
     /// # Safety
     /// As for [`File::end_cut_taken_over`].
-    pub(crate) unsafe fn repair_taken_over<W: Wait>(&self, access: Access<'_, W>) {
+    pub(crate) unsafe fn repair_taken_over<W: Wait>(&self, access: Access<'_, W>, happened: bool) {
         let Access { fs, guard, wait } = access;
         // SAFETY: the caller's promise.
         unsafe {
-            self.pages.array.unlock_taken_over(guard);
+            let happened = happened && !planted("scalefs: an heir forgets pages that were decided");
+            self.pages.array.end_taken_over(guard, happened, |value| give_up(access, value, happened));
             // A cut of the living, if there is one, has this lock.
-            if self.appending.holder() == Some(guard.core().index()) {
+            if self.appending.lock.holder() == Some(guard.core().index()) {
                 self.pages.shortenings.end();
             }
-            self.appending.release_taken_over(guard.core());
+            self.appending.lock.release_taken_over(guard.core());
         }
         loop {
-            let size = self.size(fs, wait);
+            let size = self.size(access);
             let Some(last) = size.checked_sub(1).map(|byte| byte / PAGE) else { return };
             // The leaf is there, since the process had locked the slot.
             let Ok(slot) = self.pages.array.lock_slot(guard, last, wait) else { return };

@@ -111,6 +111,7 @@ pub use description::DescriptionRef;
 pub use direct::Direct;
 pub use direct_changes::{AttributeRoom, ChangeRoom, PreparedChanges};
 pub use direct_data::InProcess;
+pub use file::{FileRoom, PageRoom};
 #[cfg(feature = "std")]
 pub use front::{Dir, Entry, File, FileSystem, OpenOptions, Outside};
 pub use host::{Clocked, Host, Owning};

@@ -56,7 +56,7 @@ impl ScaleFs {
                 self.counts().repair_object_taken_over(heir, links);
                 stamps.repair_taken_over(heir, stamps.applied());
                 if node.kind() == Kind::Regular {
-                    node.file().end_cut_taken_over(&guard);
+                    node.file().end_cut_taken_over(&guard, happened);
                 }
             }
             self.stamps().repair_taken_over(heir);
@@ -67,7 +67,7 @@ impl ScaleFs {
                     Kind::Directory => {}
                     Kind::Symlink | Kind::Socket => continue,
                     Kind::Regular => {
-                        node.file().repair_taken_over(Access { fs: self, guard: &guard, wait });
+                        node.file().repair_taken_over(Access { fs: self, guard: &guard, wait }, happened);
                         continue;
                     }
                     Kind::Pipe => {

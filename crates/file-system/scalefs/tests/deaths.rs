@@ -5,6 +5,7 @@
 //! see docs/reference/scalefs.md, "Death of a process".
 #![cfg(all(shuttle, target_os = "linux"))]
 
+use std::cell::Cell;
 use std::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PagePool};
@@ -14,10 +15,10 @@ use scalefs::attributes::{self, NewTime};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    AttributeChange, AttributeChanges, Credentials, DataOperations, Decision, Errno, Fields, Follow, Host, InProcess,
-    Kind, NameChange, NameChanges, NewObject, NumberChoice, ObjectOperations as _, OnExec, OpenFlags, PermissionChange,
-    Permissions, Precedence, Process, ScaleFs, ScaleFsConfig, Stance, Start, StatusFlags, TimesRight, Urgency,
-    directories,
+    AttributeChange, AttributeChanges, Credentials, DataChanges, DataOperations, Decision, Errno, Fields, FileChanges,
+    FileRoom, Follow, Host, InProcess, Kind, NameChange, NameChanges, NewObject, NumberChoice, ObjectOperations as _,
+    OnExec, OpenFlags, PageRoom, PermissionChange, Permissions, Precedence, Process, ReservedPages, ScaleFs,
+    ScaleFsConfig, Stance, Start, StatusFlags, TimesRight, Urgency, WriteChange, directories,
 };
 use sync::{Wait, WaitReason};
 
@@ -76,9 +77,10 @@ fn prepare(verbs: &ObjectOperations) {
 const MANY_CHANGES: usize = 16;
 const A_TREE_IS_REMOVED: usize = 17;
 const A_TRANSACTION: usize = 18;
+const A_TRANSACTION_WITH_DATA: usize = 19;
 
 /// Of these each happens or does not.
-const ON_NAMES: [Call; 19] = [
+const ON_NAMES: [Call; 21] = [
     ("create", |verbs| open(verbs, "d/n", OpenFlags::CREATE, StatusFlags::NONE).map(drop)),
     ("mkdir", |verbs| directories::make_directory(verbs.objects(), AT, b"d/n", 0o755)),
     ("symlink", |verbs| names::symlink(verbs.objects(), b"f", AT, b"d/n")),
@@ -124,6 +126,24 @@ const ON_NAMES: [Call; 19] = [
     ("names and permissions change", |verbs| {
         let f = look(verbs, "f");
         change_with(verbs, &[("f", f, None), ("m", None, f), ("h", look(verbs, "h"), None)], &["f", "e"])
+    }),
+    ("names and data change", |verbs| {
+        let (f, h) = (look(verbs, "f"), look(verbs, "h"));
+        let write = |offset, bytes| WriteChange { offset, bytes };
+        let of_f = [write(100, &[2; 200][..]), write(3 * PAGE_BYTES as u64, &[3; HALF])];
+        let of_h = [write(PAGE_BYTES as u64 + 10, &[4; 20][..])];
+        let file = |file, cut_to, writes| FileChanges { file, cut_to, writes, size_bytes: cut_to.map(|_| 5_000) };
+        let (Some(f), Some(h)) = (f, h) else { return Err(Errno::ENOENT) };
+        change_data(
+            verbs,
+            &[("f", Some(f), None), ("m", None, Some(f))],
+            &[file(f, None, &of_f), file(h, Some(90), &of_h)],
+        )
+    }),
+    ("files are cut", |verbs| {
+        let (Some(f), Some(h)) = (look(verbs, "f"), look(verbs, "h")) else { return Err(Errno::ENOENT) };
+        let file = |file, size| FileChanges { file, cut_to: Some(size), writes: &[], size_bytes: Some(size) };
+        change_data(verbs, &[], &[file(f, 0), file(h, 90)])
     }),
 ];
 
@@ -191,6 +211,33 @@ fn change_with<'v>(
         assert!(objects.decide(&mut prepared)?, "nobody comes in between");
     }
     objects.finish(prepared, Decision::Commit).map_err(Errno::from)
+}
+
+/// Changes names and files at one moment, open for a look in between.
+fn change_data<'v>(
+    verbs: &'v ObjectOperations<'_>,
+    names: &[(&str, Option<Node<'v>>, Option<Node<'v>>)],
+    files: &[FileChanges<'_, Node<'v>>],
+) -> Result<(), Errno> {
+    let objects = verbs.objects();
+    let keys: Vec<_> = names.iter().map(|(name, ..)| objects.key(name.as_bytes()).unwrap()).collect();
+    let change = |(&(_, before, after), key)| NameChange { directory: objects.root(), key, before, after };
+    let names: Vec<_> = names.iter().zip(&keys).map(change).collect();
+    let mut room: Vec<_> = names.iter().map(|_| Default::default()).collect();
+    let (mut file_room, mut page_room) = (<[FileRoom; 2]>::default(), <[PageRoom; 4]>::default());
+    let reserved = [const { Cell::new(None) }; 4];
+    for place in &reserved {
+        place.set(verbs.reserve_page()?);
+    }
+    let pages = ReservedPages::new(&reserved);
+    let mut prepared = objects.prepare(&names, &mut room).map_err(|_| Errno::EAGAIN)?;
+    let marked = verbs.prepare_data(&mut prepared, files, &pages, (&mut file_room, &mut page_room));
+    marked.map_err(|_| Errno::EAGAIN)?;
+    drop(objects.open(&mut prepared, Urgency { precedence: Precedence(0), stance: Stance::Yields }));
+    assert!(verbs.ends_at(files[0].file, 3 * HALF as u64)?, "one sees through one's own marks what was before");
+    assert!(objects.decide(&mut prepared)?, "nobody comes in between");
+    objects.finish(prepared, Decision::Commit)?;
+    reserved.iter().filter_map(Cell::take).try_for_each(|page| verbs.give_page_back(page)).map_err(Errno::from)
 }
 
 /// Of these a part may have happened.
@@ -426,6 +473,8 @@ fn changes_of_many_names_that_are_not_made_good_are_found() {
         ("scalefs: changes of many names are not noted", MANY_CHANGES),
         ("scalefs: names change before it is decided", A_TREE_IS_REMOVED),
         ("scalefs: an heir forgets permissions that were decided", A_TRANSACTION),
+        ("scalefs: an heir forgets a size that was decided", A_TRANSACTION_WITH_DATA),
+        ("scalefs: an heir forgets pages that were decided", A_TRANSACTION_WITH_DATA),
     ] {
         let call = ON_NAMES[call];
         let states = before_and_after(Tables::Smallest, call);

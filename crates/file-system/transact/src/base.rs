@@ -1,12 +1,15 @@
 //! What a transaction is over: calls of the base, with names alone or with data, too.
 
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use posix_calls::{
     Answer, DataChanges, FileChanges, InodeNumber, NameChanges, NumberChoice, ObjectOperations, OnExec, Outcome,
-    WriteAt,
+    ReservedPages, WriteAt,
 };
+
+use sync::mutant::planted;
 
 use crate::descriptors::Descriptors;
 use crate::question::{AboutData, Described, Objects, Reply};
@@ -38,11 +41,21 @@ pub trait Base: Sized {
         introduce: &mut dyn FnMut(NodeIn<'v, Self>) -> Answer<InodeNumber, Self::Objects>,
     ) -> Answer<Reply, Self::Objects>;
 
-    /// Room for one write while it is prepared.
+    /// Room for one file while it is prepared.
     #[doc(hidden)]
-    type WriteRoom<'v>: Default
+    type FileRoom<'v>: Default
     where
         Self: 'v;
+
+    /// Room for one page that is written.
+    #[doc(hidden)]
+    type PageRoom<'v>: Default
+    where
+        Self: 'v;
+
+    /// See [`DataChanges::give_page_back`].
+    #[doc(hidden)]
+    fn give_page_back(&self, page: u64);
 
     /// See [`DataChanges::prepare_data`].
     #[doc(hidden)]
@@ -50,7 +63,8 @@ pub trait Base: Sized {
         &'v self,
         prepared: &mut PreparedIn<'p, 'v, Self>,
         changes: &'p [FileChanges<'p, NodeIn<'v, Self>>],
-        room: &'p mut [Self::WriteRoom<'v>],
+        reserved: &ReservedPages<'_>,
+        room: (&'p mut [Self::FileRoom<'v>], &'p mut [Self::PageRoom<'v>]),
     ) -> Outcome<(), Self::Objects>
     where
         'v: 'p;
@@ -59,9 +73,22 @@ pub trait Base: Sized {
     #[doc(hidden)]
     fn write_made(&self, file: NodeIn<'_, Self>, change: FileChange<'_>) -> Outcome<usize, Self::Objects>;
 
+    /// The right to move offsets.
+    #[doc(hidden)]
+    type OffsetLocks<'v>: Default
+    where
+        Self: 'v;
+
+    /// Keeps others from the offsets of these descriptors, which must be what is said; else nothing is locked.
+    #[doc(hidden)]
+    fn lock_offsets(
+        &self,
+        asked: &mut dyn Iterator<Item = (u32, Option<u64>)>,
+    ) -> Answer<Option<Self::OffsetLocks<'_>>, Self::Objects>;
+
     /// Lets descriptors be as the transaction has left them, or, if it has not happened, as they were.
     #[doc(hidden)]
-    fn end_descriptors(&self, descriptors: &Descriptors, happened: bool);
+    fn end_descriptors(&self, descriptors: &Descriptors, offsets: Self::OffsetLocks<'_>, happened: bool);
 }
 
 /// A change of a file that the transaction has made.
@@ -74,10 +101,18 @@ pub enum FileChange<'d> {
 
 impl<B: NameChanges> Base for B {
     type Objects = B;
-    type WriteRoom<'v>
+    type FileRoom<'v>
         = ()
     where
         Self: 'v;
+    type PageRoom<'v>
+        = ()
+    where
+        Self: 'v;
+
+    fn give_page_back(&self, _: u64) {
+        unreachable!("{NO_DATA}")
+    }
 
     fn objects(&self) -> &B {
         self
@@ -97,7 +132,8 @@ impl<B: NameChanges> Base for B {
         &'v self,
         _: &mut B::Prepared<'p, 'v>,
         changes: &'p [FileChanges<'p, B::Node<'v>>],
-        _: &'p mut [()],
+        _: &ReservedPages<'_>,
+        _: (&'p mut [()], &'p mut [()]),
     ) -> Outcome<(), B>
     where
         'v: 'p,
@@ -111,7 +147,16 @@ impl<B: NameChanges> Base for B {
         Ok(0)
     }
 
-    fn end_descriptors(&self, descriptors: &Descriptors, _: bool) {
+    type OffsetLocks<'v>
+        = ()
+    where
+        Self: 'v;
+
+    fn lock_offsets(&self, _: &mut dyn Iterator<Item = (u32, Option<u64>)>) -> Answer<Option<()>, B> {
+        Ok(Some(()))
+    }
+
+    fn end_descriptors(&self, descriptors: &Descriptors, (): (), _: bool) {
         assert!(descriptors.is_empty(), "{NO_DATA}");
     }
 }
@@ -125,10 +170,19 @@ pub struct WithData<D>(pub D);
 
 impl<D: DataChanges> Base for WithData<D> {
     type Objects = D::Objects;
-    type WriteRoom<'v>
-        = D::WriteRoom<'v>
+    type FileRoom<'v>
+        = D::FileRoom<'v>
     where
         Self: 'v;
+    type PageRoom<'v>
+        = D::PageRoom<'v>
+    where
+        Self: 'v;
+
+    fn give_page_back(&self, page: u64) {
+        // It was taken in an earlier call; nothing is refused.
+        let _ = self.0.give_page_back(page);
+    }
 
     fn objects(&self) -> &D::Objects {
         self.0.objects()
@@ -152,6 +206,7 @@ impl<D: DataChanges> Base for WithData<D> {
             }
             AboutData::EndsAt(offset) => Reply::Truth(self.0.ends_at(file(), offset)?),
             AboutData::IsShorterThan(length) => Reply::Truth(self.0.is_shorter_than(file(), length)?),
+            AboutData::MayServe(number, usage) => Reply::Truth(self.0.may_serve(number, usage)?),
             AboutData::Descriptor(number) => {
                 let described = |description| -> Answer<Described, Self::Objects> {
                     let node = introduce(self.0.node(description))?;
@@ -173,12 +228,13 @@ impl<D: DataChanges> Base for WithData<D> {
         &'v self,
         prepared: &mut PreparedIn<'p, 'v, Self>,
         changes: &'p [FileChanges<'p, NodeIn<'v, Self>>],
-        room: &'p mut [D::WriteRoom<'v>],
+        reserved: &ReservedPages<'_>,
+        room: (&'p mut [D::FileRoom<'v>], &'p mut [D::PageRoom<'v>]),
     ) -> Outcome<(), Self::Objects>
     where
         'v: 'p,
     {
-        if changes.is_empty() { Ok(()) } else { self.0.prepare_data(prepared, changes, room) }
+        if changes.is_empty() { Ok(()) } else { self.0.prepare_data(prepared, changes, reserved, room) }
     }
 
     fn write_made(&self, file: NodeIn<'_, Self>, change: FileChange<'_>) -> Outcome<usize, Self::Objects> {
@@ -188,18 +244,49 @@ impl<D: DataChanges> Base for WithData<D> {
         })
     }
 
-    fn end_descriptors(&self, descriptors: &Descriptors, happened: bool) {
+    type OffsetLocks<'v>
+        = Vec<(u64, D::OffsetLock<'v>)>
+    where
+        Self: 'v;
+
+    fn lock_offsets(
+        &self,
+        asked: &mut dyn Iterator<Item = (u32, Option<u64>)>,
+    ) -> Answer<Option<Self::OffsetLocks<'_>>, Self::Objects> {
+        let mut descriptions = BTreeMap::new();
+        for (number, offset) in asked {
+            let description = self.0.description(number)?;
+            match (description, offset) {
+                (Some(description), Some(bytes)) => {
+                    descriptions.insert(self.0.identity(description), (description, bytes));
+                }
+                (None, None) => {}
+                _ => return Ok(None),
+            }
+        }
+        let mut locks = Vec::new();
+        // By identity, so that no two wait for each other.
+        for (identity, (description, bytes)) in descriptions {
+            let lock = self.0.lock_offset(description)?;
+            if self.0.locked_offset(&lock) != bytes && !planted("transact: an offset that has moved is locked") {
+                return Ok(None);
+            }
+            locks.push((identity, lock));
+        }
+        Ok(Some(locks))
+    }
+
+    fn end_descriptors(&self, descriptors: &Descriptors, offsets: Self::OffsetLocks<'_>, happened: bool) {
+        for (identity, lock) in offsets {
+            if let Some(bytes) = descriptors.offset(identity).filter(|_| happened) {
+                let _ = self.0.unlock_offset(lock, bytes);
+            }
+        }
         if happened {
             // What leads somewhere came to be in this call or is open since before; so nothing is refused but for memory, which
             // leaves a descriptor as it was.
-            for (real, offset, status) in descriptors.changed_descriptions() {
-                let Ok(Some(description)) = self.0.description(real) else { continue };
-                if let Some(offset) = offset
-                    && let Ok(lock) = self.0.lock_offset(description)
-                {
-                    let _ = self.0.unlock_offset(lock, offset);
-                }
-                if let Some(status) = status {
+            for (real, status) in descriptors.changed_statuses() {
+                if let Ok(Some(description)) = self.0.description(real) {
                     let _ = self.0.set_status(description, status);
                 }
             }

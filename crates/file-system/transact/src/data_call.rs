@@ -1,5 +1,7 @@
 //! A call inside a transaction, on descriptors and data: the layer over the log, by ranges of bytes.
 
+use core::cell::Cell;
+
 use posix_calls::{
     AccessMode, AnswerOf, DataChanges, DataOperations, Errno, Failed, NumberChoice, ObjectOperations, Offset, OnExec,
     OperationError, Outcome, PAGE_BYTES, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState,
@@ -91,14 +93,22 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
         with(self.data(), self.data().objects().held(&state.objects[&node.number].handle))
     }
 
-    /// Whether what a file of the base will have is more than there is.
-    fn is_full(&self, more: usize) -> Within<bool, D::Objects> {
-        let space = self.space()?;
-        let state = self.state()?;
-        let pages =
-            |(offset, bytes): (u64, &[u8])| (offset + bytes.len() as u64).div_ceil(PAGE_BYTES) - offset / PAGE_BYTES;
-        let waiting: u64 = state.changed_files().flat_map(|(_, data)| data.writes()).map(pages).sum();
-        Ok(waiting + (more as u64).div_ceil(PAGE_BYTES) > space.free_blocks)
+    /// Takes space for the pages of a range of a file of the base; returns how many bytes of the range have it.
+    fn reserve(&self, file: Node<'_>, offset: u64, length: usize) -> Within<usize, D::Objects> {
+        let end = offset + length as u64;
+        for page in offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
+            let place = (file.number, page);
+            if self.state()?.reserved_for.contains(&place) {
+                continue;
+            }
+            let Some(reserved) = self.data().reserve_page().map_err(from_base)? else {
+                return Ok((page * PAGE_BYTES).saturating_sub(offset) as usize);
+            };
+            let mut state = self.state()?;
+            state.reserved_for.insert(place);
+            state.reserved.push(Cell::new(Some(reserved)));
+        }
+        Ok(length)
     }
 }
 
@@ -130,8 +140,13 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
         }))
     }
 
-    fn may_serve(&self, _: u32, _: Use) -> AnswerOf<bool, Self> {
-        Ok(true)
+    fn may_serve(&self, number: u32, usage: Use) -> AnswerOf<bool, Self> {
+        let is_own = self.state()?.layer.descriptors.get(number).is_some();
+        // That it may rests on what it leads to, which is asked for next.
+        if is_own || self.data().may_serve(number, usage).map_err(from_base)? {
+            return Ok(true);
+        }
+        Ok(self.known_data(self.root(), AboutData::MayServe(number, usage))?.truth())
     }
 
     fn install(
@@ -331,10 +346,8 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
             // Nobody else sees it, and without space the call says so.
             let written = self.in_base(file, |data, node| data.write_range(node, WriteAt::Offset(offset), bytes));
             bytes = &bytes[..written.map_err(from_base)?.length];
-        } else if !D::CHANGES_FILES {
-            return Err(Failed(Fault::NotTransactional));
-        } else if self.is_full(bytes.len())? {
-            bytes = &[];
+        } else {
+            bytes = &bytes[..self.reserve(file, offset, bytes.len())?];
         }
         if !bytes.is_empty() {
             let now = self.now();
@@ -348,8 +361,9 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     fn resize(&self, file: Node<'_>, size_bytes: u64) -> Outcome<(), Self> {
         if self.is_made(file) {
             self.in_base(file, |data, node| data.resize(node, size_bytes)).map_err(|_| OperationError::NoSpace)?;
-        } else if !D::CHANGES_FILES {
-            return Err(OperationError::Fault(Fault::NotTransactional));
+        } else if !size_bytes.is_multiple_of(PAGE_BYTES) && self.reserve(file, size_bytes, 1)? == 0 {
+            // For what stays of the page in which the file will end.
+            return Err(OperationError::NoSpace);
         }
         let now = self.now();
         let mut state = self.state()?;

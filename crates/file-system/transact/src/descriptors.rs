@@ -86,8 +86,8 @@ impl Descriptors {
         self.changed.iter().map(|(number, own)| (*number, *own))
     }
 
-    pub(crate) fn changed_descriptions(&self) -> impl Iterator<Item = (u32, Option<u64>, Option<StatusFlags>)> {
-        self.descriptions.values().map(|own| (own.real, own.offset, own.status))
+    pub(crate) fn changed_statuses(&self) -> impl Iterator<Item = (u32, StatusFlags)> {
+        self.descriptions.values().filter_map(|own| Some((own.real, own.status?)))
     }
 
     pub(crate) fn offset(&self, identity: u64) -> Option<u64> {

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use posix_calls::{
     AccessMode, Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, Need, ObjectOperations,
-    PermissionChange, Permissions, SET_GROUP, STICKY, StatusFlags, TimesRight,
+    PermissionChange, Permissions, SET_GROUP, STICKY, StatusFlags, TimesRight, Use,
 };
 
 /// Where listings of all names start.
@@ -78,6 +78,8 @@ pub enum AboutData {
     IsShorterThan(u64),
     /// What a descriptor leads to.
     Descriptor(u32),
+    /// Whether a descriptor may lead to what serves a use; kept if it does not.
+    MayServe(u32, Use),
     /// The offset of a descriptor's description.
     Offset(u32),
     /// Its flags.

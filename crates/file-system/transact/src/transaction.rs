@@ -1,12 +1,13 @@
 //! A transaction between its calls: what it knows, what it has changed, and its end.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::cell::{RefCell, RefMut};
+use core::cell::{Cell, RefCell, RefMut};
 
 use posix_calls::{
     Answer, AttributeChange, AttributeChanges, Decision, Errno, Existence, Failed, FileChanges, InodeNumber, Kind,
-    NameChange, NameChanges, ObjectOperations, OperationError, PAGE_BYTES, Precedence, Stance, Urgency, WriteChange,
+    NameChange, NameChanges, ObjectOperations, OperationError, PAGE_BYTES, Precedence, ReservedPages, Stance, Urgency,
+    WriteChange,
 };
 use sync::mutant::planted;
 
@@ -91,6 +92,9 @@ pub(crate) struct State<H> {
     /// Answers that there may be before all are asked for again.
     unchecked: usize,
     is_stale: bool,
+    /// Pages that were written, of files of the base, and of each the space for it.
+    pub(crate) reserved_for: BTreeSet<(InodeNumber, u64)>,
+    pub(crate) reserved: Vec<Cell<Option<u64>>>,
     /// Data of files that the transaction has made is not in the base as the layer says.
     has_gone_back: bool,
 }
@@ -127,6 +131,8 @@ impl<H> Transaction<H> {
             log,
             unchecked: FEW,
             is_stale: false,
+            reserved_for: BTreeSet::new(),
+            reserved: Vec::new(),
             has_gone_back: false,
         };
         Ok(Transaction { state: RefCell::new(state) })
@@ -168,8 +174,12 @@ impl<H> Transaction<H> {
         prepare: &mut dyn FnMut() -> Result<(), Refused>,
     ) -> End<P::Objects> {
         let state = self.state.into_inner();
-        let outcome = state.commit(base, prepare);
-        base.end_descriptors(&state.layer.descriptors, outcome.is_ok());
+        let (outcome, offsets) = match state.lock_offsets(base) {
+            Ok(offsets) => (state.commit(base, prepare), offsets),
+            Err(fault) => (Err(fault), Default::default()),
+        };
+        base.end_descriptors(&state.layer.descriptors, offsets, outcome.is_ok());
+        state.give_pages_back(base);
         release(base.objects(), state.objects);
         outcome
     }
@@ -181,7 +191,8 @@ impl<H> Transaction<H> {
     pub fn abort<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
         let state = self.state.into_inner();
         let outcome = if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base) };
-        base.end_descriptors(&state.layer.descriptors, false);
+        base.end_descriptors(&state.layer.descriptors, Default::default(), false);
+        state.give_pages_back(base);
         release(base.objects(), state.objects);
         outcome
     }
@@ -218,6 +229,11 @@ impl<H> State<H> {
 
     pub(crate) fn is_made(&self, number: InodeNumber) -> bool {
         self.objects[&number].origin == Origin::Made
+    }
+
+    /// Gives back space that the commit has not used.
+    fn give_pages_back<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) {
+        self.reserved.iter().filter_map(Cell::take).for_each(|page| base.give_page_back(page));
     }
 
     /// Dooms the transaction: something that it rests on is not so any more.
@@ -313,6 +329,7 @@ impl<H> State<H> {
         for (question, reply) in &self.log {
             let now = match &question.about {
                 // The number is the transaction's own since.
+                About::Data(AboutData::MayServe(number, _)) if self.layer.descriptors.has_taken(*number) => continue,
                 About::Data(AboutData::Descriptor(number))
                     if self.layer.descriptors.has_taken(*number) && *reply == Reply::Description(None) =>
                 {
@@ -354,6 +371,22 @@ impl<H> State<H> {
             base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
         }
         Ok(())
+    }
+
+    /// Keeps others from all offsets that were seen; before everything else that the commit locks.
+    fn lock_offsets<'v, P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &'v P,
+    ) -> Result<P::OffsetLocks<'v>, Fault<FaultIn<P>>> {
+        if self.is_stale {
+            return Err(Fault::Stale);
+        }
+        let mut asked = self.log.iter().filter_map(|(question, reply)| match (&question.about, reply) {
+            (About::Data(AboutData::Offset(number)), Reply::Offset(bytes)) => Some((*number, *bytes)),
+            _ => None,
+        });
+        let locks = base.lock_offsets(&mut asked).map_err(|Failed(fault)| Fault::Base(fault))?;
+        locks.ok_or(Fault::Stale)
     }
 
     /// The names that have changed.
@@ -428,11 +461,13 @@ impl<H> State<H> {
             size_bytes: data.exact_size(),
         });
         let files: Vec<_> = files.collect();
-        let mut write_room: Vec<_> = writes.iter().flatten().map(|_| Default::default()).collect();
+        let mut file_room: Vec<_> = files.iter().map(|_| Default::default()).collect();
+        let mut page_room: Vec<_> = writes.iter().flatten().map(|_| Default::default()).collect();
+        let reserved = ReservedPages::new(&self.reserved);
         let mut prepared = base.prepare(&changes, &mut room).map_err(refused)?;
         let outcome = base
             .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
-            .and_then(|()| whole.prepare_data(&mut prepared, &files, &mut write_room))
+            .and_then(|()| whole.prepare_data(&mut prepared, &files, &reserved, (&mut file_room, &mut page_room)))
             .map_err(refused)
             .and_then(|()| prepare())
             .and_then(|()| self.decide(whole, &mut prepared));

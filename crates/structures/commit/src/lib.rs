@@ -267,6 +267,18 @@ impl Decisions {
         self.observe_by(Tag(sequence << CORE_BITS | core.get() as u64), viewer)
     }
 
+    /// Whether what another core, or the caller's own while its operation is open, has marked is as it was before. Revokes what is
+    /// open; waits for what insists, or has precedence over the caller's own open operation.
+    #[cold]
+    pub fn is_as_before(&self, core: CoreIndex, own: &Core<'_>) -> bool {
+        let state = self.words.get(own).state.load(Ordering::Relaxed) & STATE_MASK;
+        let observed = match state {
+            OPEN | INSISTING => self.observe_last(core, Owner(own.index())),
+            _ => self.observe_last(core, Anyone),
+        };
+        observed == Observed::NotCommitted
+    }
+
     /// The last operation of a core that was taken over, and whether it has happened; an undecided one is aborted.
     pub fn last(&self, core: &Core<'_>) -> (Tag, bool) {
         let word = &self.words.get(core).state;

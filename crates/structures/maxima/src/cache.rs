@@ -3,11 +3,11 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use percpu::{Arena, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
-use crate::maximum::{Floor, Maximum, Reset};
+use crate::maximum::{Floor, Mark, Maximum, Reset};
 use crate::slot::{Collected, SLOT, Slot};
 
 /// How large the caches are, and how objects are spread over them.
@@ -219,7 +219,51 @@ impl<const WORDS: usize> Maxima<WORDS> {
     /// that pinned it for a call that only reads.
     #[inline]
     pub fn read_after_fence(&self, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
-        Self::until_stable(wait, || self.try_read_below(object, self.slots.limit_seen()))
+        self.read_after_fence_beside_marks(object, wait, |_| false)
+    }
+
+    /// [`Maxima::read_after_fence`] where changes may be marked, as [`Maxima::read_beside_marks`].
+    #[inline]
+    pub fn read_after_fence_beside_marks(
+        &self,
+        object: &Maximum<WORDS>,
+        wait: &impl Wait,
+        is_as_before: impl Fn(CoreIndex) -> bool,
+    ) -> [u64; WORDS] {
+        Self::until_stable(wait, || {
+            let read = self.try_read_below(object, self.slots.limit_seen());
+            read.or_else(|| self.try_read_marked(object, &is_as_before))
+        })
+    }
+
+    /// [`Maxima::read`] where changes may be marked: one that has not happened, by what `is_as_before` says of a core, leaves
+    /// the words as they are.
+    #[inline]
+    pub fn read_beside_marks(
+        &self,
+        object: &Maximum<WORDS>,
+        wait: &impl Wait,
+        is_as_before: impl Fn(CoreIndex) -> bool,
+    ) -> [u64; WORDS] {
+        Self::until_stable(wait, || self.try_read(object).or_else(|| self.try_read_marked(object, &is_as_before)))
+    }
+
+    #[cold]
+    fn try_read_marked(
+        &self,
+        object: &Maximum<WORDS>,
+        is_as_before: &impl Fn(CoreIndex) -> bool,
+    ) -> Option<[u64; WORDS]> {
+        let generation = object.marked_generation(is_as_before)?;
+        let raised_in = object.raising_generation();
+        self.collect_twice(object, raised_in, self.slots.limit()).filter(|_| object.is_still(generation))
+    }
+
+    /// The words of an object whose change the caller has marked, as they were at one moment.
+    pub fn read_marked(&self, mark: &Mark<'_, WORDS>, wait: &impl Wait) -> [u64; WORDS] {
+        let object = mark.object();
+        let generation = object.raising_generation();
+        Self::until_stable(wait, || self.collect_twice(object, generation, self.slots.limit()))
     }
 
     /// The words of an object as they were at one moment, unless somebody changes them.

@@ -17,7 +17,8 @@
 //!                slot.words = max(slot.words, v)                    inside slot.sequence odd … even; none if v is not more
 //! apply(slot):   lock o;  if o.generation is the slot's: o.words = max(o.words, slot.words)
 //! read(o):       twice: sum of versions, max over o and all slots of its generation;  equal, no version odd → that is it
-//! reset(o, v):   lock o;  generation odd;  what the caller does meanwhile;  words = v;  generation even, higher
+//! mark(o):       lock o;  generation marked;  ...  words raised, or a reset;  mark gone
+//! reset(o, v):   lock o;  generation odd;  what the caller does meanwhile;  words = v;  next generation
 //! ```
 //!
 //! **A floor.** Since words only rise, what the object has is a lower bound of what all cores together have. Whoever needs
@@ -27,6 +28,9 @@
 //! raises while a reset is under way raises in the generation that the reset will end with. A raise that took the old
 //! generation just before counts as having come before the reset; whoever cannot have that excludes it by a lock of his
 //! own that both hold.
+//!
+//! **A mark** says that somebody's decision may change the words: within the generation, in which they may be raised
+//! meanwhile. Who reads asks whether it has happened; if so, he waits until the words are what they have become.
 //!
 //! **Exact read** is a double collect, as in `refcache`: without it a reader could combine a late small value of one core
 //! with an early value of another, and return a maximum that never was.
@@ -39,8 +43,8 @@
 //!
 //! **Lock order**: the lock of an object is taken last, one at a time.
 //!
-//! **Death of a process** in a raise leaves an odd sequence: [`Maxima::repair_taken_over`]. In a reset it leaves an odd
-//! generation and a lock that names its core: [`Maximum::repair_taken_over`].
+//! **Death of a process** in a raise leaves an odd sequence: [`Maxima::repair_taken_over`]. In a reset, or with a mark, it leaves
+//! an odd generation and a lock that names its core: [`Maximum::repair_taken_over`].
 //!
 //! **Cost**: a raise that changes nothing two loads; else 3 ns; a read two lines per core that was ever on-line.
 //!
@@ -53,5 +57,5 @@ mod maximum;
 mod slot;
 
 pub use cache::{Maxima, MaximaConfig};
-pub use maximum::{Floor, Maximum, Reset};
+pub use maximum::{Floor, Mark, Maximum, Reset};
 pub use slot::SLOT;

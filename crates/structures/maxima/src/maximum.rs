@@ -1,6 +1,6 @@
 //! What an object embeds: its words, and the generation in which they may be raised.
 
-use percpu::{Core, CoreLock, CoreLockGuard, LockRank};
+use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -9,7 +9,7 @@ const RANK_MAXIMUM: LockRank = LockRank(250);
 /// Words of an object that only rise within a generation. One line.
 #[repr(align(64))]
 pub struct Maximum<const WORDS: usize> {
-    /// Atomic: even; odd while a reset is under way.
+    /// Atomic: a multiple of four; one more while a change is marked, three more while a reset is under way.
     generation: AtomicU64,
     /// Guarded by `lock`; read by anybody who then looks at the generation again.
     words: [AtomicU64; WORDS],
@@ -23,6 +23,18 @@ pub struct Floor<const WORDS: usize> {
     /// The words.
     pub words: [u64; WORDS],
 }
+
+/// A change to come that is marked, in its generation: until it ends, readers ask whether it has happened. The words may be
+/// raised meanwhile. Ends with [`Mark::raise`], [`Mark::reset`], or dropped, as if there had been none.
+#[must_use = "dropped, it ends"]
+pub struct Mark<'o, const WORDS: usize> {
+    object: &'o Maximum<WORDS>,
+    /// There until it becomes a reset's.
+    lock: Option<CoreLockGuard<'o>>,
+}
+
+const MARKED: u64 = 1;
+const RESETTING: u64 = 3;
 
 /// A reset that is under way: raises of before no longer count, readers wait. Ends with [`Reset::finish`]; dropped, it
 /// leaves the words that there were before.
@@ -53,6 +65,34 @@ impl<const WORDS: usize> Maximum<WORDS> {
         self.is_still(generation).then_some(Floor { generation, words })
     }
 
+    /// [`Maximum::floor`] where changes may be marked: one that has not happened, by what `is_as_before` says of a core, leaves
+    /// the words as they are.
+    #[inline]
+    pub fn floor_beside_marks(&self, is_as_before: impl Fn(CoreIndex) -> bool) -> Option<Floor<WORDS>> {
+        self.floor().or_else(|| {
+            let generation = self.marked_generation(is_as_before)?;
+            let words = self.applied();
+            fence(Ordering::Acquire);
+            self.is_still(generation).then_some(Floor { generation, words })
+        })
+    }
+
+    /// The generation, with its mark, of a change that is marked and has not happened.
+    #[cold]
+    pub(crate) fn marked_generation(&self, is_as_before: impl Fn(CoreIndex) -> bool) -> Option<u64> {
+        let generation = self.generation.load(Ordering::Acquire);
+        let is_marked = generation & RESETTING == MARKED;
+        (is_marked && is_as_before(self.lock.holder()?)).then_some(generation)
+    }
+
+    /// Marks a change to come. Until it ends nobody else changes the object's own words; see [`Mark`].
+    pub fn mark<'o>(&'o self, core: &'o Core<'_>, wait: &impl Wait) -> Mark<'o, WORDS> {
+        let lock = self.lock(core, wait);
+        self.generation.store(self.generation.load(Ordering::Relaxed) | MARKED, Ordering::Release);
+        fence(Ordering::SeqCst);
+        Mark { object: self, lock: Some(lock) }
+    }
+
     /// Whether a floor still holds.
     #[inline]
     pub fn still_has(&self, floor: &Floor<WORDS>) -> bool {
@@ -67,14 +107,14 @@ impl<const WORDS: usize> Maximum<WORDS> {
     /// The generation in which whoever raises now does so.
     #[inline]
     pub(crate) fn raising_generation(&self) -> u64 {
-        (self.generation.load(Ordering::Acquire) + 1) & !1
+        (self.generation.load(Ordering::Acquire) + 1) & !RESETTING
     }
 
     /// The generation, if no reset is under way.
     #[inline]
     pub(crate) fn settled_generation(&self) -> Option<u64> {
         // Acquire pairs with the release in `Reset::drop`.
-        Some(self.generation.load(Ordering::Acquire)).filter(|generation| generation.is_multiple_of(2))
+        Some(self.generation.load(Ordering::Acquire)).filter(|generation| generation.is_multiple_of(4))
     }
 
     #[inline]
@@ -103,7 +143,7 @@ impl<const WORDS: usize> Maximum<WORDS> {
 
     pub(crate) fn begin_reset<'o>(&'o self, lock: CoreLockGuard<'o>, words: [u64; WORDS]) -> Reset<'o, WORDS> {
         let generation = self.generation.load(Ordering::Relaxed);
-        self.generation.store(generation | 1, Ordering::Relaxed);
+        self.generation.store(generation | RESETTING, Ordering::Relaxed);
         // Orders the odd generation before what the caller changes; pairs with the acquire fence of readers.
         fence(Ordering::SeqCst);
         Reset { object: self, words, _lock: lock }
@@ -117,11 +157,36 @@ impl<const WORDS: usize> Maximum<WORDS> {
         if self.lock.holder() != Some(core.index()) {
             return;
         }
-        if !self.generation.load(Ordering::Relaxed).is_multiple_of(2) {
-            self.settle(words);
+        match self.generation.load(Ordering::Relaxed) & RESETTING {
+            0 => {}
+            MARKED => self.end_mark(),
+            _ => self.settle(words),
         }
         // SAFETY: the words are whole; the rest is the caller's promise.
         unsafe { self.lock.release_taken_over(core) };
+    }
+
+    /// Whether the owner of `core` died while it had a change marked, or reset the words.
+    pub fn is_open_of(&self, core: &Core<'_>) -> bool {
+        self.lock.holder() == Some(core.index()) && !self.generation.load(Ordering::Relaxed).is_multiple_of(4)
+    }
+
+    /// Lets the words be what a change says that has happened, in whose middle the owner of `core` died: raised to these, or
+    /// exactly these. [`Maximum::repair_taken_over`] follows.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn complete_taken_over(&self, words: [u64; WORDS], is_exact: bool) {
+        if is_exact {
+            self.settle(words);
+        } else {
+            self.apply_locked(self.raising_generation(), &words);
+        }
+    }
+
+    fn end_mark(&self) {
+        // Release pairs with the acquire of who looks at the generation: the words are what they have become.
+        self.generation.store(self.generation.load(Ordering::Relaxed) & !RESETTING, Ordering::Release);
     }
 
     fn settle(&self, words: [u64; WORDS]) {
@@ -130,12 +195,38 @@ impl<const WORDS: usize> Maximum<WORDS> {
         }
         let generation = self.generation.load(Ordering::Relaxed);
         let next = if sync::mutant::planted("maxima: reset keeps its generation") {
-            generation & !1
+            generation & !RESETTING
         } else {
-            (generation | 1) + 1
+            (generation | RESETTING) + 1
         };
         // Release pairs with the acquire of who looks at the generation.
         self.generation.store(next, Ordering::Release);
+    }
+}
+
+impl<'o, const WORDS: usize> Mark<'o, WORDS> {
+    pub(crate) fn object(&self) -> &'o Maximum<WORDS> {
+        self.object
+    }
+
+    /// Lets the words be at least these.
+    pub fn raise(self, words: [u64; WORDS]) {
+        let object = self.object;
+        object.apply_locked(object.raising_generation(), &words);
+    }
+
+    /// Begins to set the words back: to zeros, unless [`Reset::finish`] says what they are.
+    pub fn reset(mut self) -> Reset<'o, WORDS> {
+        let lock = self.lock.take().expect("it is there until the end");
+        self.object.begin_reset(lock, [0; WORDS])
+    }
+}
+
+impl<const WORDS: usize> Drop for Mark<'_, WORDS> {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            self.object.end_mark();
+        }
     }
 }
 

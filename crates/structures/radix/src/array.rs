@@ -90,7 +90,21 @@ impl RadixArray {
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner.
     pub unsafe fn unlock_taken_over(&self, guard: &Guard<'_>) {
-        unlock_all(&self.root, guard.core());
+        // SAFETY: the caller's promise.
+        unsafe { self.end_taken_over(guard, false, |_| ()) };
+    }
+
+    /// [`RadixArray::unlock_taken_over`] where the dead process may have marked changes: those have `happened`, or never will.
+    /// `gone` gets the values that are in no slot any more, or do not come into one.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn end_taken_over(&self, guard: &Guard<'_>, happened: bool, mut gone: impl FnMut(u64)) {
+        unlock_all(&self.root, guard.core(), &mut |slot| {
+            if let Some(value) = slot.end_mark(happened) {
+                gone(value);
+            }
+        });
     }
 
     /// Frees all nodes; the values are the caller's.
@@ -127,16 +141,16 @@ unsafe fn visit<B>(
 }
 
 /// Called by a core that is pinned (`unlock_taken_over`), so that nodes below the slot live.
-fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
+fn unlock_all(slot: &AtomicU64, core: &Core<'_>, end_mark: &mut impl FnMut(&LeafSlot)) {
     let word = Word(slot.load(Ordering::Acquire));
     if let Content::Child(node) = word.content() {
         for index in 0..node.slot_count() {
             if node.is_leaf() {
                 // SAFETY: the node is a leaf, and lives: see above.
-                unsafe { end_change_taken_over(node.leaf_slot(index as u64), core) };
+                unsafe { end_change_taken_over(node.leaf_slot(index as u64), core, end_mark) };
             }
             // SAFETY: the node lives: see above.
-            unlock_all(unsafe { node.slot(index) }, core);
+            unlock_all(unsafe { node.slot(index) }, core, end_mark);
         }
     }
     // Of nodes only the root's can be held: by who locked the array to its end.
@@ -146,8 +160,9 @@ fn unlock_all(slot: &AtomicU64, core: &Core<'_>) {
 }
 
 /// Ends the change in whose middle the holder of the lock died, whose place the core has taken.
-fn end_change_taken_over(slot: &LeafSlot, core: &Core<'_>) {
+fn end_change_taken_over(slot: &LeafSlot, core: &Core<'_>, end_mark: &mut impl FnMut(&LeafSlot)) {
     if Word(slot.word.load(Ordering::Acquire)).holder() == Some(core.index().get()) {
+        end_mark(slot);
         slot.sequence.end();
     }
 }

@@ -45,5 +45,5 @@ mod slot;
 
 pub use array::RadixArray;
 pub use node::{INDEX_BITS, INNER, KIND_INNER, KIND_LEAF, LAYOUT, LEAF_CLASS, MAX_VALUE, SLOT, free_retired};
-pub use range::LockedRange;
+pub use range::{LockedRange, SlotOfRange};
 pub use slot::LockedSlot;

@@ -125,8 +125,20 @@ pub(crate) struct LeafSlot {
     pub(crate) word: AtomicU64,
     /// Of what the value stands for; changed by the holder of the lock.
     pub(crate) sequence: Sequence,
+    /// What the value is to be, encoded ([`encode_next`]), while the holder of the lock has it marked; else zero.
+    pub(crate) next: AtomicU64,
     /// Used in the first slot only.
     retired: Retired,
+}
+
+/// A value that is to be, for [`LeafSlot::next`]: never zero.
+pub(crate) fn encode_next(value: Option<u64>) -> u64 {
+    value.map_or(1, |value| value + 2)
+}
+
+/// The value of [`encode_next`].
+pub(crate) fn decode_next(bits: u64) -> Option<u64> {
+    bits.checked_sub(2)
 }
 
 #[repr(C)]
@@ -141,8 +153,7 @@ struct Inner {
 }
 
 /// What tools call the parts of a leaf's slots.
-pub const SLOT: ObjectKind =
-    object_kind!(3, LeafSlot as "radix slot" { "word" = word, "sequence" = sequence, "retired" = retired });
+pub const SLOT: ObjectKind = object_kind!(3, LeafSlot as "radix slot" { "word" = word, "sequence" = sequence, "next" = next, "retired" = retired });
 /// What tools call the parts of an inner node.
 pub const INNER: ObjectKind = object_kind!(4, Inner as "radix node" { "words" = words, "retired" = retired });
 // SAFETY: a kind of its own; it has no destructor.
@@ -193,6 +204,7 @@ impl Node {
             let slots = core::array::from_fn(|index| LeafSlot {
                 word: AtomicU64::new(word(index).0),
                 sequence: Sequence::new(),
+                next: AtomicU64::new(0),
                 retired: Retired::new(),
             });
             core.allocate_object(Leaf { slots })?.cast()

@@ -8,8 +8,8 @@ use sync::atomic::Ordering;
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
-use crate::array::RadixArray;
-use crate::node::{Content, INDEX_BITS, Node, Word, slot_bits_for};
+use crate::array::{End, RadixArray};
+use crate::node::{Content, INDEX_BITS, LeafSlot, Node, Word, slot_bits_for};
 use crate::place::{Place, places};
 use crate::slot::LockedSlot;
 
@@ -19,6 +19,25 @@ pub struct LockedRange<'g> {
     guard: &'g Guard<'g>,
     range: Range<u64>,
     extent: Extent,
+}
+
+/// An index of a locked range, with a slot of its own.
+pub struct SlotOfRange<'r>(&'r LeafSlot);
+
+impl SlotOfRange<'_> {
+    /// The value.
+    pub fn value(&self) -> Option<u64> {
+        Word(self.0.word.load(Ordering::Relaxed)).value().flatten()
+    }
+
+    /// As [`LockedSlot::mark`].
+    ///
+    /// # Panics
+    /// If the value exceeds `MAX_VALUE`.
+    pub fn mark(&self, next: Option<u64>) {
+        assert!(next.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
+        self.0.mark(next);
+    }
 }
 
 /// How far a lock reaches.
@@ -119,6 +138,46 @@ impl<'g> LockedRange<'g> {
         assert!(value.is_none() || self.extent == Extent::Range, "what no node covers stays empty");
         assert!(value.is_none_or(|value| value <= crate::MAX_VALUE), "a value that a slot can hold");
         self.fill_below(self.root(), true, value, &mut old);
+    }
+
+    /// Marks that all indices that hold a value, of those that `concerns` says, are to be empty: as [`LockedSlot::mark`].
+    pub fn mark_empty(&self, mut concerns: impl FnMut(u64) -> bool) {
+        self.for_each_slot(self.root(), &mut |index, slot| {
+            let holds = Word(slot.word.load(Ordering::Relaxed)).value().flatten().is_some();
+            if holds && concerns(index) {
+                slot.mark(None);
+            }
+        });
+    }
+
+    /// Ends all marks in the range, as [`LockedSlot::end_mark`]; `gone` gets what that returns.
+    pub fn end_marks(&self, happened: bool, mut gone: impl FnMut(u64)) {
+        self.for_each_slot(self.root(), &mut |_, slot| {
+            if let Some(value) = slot.end_mark(happened) {
+                gone(value);
+            }
+        });
+    }
+
+    /// The slot of an index of the range that has one of its own.
+    pub fn slot(&self, index: u64) -> Option<SlotOfRange<'_>> {
+        assert!(self.range.contains(&index), "an index of the locked range");
+        match self.array.find(self.guard, index) {
+            End::Leaf(slot) => Some(SlotOfRange(slot)),
+            End::Uniform(..) => None,
+        }
+    }
+
+    fn for_each_slot(&self, place: Place<'g>, each: &mut impl FnMut(u64, &LeafSlot)) {
+        let Content::Child(node) = Word(place.slot.load(Ordering::Acquire)).content() else { return };
+        for below in places(node, place.base, &self.range) {
+            if node.is_leaf() {
+                // SAFETY: the node is a leaf; it lives, since we have a slot of it locked.
+                each(below.base, unsafe { node.leaf_slot(below.base) });
+            } else {
+                self.for_each_slot(below, each);
+            }
+        }
     }
 
     fn root(&self) -> Place<'g> {

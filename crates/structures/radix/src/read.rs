@@ -2,7 +2,7 @@
 
 use epoch::Guard;
 use percpu::CoreIndex;
-use sync::atomic::Ordering;
+use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
@@ -33,6 +33,20 @@ impl RadixArray {
         guard: &'g Guard<'g>,
         index: u64,
         wait: &impl Wait,
+        look: impl FnMut(Option<u64>) -> R,
+    ) -> R {
+        self.read_beside_marks(guard, index, wait, |_| false, look)
+    }
+
+    /// [`RadixArray::read`] where changes may be marked: `is_as_before` tells whether what a core has marked has not happened. If
+    /// so, what is marked is as it was; else the end of the mark is awaited.
+    #[inline]
+    pub fn read_beside_marks<'g, R>(
+        &'g self,
+        guard: &'g Guard<'g>,
+        index: u64,
+        wait: &impl Wait,
+        is_as_before: impl Fn(CoreIndex) -> bool,
         mut look: impl FnMut(Option<u64>) -> R,
     ) -> R {
         let mut round = 0;
@@ -51,6 +65,8 @@ impl RadixArray {
                         if is_same && Word(slot.word.load(Ordering::Relaxed)).unlocked() == word.unlocked() {
                             return result;
                         }
+                    } else if let Some(result) = look_at_marked(slot, &is_as_before, &mut look) {
+                        return result;
                     }
                 }
             }
@@ -92,12 +108,18 @@ impl RadixArray {
     }
 
     /// Whether an index from `start` on holds a value. Indices are looked at one after the other; each as
-    /// [`RadixArray::read`] would: of one that is about to get its first value, the end of the change is awaited.
-    pub fn any_from(&self, _guard: &Guard<'_>, start: u64, wait: &impl Wait) -> bool {
+    /// [`RadixArray::read_beside_marks`] would: of one that is about to get its first value, the end of the change is awaited.
+    pub fn any_from(
+        &self,
+        _guard: &Guard<'_>,
+        start: u64,
+        wait: &impl Wait,
+        is_as_before: impl Fn(CoreIndex) -> bool,
+    ) -> bool {
         let content = Word(self.root.load(Ordering::Acquire)).content();
         let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
         // SAFETY: nodes that are found under the guard are retired at the earliest now, so they live as long as it.
-        unsafe { any_below(content, 0, bits, start, wait) }
+        unsafe { any_below(content, (0, bits), start, wait, &is_as_before) }
     }
 
     /// The first index from `start` on that holds no value; looks at no index behind it.
@@ -108,7 +130,13 @@ impl RadixArray {
 
 /// # Safety
 /// The nodes below live during the call.
-unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64, wait: &impl Wait) -> bool {
+unsafe fn any_below(
+    content: Content,
+    (base, bits): (u64, u32),
+    start: u64,
+    wait: &impl Wait,
+    is_as_before: &impl Fn(CoreIndex) -> bool,
+) -> bool {
     if base + ((1 << bits) - 1) < start {
         return false;
     }
@@ -123,25 +151,54 @@ unsafe fn any_below(content: Content, base: u64, bits: u32, start: u64, wait: &i
                 // SAFETY: the caller's promise.
                 unsafe {
                     if node.is_leaf() {
-                        return holds_value(node.leaf_slot(index as u64), wait);
+                        return holds_value(node.leaf_slot(index as u64), wait, is_as_before);
                     }
                     let below = Word(node.slot(index).load(Ordering::Acquire)).content();
-                    any_below(below, base + ((index as u64) << bits), bits, start, wait)
+                    any_below(below, (base + ((index as u64) << bits), bits), start, wait, is_as_before)
                 }
             })
         }
     }
 }
 
-fn holds_value(slot: &LeafSlot, wait: &impl Wait) -> bool {
+fn holds_value(slot: &LeafSlot, wait: &impl Wait, is_as_before: &impl Fn(CoreIndex) -> bool) -> bool {
     let mut round = 0;
     loop {
         // In this order: whoever has seen something of a change finds it under way, or its value.
         let is_changing = slot.sequence.now().is_changing() && !planted("radix: a first value is not awaited");
-        match Word(slot.word.load(Ordering::Acquire)).value() {
-            Some(None) if is_changing => wait.wait(WaitReason::Operation, round),
-            value => return value.flatten().is_some(),
+        // Acquire pairs with the end of a mark: who finds none finds what has become of the value.
+        let is_marked = slot.next.load(Ordering::Acquire) != 0;
+        let value = Word(slot.word.load(Ordering::Acquire)).value();
+        if !is_changing {
+            return value.flatten().is_some();
+        }
+        match look_at_marked(slot, is_as_before, &mut |value| value.is_some()) {
+            Some(holds) => return holds,
+            // A change of what the value stands for.
+            None if !is_marked && value != Some(None) => return value.flatten().is_some(),
+            None => wait.wait(WaitReason::Operation, round),
         }
         round = round.saturating_add(1);
     }
+}
+
+/// What `look` sees of a slot in which a change is marked that has not happened; nothing if it has, or there is none.
+#[cold]
+fn look_at_marked<R>(
+    slot: &LeafSlot,
+    is_as_before: &impl Fn(CoreIndex) -> bool,
+    look: &mut impl FnMut(Option<u64>) -> R,
+) -> Option<R> {
+    let moment = slot.sequence.now();
+    let word = Word(slot.word.load(Ordering::Acquire));
+    let value = word.value()?;
+    let holder = word.holder().and_then(CoreIndex::new)?;
+    if !moment.is_changing() || slot.next.load(Ordering::Relaxed) == 0 || !is_as_before(holder) {
+        return None;
+    }
+    let result = look(value);
+    // Whatever happens from here on: what is marked is touched by nobody before its mark ends.
+    fence(Ordering::Acquire);
+    let is_same = slot.sequence.now() == moment;
+    (is_same && Word(slot.word.load(Ordering::Relaxed)) == word).then_some(result)
 }

@@ -151,7 +151,9 @@ impl Round<'_> {
         Ok(match operation {
             Operation::Get(probe) => vec![Step::Is(probe, array.get(guard, PROBES[probe]))],
             Operation::Read(probe) => vec![Step::Is(probe, self.read(guard, probe))],
-            Operation::AnyFrom(probe) if array.any_from(guard, PROBES[probe], &Spin) => vec![Step::SomeFrom(probe)],
+            Operation::AnyFrom(probe) if array.any_from(guard, PROBES[probe], &Spin, |_| false) => {
+                vec![Step::SomeFrom(probe)]
+            }
             Operation::AnyFrom(probe) => (probe..PROBES.len()).map(|probe| Step::Is(probe, None)).collect(),
             Operation::FirstEmpty(probe) => {
                 let first = array.first_empty(guard, PROBES[probe]);

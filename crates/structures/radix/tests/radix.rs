@@ -71,7 +71,7 @@ fn what_is_there_is_emptied_one_by_one() {
         let mut old = Vec::new();
         array.empty_each(&guard, &Spin, |value| old.push(value));
         assert_eq!(old, [7, 8, 9], "from left to right");
-        assert!(!array.any_from(&guard, 0, &Spin));
+        assert!(!array.any_from(&guard, 0, &Spin, |_| false));
         assert_eq!(arena.live_bytes(), 3 * 1024, "nodes stay");
         drop(guard);
         // SAFETY: the test is over.
@@ -351,7 +351,7 @@ proptest! {
                 for index in (0..60).chain([1000, 2999, (1 << INDEX_BITS) - 2]) {
                     assert_eq!(array.get(&guard, index), model.get(&index).copied());
                     assert_eq!(array.read(&guard, index, &Spin, |value| value), model.get(&index).copied());
-                    assert_eq!(array.any_from(&guard, index, &Spin), model.range(index..).next().is_some());
+                    assert_eq!(array.any_from(&guard, index, &Spin, |_| false), model.range(index..).next().is_some());
                 }
             }
             let mut all = BTreeMap::new();

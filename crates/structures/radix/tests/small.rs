@@ -46,7 +46,7 @@ fn slots_and_ranges_change_while_another_reads() {
                     assert!(array.get(&guard, index).is_none_or(|value| value <= 2));
                     array.read(&guard, index, &Spin, |value| assert!(value.is_none_or(|value| value <= 2)));
                 }
-                array.any_from(&guard, 6, &Spin);
+                array.any_from(&guard, 6, &Spin, |_| false);
                 array.first_empty(&guard, 0);
                 drop(guard);
                 maintain(epochs, &core);

@@ -54,12 +54,17 @@ impl File {
             // Pairs with the slot's sequence, which a cut makes odd before it clears: one of the two sees the other.
             fence(Ordering::SeqCst);
             let after = self.pages.array.read(guard, index, wait, |value| value).map(Entry::decode);
-            if after == Some(Entry { page: Some(page), may_end: true })
-                && !planted("scalefs: a store does not look for cuts")
-            {
-                self.store_locked(access, index, start, &[])?;
+            match after {
+                Some(Entry { page: Some(same), may_end }) if same == page => {
+                    if may_end && !planted("scalefs: a store does not look for cuts") {
+                        self.store_locked(access, index, start, &[])?;
+                    }
+                }
+                // A change of many things has put a copy in its place, perhaps without our bytes.
+                Some(Entry { page: Some(_), .. }) => drop(self.store_locked(access, index, start, bytes)?),
+                // Of a page that is not the file's any more the store came before the cut.
+                _ => {}
             }
-            // Of a page that is not the file's any more the store came before the cut.
             return Ok(true);
         }
         // Behind the end nothing is locked.
@@ -91,7 +96,8 @@ impl File {
                 // No cut that begins now goes past the slot: if the file goes on behind it, it stays below the end.
                 None => self.floor_under_lock().map(|floor| {
                     let is_known = floor.words[0] >= (index + 1) * PAGE;
-                    if is_known || self.pages.array.any_from(guard, index + 1, wait) { PAGE_BYTES } else { 0 }
+                    let goes_on = || self.pages.array.any_from(guard, index + 1, wait, access.is_as_before());
+                    if is_known || goes_on() { PAGE_BYTES } else { 0 }
                 }),
             };
             let Some(end) = end else {

@@ -37,7 +37,7 @@ impl File {
     /// Makes the file this long. On failure nothing has changed.
     pub(crate) fn resize<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<(), OutOfMemory> {
         loop {
-            let present = self.size(access.fs, access.wait);
+            let present = self.size(access);
             let done = match present.cmp(&size) {
                 core::cmp::Ordering::Equal => true,
                 core::cmp::Ordering::Less => self.extend(access, size)?,
@@ -59,7 +59,7 @@ impl File {
         let value = slot.value();
         let Some(floor) = self.floor_under_lock() else { return Ok(false) };
         let is_longer = fs.sizes().try_read(&self.size).is_some_and(|[present]| present > size);
-        if is_longer || is_below_end(value) || self.pages.array.any_from(guard, last + 1, wait) {
+        if is_longer || is_below_end(value) || self.pages.array.any_from(guard, last + 1, wait, access.is_as_before()) {
             return Ok(false);
         }
         slot.change(|| {
@@ -75,7 +75,7 @@ impl File {
     fn cut<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
         let Access { fs, guard, wait } = access;
         // Cuts exclude each other, and appends.
-        let _lock = self.appending.lock(guard.core(), RANK_APPEND, wait);
+        let _lock = self.appending.lock.lock(guard.core(), RANK_APPEND, wait);
         let last = match size.checked_sub(1).map(|byte| byte / PAGE) {
             None if self.pages.array.is_small() => return Ok(self.empty(access)),
             last => last,
