@@ -55,11 +55,12 @@ impl File {
             fence(Ordering::SeqCst);
             let after = self.pages.array.read(guard, index, wait, |value| value).map(Entry::decode);
             match after {
-                Some(Entry { page: Some(same), may_end }) if same == page => {
-                    if may_end && !planted("scalefs: a store does not look for cuts") {
-                        self.store_locked(access, index, start, &[])?;
-                    }
+                Some(Entry { page: Some(same), may_end: true })
+                    if same == page && !planted("scalefs: a store does not look for cuts") =>
+                {
+                    self.store_locked(access, index, start, &[])?;
                 }
+                Some(Entry { page: Some(same), .. }) if same == page => {}
                 // A change of many things has put a copy in its place, perhaps without our bytes.
                 Some(Entry { page: Some(_), .. }) => drop(self.store_locked(access, index, start, bytes)?),
                 // Of a page that is not the file's any more the store came before the cut.
