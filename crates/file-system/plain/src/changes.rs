@@ -187,6 +187,15 @@ impl NameChanges for Call<'_> {
     where
         Self: 'v;
 
+    fn name_version(&self, _: Node<'_>, _: &&[u8], _: bool) -> u64 {
+        // One thread looks at all at one moment.
+        0
+    }
+
+    fn is_locked(&self, _: Node<'_>, _: &&[u8]) -> bool {
+        true
+    }
+
     fn make(&self, directory: Node<'_>, object: NewObject<'_>, permissions: Permissions) -> Outcome<OpenNode, Self> {
         let mut state = self.change()?;
         let body = Call::body(directory.number, object);

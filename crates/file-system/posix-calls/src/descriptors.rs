@@ -31,7 +31,7 @@ pub struct AccessMode {
 }
 
 /// For what a call looks a descriptor up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Use {
     /// To read at its offset or out of a pipe: it must be open for reading.
     Read,

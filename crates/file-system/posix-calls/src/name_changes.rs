@@ -109,6 +109,14 @@ pub trait NameChanges: ObjectOperations {
     where
         Self: 'v;
 
+    /// A number for two looks at a name that told the same (whether it exists, or, `with_value`, what it leads to), of which one was made after a first call of this, and the other
+    /// before a second one: if both calls gave the same, the looks would have told that all the time in between. Where nobody
+    /// else comes between two looks of one commit, any number will do.
+    fn name_version(&self, directory: Self::Node<'_>, key: &Self::Key<'_>, with_value: bool) -> u64;
+
+    /// Whether the caller has prepared something by which nobody else can change the name.
+    fn is_locked(&self, directory: Self::Node<'_>, key: &Self::Key<'_>) -> bool;
+
     /// Makes an object that no name leads to, and keeps it. A directory stands in `directory` until a name says otherwise, and
     /// takes names together with its own, or later.
     ///

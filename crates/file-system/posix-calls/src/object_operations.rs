@@ -20,7 +20,7 @@ use crate::credentials::Credentials;
 use crate::errno::Errno;
 use crate::fault::{Failed, OperationError};
 use crate::fields::{Attributes, Fields};
-use crate::kind::{Kind, Permissions, SET_GROUP, STICKY};
+use crate::kind::{InodeNumber, Kind, Permissions, SET_GROUP, STICKY};
 use crate::rights::{Need, PermissionChange, TimesRight, check_user};
 
 /// Whether a name exists, as far as that can be told without reading what it leads to.
@@ -157,6 +157,16 @@ pub trait ObjectOperations: Sized {
 
     /// The key of a name; none unless it has 1 to 255 bytes.
     fn key<'n>(&self, name: &'n [u8]) -> Option<Self::Key<'n>>;
+
+    /// What [`ObjectOperations::key_again`] takes, of a key.
+    fn key_hash(&self, _key: &Self::Key<'_>) -> u64 {
+        0
+    }
+
+    /// The key of a name that had one with this hash, at less than it costs for the first time.
+    fn key_again<'n>(&self, name: &'n [u8], _hash: u64) -> Self::Key<'n> {
+        self.key(name).expect("a name that had a key has one")
+    }
 
     /// Whether a name exists, without reading what it leads to.
     ///
@@ -383,6 +393,14 @@ pub trait ObjectOperations: Sized {
     /// # Errors
     /// What [`PermissionChange::of`] refuses by.
     fn change_permissions(&self, node: Self::Node<'_>, change: PermissionChange) -> Result<(), Errno>;
+
+    /// An object's number.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn number(&self, node: Self::Node<'_>) -> Answer<InodeNumber, Self> {
+        Ok(self.attributes(node, Fields::IDENTITY)?.number)
+    }
 
     /// Attributes of an object, each as it was at one moment of the call.
     ///

@@ -54,6 +54,8 @@ pub struct Beside<'v> {
 /// Room for changes of one object's attributes; see [`NameChanges::prepare_attributes`].
 #[derive(Default)]
 pub struct AttributeRoom<'v> {
+    /// Which of the changes.
+    index: usize,
     /// The object, once it is marked.
     node: Option<InodeRef>,
     modified_ns: Option<i64>,
@@ -175,6 +177,16 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
     where
         Self: 'v;
 
+    #[inline]
+    fn name_version(&self, directory: Node<'_>, key: &hashdir::Key<'_>, with_value: bool) -> u64 {
+        let names = self.names(directory.at);
+        if with_value { names.value_version(&self.guard, key) } else { names.version(&self.guard, key) }
+    }
+
+    fn is_locked(&self, directory: Node<'_>, key: &hashdir::Key<'_>) -> bool {
+        self.names(directory.at).is_locked(&self.guard, key)
+    }
+
     fn make(&self, directory: Node<'_>, object: NewObject<'_>, permissions: Permissions) -> Outcome<OpenNode, Self> {
         let now_ns = self.host.now_ns();
         let made = self.fs.make(self.core(), object, permissions, directory.at, now_ns, Named::NotYet);
@@ -256,11 +268,12 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         self.fs.noted(self.core()).add_more(self.core(), nodes).map_err(|OutOfMemory| OperationError::NoSpace)?;
         prepared.attributes = &mut room[..changes.len()];
         // The objects by address, so that no two wait for each other.
-        let mut last = 0;
+        for (index, place) in prepared.attributes.iter_mut().enumerate() {
+            place.index = index;
+        }
+        prepared.attributes.sort_unstable_by_key(|place| changes[place.index].node.at.to_bits());
         for place in prepared.attributes.iter_mut() {
-            let next = changes.iter().filter(|change| change.node.at.to_bits() > last);
-            let change = next.min_by_key(|change| change.node.at.to_bits()).expect("objects differ");
-            last = change.node.at.to_bits();
+            let change = &changes[place.index];
             place.modified_ns = self.mark_attributes(change)?;
             place.node = Some(change.node.at);
         }

@@ -12,8 +12,8 @@ use commit::{Anyone, Owner};
 use epoch::Guard;
 use hashdir::{Found, InsertError, Key, Killing, NotEmpty, Present, lock_two};
 use posix_calls::{
-    Answer, Attributes, Credentials, Errno, Existence, Fields, Item, Kind, NamedNode, NewObject, ObjectOperations,
-    ParentLink, PermissionChange, Permissions, Space, TargetName, TimesRight,
+    Answer, Attributes, Credentials, Errno, Existence, Fields, InodeNumber, Item, Kind, NamedNode, NewObject,
+    ObjectOperations, ParentLink, PermissionChange, Permissions, Space, TargetName, TimesRight,
 };
 use sync::WaitReason;
 use sync::atomic::{Ordering, fence};
@@ -131,6 +131,21 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
     #[inline]
     fn key<'n>(&self, name: &'n [u8]) -> Option<Key<'n>> {
         Key::new(name, self.fs.hash_seed)
+    }
+
+    #[inline]
+    fn key_hash(&self, key: &Key<'_>) -> u64 {
+        key.hash()
+    }
+
+    #[inline]
+    fn key_again<'n>(&self, name: &'n [u8], hash: u64) -> Key<'n> {
+        Key::again(name, hash)
+    }
+
+    #[inline]
+    fn number(&self, node: Node<'_>) -> Answer<InodeNumber, Self> {
+        Ok(node.at.inode().header.number())
     }
 
     #[inline]

@@ -16,8 +16,9 @@ use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn, HandleIn};
 use crate::layer::{OWN_COOKIES, OwnObject};
+use crate::name::{Name, NameKey};
 use crate::question::{About, FIRST_COOKIE, Object, Origin, Question, Reply, Rule, meet, number};
-use crate::transaction::{Fault, State, Transaction, Within, from_base};
+use crate::transaction::{Fault, State, Told, Transaction, Within, from_base, keep};
 
 /// A call of a transaction. Between two calls of it others may make theirs.
 pub struct Call<'t, P: Base> {
@@ -57,6 +58,7 @@ type Changed<T, B> = Result<T, OperationError<Fault<<B as ObjectOperations>::Fau
 impl<'t, P: Base> Call<'t, P> {
     /// Begins a call of a transaction, by means of a call of the base.
     pub fn new(base: P, transaction: &'t Transaction<HandleIn<P>>) -> Call<'t, P> {
+        transaction.state().note_call(&base);
         Call { base, transaction }
     }
 
@@ -68,7 +70,7 @@ impl<'t, P: Base> Call<'t, P> {
         let mut state = self.state()?;
         let (number, met) =
             meet(self.objects_of_base(), &state.objects, self.objects_of_base().held(handle)).map_err(from_base)?;
-        state.objects.extend(met);
+        keep(&mut state.objects, met);
         drop(state);
         Ok(self.lend(number))
     }
@@ -91,8 +93,9 @@ impl<'t, P: Base> Call<'t, P> {
         self.state()?.known(&self.base, Question { subject, about })
     }
 
-    pub(crate) fn told(&self, subject: InodeNumber, about: About) -> Option<Reply> {
-        self.transaction.state().told(&Question { subject, about })
+    /// The answer to a question that has not been asked.
+    fn learn(&self, subject: InodeNumber, about: About) -> Within<Reply, P::Objects> {
+        self.state()?.learn(&self.base, Question { subject, about })
     }
 
     pub(crate) fn is_made(&self, node: Node<'_>) -> bool {
@@ -104,25 +107,39 @@ impl<'t, P: Base> Call<'t, P> {
     }
 
     /// What has become of a name by the transaction itself: nothing if it has not changed it.
-    fn own_name(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<Option<InodeNumber>>, P::Objects> {
+    fn own_name(&self, directory: Node<'_>, name: &Name) -> Within<Option<Option<InodeNumber>>, P::Objects> {
         let state = self.state()?;
         let own = state.layer.name(directory.number, name).map(|own| own.leads_to);
         // What the transaction has made has no other names.
         Ok(own.or(state.is_made(directory.number).then_some(None)))
     }
 
-    fn leads_to(&self, directory: Node<'_>, name: &[u8]) -> Within<Option<InodeNumber>, P::Objects> {
+    fn leads_to(&self, directory: Node<'_>, name: &Name) -> Within<Option<InodeNumber>, P::Objects> {
         if let Some(own) = self.own_name(directory, name)? {
             return Ok(own);
         }
-        let absent = [
-            (About::Exists(name.into()), Reply::Truth(false)),
-            (About::Existence(name.into()), Reply::Existence(Existence::Absent)),
-        ];
-        if absent.into_iter().any(|(about, reply)| self.told(directory.number, about) == Some(reply)) {
-            return Ok(None);
+        let told = self.transaction.state().told_of_name(directory.number, name);
+        match told {
+            Told { leads_to: Some(leads_to), .. } => Ok(leads_to),
+            Told { existence: Some(Existence::Absent), .. } | Told { exists: Some(false), .. } => Ok(None),
+            _ => Ok(self.learn(directory.number, About::LeadsTo(name.clone()))?.node()),
         }
-        Ok(self.known(directory.number, About::LeadsTo(name.into()))?.node())
+    }
+
+    fn has_name(&self, directory: Node<'_>, name: &Name) -> Within<bool, P::Objects> {
+        if let Some(own) = self.own_name(directory, name)? {
+            return Ok(own.is_some());
+        }
+        let told = self.transaction.state().told_of_name(directory.number, name);
+        match told {
+            Told { leads_to: Some(leads_to), .. } => Ok(leads_to.is_some()),
+            Told { existence: Some(existence), .. } => Ok(existence != Existence::Absent),
+            Told { exists: Some(exists), .. } => Ok(exists),
+            _ if planted("transact: that a name exists is kept as what it leads to") => {
+                Ok(self.leads_to(directory, name)?.is_some())
+            }
+            _ => Ok(self.learn(directory.number, About::Exists(name.clone()))?.truth()),
+        }
     }
 
     pub(crate) fn own_object<T>(&self, node: Node<'_>, get: impl FnOnce(&OwnObject) -> T) -> Option<T> {
@@ -167,11 +184,11 @@ impl<'t, P: Base> Call<'t, P> {
     }
 
     /// Whether names may be made in a directory, and this one does not exist.
-    fn check_free(&self, directory: Node<'_>, name: &[u8]) -> Changed<(), P::Objects> {
+    fn check_free(&self, directory: Node<'_>, name: &Name) -> Changed<(), P::Objects> {
         if self.is_removed(directory)? {
             return Err(OperationError::Dead);
         }
-        if self.exists(directory, &name)? { Err(OperationError::Exists) } else { Ok(()) }
+        if self.has_name(directory, name)? { Err(OperationError::Exists) } else { Ok(()) }
     }
 
     /// Whether an object that is to lose a name may: directories are empty.
@@ -187,6 +204,7 @@ impl<'t, P: Base> Call<'t, P> {
             }
             gone.push(name.clone());
         }
+        gone.sort_unstable();
         let is_made = state.is_made(node.number);
         drop(state);
         if !is_made && self.known(node.number, About::HasBeside(gone))?.truth() {
@@ -198,7 +216,7 @@ impl<'t, P: Base> Call<'t, P> {
     fn set_name(
         &self,
         directory: Node<'_>,
-        name: &[u8],
+        name: &Name,
         change: (Option<InodeNumber>, Option<InodeNumber>),
     ) -> Within<(), P::Objects> {
         let now = self.now();
@@ -221,7 +239,7 @@ impl<'t, P: Base> Call<'t, P> {
         Ok(())
     }
 
-    fn check_leads(&self, directory: Node<'_>, name: &[u8], expected: Option<Node<'_>>) -> Changed<(), P::Objects> {
+    fn check_leads(&self, directory: Node<'_>, name: &Name, expected: Option<Node<'_>>) -> Changed<(), P::Objects> {
         let expected = expected.map(|node| node.number);
         if self.leads_to(directory, name)? == expected { Ok(()) } else { Err(OperationError::Changed) }
     }
@@ -245,7 +263,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
     where
         Self: 'v;
     type Handle = OpenNode;
-    type Key<'n> = &'n [u8];
+    type Key<'n> = NameKey<'n>;
     type Present<'v>
         = ()
     where
@@ -283,11 +301,13 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
         Node { number: self.transaction.state().root, kind: Kind::Directory, call: PhantomData }
     }
 
-    fn key<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
-        self.objects_of_base().key(name).map(|_| name)
+    fn key<'n>(&self, name: &'n [u8]) -> Option<NameKey<'n>> {
+        let base = self.objects_of_base();
+        base.key(name).map(|key| NameKey { name, hash: base.key_hash(&key) })
     }
 
-    fn existence(&self, directory: Node<'_>, name: &&[u8]) -> Within<Existence, P::Objects> {
+    fn existence(&self, directory: Node<'_>, key: &NameKey<'_>) -> Within<Existence, P::Objects> {
+        let name = &key.kept();
         let kind_of = |number: Option<InodeNumber>| match number.map(|number| self.lend(number).kind) {
             None => Existence::Absent,
             Some(Kind::Symlink) => Existence::MaybeSymlink,
@@ -296,32 +316,20 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
         if let Some(own) = self.own_name(directory, name)? {
             return Ok(kind_of(own));
         }
-        if let Some(reply) = self.told(directory.number, About::LeadsTo((*name).into())) {
-            return Ok(kind_of(reply.node()));
+        let told = self.transaction.state().told_of_name(directory.number, name);
+        match told {
+            Told { leads_to: Some(leads_to), .. } => Ok(kind_of(leads_to)),
+            Told { existence: Some(existence), .. } => Ok(existence),
+            Told { exists: Some(false), .. } => Ok(Existence::Absent),
+            _ => Ok(self.learn(directory.number, About::Existence(name.clone()))?.existence()),
         }
-        if self.told(directory.number, About::Exists((*name).into())) == Some(Reply::Truth(false)) {
-            return Ok(Existence::Absent);
-        }
-        Ok(self.known(directory.number, About::Existence((*name).into()))?.existence())
     }
 
-    fn exists(&self, directory: Node<'_>, name: &&[u8]) -> Within<bool, P::Objects> {
-        if let Some(own) = self.own_name(directory, name)? {
-            return Ok(own.is_some());
-        }
-        if let Some(reply) = self.told(directory.number, About::LeadsTo((*name).into())) {
-            return Ok(reply.node().is_some());
-        }
-        if let Some(reply) = self.told(directory.number, About::Existence((*name).into())) {
-            return Ok(reply.existence() != Existence::Absent);
-        }
-        if planted("transact: that a name exists is kept as what it leads to") {
-            return Ok(self.leads_to(directory, name)?.is_some());
-        }
-        Ok(self.known(directory.number, About::Exists((*name).into()))?.truth())
+    fn exists(&self, directory: Node<'_>, key: &NameKey<'_>) -> Within<bool, P::Objects> {
+        self.has_name(directory, &key.kept())
     }
 
-    fn present<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<()>, P::Objects> {
+    fn present<'v>(&'v self, directory: Node<'v>, name: &NameKey<'_>) -> Within<Option<()>, P::Objects> {
         Ok(self.exists(directory, name)?.then_some(()))
     }
 
@@ -329,8 +337,8 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
         self.all_still_so().map(|()| true)
     }
 
-    fn look_up<'v>(&'v self, directory: Node<'v>, name: &&[u8]) -> Within<Option<Node<'v>>, P::Objects> {
-        Ok(self.leads_to(directory, name)?.map(|number| self.lend(number)))
+    fn look_up<'v>(&'v self, directory: Node<'v>, key: &NameKey<'_>) -> Within<Option<Node<'v>>, P::Objects> {
+        Ok(self.leads_to(directory, &key.kept())?.map(|number| self.lend(number)))
     }
 
     fn node<'v>(&'v self, found: &Node<'v>) -> Node<'v> {
@@ -369,7 +377,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
         let mut own: Vec<_> = state
             .layer
             .names_of(directory.number)
-            .filter(|(name, own)| own.cookie >= from && state.before(directory.number, name).is_none())
+            .filter(|(_, own)| own.cookie >= from && own.before.is_none())
             .filter_map(|(name, own)| Some((own.cookie, name.clone(), own.leads_to?)))
             .collect();
         drop(state);
@@ -385,10 +393,11 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
     fn create<'v>(
         &'v self,
         directory: Node<'v>,
-        name: &&[u8],
+        key: &NameKey<'_>,
         object: NewObject<'_>,
         permissions: Permissions,
     ) -> Changed<Node<'v>, P::Objects> {
+        let name = &key.kept();
         self.check_free(directory, name)?;
         let kind = match object {
             NewObject::File => Kind::Regular,
@@ -413,18 +422,23 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
                 return Err(from_base(failed).into());
             }
         };
-        state.objects.insert(made, Object { handle, kind, origin: Origin::Made });
+        state.objects.push(made, Object { handle, kind, origin: Origin::Made });
         drop(state);
         self.set_name(directory, name, (None, Some(made)))?;
         Ok(self.lend(made))
     }
 
-    fn add_link(&self, directory: Node<'_>, name: &&[u8], source: &Node<'_>) -> Changed<(), P::Objects> {
+    fn add_link(&self, directory: Node<'_>, key: &NameKey<'_>, source: &Node<'_>) -> Changed<(), P::Objects> {
+        let name = &key.kept();
         self.check_free(directory, name)?;
         Ok(self.set_name(directory, name, (None, Some(source.number)))?)
     }
 
-    fn remove(&self, NamedNode { directory, key, node }: NamedNode<'_, Node<'_>, &[u8]>) -> Changed<(), P::Objects> {
+    fn remove(
+        &self,
+        NamedNode { directory, key, node }: NamedNode<'_, Node<'_>, NameKey<'_>>,
+    ) -> Changed<(), P::Objects> {
+        let key = &key.kept();
         self.check_leads(directory, key, Some(node))?;
         self.check_empty(node)?;
         self.set_name(directory, key, (Some(node.number), None))?;
@@ -433,14 +447,15 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
 
     fn rename(
         &self,
-        source: NamedNode<'_, Node<'_>, &[u8]>,
-        target: TargetName<'_, Node<'_>, &[u8]>,
+        source: NamedNode<'_, Node<'_>, NameKey<'_>>,
+        target: TargetName<'_, Node<'_>, NameKey<'_>>,
     ) -> Changed<(), P::Objects> {
         let moved = source.node;
-        self.check_leads(source.directory, source.key, Some(moved))?;
+        let (source_name, target_name) = (&source.key.kept(), &target.key.kept());
+        self.check_leads(source.directory, source_name, Some(moved))?;
         match target.replaced {
-            Some(_) => self.check_leads(target.directory, target.key, target.replaced)?,
-            None => self.check_free(target.directory, target.key).map_err(|refusal| match refusal {
+            Some(_) => self.check_leads(target.directory, target_name, target.replaced)?,
+            None => self.check_free(target.directory, target_name).map_err(|refusal| match refusal {
                 OperationError::Exists => OperationError::Changed,
                 other => other,
             })?,
@@ -448,24 +463,24 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
         self.check_place(moved, source.directory, target.directory)?;
         target.replaced.map_or(Ok(()), |replaced| self.check_empty(replaced))?;
         self.move_to(moved, (source.directory, target.directory))?;
-        self.set_name(source.directory, source.key, (Some(moved.number), None))?;
+        self.set_name(source.directory, source_name, (Some(moved.number), None))?;
         let replaced = target.replaced.map(|node| node.number);
-        self.set_name(target.directory, target.key, (replaced, Some(moved.number)))?;
+        self.set_name(target.directory, target_name, (replaced, Some(moved.number)))?;
         target.replaced.map_or(Ok(()), |replaced| Ok(self.end_if_directory(replaced)?))
     }
 
     fn exchange(
         &self,
-        first: NamedNode<'_, Node<'_>, &[u8]>,
-        second: NamedNode<'_, Node<'_>, &[u8]>,
+        first: NamedNode<'_, Node<'_>, NameKey<'_>>,
+        second: NamedNode<'_, Node<'_>, NameKey<'_>>,
     ) -> Changed<(), P::Objects> {
         for (name, other) in [(first, second), (second, first)] {
-            self.check_leads(name.directory, name.key, Some(name.node))?;
+            self.check_leads(name.directory, &name.key.kept(), Some(name.node))?;
             self.check_place(name.node, name.directory, other.directory)?;
         }
         for (name, other) in [(first, second), (second, first)] {
             self.move_to(name.node, (name.directory, other.directory))?;
-            self.set_name(name.directory, name.key, (Some(name.node.number), Some(other.node.number)))?;
+            self.set_name(name.directory, &name.key.kept(), (Some(name.node.number), Some(other.node.number)))?;
         }
         Ok(())
     }
@@ -594,7 +609,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
 
     fn held<'v>(&'v self, handle: &'v OpenNode) -> Node<'v> {
         let OpenNode { number, kind } = *handle;
-        let is_known = self.transaction.state().objects.contains_key(&number);
+        let is_known = self.transaction.state().objects.contains(&number);
         assert!(is_known, "a handle belongs to the transaction in which it was made");
         Node { number, kind, call: PhantomData }
     }

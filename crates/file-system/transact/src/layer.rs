@@ -1,13 +1,13 @@
 //! The layer of a transaction's own changes, over the base.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use posix_calls::{AttributeChange, InodeNumber};
 
 use crate::descriptors::Descriptors;
 use crate::file::OwnData;
-use crate::question::Name;
+use crate::name::Name;
+use crate::table::Table;
 
 /// Cookies of names that the base does not have are this or larger.
 pub(crate) const OWN_COOKIES: u64 = (1 << 63) - (1 << 24);
@@ -16,8 +16,8 @@ pub(crate) const OWN_COOKIES: u64 = (1 << 63) - (1 << 24);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
     /// By directory and name.
-    names: BTreeMap<InodeNumber, BTreeMap<Name, OwnName>>,
-    objects: BTreeMap<InodeNumber, OwnObject>,
+    names: Table<(InodeNumber, Name), OwnName>,
+    objects: Table<InodeNumber, OwnObject>,
     pub(crate) descriptors: Descriptors,
     pub(crate) working_directory: Option<InodeNumber>,
     cookies: u64,
@@ -28,9 +28,13 @@ pub(crate) struct Layer {
 /// What has become of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnName {
+    /// In the base.
+    pub(crate) before: Option<InodeNumber>,
     pub(crate) leads_to: Option<InodeNumber>,
     /// Where it stands in listings, unless the base has it, too.
     pub(crate) cookie: u64,
+    /// The place of the one of its directory that changed before it.
+    previous: Option<u32>,
 }
 
 /// What has become of an object, other than in its own names.
@@ -41,6 +45,8 @@ pub(crate) struct OwnObject {
     /// Of a directory: the one in which it is now.
     pub(crate) parent: Option<InodeNumber>,
     pub(crate) is_removed: bool,
+    /// The place of the name in it that changed last.
+    last_name: Option<u32>,
     /// Made again, one by one, by the commit.
     pub(crate) attributes: Vec<AttributeChange>,
     pub(crate) data: OwnData,
@@ -50,21 +56,23 @@ pub(crate) struct OwnObject {
 }
 
 impl Layer {
-    pub(crate) fn name(&self, directory: InodeNumber, name: &[u8]) -> Option<OwnName> {
-        self.names.get(&directory)?.get(name).copied()
+    pub(crate) fn name(&self, directory: InodeNumber, name: &Name) -> Option<OwnName> {
+        if self.names.is_empty() { None } else { self.names.get(&(directory, name.clone())).copied() }
     }
 
-    /// The names of a directory that have changed, in order.
+    /// The names of a directory that have changed, the last one first.
     pub(crate) fn names_of(&self, directory: InodeNumber) -> impl Iterator<Item = (&Name, &OwnName)> {
-        self.names.get(&directory).into_iter().flatten()
+        let mut next = self.object(directory).and_then(|own| own.last_name);
+        core::iter::from_fn(move || {
+            let ((_, name), own) = self.names.row(next? as usize);
+            next = own.previous;
+            Some((name, own))
+        })
     }
 
     /// All names that have changed.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (InodeNumber, &Name, Option<InodeNumber>)> {
-        let of = |(directory, names): (&InodeNumber, _)| (*directory, names);
-        self.names.iter().map(of).flat_map(|(directory, names): (_, &BTreeMap<Name, OwnName>)| {
-            names.iter().map(move |(name, own)| (directory, name, own.leads_to))
-        })
+    pub(crate) fn names(&self) -> impl Iterator<Item = (InodeNumber, &Name, &OwnName)> {
+        self.names.iter().map(|((directory, name), own)| (*directory, name, own))
     }
 
     pub(crate) fn object(&self, number: InodeNumber) -> Option<&OwnObject> {
@@ -77,24 +85,27 @@ impl Layer {
     }
 
     pub(crate) fn object_mut(&mut self, number: InodeNumber) -> &mut OwnObject {
-        self.objects.entry(number).or_default()
+        self.objects.entry(number)
     }
 
     /// Lets a name lead elsewhere, marks its directory, and counts.
     pub(crate) fn set_name(
         &mut self,
-        (directory, name): (InodeNumber, &[u8]),
+        (directory, name): (InodeNumber, &Name),
         (before, after): (Option<InodeNumber>, Option<InodeNumber>),
         now_ns: i64,
     ) {
         self.cookies += 1;
         let cookie = OWN_COOKIES + self.cookies;
-        let names = self.names.entry(directory).or_default();
-        match names.get_mut(name) {
+        let key = (directory, name.clone());
+        match self.names.get_mut(&key) {
             // Where it is replaced, it stays in listings.
             Some(own) if own.leads_to.is_some() => own.leads_to = after,
-            _ => {
-                names.insert(name.into(), OwnName { leads_to: after, cookie });
+            Some(own) => (own.leads_to, own.cookie) = (after, cookie),
+            None => {
+                let place = u32::try_from(self.names.len()).expect("memory holds fewer names");
+                let previous = self.object_mut(directory).last_name.replace(place);
+                self.names.push(key, OwnName { before, leads_to: after, cookie, previous });
             }
         }
         self.mark_data(directory, now_ns);

@@ -15,8 +15,8 @@
 //! exists, not what it leads to; whether the caller may search a directory, not all its permissions. So who changes
 //! nothing that a transaction has asked for does not abort it, however near.
 //!
-//! **No zombies.** A transaction that went on from answers that were never true together could loop or panic. So up to 64
-//! answers are all asked for again with each new one, beyond that whenever their number has doubled, and whenever a call
+//! **No zombies.** A transaction that went on from answers that were never true together could loop or panic. So up to 8
+//! answers are all asked for again before the next call, beyond that whenever their number has doubled, and whenever a call
 //! looks twice. Also what a failing transaction concludes is checked before its error is told.
 //!
 //! ```
@@ -59,9 +59,11 @@ mod hooks;
 mod layer;
 #[cfg(feature = "front")]
 mod members;
+mod name;
 #[cfg(feature = "front")]
 mod path_calls;
 mod question;
+mod table;
 mod transaction;
 mod transactional;
 

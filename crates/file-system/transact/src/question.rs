@@ -4,28 +4,39 @@
 //! look. Replies name objects by inode number, which no other object ever gets.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
 use posix_calls::{
     AccessMode, Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, Need, ObjectOperations,
     PermissionChange, Permissions, SET_GROUP, STICKY, StatusFlags, TimesRight, Use,
 };
 
+use crate::name::Name;
+use crate::table::Table;
+
 /// Where listings of all names start.
 pub(crate) const FIRST_COOKIE: u64 = 2;
 
-/// A name: 1 to 255 bytes.
-pub(crate) type Name = Box<[u8]>;
-
 /// Something that a transaction has asked about an object of the base.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) subject: InodeNumber,
     pub(crate) about: About,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+impl Hash for Question {
+    /// All questions about one name have one hash.
+    fn hash<S: Hasher>(&self, state: &mut S) {
+        self.subject.hash(state);
+        match self.about.name() {
+            Some(name) => name.hash(state),
+            None => self.about.hash(state),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum About {
     /// Of a file, or of the process (then the subject is the root).
     Data(AboutData),
@@ -37,7 +48,7 @@ pub(crate) enum About {
     Exists(Name),
     /// The first name of a directory from a cookie on.
     Next(u64),
-    /// Whether a directory has names beside these.
+    /// Whether a directory has names beside these, which are in order.
     HasBeside(Vec<Name>),
     /// The directory in which a directory has its name.
     Parent,
@@ -68,7 +79,7 @@ impl About {
 }
 
 /// What a transaction has asked about data and descriptors.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AboutData {
     /// What a file's bytes are from an offset on, so many.
     Bytes(u64, usize),
@@ -95,7 +106,7 @@ pub struct Described {
 }
 
 /// What a call wants to know of permissions: no more, so that changes of anything else do not matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
     /// All that there is to know.
     All,
@@ -169,14 +180,14 @@ pub enum Origin {
 }
 
 /// All objects that a transaction knows.
-pub type Objects<H> = BTreeMap<InodeNumber, Object<H>>;
+pub type Objects<H> = Table<InodeNumber, Object<H>>;
 
 /// An object that was met for the first time.
 pub(crate) type Met<H> = Option<(InodeNumber, Object<H>)>;
 
 /// The number of an object of the base.
 pub(crate) fn number<'v, B: ObjectOperations>(base: &'v B, node: B::Node<'v>) -> Answer<InodeNumber, B> {
-    Ok(base.attributes(node, Fields::IDENTITY)?.number)
+    base.number(node)
 }
 
 /// An object's number, and the object itself if it is not known yet.
@@ -186,7 +197,7 @@ pub(crate) fn meet<'v, B: ObjectOperations>(
     node: B::Node<'v>,
 ) -> Answer<(InodeNumber, Met<B::Handle>), B> {
     let number = number(base, node)?;
-    let met = if objects.contains_key(&number) {
+    let met = if objects.contains(&number) {
         None
     } else {
         let object = Object { handle: base.retain(node)?, kind: base.kind(node), origin: Origin::Base };
@@ -195,8 +206,14 @@ pub(crate) fn meet<'v, B: ObjectOperations>(
     Ok((number, met))
 }
 
-fn key<'n, B: ObjectOperations>(base: &B, name: &'n [u8]) -> B::Key<'n> {
-    base.key(name).expect("names are kept if they are names")
+/// The key of a name that was kept.
+pub(crate) fn key<'n, B: ObjectOperations>(base: &B, name: &'n Name) -> B::Key<'n> {
+    base.key_again(name, name.hash)
+}
+
+/// A name of the base that was found without its key.
+fn name<B: ObjectOperations>(base: &B, name: &[u8]) -> Name {
+    Name::new(name, base.key(name).map_or(0, |key| base.key_hash(&key)))
 }
 
 /// Asks the base, or looks at it through changes that are open. `introduce` tells the number of an object that the reply
@@ -204,11 +221,11 @@ fn key<'n, B: ObjectOperations>(base: &B, name: &'n [u8]) -> B::Key<'n> {
 pub(crate) fn ask<'v, B: ObjectOperations>(
     base: &'v B,
     objects: &'v Objects<B::Handle>,
-    question: &Question,
+    (subject, question): (&'v B::Handle, &Question),
     mut introduce: impl FnMut(B::Node<'v>) -> Answer<InodeNumber, B>,
 ) -> Answer<Reply, B> {
     let node_of = |number: &InodeNumber| base.held(&objects[number].handle);
-    let node = node_of(&question.subject);
+    let node = base.held(subject);
     let fields = |fields| base.attributes(node, fields);
     let reply = match &question.about {
         About::Data(_) => unreachable!("looks at objects are not asked for data"),
@@ -221,7 +238,7 @@ pub(crate) fn ask<'v, B: ObjectOperations>(
         About::Next(cookie) => {
             let mut first = None;
             base.list(node, *cookie, &mut |item| {
-                first = Some((Name::from(item.name), item.node, item.next_cookie));
+                first = Some((name(base, item.name), item.node, item.next_cookie));
                 false
             })?;
             let listed = first.map(|(name, node, next_cookie)| -> Answer<Listed, B> {
@@ -232,7 +249,7 @@ pub(crate) fn ask<'v, B: ObjectOperations>(
         About::HasBeside(names) => {
             let mut has_others = false;
             base.list(node, FIRST_COOKIE, &mut |item| {
-                has_others = names.binary_search_by(|name| name.as_ref().cmp(item.name)).is_err();
+                has_others = names.binary_search_by(|name| name[..].cmp(item.name)).is_err();
                 !has_others
             })?;
             Reply::Truth(has_others)

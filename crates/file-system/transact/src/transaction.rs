@@ -15,10 +15,14 @@ use crate::base::{Base, FaultIn, FileChange, PreparedIn};
 use crate::file::OwnData;
 use crate::hooks::Refused;
 use crate::layer::Layer;
-use crate::question::{About, AboutData, Name, Object, Objects, Origin, Question, Reply, ask, meet, number};
+use crate::name::Name;
+use crate::question::{About, AboutData, Met, Object, Objects, Origin, Question, Reply, ask, key, meet, number};
+use crate::table::Table;
 
-/// Up to so many answers, all are asked for again with each new one.
-const FEW: usize = 64;
+/// Up to so many answers, all are asked for again before the call that comes after a new one.
+const FEW: usize = 8;
+/// After so many calls at least, all are asked for again even if none was new.
+const CALLS: usize = 64;
 /// So often others make a commit look again, before they wait for its look.
 const REVOCATIONS: usize = 3;
 
@@ -88,15 +92,65 @@ pub(crate) struct State<H> {
     precedence: Precedence,
     /// Where the process worked in the beginning.
     working_directory: InodeNumber,
-    log: BTreeMap<Question, Reply>,
+    log: Table<Question, Kept>,
+    /// Answers that there were when all were asked for.
+    checked: usize,
     /// Answers that there may be before all are asked for again.
     unchecked: usize,
+    /// Calls that were begun since all were asked for.
+    calls: usize,
     is_stale: bool,
     /// Pages that were written, of files of the base, and of each the space for it.
     pub(crate) reserved_for: BTreeSet<(InodeNumber, u64)>,
     pub(crate) reserved: Vec<Cell<Option<u64>>>,
     /// Data of files that the transaction has made is not in the base as the layer says.
     has_gone_back: bool,
+}
+
+/// An answer of the base.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Where the object is of which was asked, among all that the transaction knows.
+    place: usize,
+    reply: Reply,
+    /// Of the name that it is about, from before it was asked for; see [`NameChanges::name_version`].
+    version: Cell<u64>,
+}
+
+/// Whether answers are what they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// All the time.
+    AllTheTime,
+    /// But one has perhaps been another in between.
+    Again,
+}
+
+/// Which names are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    /// All, and only what their answers are now.
+    Answers,
+    All,
+    /// Those that are not locked to be changed.
+    Unchanged,
+}
+
+/// What keeps names that were seen, and that the transaction does not change, from changing until the decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// Nothing: their versions tell whether they have.
+    Versions,
+    /// The locks of their buckets.
+    Locks,
+}
+
+/// What the base has said about a name, by the question.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) leads_to: Option<Option<InodeNumber>>,
+    pub(crate) existence: Option<Existence>,
+    pub(crate) exists: Option<bool>,
 }
 
 impl<H> Transaction<H> {
@@ -109,8 +163,9 @@ impl<H> Transaction<H> {
         sharing: Sharing,
     ) -> Answer<Transaction<H>, P::Objects> {
         let base = base.objects();
-        let (root, object) = meet(base, &Objects::new(), base.root())?;
-        let mut objects = Objects::from_iter(object);
+        let mut objects = Objects::default();
+        let (root, met) = meet(base, &objects, base.root())?;
+        keep(&mut objects, met);
         let (working_directory, met) = match meet(base, &objects, base.working_directory()) {
             Ok(met) => met,
             Err(failed) => {
@@ -118,8 +173,8 @@ impl<H> Transaction<H> {
                 return Err(failed);
             }
         };
-        objects.extend(met);
-        let (layer, log) = (Layer::default(), BTreeMap::new());
+        keep(&mut objects, met);
+        let (layer, log) = (Layer::default(), Table::default());
         let precedence = Precedence(base.now_ns());
         let state = State {
             precedence,
@@ -129,7 +184,9 @@ impl<H> Transaction<H> {
             root,
             working_directory,
             log,
-            unchecked: FEW,
+            unchecked: 2 * FEW,
+            checked: 0,
+            calls: 0,
             is_stale: false,
             reserved_for: BTreeSet::new(),
             reserved: Vec::new(),
@@ -190,7 +247,8 @@ impl<H> Transaction<H> {
     /// [`Fault::Stale`] if what was seen is not so any more: whatever was concluded from it need not be true.
     pub fn abort<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
         let state = self.state.into_inner();
-        let outcome = if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base) };
+        let outcome =
+            if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base, Names::All).map(|_| ()) };
         base.end_descriptors(&state.layer.descriptors, Default::default(), false);
         state.give_pages_back(base);
         release(base.objects(), state.objects);
@@ -249,13 +307,43 @@ impl<H> State<H> {
         node: B::Node<'v>,
     ) -> Within<(), B> {
         let (number, met) = meet(base, &self.objects, node).map_err(from_base)?;
-        self.objects.extend(met.map(|(_, object)| (number, Object { origin: Origin::Made, ..object })));
+        keep(&mut self.objects, met.map(|(_, object)| (number, Object { origin: Origin::Made, ..object })));
         Ok(())
+    }
+
+    /// A call begins: what is new to the transaction came together with what is still so. Who makes call after call and learns
+    /// nothing may go round for something that was never so.
+    pub(crate) fn note_call<P: Base<Objects: NameChanges<Handle = H>>>(&mut self, base: &P) {
+        self.calls += 1;
+        let is_new = self.checked < self.log.len() && self.log.len() <= FEW;
+        if (is_new || self.calls > CALLS.max(self.log.len())) && !self.is_stale {
+            // If it is stale, the call is told; a fault comes again when something is asked for.
+            let _ = self.recheck(base);
+        }
     }
 
     /// The answer to a question, if it was asked.
     pub(crate) fn told(&self, question: &Question) -> Option<Reply> {
-        self.log.get(question).cloned()
+        self.log.get(question).map(|kept| kept.reply.clone())
+    }
+
+    /// What was told of a name by the base.
+    pub(crate) fn told_of_name(&self, directory: InodeNumber, name: &Name) -> Told {
+        let mut told = Told::default();
+        let mut note = |reply: &Reply| match *reply {
+            Reply::Node(leads_to) => told.leads_to = Some(leads_to),
+            Reply::Existence(existence) => told.existence = Some(existence),
+            Reply::Truth(exists) => told.exists = Some(exists),
+            _ => {}
+        };
+        let of_name = |question: &Question| question.subject == directory && question.about.name() == Some(name);
+        if self.log.is_looked_through() {
+            self.log.iter().filter(|(question, _)| of_name(question)).for_each(|(_, kept)| note(&kept.reply));
+        } else {
+            let like = Question { subject: directory, about: About::LeadsTo(name.clone()) };
+            self.log.of_hash(&like).filter(|(question, _)| of_name(question)).for_each(|(_, kept)| note(&kept.reply));
+        }
+        told
     }
 
     pub(crate) fn open<B: NameChanges<Handle = H>>(&self) -> Within<(), B> {
@@ -265,7 +353,11 @@ impl<H> State<H> {
     /// Where the process works, as far as the base is concerned.
     pub(crate) fn working_directory(&mut self) -> InodeNumber {
         let question = Question { subject: self.root, about: About::WorkingDirectory };
-        self.log.entry(question).or_insert(Reply::Node(Some(self.working_directory)));
+        if !self.log.contains(&question) {
+            let reply = Reply::Node(Some(self.working_directory));
+            let place = self.objects.place(&self.root).expect("met in the beginning");
+            self.log.push(question, Kept { place, reply, version: Cell::new(0) });
+        }
         self.working_directory
     }
 
@@ -276,9 +368,22 @@ impl<H> State<H> {
         question: Question,
     ) -> Within<Reply, P::Objects> {
         self.open::<P::Objects>()?;
-        if let Some(reply) = self.told(&question) {
-            return Ok(reply);
+        match self.told(&question) {
+            Some(reply) => Ok(reply),
+            None => self.learn(base, question),
         }
+    }
+
+    /// The base's answer to a question that has not been asked: it is kept.
+    pub(crate) fn learn<P: Base<Objects: NameChanges<Handle = H>>>(
+        &mut self,
+        base: &P,
+        question: Question,
+    ) -> Within<Reply, P::Objects> {
+        let place = self.objects.place(&question.subject).expect("questions are about what it knows");
+        let (_, Object { handle: subject, origin, .. }) = self.objects.row(place);
+        let origin = *origin;
+        let version = Cell::new(self.version_for(base, (subject, &question)));
         let mut met = None;
         let mut introduce = |node| {
             let (number, new) = meet(base.objects(), &self.objects, node)?;
@@ -287,11 +392,11 @@ impl<H> State<H> {
         };
         let reply = match &question.about {
             About::Data(about) => base.ask_data(question.subject, &self.objects, about, &mut introduce),
-            _ => ask(base.objects(), &self.objects, &question, introduce),
+            _ => ask(base.objects(), &self.objects, (subject, &question), introduce),
         };
         let reply = reply.map_err(from_base)?;
-        self.objects.extend(met);
-        if self.is_made(question.subject) {
+        keep(&mut self.objects, met);
+        if origin == Origin::Made {
             // Nobody else changes it.
             return Ok(reply);
         }
@@ -304,34 +409,84 @@ impl<H> State<H> {
             || is_absence && planted("transact: absence is not kept")
             || matches!(reply, Reply::Next(None)) && planted("transact: where a listing ends is not kept");
         if !is_forgotten {
-            self.log.insert(question, reply.clone());
+            self.log.push(question, Kept { place, reply: reply.clone(), version });
         }
-        if self.log.len() <= FEW || self.log.len() >= self.unchecked {
+        if self.log.len() >= self.unchecked {
             self.recheck(base)?;
-            self.unchecked = 2 * self.log.len();
         }
         Ok(reply)
     }
 
     /// Asks all questions again; dooms the transaction if an answer is another one.
     pub(crate) fn recheck<P: Base<Objects: NameChanges<Handle = H>>>(&mut self, base: &P) -> Within<(), P::Objects> {
-        let checked = self.check(base.objects(), base);
+        self.calls = 0;
+        self.checked = self.log.len();
+        self.unchecked = 2 * self.checked.max(FEW);
+        let checked = self.check(base.objects(), base, Names::Answers);
         self.is_stale |= matches!(checked, Err(Fault::Stale));
-        checked.map_err(Failed)
+        checked.map(|_| ()).map_err(Failed)
     }
 
-    /// Asks all questions again.
-    fn check<P, L>(&self, looks: &L, base: &P) -> End<P::Objects>
+    /// The version of the name that a question is about, where it matters.
+    fn version_for<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &P,
+        (subject, question): (&H, &Question),
+    ) -> u64 {
+        match question.about.name().filter(|_| self.sharing == Sharing::Shared) {
+            None => 0,
+            Some(name) => {
+                let objects = base.objects();
+                let with_value = matches!(question.about, About::LeadsTo(_));
+                objects.name_version(objects.held(subject), &key(objects, name), with_value)
+            }
+        }
+    }
+
+    /// Whether nobody can have changed a name and changed it back between a look at it before and one now. If somebody can, the
+    /// next look is compared with one from now on.
+    fn was_so_since<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &P,
+        (subject, question): (&H, &Question),
+        kept: &Kept,
+    ) -> bool {
+        let now = self.version_for(base, (subject, question));
+        if now == kept.version.get() {
+            return true;
+        }
+        let (objects, name) = (base.objects(), question.about.name().expect("it has a version"));
+        let directory = objects.held(subject);
+        // The transaction's own changes beside it are new versions, too.
+        if objects.is_locked(directory, &key(objects, name)) {
+            return true;
+        }
+        kept.version.set(now);
+        false
+    }
+
+    /// Asks all questions again, or all but those about names that are locked to be changed.
+    fn check<P, L>(&self, looks: &L, base: &P, names: Names) -> Result<Seen, Fault<FaultIn<P>>>
     where
         P: Base<Objects: NameChanges<Handle = H>>,
         L: ObjectOperations<Handle = H, Fault = FaultIn<P>>,
     {
-        for (question, reply) in &self.log {
+        let mut seen = Seen::AllTheTime;
+        for (question, kept) in self.log.iter() {
+            let subject = &self.objects.row(kept.place).1.handle;
+            let name = question.about.name();
+            let is_changed = |name: &Name| {
+                let own = self.layer.name(question.subject, name);
+                own.is_some_and(|own| own.before != own.leads_to)
+            };
+            if names == Names::Unchanged && name.is_some_and(is_changed) {
+                continue;
+            }
             let now = match &question.about {
                 // The number is the transaction's own since.
                 About::Data(AboutData::MayServe(number, _)) if self.layer.descriptors.has_taken(*number) => continue,
                 About::Data(AboutData::Descriptor(number))
-                    if self.layer.descriptors.has_taken(*number) && *reply == Reply::Description(None) =>
+                    if self.layer.descriptors.has_taken(*number) && kept.reply == Reply::Description(None) =>
                 {
                     continue;
                 }
@@ -339,20 +494,16 @@ impl<H> State<H> {
                     let introduce = &mut |node| number(base.objects(), node);
                     base.ask_data(question.subject, &self.objects, about, introduce)
                 }
-                _ => ask(looks, &self.objects, question, |node| number(looks, node)),
+                _ => ask(looks, &self.objects, (subject, question), |node| number(looks, node)),
             };
-            if now.map_err(|Failed(fault)| Fault::Base(fault))? != *reply {
+            if now.map_err(|Failed(fault)| Fault::Base(fault))? != kept.reply {
                 return Err(Fault::Stale);
             }
+            if names != Names::Answers && name.is_some() && !self.was_so_since(base, (subject, question), kept) {
+                seen = Seen::Again;
+            }
         }
-        Ok(())
-    }
-
-    /// What a name led to in the base, of a name that has changed.
-    pub(crate) fn before(&self, directory: InodeNumber, name: &[u8]) -> Option<InodeNumber> {
-        let question = Question { subject: directory, about: About::LeadsTo(name.into()) };
-        // Who has only asked whether it exists has found that it does not: else it would have been asked for.
-        self.log.get(&question).cloned().and_then(Reply::node)
+        Ok(seen)
     }
 
     fn commit<P: Base<Objects: NameChanges<Handle = H>>>(
@@ -364,7 +515,22 @@ impl<H> State<H> {
             return Err(Fault::Stale);
         }
         self.change_what_was_made(base)?;
-        self.change(base, &mut || prepare().map_err(|Refused| Fault::Stale))?;
+        // Others are prepared once, before the first look that may decide.
+        let mut are_prepared = false;
+        let mut once = || {
+            if !are_prepared {
+                prepare().map_err(|Refused| Fault::Stale)?;
+                are_prepared = true;
+            }
+            Ok(())
+        };
+        // Who is always come between has the locks of all names that it has seen.
+        if self.change(base, Hold::Versions, &mut once)? == Seen::Again {
+            // Pages that were taken for its writes are used up.
+            if !self.reserved.is_empty() || self.change(base, Hold::Locks, &mut once)? == Seen::Again {
+                return Err(Fault::Stale);
+            }
+        }
         let base = base.objects();
         if let Some(directory) = self.layer.working_directory {
             let directory = base.held(&self.objects[&directory].handle);
@@ -381,7 +547,7 @@ impl<H> State<H> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
-        let mut asked = self.log.iter().filter_map(|(question, reply)| match (&question.about, reply) {
+        let mut asked = self.log.iter().filter_map(|(question, kept)| match (&question.about, &kept.reply) {
             (About::Data(AboutData::Offset(number)), Reply::Offset(bytes)) => Some((*number, *bytes)),
             _ => None,
         });
@@ -390,19 +556,19 @@ impl<H> State<H> {
     }
 
     /// The names that have changed.
-    fn changed_names(&self) -> Wanted<'_> {
-        let names = self.layer.names().map(|(directory, name, after)| {
-            let before = self.before(directory, name);
-            ((directory, name), Becomes::Other { before, after })
-        });
-        names.filter(|(_, becomes)| !matches!(becomes, Becomes::Other { before, after } if before == after)).collect()
+    fn changed_names(&self) -> impl Iterator<Item = ((InodeNumber, &Name), Becomes)> {
+        let changed = self.layer.names().filter(|(_, _, own)| own.before != own.leads_to);
+        changed.map(|(directory, name, own)| {
+            ((directory, name), Becomes::Other { before: own.before, after: own.leads_to })
+        })
     }
 
     /// Adds the names that were seen, so that they stay as they are until the decision.
-    fn lock_seen_names<'s>(&'s self, wanted: &mut Wanted<'s>) {
-        for (question, reply) in &self.log {
+    fn with_seen_names<'s>(&'s self, changed: Wanted<'s>) -> Wanted<'s> {
+        let mut wanted: BTreeMap<_, _> = changed.into_iter().collect();
+        for (question, kept) in self.log.iter() {
             let Some(name) = question.about.name() else { continue };
-            let becomes = match reply {
+            let becomes = match &kept.reply {
                 Reply::Node(leads_to) => Becomes::Same(*leads_to),
                 Reply::Truth(true) | Reply::Existence(Existence::Plain | Existence::MaybeSymlink) => Becomes::Something,
                 _ => Becomes::Same(None),
@@ -412,32 +578,40 @@ impl<H> State<H> {
                 *known = becomes;
             }
         }
+        wanted.into_iter().collect()
     }
 
-    /// Changes names and attributes at one moment at which all answers are so.
+    /// Changes names and attributes at one moment at which all answers are so; or changes nothing, if there may have been
+    /// none ([`Seen::Again`]).
     fn change<P: Base<Objects: NameChanges<Handle = H>>>(
         &self,
         whole: &P,
+        hold: Hold,
         prepare: &mut dyn FnMut() -> End<P::Objects>,
-    ) -> End<P::Objects> {
+    ) -> Result<Seen, Fault<FaultIn<P>>> {
         let base = whole.objects();
-        let mut wanted = self.changed_names();
-        if self.sharing == Sharing::Shared {
-            self.lock_seen_names(&mut wanted);
+        let mut wanted: Wanted<'_> = self.changed_names().collect();
+        if self.sharing == Sharing::Shared && hold == Hold::Locks {
+            wanted = self.with_seen_names(wanted);
         }
         let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
         let files: Vec<_> = self.changed_files().collect();
         if wanted.is_empty() && attributes.is_empty() && files.is_empty() {
             prepare()?;
-            return self.check(base, whole);
+            // Versions are those of the look before.
+            for _ in 0..REVOCATIONS {
+                if self.check(base, whole, Names::All)? == Seen::AllTheTime {
+                    return Ok(Seen::AllTheTime);
+                }
+            }
+            return Ok(Seen::Again);
         }
-        let key = |name| base.key(name).expect("names are kept if they are names");
-        let keys: Vec<_> = wanted.keys().map(|(_, name)| key(name)).collect();
+        let keys: Vec<_> = wanted.iter().map(|((_, name), _)| key(base, name)).collect();
         let node = |number: InodeNumber| base.held(&self.objects[&number].handle);
         let mut changes = Vec::new();
-        for ((&(directory, _), becomes), key) in wanted.iter().zip(&keys) {
+        for (&((directory, _), becomes), key) in wanted.iter().zip(&keys) {
             let directory = node(directory);
-            let (before, after) = match *becomes {
+            let (before, after) = match becomes {
                 Becomes::Other { before, after } => (before.map(node), after.map(node)),
                 Becomes::Same(leads_to) => (leads_to.map(node), leads_to.map(node)),
                 Becomes::Something => {
@@ -471,9 +645,11 @@ impl<H> State<H> {
             .map_err(refused)
             .and_then(|()| prepare())
             .and_then(|()| self.decide(whole, &mut prepared));
-        let decision = if outcome.is_ok() { Decision::Commit } else { Decision::Abort };
+        let happens = matches!(outcome, Ok(Seen::AllTheTime));
+        let decision = if happens { Decision::Commit } else { Decision::Abort };
         let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));
-        outcome.and(finished)
+        let seen = outcome?;
+        finished.map(|()| seen)
     }
 
     /// Asks everything again and decides, until nobody comes in between.
@@ -481,24 +657,29 @@ impl<H> State<H> {
         &self,
         whole: &'v P,
         prepared: &mut PreparedIn<'_, 'v, P>,
-    ) -> End<P::Objects> {
+    ) -> Result<Seen, Fault<FaultIn<P>>> {
         let base = whole.objects();
+        let mut looks_again = 0;
         for round in 0.. {
             let stance = if round < REVOCATIONS { Stance::Yields } else { Stance::Insists };
             let is_late = planted("transact: checked after the changes");
             if !planted("transact: changes are not open while all is asked for") {
                 let looks = base.open(prepared, Urgency { precedence: self.precedence, stance });
-                if !is_late {
-                    self.check(&looks, whole)?;
+                if !is_late && self.check(&looks, whole, Names::Unchanged)? == Seen::Again {
+                    looks_again += 1;
+                    if looks_again == REVOCATIONS {
+                        break;
+                    }
+                    continue;
                 }
             } else {
-                self.check(base, whole)?;
+                self.check(base, whole, Names::All)?;
             }
             if base.decide(prepared).map_err(|Failed(fault)| Fault::Base(fault))? {
-                break;
+                return Ok(Seen::AllTheTime);
             }
         }
-        Ok(())
+        Ok(Seen::Again)
     }
 
     /// Attributes that have changed of objects of an origin.
@@ -575,7 +756,7 @@ fn refused<F>(refusal: OperationError<F>) -> Fault<F> {
 }
 
 /// What is to become of names.
-type Wanted<'s> = BTreeMap<(InodeNumber, &'s Name), Becomes>;
+type Wanted<'s> = Vec<((InodeNumber, &'s Name), Becomes)>;
 
 /// What is to become of a name.
 #[derive(Clone, Copy, Debug)]
@@ -590,8 +771,15 @@ enum Becomes {
     Something,
 }
 
-fn release<B: NameChanges>(base: &B, objects: impl IntoIterator<Item = (InodeNumber, Object<B::Handle>)>) {
-    for (_, Object { handle, .. }) in objects {
+/// Keeps an object that was met for the first time.
+pub(crate) fn keep<H>(objects: &mut Objects<H>, met: Met<H>) {
+    if let Some((number, object)) = met {
+        objects.push(number, object);
+    }
+}
+
+fn release<B: NameChanges>(base: &B, mut objects: Objects<B::Handle>) {
+    for (_, Object { handle, .. }) in objects.drain() {
         base.release(handle);
     }
 }

@@ -217,6 +217,29 @@ impl HashDir {
         entry.exists_for(self.decisions(), viewer).then_some(found)
     }
 
+    /// A number for two looks at a name that told the same, of which one was made after a first call of this, and the other
+    /// before a second one: if both calls gave the same, the looks would have told that all the time in between. So nobody
+    /// is misled by what changes and changes back. The looks are [`HashDir::exists`] or [`HashDir::present`].
+    #[inline]
+    pub fn version(&self, guard: &Guard<'_>, key: &Key<'_>) -> u64 {
+        let (table, bucket) = self.locate(guard, key.hash);
+        // A directory has each number of buckets once.
+        bucket.changes() << 8 | u64::from(table.bucket_count().ilog2())
+    }
+
+    /// [`HashDir::version`] for looks that tell the value, too.
+    #[inline]
+    pub fn value_version(&self, guard: &Guard<'_>, key: &Key<'_>) -> u64 {
+        let version = self.version(guard, key);
+        let values = self.find(guard, key).map_or(0, Entry::value_version);
+        version.wrapping_add(values.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Whether the guard's core keeps others from changing a name.
+    pub fn is_locked(&self, guard: &Guard<'_>, key: &Key<'_>) -> bool {
+        self.locate(guard, key.hash).1.lock.holder() == Some(guard.core().index())
+    }
+
     /// Whether the directory was killed.
     #[inline]
     pub fn is_dead(&self) -> bool {

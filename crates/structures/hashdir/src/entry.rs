@@ -267,6 +267,12 @@ impl Entry {
         }
     }
 
+    /// How often the value has changed.
+    #[inline]
+    pub(crate) fn value_version(&self) -> u64 {
+        self.second.version.load(Ordering::Acquire)
+    }
+
     // The following are called with the bucket's lock held.
 
     pub(crate) fn mark_inserting(&self, tag: Tag) {

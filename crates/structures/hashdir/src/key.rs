@@ -40,6 +40,18 @@ impl<'n> Key<'n> {
         self.name
     }
 
+    /// Its hash.
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The key of a name that had one with this hash, under the same seed.
+    #[inline]
+    pub fn again(name: &'n [u8], hash: u64) -> Key<'n> {
+        Key { name, hash }
+    }
+
     /// The key of a name with a hash of the caller's choice, for tests of collisions.
     #[doc(hidden)]
     pub fn with_hash(name: &'n [u8], hash: u64) -> Option<Key<'n>> {

@@ -45,14 +45,15 @@ struct Head {
     /// A bit for each entry that the chain has had since it was last empty, chosen by its hash: a name whose bit is not
     /// set is not in the chain, and none of its entries has to be fetched from memory to know that.
     filter: AtomicU64,
+    /// How often an entry has come into the chain.
+    changes: AtomicU64,
 }
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Bucket>() == 128);
 
 /// What tools call the parts of a bucket.
-pub const BUCKET: ObjectKind =
-    object_kind!(2, Bucket as "directory bucket" { "first" = head.0.first, "filter" = head.0.filter, "lock" = lock });
+pub const BUCKET: ObjectKind = object_kind!(2, Bucket as "directory bucket" { "first" = head.0.first, "filter" = head.0.filter, "changes" = head.0.changes, "lock" = lock });
 
 /// The buckets of a whole segment.
 #[repr(C)]
@@ -82,7 +83,8 @@ const MOVED: usize = 1;
 
 impl Bucket {
     fn new() -> Bucket {
-        let head = Head { first: AtomicPtr::new(ptr::null_mut()), filter: AtomicU64::new(0) };
+        let head =
+            Head { first: AtomicPtr::new(ptr::null_mut()), filter: AtomicU64::new(0), changes: AtomicU64::new(0) };
         Bucket { head: CacheLine(head), lock: CacheLine(CoreLock::new()) }
     }
 
@@ -118,6 +120,23 @@ impl Bucket {
     pub(crate) fn will_hold(&self, hash: u64) {
         let filter = &self.head.filter;
         filter.store(filter.load(Ordering::Relaxed) | filter_bit(hash), Ordering::Release);
+        self.note_change();
+    }
+
+    /// With the lock held, before an entry is seen that was not in the chain.
+    #[inline]
+    fn note_change(&self) {
+        if sync::mutant::planted("hashdir: changes are not counted") {
+            return;
+        }
+        let changes = &self.head.changes;
+        changes.store(changes.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+
+    /// See [`HashDir::version`](crate::HashDir::version).
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.head.changes.load(Ordering::Acquire)
     }
 
     /// With the lock held and the chain empty.
