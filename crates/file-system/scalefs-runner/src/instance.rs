@@ -14,7 +14,7 @@ use scalefs::{
 use sockets::{Sockets, SocketsConfig};
 use sync::Spin;
 
-use crate::process_calls::Children;
+use crate::children::Children;
 use crate::subject::Subject;
 
 /// Where the arena lies: the same in every run, so that findings can be compared.

@@ -15,6 +15,7 @@
 //! ```
 
 mod calls;
+mod children;
 mod instance;
 mod memory;
 mod name_calls;

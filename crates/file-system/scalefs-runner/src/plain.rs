@@ -8,8 +8,8 @@ use plain::{Limits, Plain, Process, Unreachable};
 use posix_calls::{Credentials, Ended, Errno, ProcessNumber};
 use program_runner::serve::Program;
 
+use crate::children::Children;
 use crate::instance::SETUP_PROCESS;
-use crate::process_calls::Children;
 use crate::subject::Subject;
 use crate::target::FileSystemTarget;
 

@@ -2,77 +2,20 @@
 //!
 //! The parent is process 0. One descriptor of it is always open, and closed by `exec`; tests duplicate it to numbers 0 and 1.
 
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use posix_calls::data::{self, DescriptorOptions};
-use posix_calls::{
-    DataOperations, Ended, Errno, OnExec, OpenFlags, ProcessNumber, SpawnOptions, Start, Which, processes,
-};
+use posix_calls::{DataOperations, Ended, Errno, OnExec, OpenFlags, SpawnOptions, Start, Which, processes};
 use runner::arguments::Arguments;
 use wire::value::Value;
 
+use crate::children::COUNT;
 use crate::subject::Subject;
 
-/// Children that tests can name.
-const COUNT: usize = 4;
 /// Numbers of descriptors that tests have.
 const NUMBERS: u32 = 2;
 /// The descriptor that is always open.
 const ALWAYS_OPEN: u32 = 100;
 /// Who makes all calls.
 pub const PARENT: usize = 0;
-
-/// A child's place, on lines of its own.
-#[repr(align(64))]
-struct Slot<P> {
-    /// The process, until it ends.
-    process: UnsafeCell<Option<P>>,
-    /// Atomic: its number, until somebody has waited for it; or zero.
-    number: AtomicU64,
-}
-
-/// The children of the test's process.
-pub struct Children<P>([Slot<P>; COUNT]);
-
-// SAFETY: calls of tests are made one after the other, and so are those of set-ups; the coordinator orders them.
-unsafe impl<P: Send> Sync for Children<P> {}
-
-impl<P> Children<P> {
-    /// None.
-    #[must_use]
-    pub fn none() -> Children<P> {
-        Children(std::array::from_fn(|_| Slot { process: UnsafeCell::new(None), number: AtomicU64::new(0) }))
-    }
-
-    /// A child that has not ended.
-    fn running(&self, child: usize) -> Result<&P, Errno> {
-        // SAFETY: no other call is under way (see `Sync`), and what a call lends ends with it.
-        unsafe { (*self.0[child].process.get()).as_ref() }.ok_or(Errno::ECHILD)
-    }
-
-    /// Takes a child that has not ended.
-    fn take(&self, child: usize) -> Result<P, Errno> {
-        // Look without writing first.
-        self.running(child)?;
-        // SAFETY: as above.
-        unsafe { (*self.0[child].process.get()).take() }.ok_or(Errno::ECHILD)
-    }
-
-    fn put(&self, child: usize, process: P, number: ProcessNumber) {
-        // SAFETY: as above.
-        unsafe { *self.0[child].process.get() = Some(process) };
-        self.0[child].number.store(number.0, Ordering::Release);
-    }
-
-    fn number(&self, child: usize) -> Option<ProcessNumber> {
-        Some(ProcessNumber(self.0[child].number.load(Ordering::Acquire))).filter(|number| number.0 != 0)
-    }
-
-    fn forget(&self, child: usize) {
-        self.0[child].number.store(0, Ordering::Release);
-    }
-}
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use percpu::Core;
 use posix_calls::{DataChanges, Ended, Errno, MemoryOperations, NameChanges, ProcessNumber, ProcessOperations};
 use sockets::Sockets;
 
-use crate::process_calls::Children;
+use crate::children::Children;
 
 /// What a thread acts through.
 pub trait Subject: 'static {
