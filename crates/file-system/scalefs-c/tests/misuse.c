@@ -44,7 +44,7 @@ static int in_child(scalefs_thread *thread, scalefs_process *process) {
     REFUSED(scalefs_mkdir(thread, process, "/x", 0755), "a child makes one of its own");
     NONE(scalefs_attach(busy, 0), "a child makes one of its own");
     NONE(scalefs_process_new(thread, 0, 0), "a child makes one of its own");
-    scalefs_instance *own = scalefs_create(1u << 20, 8, 1, 1);
+    scalefs_instance *own = scalefs_create(2u << 20, 8, 1, 1);
     scalefs_thread *me = scalefs_attach(own, 0);
     scalefs_process *us = scalefs_process_new(me, 0, 0);
     CHECK(scalefs_mkdir(me, us, "/x", 0755) == 0);
@@ -57,7 +57,7 @@ int main(void) {
     NONE(scalefs_create(1u << 20, 8, 0, 1), "core");
     NONE(scalefs_attach(NULL, 0), "the instance is NULL");
     REFUSED(scalefs_destroy(NULL), "the instance is NULL");
-    scalefs_instance *one = scalefs_create(1u << 20, 8, 2, 1), *other = scalefs_create(16u << 20, 8, 2, 1);
+    scalefs_instance *one = scalefs_create(2u << 20, 8, 2, 1), *other = scalefs_create(16u << 20, 8, 2, 1);
     scalefs_thread *me = scalefs_attach(one, 0), *there = scalefs_attach(other, 0);
     NONE(scalefs_attach(one, 0), "core 0:");
     NONE(scalefs_attach(one, 5), "core 5:");

@@ -450,10 +450,16 @@ impl Process {
         wait: &impl Wait,
     ) -> Result<(), Errno> {
         let held = self.hold(fs, guard, number, wait)?;
+        let passed = Descriptor { on_exec, ..held };
+        // Whoever changes nothing writes nothing.
+        if to.descriptor(guard, target) == Some(passed) {
+            held.release(fs, guard.core(), wait);
+            return Ok(());
+        }
         let put = to
             .descriptors
             .lock_slot(guard, target.into(), wait)
-            .and_then(|slot| to.put(guard, (target.into(), &slot), Some(Descriptor { on_exec, ..held }), wait));
+            .and_then(|slot| to.put(guard, (target.into(), &slot), Some(passed), wait));
         let released = *put.as_ref().unwrap_or(&Some(held));
         if let Some(released) = released {
             released.release(fs, guard.core(), wait);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// What has become of a file's data.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnData {
     /// Bytes that were written, by offset; neither overlapping nor empty.
     written: BTreeMap<u64, Vec<u8>>,

@@ -103,8 +103,8 @@ pub(crate) struct State<H> {
     /// Pages that were written, of files of the base, and of each the space for it.
     pub(crate) reserved_for: BTreeSet<(InodeNumber, u64)>,
     pub(crate) reserved: Vec<Cell<Option<u64>>>,
-    /// Data of files that the transaction has made is not in the base as the layer says.
-    has_gone_back: bool,
+    /// Files that the transaction has made whose data is not in the base as the layer says, since writes were undone.
+    undone: BTreeSet<InodeNumber>,
 }
 
 /// An answer of the base.
@@ -190,7 +190,7 @@ impl<H> Transaction<H> {
             is_stale: false,
             reserved_for: BTreeSet::new(),
             reserved: Vec::new(),
-            has_gone_back: false,
+            undone: BTreeSet::new(),
         };
         Ok(Transaction { state: RefCell::new(state) })
     }
@@ -274,9 +274,15 @@ impl<H> Transaction<H> {
 
     /// Forgets all changes since a savepoint. What was seen stays seen.
     pub fn go_back(&self, Savepoint(layer): Savepoint) {
-        let mut state = self.state();
+        let state = &mut *self.state();
+        for (number, object) in state.objects.iter() {
+            let differs =
+                |now: &Layer| now.object(*number).map(|own| &own.data) != layer.object(*number).map(|own| &own.data);
+            if object.origin == Origin::Made && object.kind == Kind::Regular && differs(&state.layer) {
+                state.undone.insert(*number);
+            }
+        }
         state.layer.go_back(layer);
-        state.has_gone_back = true;
     }
 }
 
@@ -697,10 +703,8 @@ impl<H> State<H> {
 
     /// Lets files that nobody else knows have the bytes that the layer says, where they have others since a part was undone.
     fn write_again<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
-        let made =
-            self.objects.iter().filter(|(_, object)| object.origin == Origin::Made && object.kind == Kind::Regular);
-        for (number, object) in made.filter(|_| self.has_gone_back) {
-            let file = base.objects().held(&object.handle);
+        for number in &self.undone {
+            let file = base.objects().held(&self.objects[number].handle);
             base.write_made(file, FileChange::Resize(0)).map_err(refused)?;
             let Some(own) = self.layer.object(*number) else { continue };
             for (offset, bytes) in own.data.writes() {

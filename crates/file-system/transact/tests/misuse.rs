@@ -38,6 +38,21 @@ fn more_data_than_space_is_refused_in_the_call() {
     assert_eq!(files.space().unwrap().free_blocks, free - 1);
 }
 
+/// The commit had written all new files once more after any part that was undone, and found their pages not free yet.
+#[test]
+fn an_undone_part_leaves_the_data_of_other_files_alone() {
+    let files = FileSystem::create(OwnedConfig { page_count: 64, ..OwnedConfig::default() }).unwrap();
+    let outcome = files.transaction(|t| {
+        t.write("large", vec![1; 50 * 4096])?;
+        let undone = t.part(|| t.write("small", "not yet").and_then(|()| Err::<(), _>(io::Error::other("no"))));
+        undone.or_else(|_| t.write("small", "at last"))
+    });
+    assert_eq!(outcome.map_err(|error| error.to_string()), Ok(()));
+    let root = files.root().unwrap();
+    assert_eq!(root.metadata("large").unwrap().size_bytes, 50 * 4096);
+    assert_eq!(root.metadata("small").unwrap().size_bytes, 7);
+}
+
 /// So many, unless `ANSWERS` says how many: a million take seconds in a release build.
 #[test]
 fn many_answers_are_one_transaction() {
