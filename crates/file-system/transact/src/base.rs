@@ -9,8 +9,6 @@ use posix_calls::{
     ReservedPages, WriteAt,
 };
 
-use sync::mutant::planted;
-
 use crate::descriptors::Descriptors;
 use crate::question::{AboutData, Described, Objects, Reply};
 
@@ -79,12 +77,9 @@ pub trait Base: Sized {
     where
         Self: 'v;
 
-    /// Keeps others from the offsets of these descriptors, which must be what is said; else nothing is locked.
+    /// Keeps others from the offsets of these descriptors, before all are asked for again.
     #[doc(hidden)]
-    fn lock_offsets(
-        &self,
-        asked: &mut dyn Iterator<Item = (u32, Option<u64>)>,
-    ) -> Answer<Option<Self::OffsetLocks<'_>>, Self::Objects>;
+    fn lock_offsets(&self, asked: &mut dyn Iterator<Item = u32>) -> Answer<Self::OffsetLocks<'_>, Self::Objects>;
 
     /// Lets descriptors be as the transaction has left them, or, if it has not happened, as they were.
     #[doc(hidden)]
@@ -152,8 +147,8 @@ impl<B: NameChanges> Base for B {
     where
         Self: 'v;
 
-    fn lock_offsets(&self, _: &mut dyn Iterator<Item = (u32, Option<u64>)>) -> Answer<Option<()>, B> {
-        Ok(Some(()))
+    fn lock_offsets(&self, _: &mut dyn Iterator<Item = u32>) -> Answer<(), B> {
+        Ok(())
     }
 
     fn end_descriptors(&self, descriptors: &Descriptors, (): (), _: bool) {
@@ -249,31 +244,18 @@ impl<D: DataChanges> Base for WithData<D> {
     where
         Self: 'v;
 
-    fn lock_offsets(
-        &self,
-        asked: &mut dyn Iterator<Item = (u32, Option<u64>)>,
-    ) -> Answer<Option<Self::OffsetLocks<'_>>, Self::Objects> {
+    fn lock_offsets(&self, asked: &mut dyn Iterator<Item = u32>) -> Answer<Self::OffsetLocks<'_>, Self::Objects> {
         let mut descriptions = BTreeMap::new();
-        for (number, offset) in asked {
-            let description = self.0.description(number)?;
-            match (description, offset) {
-                (Some(description), Some(bytes)) => {
-                    descriptions.insert(self.0.identity(description), (description, bytes));
-                }
-                (None, None) => {}
-                _ => return Ok(None),
+        for number in asked {
+            if let Some(description) = self.0.description(number)? {
+                descriptions.insert(self.0.identity(description), description);
             }
         }
-        let mut locks = Vec::new();
         // By identity, so that no two wait for each other.
-        for (identity, (description, bytes)) in descriptions {
-            let lock = self.0.lock_offset(description)?;
-            if self.0.locked_offset(&lock) != bytes && !planted("transact: an offset that has moved is locked") {
-                return Ok(None);
-            }
-            locks.push((identity, lock));
-        }
-        Ok(Some(locks))
+        descriptions
+            .into_iter()
+            .map(|(identity, description)| Ok((identity, self.0.lock_offset(description)?)))
+            .collect()
     }
 
     fn end_descriptors(&self, descriptors: &Descriptors, offsets: Self::OffsetLocks<'_>, happened: bool) {

@@ -59,10 +59,13 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
 
     /// Gives a number of the base that was just taken to the description to which it leads, or a lower one that the
     /// transaction has made free.
-    fn place(&self, real: u32, (choice, on_exec): (NumberChoice, OnExec)) -> Result<u32, Errno> {
-        let mut state = self.transaction.state();
-        state.layer.descriptors.take(real);
-        drop(state);
+    fn place(&self, mut real: u32, (choice, on_exec): (NumberChoice, OnExec)) -> Result<u32, Errno> {
+        self.transaction.state().layer.descriptors.take(real);
+        // The base does not know yet that the transaction uses this number for something else.
+        while self.transaction.state().layer.descriptors.is_own(real) {
+            real = self.data().duplicate(real, (choice, on_exec))?;
+            self.transaction.state().layer.descriptors.take(real);
+        }
         let description = self.data().description(real)?.ok_or(Errno::EBADF)?;
         let identity = self.data().identity(description);
         let mut number = real;

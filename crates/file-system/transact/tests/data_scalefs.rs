@@ -81,6 +81,20 @@ proptest! {
     }
 }
 
+/// The base had given a number away that it did not know to be used in the transaction.
+#[test]
+fn a_number_that_the_transaction_uses_is_free_to_nobody() {
+    let calls = [Call::DuplicateTo(0, 5), Call::Duplicate(0, 5), Call::DuplicateTo(0, 4), open("n")];
+    let (together, one_by_one) = (instance(), instance());
+    let (together, one_by_one) = (User::new(&together, 0), User::new(&one_by_one, 0));
+    prepare(|call| together.make(call));
+    prepare(|call| one_by_one.make(call));
+    let fs = Transactional::new(Sharing::Shared, || WithData(together.enter()));
+    let told = fs.transaction(|t| Ok(calls.iter().map(|call| perform(&t.begin(), call)).collect::<Vec<_>>()));
+    assert_eq!(told, Ok(calls.iter().map(|call| one_by_one.make(call)).collect()));
+    assert_eq!(seen(|call| together.make(call)), seen(|call| one_by_one.make(call)));
+}
+
 #[test]
 fn files_of_others_change_with_names() {
     let instance = instance();
