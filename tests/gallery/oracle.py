@@ -37,7 +37,28 @@ NUMBERS = range(-1, 5)
 Placed = list[tuple[str, dict[str, Any]]]
 
 
-def values(type_: Type) -> list[Any]:
+class Maps(Sequence[Any]):
+    """All maps from some keys to some items: each is made when it is drawn, since there may be many thousands."""
+
+    def __init__(self, kind: type, keys: Sequence[Any], items: Sequence[Any]) -> None:
+        self._kind, self._keys, self._items = kind, keys, items
+
+    def __len__(self) -> int:
+        return (len(self._items) + 1) ** len(self._keys)
+
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        held = {}
+        for key in self._keys:
+            index, item = divmod(index, len(self._items) + 1)
+            if item:
+                # Each entry has a value of its own: a call may change it in its place.
+                held[key] = copy.deepcopy(self._items[item - 1])
+        return self._kind(held)
+
+
+def values(type_: Type) -> Sequence[Any]:
     """The values of a type that are tried."""
     if isinstance(type_, SortType):
         name = type_.sort.__name__
@@ -60,12 +81,7 @@ def values(type_: Type) -> list[Any]:
         items = values(type_.item)
         return [Seq(one) for n in range(type_.capacity + 1) for one in itertools.product(items, repeat=n)]
     assert isinstance(type_, MapType)
-    kind = type(type_.zero())
-    keys, items = values(type_.key)[:3], values(type_.value)
-    choices = itertools.product([None, *((item,) for item in items)], repeat=len(keys))
-    # Each entry has a value of its own: a call may change it in its place.
-    own = copy.deepcopy
-    return [kind({k: own(one[0]) for k, one in zip(keys, held, strict=True) if one is not None}) for held in choices]
+    return Maps(type(type_.zero()), values(type_.key)[:3], values(type_.value))
 
 
 class Domain:

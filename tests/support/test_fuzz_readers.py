@@ -31,11 +31,10 @@ def test_each_reader_has_seeds() -> None:
 def test_without_atheris_it_says_what_it_needs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused(command: list[object]) -> None:
+    def refused(lock: str, *modules: str) -> None:
         raise StepFailed("no network")
 
-    monkeypatch.setattr(fuzz_readers, "PYTHON", "false")
-    monkeypatch.setattr(fuzz_readers, "run", refused)
+    monkeypatch.setattr(fuzz_readers, "install_locked", refused)
     assert fuzz_readers.main(["1", "runs"]) == 1
     assert capsys.readouterr().err == f"no network\n{fuzz_readers.NEEDS_ATHERIS}\n"
 
