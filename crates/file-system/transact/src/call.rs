@@ -576,7 +576,9 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
             };
         }
         if fields.contains(Fields::LINK_COUNT) {
-            let base = if self.is_made(node) { 0 } else { self.known(number, About::LinkCount)?.count() };
+            // A pipe counts itself as a name, which it never gets.
+            let has_none = self.is_made(node) && kind != Kind::Pipe;
+            let base = if has_none { 0 } else { self.known(number, About::LinkCount)?.count() };
             link_count = base.saturating_add_signed(own.links) as u32;
         }
         if fields.contains(Fields::SIZE) {

@@ -5,8 +5,8 @@
 mod data_calls;
 
 use percpu::{Core, OwnerId};
-use posix_calls::data::Whence;
-use posix_calls::{Credentials, Errno, NumberChoice, OpenFlags, StatusFlags};
+use posix_calls::data::{self, Whence};
+use posix_calls::{Credentials, Errno, Fields, NumberChoice, OpenFlags, StatusFlags};
 use proptest::prelude::*;
 use scalefs::{InProcess, OwnedConfig, OwnedScaleFs, Process};
 use sync::Spin;
@@ -93,6 +93,20 @@ fn a_number_that_the_transaction_uses_is_free_to_nobody() {
     let told = fs.transaction(|t| Ok(calls.iter().map(|call| perform(&t.begin(), call)).collect::<Vec<_>>()));
     assert_eq!(told, Ok(calls.iter().map(|call| one_by_one.make(call)).collect()));
     assert_eq!(seen(|call| together.make(call)), seen(|call| one_by_one.make(call)));
+}
+
+/// It had none until its first name, as files have, and a pipe gets no name.
+#[test]
+fn a_pipe_has_one_link_in_the_transaction_that_made_it() {
+    let instance = instance();
+    let user = User::new(&instance, 0);
+    let fs = Transactional::new(Sharing::Shared, || WithData(user.enter()));
+    let link_counts = fs.transaction(|t| {
+        let (read, _) = data::pipe(&t.begin(), data::DescriptorOptions::PLAIN)?;
+        Ok([Fields::LINK_COUNT, Fields::ALL]
+            .map(|fields| data::stat(&t.begin(), read, fields).map(|seen| seen.link_count)))
+    });
+    assert_eq!(link_counts, Ok([Ok(1), Ok(1)]));
 }
 
 #[test]
