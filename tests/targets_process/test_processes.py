@@ -11,12 +11,10 @@ from commutant.targets.base import Job
 from commutant.targets.registry import load_target
 from commutant.testgen import generate
 
-SHARED = {"scalefs": {"spawn-dup3"}, "plain": set()}
-"""Sets of calls of which some test shares a line: a dup3 writes what is there already."""
 SETS = ["spawn", "spawn,wait", "spawn,dup3", "spawn,drop", "fork,exit", "exec,exit", "wait", "sees,drop"]
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", ["scalefs", "plain"])
 def test_processes_do_what_the_model_says(name: str) -> None:
     """A collision is on another line in each of three windows, so a conflict counts if all have it."""
     interface = load_interface("processes")
@@ -37,4 +35,4 @@ def test_processes_do_what_the_model_says(name: str) -> None:
     finally:
         target.close()
     conflicting = {test.set_name for test in tests if shared[test.id] == 3 * len(test.orders)}
-    assert conflicting == SHARED[name]
+    assert not conflicting
