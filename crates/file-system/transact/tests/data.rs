@@ -10,7 +10,7 @@ use posix_calls::{Credentials, Errno, ObjectOperations as _};
 use proptest::prelude::*;
 use transact::{Sharing, Transactional, WithData};
 
-use data_calls::{Call, groups, perform};
+use data_calls::{Call, groups, make_both, perform};
 
 /// `f` with 6,000 bytes, open for both under 0 and, to append, under 1; `g` empty, open under 2.
 fn world() -> (Plain, Process) {
@@ -36,24 +36,9 @@ proptest! {
     fn calls_in_transactions_give_what_they_give_outside(groups in groups()) {
         let (together, one_by_one) = (world(), world());
         let fs = Transactional::new(Sharing::Alone, || WithData(together.0.begin(&together.1)));
-        for (calls, happens, undone) in groups {
-            let expected: Vec<_> = match happens {
-                true => calls.iter().map(|call| perform(&one_by_one.0.begin(&one_by_one.1), call)).collect(),
-                false => Vec::new(),
-            };
-            let told = fs.transaction(|t| {
-                let half = calls.len() / 2;
-                let mut told: Vec<_> = calls[..half].iter().map(|call| perform(&t.begin(), call)).collect();
-                let _ = t.part(|| {
-                    undone.iter().for_each(|call| drop(perform(&t.begin(), call)));
-                    Err::<(), _>(Errno::EIO)
-                });
-                told.extend(calls[half..].iter().map(|call| perform(&t.begin(), call)));
-                if happens { Ok(told) } else { Err(Errno::EIO) }
-            });
-            if happens {
-                prop_assert_eq!(told, Ok(expected));
-            }
+        for group in groups {
+            let [told, expected] = make_both(&fs, &group, |call| perform(&one_by_one.0.begin(&one_by_one.1), call));
+            prop_assert_eq!(told, expected);
             prop_assert_eq!(seen(&together.0, &together.1), seen(&one_by_one.0, &one_by_one.1));
             // What was written and cut off again has taken no page.
             prop_assert!(free_pages(&together) >= free_pages(&one_by_one));

@@ -9,7 +9,7 @@ mod instance;
 use std::hash::{Hash, Hasher};
 
 use data_calls::{Call, perform, prepare};
-use history::{Event, State, explore, is_linearisable, play, repeat, rounds};
+use history::{State, explore, is_linearisable, play, repeat, rounds};
 use instance::with_instance;
 use plain::Plain;
 use posix_calls::{Credentials, Errno};
@@ -138,12 +138,7 @@ fn explain(number: u64, plan: &Plan) {
         }
         process.exit(fs, &setup, &Spin);
     });
-    let of = |one: &history::Made<Action, Outcome>| Event {
-        steps: vec![(one.operation.clone(), one.outcome.clone())],
-        began: one.began,
-        ended: one.ended,
-    };
-    let events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(of).collect()).collect();
+    let events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(history::Made::event).collect()).collect();
     assert!(is_linearisable(&events, &Maps::new()), "no order explains round {number}:\n{}", history::told(&made));
 }
 

@@ -12,7 +12,7 @@ use scalefs::{InProcess, OwnedConfig, OwnedScaleFs, Process};
 use sync::Spin;
 use transact::{Sharing, Transactional, WithData};
 
-use data_calls::{Call, groups, perform, prepare, seen};
+use data_calls::{Call, groups, make_both, perform, prepare, seen};
 
 const BOTH: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE).union(OpenFlags::CREATE);
 
@@ -58,24 +58,9 @@ proptest! {
         prepare(|call| together.make(call));
         prepare(|call| one_by_one.make(call));
         let fs = Transactional::new(Sharing::Shared, || WithData(together.enter()));
-        for (calls, happens, undone) in groups {
-            let expected: Vec<_> = match happens {
-                true => calls.iter().map(|call| one_by_one.make(call)).collect(),
-                false => Vec::new(),
-            };
-            let told = fs.transaction(|t| {
-                let half = calls.len() / 2;
-                let mut told: Vec<_> = calls[..half].iter().map(|call| perform(&t.begin(), call)).collect();
-                let _ = t.part(|| {
-                    undone.iter().for_each(|call| drop(perform(&t.begin(), call)));
-                    Err::<(), _>(Errno::EIO)
-                });
-                told.extend(calls[half..].iter().map(|call| perform(&t.begin(), call)));
-                if happens { Ok(told) } else { Err(Errno::EIO) }
-            });
-            if happens {
-                prop_assert_eq!(told, Ok(expected));
-            }
+        for group in groups {
+            let [told, expected] = make_both(&fs, &group, |call| one_by_one.make(call));
+            prop_assert_eq!(told, expected);
             prop_assert_eq!(seen(|call| together.make(call)), seen(|call| one_by_one.make(call)));
         }
     }

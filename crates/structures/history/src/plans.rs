@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use crate::linearise::Event;
 use crate::threads::{self, Barrier};
 
 /// An operation with what it returned, when it began, and when it ended.
@@ -22,6 +23,14 @@ pub struct Made<O, R> {
     pub began: u64,
     /// As above.
     pub ended: u64,
+}
+
+impl<O: Clone, R: Clone> Made<O, R> {
+    /// It as one step, which took place at some time in between.
+    pub fn event(&self) -> Event<(O, R)> {
+        let Made { operation, outcome, began, ended } = self;
+        Event { steps: vec![(operation.clone(), outcome.clone())], began: *began, ended: *ended }
+    }
 }
 
 /// What was made, a line each, in the order in which it began.

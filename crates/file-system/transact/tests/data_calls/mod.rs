@@ -4,8 +4,11 @@
 use posix_calls::attributes::{self};
 use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::names::{self, RenameMode};
-use posix_calls::{DataOperations, Errno, Fields, Follow, NumberChoice, OnExec, OpenFlags, Start, StatusFlags};
+use posix_calls::{
+    DataChanges, DataOperations, Errno, Fields, Follow, NumberChoice, OnExec, OpenFlags, Start, StatusFlags,
+};
 use proptest::prelude::*;
+use transact::{Transactional, WithData};
 
 /// The paths that calls know.
 pub const PATHS: [&str; 3] = ["f", "g", "n"];
@@ -135,10 +138,33 @@ pub fn seen(make: impl Fn(&Call) -> Result<String, Errno>) -> String {
     told
 }
 
-/// Groups of calls: each is to happen or not, and has in its middle a part that is undone.
-pub fn groups() -> impl Strategy<Value = Vec<(Vec<Call>, bool, Vec<Call>)>> {
+/// Calls, whether they are to happen, and a part in their middle that is undone.
+pub type Group = (Vec<Call>, bool, Vec<Call>);
+
+/// Groups of calls.
+pub fn groups() -> impl Strategy<Value = Vec<Group>> {
     prop::collection::vec(
         (prop::collection::vec(call(), 1..8), any::<bool>(), prop::collection::vec(call(), 0..3)),
         1..5,
     )
+}
+
+/// Makes a group in a transaction, and alone by `outside` what is to happen; returns what each gave.
+pub fn make_both<D: DataChanges, F: Fn() -> WithData<D>>(
+    transactional: &Transactional<F>,
+    (calls, happens, undone): &Group,
+    outside: impl Fn(&Call) -> Result<String, Errno>,
+) -> [Result<Vec<Result<String, Errno>>, Errno>; 2] {
+    let expected = if *happens { Ok(calls.iter().map(outside).collect()) } else { Err(Errno::EIO) };
+    let told = transactional.transaction(|t| {
+        let half = calls.len() / 2;
+        let mut told: Vec<_> = calls[..half].iter().map(|call| perform(&t.begin(), call)).collect();
+        let _ = t.part(|| {
+            undone.iter().for_each(|call| drop(perform(&t.begin(), call)));
+            Err::<(), _>(Errno::EIO)
+        });
+        told.extend(calls[half..].iter().map(|call| perform(&t.begin(), call)));
+        if *happens { Ok(told) } else { Err(Errno::EIO) }
+    });
+    [told, expected]
 }

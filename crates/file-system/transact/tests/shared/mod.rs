@@ -3,7 +3,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use history::{Event, State, explore, is_linearisable, play, repeat, rounds};
+use history::{State, explore, is_linearisable, play, repeat, rounds};
 use percpu::testing::World;
 use plain::{Plain, Process};
 use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, Start, directories};
@@ -150,12 +150,7 @@ fn explain(number: u64, plan: &Plan) {
             outcome
         }
     });
-    let of = |one: &history::Made<Action, Outcome>| Event {
-        steps: vec![(one.operation.clone(), one.outcome.clone())],
-        began: one.began,
-        ended: one.ended,
-    };
-    let events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(of).collect()).collect();
+    let events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(history::Made::event).collect()).collect();
     assert!(is_linearisable(&events, &Maps::new()), "no order explains round {number}:\n{}", history::told(&made));
 }
 
