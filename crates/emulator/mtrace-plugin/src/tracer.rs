@@ -193,7 +193,8 @@ pub struct Prefetch {
 }
 
 /// Runs `action` on a virtual CPU's state in the thread that runs it, with no hand-shake (machines).
-#[inline]
+#[cold]
+#[inline(never)]
 pub fn with_vcpu_of_machine(index: u32, action: impl FnOnce(&mut Vcpu)) {
     let Some(slot) = VCPUS.get(index as usize) else { return };
     // SAFETY: a non-null pointer in `VCPUS` was leaked by `add_vcpu` and is valid for ever.
@@ -204,7 +205,8 @@ pub fn with_vcpu_of_machine(index: u32, action: impl FnOnce(&mut Vcpu)) {
 }
 
 /// Runs `action` on the state of the calling thread's virtual CPU if `flag` is set: [`RECORDING`] or [`FOLLOWING`] (programs).
-#[inline]
+#[cold]
+#[inline(never)]
 pub fn with_vcpu_of_program(index: u32, flag: &AtomicBool, action: impl FnOnce(&mut Vcpu)) {
     let Some(slot) = VCPUS.get(index as usize) else { return };
     // SAFETY: as above.
