@@ -319,4 +319,30 @@ mod tests {
         let [word] = set.words() else { panic!("one word: {set:?}") };
         assert_eq!((word.read_site, word.write_site, word.read, word.written), (1, 2, 0x0f, 0xff));
     }
+
+    #[test]
+    fn who_wrote_in_a_conflict_is_told_from_who_read() {
+        let word = |read, written| Word { number: 2, read, written, per_cpu: false, read_site: 0, write_site: 0 };
+        assert_eq!(word(0, 0x0f).conflicting_writes(&word(0x01, 0)), (true, false));
+        assert_eq!(word(0, 0x0f).conflicting_writes(&word(0, 0x18)), (true, true));
+        assert_eq!(word(0, 0x0f).conflicting_writes(&word(0x08, 0xf0)), (true, false), "it wrote other bytes");
+        assert_eq!(word(0x0f, 0xf0).conflicting_writes(&word(0x0f, 0x01)), (false, true));
+    }
+
+    #[test]
+    fn a_set_keeps_what_is_asked_for_and_says_who_touched_it_first() {
+        let mut words: Vec<Word> = Word::of_access(16, 8, true, false, 1).collect();
+        words.extend(Word::of_access(8, 8, false, true, 2));
+        words.extend(Word::of_access(16, 8, false, true, 3));
+        let set = AddressSet::collect(&words, |_| true);
+        let told = |word: &Word| (word.number, word.read_site, word.write_site, word.per_cpu);
+        assert_eq!(set.words().iter().map(told).collect::<Vec<_>>(), [(1, 2, 2, true), (2, 3, 1, true)]);
+        let kept = AddressSet::collect(&words, |word| word.number == 1);
+        assert_eq!((kept.byte_count(), kept.written_byte_count()), (8, 0));
+        let emptied = AddressSet::collect(&words, |word| {
+            (word.read, word.written) = (0, 0);
+            true
+        });
+        assert_eq!(emptied.words().len(), 0);
+    }
 }

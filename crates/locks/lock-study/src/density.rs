@@ -97,6 +97,8 @@ impl Density {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn after(threads: u32, conflicts: impl Fn(u32, u32) -> bool) -> Option<f64> {
         let mut density = Density::default();
@@ -136,5 +138,84 @@ mod tests {
         }
         assert_eq!(density.speed_up_of_newest(32), Some(32.0));
         assert_eq!(density.threads.first(), Some(&68));
+    }
+
+    /// What is seen of a lock, as in the definition: the newest section of each of the last 32 threads, and what conflicts.
+    #[derive(Default)]
+    struct Plain {
+        newest: Vec<(u32, usize)>,
+        sections: usize,
+        conflicts: BTreeSet<(usize, usize)>,
+        speed_ups: [Vec<f64>; CROWDS.len()],
+    }
+
+    impl Plain {
+        fn add(&mut self, thread: u32, conflicting: u64) {
+            self.newest.retain(|&(known, _)| known != thread);
+            if self.newest.len() == 32 {
+                self.newest.remove(0);
+            }
+            let section = self.sections;
+            self.sections += 1;
+            for &(other, earlier) in self.newest.iter().filter(|&&(other, _)| conflicting >> other & 1 != 0) {
+                assert_ne!(other, thread);
+                self.conflicts.extend([(section, earlier), (earlier, section)]);
+            }
+            self.newest.push((thread, section));
+            for (crowd, speed_ups) in CROWDS.into_iter().zip(&mut self.speed_ups) {
+                let members: Vec<usize> = self.newest.iter().rev().take(crowd).map(|&(_, section)| section).collect();
+                let degree =
+                    |one: usize| members.iter().filter(|&&other| self.conflicts.contains(&(one, other))).count();
+                let degrees: Vec<usize> = members.iter().map(|&one| degree(one)).filter(|&degree| degree > 0).collect();
+                let density: f64 = degrees.iter().map(|&degree| degree as f64 / (degrees.len() as f64 - 1.0)).sum();
+                if members.len() > 1 {
+                    speed_ups.push(members.len() as f64 / density.max(1.0));
+                }
+            }
+        }
+    }
+
+    fn means<const COUNT: usize>(all: [Vec<f64>; COUNT]) -> [Option<f64>; COUNT] {
+        all.map(|all| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64))
+    }
+
+    fn assert_close(found: [Option<f64>; CROWDS.len()], expected: [Option<f64>; CROWDS.len()]) {
+        for (found, expected) in found.into_iter().zip(expected) {
+            let (found, expected) = (found.unwrap_or(0.0), expected.unwrap_or(0.0));
+            assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn speed_ups_are_means_over_crowds_as_defined(
+            steps in proptest::collection::vec((0_u32..40, any::<u64>(), any::<u64>()), 0..80),
+            later in proptest::collection::vec((0_u32..12, any::<u64>()), 0..20),
+            begins_anew_at in 0_usize..80,
+        ) {
+            let (mut density, mut plain) = (Density::default(), Plain::default());
+            for (number, &(thread, one, other)) in steps.iter().enumerate() {
+                if number == begins_anew_at {
+                    density.begin_anew();
+                    plain.newest.clear();
+                }
+                let conflicting = one & other; // some more sections conflict with few others
+                density.add(thread, |other| conflicting >> other & 1 != 0);
+                plain.add(thread, conflicting);
+            }
+            assert_close(density.speed_ups(), means(plain.speed_ups.clone()));
+            let (mut of_other, mut plain_of_other) = (Density::default(), Plain::default());
+            for &(thread, conflicting) in &later {
+                of_other.add(thread, |other| conflicting >> other & 1 != 0);
+                plain_of_other.add(thread, conflicting);
+            }
+            density.join(&of_other);
+            for (mine, theirs) in plain.speed_ups.iter_mut().zip(plain_of_other.speed_ups) {
+                mine.extend(theirs);
+            }
+            assert_close(density.speed_ups(), means(plain.speed_ups));
+        }
     }
 }

@@ -53,11 +53,6 @@ impl History {
         self.sections.iter().rev()
     }
 
-    /// Forgets all sections: the lock's memory was made into a new lock.
-    pub fn clear(&mut self) {
-        self.sections.clear();
-    }
-
     fn oldest_of_most_frequent(&self) -> usize {
         let mut counts: Vec<(u32, usize, usize)> = Vec::new(); // thread, sections, index of the oldest
         for (index, section) in self.sections.iter().enumerate() {

@@ -244,4 +244,15 @@ mod tests {
         assert_eq!((kinds.reports().len(), kinds.pairs().len()), (KIND_LIMIT, KIND_LIMIT));
         assert_eq!(kinds.threads().len(), THREAD_LIMIT);
     }
+
+    #[test]
+    fn more_threads_than_are_told_apart_leave_the_first_ones_and_all_sections() {
+        let mut kinds = Kinds::default();
+        (0..100).for_each(|thread| assert_eq!(kinds.add(thread, kind(1), Span::default()), Some(KindIndex(0))));
+        assert_eq!(kinds.threads().len(), THREAD_LIMIT);
+        assert_eq!(
+            (kinds.threads()[THREAD_LIMIT - 1].thread, kinds.reports()[0].sections),
+            (THREAD_LIMIT as u32 - 1, 100)
+        );
+    }
 }

@@ -60,3 +60,29 @@ pub(crate) fn sum(sums: &mut [u64; GRANULARITIES], added: [u64; GRANULARITIES]) 
 pub(crate) fn count(counts: &mut [u64; GRANULARITIES], conflicts: [bool; GRANULARITIES]) {
     counts.iter_mut().zip(conflicts).for_each(|(count, conflict)| *count += u64::from(conflict));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_nothing_is_no_number() {
+        assert_eq!(
+            [(1, 4), (0, 4), (0, 0)].map(|(part, whole)| Percent::of(part, whole).0),
+            [Some(25.0), Some(0.0), None]
+        );
+    }
+
+    #[test]
+    fn the_longest_is_told_by_either_measure() {
+        let span = |instructions, nanoseconds| Span { instructions, nanoseconds };
+        let mut spans = Spans::default();
+        spans.add(span(3, 10));
+        spans.add(span(5, 7));
+        assert_eq!(spans, Spans { total: span(8, 17), longest: span(5, 10) });
+        let mut others = Spans::default();
+        others.add(span(4, 20));
+        spans.join(others);
+        assert_eq!(spans, Spans { total: span(12, 37), longest: span(5, 20) });
+    }
+}

@@ -303,4 +303,19 @@ mod tests {
         assert_eq!(tally.ranked()[0], FieldReport { field: u64::MAX, pairs: 10_000, pairs_on_it_alone: 0 });
         assert_eq!(tally.forgotten_pairs, 1);
     }
+
+    #[test]
+    fn joined_tallies_have_the_fields_of_both() {
+        let (mut one, mut other) = (FieldTally::default(), FieldTally::default());
+        one.add(&[7]);
+        one.compared = 5;
+        other.add(&[7, 8]);
+        (other.compared, other.forgotten_pairs) = (3, 4);
+        one.join(&other);
+        let told =
+            one.ranked().iter().map(|field| (field.field, field.pairs, field.pairs_on_it_alone)).collect::<Vec<_>>();
+        assert_eq!((told, one.compared, one.forgotten_pairs), (vec![(7, 2, 1), (8, 1, 0)], 8, 4));
+        other.join(&one);
+        assert_eq!((other.compared, other.forgotten_pairs), (11, 4));
+    }
 }

@@ -174,4 +174,50 @@ mod tests {
         assert_eq!(log.end(1, |words| bytes(words).len()), Some(1000));
         assert_eq!(log.end(1, |_| ()), None, "unlock without lock");
     }
+
+    #[test]
+    fn an_exact_repetition_is_not_logged_again_until_a_section_begins() {
+        let mut log = ThreadLog::default();
+        let mut asked = 0;
+        let mut access = |log: &mut ThreadLog, address, size_bytes, write, news: usize| {
+            let (before, words) = (asked, log.words.len());
+            log.access(address, size_bytes, write, false, || {
+                asked += 1;
+                asked
+            });
+            assert_eq!((asked - before, log.words.len() - words), (u32::from(news > 0), news));
+        };
+        access(&mut log, 0, 8, true, 0); // no section is open
+        log.begin(1);
+        access(&mut log, 0, 4, false, 1);
+        access(&mut log, 2, 2, false, 0);
+        access(&mut log, 4, 2, false, 1);
+        access(&mut log, 0, 6, false, 0);
+        access(&mut log, 0, 4, true, 1);
+        access(&mut log, 4, 4, true, 1);
+        access(&mut log, 0, 8, true, 0);
+        access(&mut log, 0, 6, false, 0);
+        access(&mut log, 4, 24, false, 4); // of two bytes that are news in the first word
+        access(&mut log, RECENT as u64 * 8, 8, true, 1); // takes the first word's place
+        access(&mut log, 0, 4, false, 1);
+        log.begin(2);
+        access(&mut log, 0, 4, false, 1);
+    }
+
+    #[test]
+    fn open_sections_are_told_in_order_and_forgotten_with_the_thread() {
+        let mut log = ThreadLog::default();
+        assert!(!log.is_recording());
+        log.begin(7);
+        log.begin(5);
+        log.begin(6);
+        assert!(log.is_recording());
+        log.access(0, 8, true, false, || 0);
+        assert_eq!(log.end(5, |words| words.len()), Some(1));
+        assert_eq!(log.open().collect::<Vec<_>>(), [7, 6]);
+        assert_eq!(log.abandon().collect::<Vec<_>>(), [7, 6]);
+        assert!(!log.is_recording() && log.open().next().is_none());
+        log.begin(8);
+        assert_eq!(log.end(8, |words| words.len()), Some(0), "what it touched before is forgotten");
+    }
 }

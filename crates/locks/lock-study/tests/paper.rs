@@ -1,7 +1,7 @@
 //! Figure 1 and Table 1 of "The Limits of Optimistic Concurrency": three sections on a binary tree, and the filters that
 //! the paper needs, each with a case that comes out wrong without it.
 
-use lock_study::{Exclusion, Fields, LockId, LockReport, Moment, Options, Span, Study, ThreadLog, Word};
+use lock_study::{Exclusion, Fields, LockId, LockReport, Moment, Options, Span, Study, ThreadLog, WINDOWS, Word};
 
 /// Names a field by its address.
 struct Addresses;
@@ -263,5 +263,50 @@ fn known_independence_is_found_whatever_the_window() {
             let measured = independence_percent(window_sections, private_percent);
             assert!((measured - expected).abs() < 2.0, "window {window_sections}: {measured} instead of {expected}");
         }
+    }
+}
+
+#[test]
+fn a_smaller_window_compares_with_fewer_sections() {
+    let mut recorder = Recorder::new(Options::default());
+    for round in 0..200 {
+        recorder.section(round % 2, &[], &[0x1000]);
+    }
+    for (size, window) in WINDOWS.into_iter().zip(recorder.report().windows) {
+        // Of the sections before, every second is of the other thread, beginning with the last.
+        let pairs = (0..200).map(|before: u64| before.min(size as u64).div_ceil(2)).sum::<u64>();
+        assert_eq!((window.pairs, window.conflicting_pairs), (pairs, pairs), "window {size}");
+        assert_eq!((window.sections, window.conflicting_sections), (199, 199));
+    }
+    assert_eq!(recorder.report().pairs.compared, recorder.report().windows[3].pairs);
+}
+
+/// What is remembered of each thread and of each wait has a bound, and what lies beyond it is forgotten.
+#[test]
+fn the_newest_releases_and_the_first_sections_of_a_wait_are_remembered() {
+    let mut recorder = Recorder::new(Options::default());
+    (0..300).for_each(|thread| recorder.section(thread, &[], &[]));
+    for (thread, gaps) in [(299, 1), (44, 2), (43, 2)] {
+        recorder.section(thread, &[], &[]);
+        assert_eq!(recorder.report().gaps.count, gaps, "thread {thread}");
+    }
+    for (place, conflicts) in [(63, 1), (64, 0)] {
+        let mut recorder = Recorder::new(Options::default());
+        let id = recorder.lock();
+        recorder.study.wait(id, 1, at(0));
+        (0..100).for_each(|number| recorder.section(2, &[], if number == place { &[0x1000] } else { &[] }));
+        recorder.section(1, &[], &[0x1000]);
+        assert_eq!(recorder.report().contended_conflicts, conflicts, "section {place} of those that it waited for");
+    }
+}
+
+#[test]
+fn the_density_goes_by_the_newest_section_of_each_thread() {
+    let mut recorder = Recorder::new(Options::default());
+    for (thread, address, mean) in
+        [(1, 0x1000, None), (2, 0x1000, Some(1.0)), (2, 0x2000, Some(1.5)), (1, 0x2000, Some(4.0 / 3.0))]
+    {
+        recorder.section(thread, &[], &[address]);
+        assert_eq!(recorder.report().density.speed_ups(), [mean; 3], "thread {thread} at {address:#x}");
     }
 }
