@@ -303,3 +303,23 @@ pub unsafe fn free_retired(core: &Core<'_>, kind: RetiredKind, object: NonNull<R
     }
     true
 }
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_lets_through_what_came_since_the_bucket_was_empty() {
+        let bucket = Bucket::new();
+        let hash = |bit: u64| 0xffc0_0000_0000_0000 | bit << 48 | bit;
+        for bit in 0..64 {
+            assert!(!bucket.may_hold(hash(bit)), "bit {bit}");
+            assert_eq!(bucket.filter_bits() as u64, bit);
+            bucket.will_hold(hash(bit));
+            assert!((0..64).all(|other| bucket.may_hold(hash(other)) == (other <= bit)));
+        }
+        bucket.holds_nothing();
+        assert_eq!((bucket.filter_bits(), bucket.changes()), (0, 64));
+        assert!((0..64).all(|bit| !bucket.may_hold(hash(bit))));
+    }
+}

@@ -234,12 +234,19 @@ fn what_a_dead_process_left_is_completed_or_undone() {
             {
                 // rename("a", "b") and the insertion of "c" under one tag, stopped before or after the decision.
                 let guard = Box::leak(Box::new(world.epochs.pin(dead)));
-                let pair = Box::leak(Box::new(lock_two(guard, (dir, &key("a")), (dir, &key("b")), &Spin)));
+                let keys = ["a", "b", "c"].map(key);
+                let mut room: [LockedName<'_, usize>; 3] = std::array::from_fn(|_| LockedName::default());
+                room.iter_mut().enumerate().for_each(|(index, place)| place.beside = index);
+                let mut names = lock_all(guard, Box::leak(Box::new(room)), |index| (dir, &keys[*index]), &Spin);
                 let operation = world.decisions.begin_firm(dead);
-                let from = pair.first().lookup(&key("a")).unwrap();
-                let to = pair.second().lookup(&key("b")).unwrap();
-                std::mem::forget(from.prepare_remove(operation.tag()));
-                std::mem::forget(to.prepare_replace(1, operation.tag()));
+                for place in names.iter_mut() {
+                    match place.beside {
+                        0 => place.prepare_remove(operation.tag()),
+                        1 => place.prepare_replace(1, operation.tag()),
+                        _ => place.prepare_insert(&keys[2], 4, operation.tag()).unwrap(),
+                    }
+                }
+                std::mem::forget(names);
                 if committed {
                     operation.commit().unwrap();
                 }
@@ -252,8 +259,8 @@ fn what_a_dead_process_left_is_completed_or_undone() {
                 dir.repair_taken_over(world.epochs, &world.epochs.pin(&heir), last, false);
                 world.maintain(&heir);
             }
-            let expected: &[(&str, u64)] =
-                if committed { &[("b", 1), ("other", 3)] } else { &[("a", 1), ("b", 2), ("other", 3)] };
+            let expected =
+                if committed { [("b", 1), ("c", 4), ("other", 3)] } else { [("a", 1), ("b", 2), ("other", 3)] };
             let names = names_of(world, &core, dir);
             assert_eq!(names, expected.iter().map(|(name, value)| (name.as_bytes().to_vec(), *value)).collect());
             for name in ["a", "b", "c"] {
