@@ -174,6 +174,10 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let slot = self.slot_of(core, self.slot_index(object));
         debug_assert!(ptr::eq(slot.object(), object), "the object was prepared");
         if slot.generation() != generation {
+            // The floor is of before a reset, and what the core has raised since stays.
+            if slot.generation() > generation {
+                return;
+            }
             // What was raised in an older generation no longer counts.
             slot.replace(slot.object(), generation, |_| ());
         }
